@@ -1,0 +1,1 @@
+"""pytest plugin: a broker, or a cluster of brokers, inside a test."""
