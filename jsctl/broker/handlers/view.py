@@ -1,0 +1,93 @@
+"""What API handlers may see of the broker: one read-only view a request."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from jsctl.broker.jetstream.consumer import Consumer
+from jsctl.broker.jetstream.meta import Meta
+from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.jetstream.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class PeerView:
+    """One replica as the answering server sees it. `active_ns`: since it was last heard."""
+
+    peer: str
+    name: str
+    current: bool
+    offline: bool
+    active_ns: int
+    lag: int
+    pending: bool = False
+    """Named in the assignment, not yet a member."""
+    observer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A raft group as the answering server sees it; `leader` is a server name or empty."""
+
+    name: str
+    cluster: str
+    leader: str
+    leader_since_ns: int
+    replicas: list[PeerView]
+    """All peers but the answering server; sorted by name."""
+    is_leader: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AccountFacts:
+    """JetStream limits of an account (-1: unlimited) and its use, in bytes and counts."""
+
+    name: str
+    enabled: bool
+    memory_max: int
+    store_max: int
+    streams_max: int
+    consumers_max: int
+    ack_pending_max: int
+    memory_stream_bytes_max: int
+    store_stream_bytes_max: int
+    bytes_required: bool
+    memory_used: int
+    store_used: int
+    api_total: int
+    api_errors: int
+
+
+class View(Protocol):
+    """The broker at the moment of a request."""
+
+    now_ns: int
+    me: str
+    server_name: str
+    cluster: str
+    domain: str
+    clustered: bool
+
+    @property
+    def meta(self) -> Meta:
+        """Applied meta state, with what this leader has in flight laid over it."""
+
+    def servers(self) -> list[ServerFacts]:
+        """All JetStream servers known, for placement."""
+
+    def account(self, name: str) -> AccountFacts | None:
+        """Limits and use; None for an unknown account."""
+
+    def stream(self, account: str, name: str) -> Stream | None:
+        """The replica on this server."""
+
+    def consumer(self, account: str, stream: str, name: str) -> Consumer | None:
+        """The replica on this server."""
+
+    def group(self, name: str) -> GroupView | None:
+        """The group as seen here; None when this server is not a member."""
+
+    def has_interest(self, account: str, subject: bytes) -> bool:
+        """Whether anybody listens."""
+
+    def new_name(self, length: int) -> str:
+        """A fresh random name (NUID alphabet) for groups and ephemerals."""

@@ -1,0 +1,37 @@
+"""An API request as it is carried between servers and named in assignments."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInfo:
+    """Who asked; shown in assignments and advisories."""
+
+    account: str
+    user: str = ""
+    server: str = ""
+    cluster: str = ""
+    conn: int = 0
+    host: str = ""
+    name: str = ""
+    lang: str = ""
+    version: str = ""
+    start_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """One message on `$JS.API.>`; `entry` is the peer id of the server it came in on.
+
+    The reply is published there, in `account`, so that it takes the way the request came.
+    """
+
+    account: str
+    subject: bytes
+    reply: bytes
+    headers: bytes
+    payload: bytes
+    client: ClientInfo
+    entry: str
+    system: bool = False
+    """The request came from the system account."""

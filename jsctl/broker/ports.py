@@ -1,0 +1,78 @@
+"""Interfaces that the broker's parts share without knowing each other."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class File(Protocol):
+    """An open file. Offsets and lengths in bytes."""
+
+    path: str
+
+    def size(self) -> int:
+        """Current length."""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Up to `length` bytes; shorter only at the end. Raises DiskError."""
+
+    def write(self, offset: int, parts: Sequence[bytes]) -> None:
+        """Write `parts` one behind the other. Raises DiskError, DiskFull."""
+
+    def sync(self) -> None:
+        """Make what was written durable (fdatasync). Raises SyncFailed, which is final."""
+
+    def allocate(self, length: int) -> None:
+        """Reserve and zero the file up to `length`, so that later syncs write no metadata."""
+
+    def truncate(self, length: int) -> None:
+        """Cut the file. Raises DiskError."""
+
+    def close(self) -> None:
+        """Release the descriptor; no sync."""
+
+
+class Disk(Protocol):
+    """A directory tree. Paths are relative to its root, `/`-separated."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and writing. Raises DiskError when missing and not `create`."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file or directory is there."""
+
+    def list(self, directory: str) -> list[str]:
+        """Sorted names in a directory; empty when there is none."""
+
+    def make_directory(self, path: str) -> None:
+        """Create with parents; no error when there."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomic replace; durable after `sync_directory` of the parent."""
+
+    def remove(self, path: str) -> None:
+        """Delete a file; no error when missing."""
+
+    def remove_tree(self, path: str) -> None:
+        """Delete a directory with all in it; no error when missing."""
+
+    def sync_directory(self, path: str) -> None:
+        """Make creations, renames and removals in a directory durable."""
+
+    def free_bytes(self) -> int:
+        """Room left on the file system."""
+
+
+class StateMachine(Protocol):
+    """What a raft group replicates: stream, consumer or meta state."""
+
+    def apply(self, index: int, entry: bytes) -> int:
+        """Take one committed entry. Cannot fail; must depend on nothing but state and entry.
+
+        The result is what a waiting request is told, e.g. how many messages a purge removed.
+        """
+
+    def snapshot(self) -> bytes:
+        """The state after the last applied entry."""
+
+    def restore(self, snapshot: bytes) -> None:
+        """Replace the state by a snapshot's."""

@@ -1,0 +1,154 @@
+"""The words between the edge (sockets, clock, disk thread) and `Node`, which has none of them.
+
+One turn takes everything that arrived since the last one and answers with everything that is
+to be done. The edge performs the outputs in this order: disk, writes, closes, dials, the rest.
+All objects are plain data, owned by the receiver from the moment they are handed over.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Protocol
+
+
+class ConnKind(IntEnum):
+    """What kind of peer a connection was accepted for, or dialed to."""
+
+    CLIENT = 1
+    ROUTE = 2
+
+
+class Command(Enum):
+    """What an operator asked the process to do, by signal or request."""
+
+    SHUTDOWN = "shutdown"
+    LAME_DUCK = "lame duck"
+    RELOAD = "reload"
+
+
+@dataclass(slots=True)
+class Dial:
+    """A route connection that the node wants to have; `token` comes back with the result."""
+
+    token: int
+    host: str
+    port: int
+
+
+@dataclass(slots=True)
+class Accepted:
+    """A new connection: accepted from a listener, or the outcome of `dial`."""
+
+    conn: int
+    kind: ConnKind
+    remote_host: str
+    remote_port: int
+    local_host: str = ""
+    local_port: int = 0
+    tls: bool = False
+    dial_token: int = 0
+    """0 for an accepted connection."""
+
+
+@dataclass(slots=True)
+class Query:
+    """A request on the monitoring port, e.g. path `/jsz`, params `{"streams": "1"}`."""
+
+    token: int
+    path: str
+    params: dict[str, str]
+
+
+@dataclass(slots=True)
+class Answer:
+    """The reply to a `Query`."""
+
+    token: int
+    status: int
+    content_type: str
+    body: bytes
+
+
+@dataclass(slots=True)
+class Verify:
+    """A password check too slow for a turn (bcrypt). The edge runs it in a thread."""
+
+    token: int
+    password: bytes
+    hashed: bytes
+
+
+class LogLevel(Enum):
+    """Levels of the operator's log, with the tags that NATS operators know."""
+
+    FATAL = "FTL"
+    ERROR = "ERR"
+    WARNING = "WRN"
+    INFO = "INF"
+    DEBUG = "DBG"
+    TRACE = "TRC"
+
+
+@dataclass(slots=True)
+class LogLine:
+    """A fact worth a line in the log; the edge stamps and prints it."""
+
+    level: LogLevel
+    text: str
+
+
+class DiskBatch(Protocol):
+    """Writes and syncs for the disk thread; `run` touches nothing that the loop touches."""
+
+    ticket: int
+
+    def run(self) -> None:
+        """Perform the batch. Raises DiskError; the batch is durable once this returned."""
+
+
+@dataclass(slots=True)
+class TurnInputs:
+    """Everything that happened since the last turn."""
+
+    accepted: list[Accepted] = field(default_factory=list)
+    chunks: list[tuple[int, bytes]] = field(default_factory=list)
+    """(connection, bytes), in order of arrival."""
+    closed: list[tuple[int, str]] = field(default_factory=list)
+    """(connection, reason); nothing of it follows."""
+    pending: list[tuple[int, int]] = field(default_factory=list)
+    """(connection, bytes not yet taken by the kernel), when it crosses a watermark."""
+    dial_failed: list[tuple[Dial, str]] = field(default_factory=list)
+    synced: list[int] = field(default_factory=list)
+    """Tickets of disk batches that are now durable, in order."""
+    disk_failed: list[tuple[int, str]] = field(default_factory=list)
+    """(ticket, reason) of batches that failed: what they promised never became durable."""
+    verified: list[tuple[int, bool]] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TurnOutputs:
+    """Everything the edge is to do after a turn."""
+
+    disk: list[DiskBatch] = field(default_factory=list)
+    """Run in order on the one disk thread; each is answered in `synced` or `disk_failed`."""
+    writes: list[tuple[int, bytes]] = field(default_factory=list)
+    closes: list[tuple[int, str]] = field(default_factory=list)
+    """Close after what was written to the connection has been sent."""
+    pauses: list[int] = field(default_factory=list)
+    """Stop reading from these connections."""
+    resumes: list[int] = field(default_factory=list)
+    dials: list[Dial] = field(default_factory=list)
+    verifies: list[Verify] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    logs: list[LogLine] = field(default_factory=list)
+    deadline_ns: int | None = None
+    """The node wants a turn at this time even if nothing arrives."""
+    stop_accepting: bool = False
+    exit: str | None = None
+    """Set once: everything is flushed and closed, the process may end for this reason."""
+
+
+Jitter = Callable[[int], int]
+"""`jitter(n)` is a number in [0, n). The only way chance enters the node."""
