@@ -1,0 +1,125 @@
+"""Subjects against patterns and patterns against patterns, without any index.
+
+Patterns given here are valid subjects (see `validity`). For many patterns at once there is
+`Filters`; for the subscriptions of an account there is the sublist.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from jsctl.broker.subject.validity import has_wildcard
+
+_ONE = rb"[^.]+"
+_TAIL = rb"[^.]+(?:\.[^.]+)*"
+
+
+def matches(subject: bytes, pattern: bytes) -> bool:
+    """Whether a literal subject is matched by a pattern."""
+    if subject == pattern:
+        return True
+    if b"*" not in pattern and b">" not in pattern:
+        return False
+    return subset(subject, pattern)
+
+
+def subset(inner: bytes, outer: bytes) -> bool:
+    """Whether every subject that `inner` matches is matched by `outer` too."""
+    inner_tokens = inner.split(b".")
+    outer_tokens = outer.split(b".")
+    size = len(inner_tokens)
+    for position, token in enumerate(outer_tokens):
+        if position >= size or not inner_tokens[position]:
+            return False
+        if token == b">" and position == len(outer_tokens) - 1:
+            return all(inner_tokens[position:])
+        other = inner_tokens[position]
+        if other == b">" and position == size - 1:
+            return False
+        if token not in (b"*", other):
+            return False
+    return size == len(outer_tokens)
+
+
+def overlaps(left: bytes, right: bytes) -> bool:
+    """Whether some subject is matched by both patterns."""
+    left_tokens = left.split(b".")
+    right_tokens = right.split(b".")
+    for one, other in zip(left_tokens, right_tokens, strict=False):
+        if one == b">" or other == b">":
+            return True
+        if one not in (other, b"*") and other != b"*":
+            return False
+    return len(left_tokens) == len(right_tokens)
+
+
+def to_regex(pattern: bytes) -> bytes:
+    """A regular expression that matches what the pattern matches (use with `fullmatch`)."""
+    parts = []
+    pieces = pattern.split(b".")
+    for position, token in enumerate(pieces):
+        if token == b"*":
+            parts.append(_ONE)
+        elif token == b">" and position == len(pieces) - 1:
+            parts.append(_TAIL)
+        else:
+            parts.append(re.escape(token))
+    return rb"\.".join(parts)
+
+
+def _everything(subject: bytes) -> bool:
+    return True
+
+
+def _one_literal(literal: bytes) -> Callable[[bytes], bool]:
+    return literal.__eq__
+
+
+def _by_regex(patterns: Sequence[bytes]) -> Callable[[bytes], bool]:
+    fullmatch = re.compile(b"|".join(to_regex(pattern) for pattern in patterns)).fullmatch
+    return lambda subject: fullmatch(subject) is not None
+
+
+class Filters:
+    """A prepared set of subject filters; a subject passes when any of them matches it.
+
+    No pattern at all, or `>`, lets everything pass (`is_all`). `literals` are the patterns
+    without wildcards; `only_literals` says that there are no others, so that a caller with
+    an index by subject can look them up instead of scanning. `match(subject)` is a plain
+    callable, made for tight loops. Immutable, hashable by its patterns.
+    """
+
+    __slots__ = ("is_all", "literals", "match", "only_literals", "patterns", "wildcards")
+
+    match: Callable[[bytes], bool]
+
+    def __init__(self, patterns: Iterable[bytes] = ()) -> None:
+        self.patterns: tuple[bytes, ...] = tuple(dict.fromkeys(patterns))
+        self.is_all = not self.patterns or b">" in self.patterns
+        self.literals = tuple(one for one in self.patterns if not has_wildcard(one))
+        self.wildcards = tuple(one for one in self.patterns if has_wildcard(one))
+        self.only_literals = not self.is_all and not self.wildcards
+        if self.is_all:
+            self.match = _everything
+        elif not self.only_literals:
+            self.match = _by_regex(self.patterns)
+        elif len(self.literals) == 1:
+            self.match = _one_literal(self.literals[0])
+        else:
+            self.match = frozenset(self.literals).__contains__
+
+    def select(self, subjects: Iterable[bytes]) -> list[bytes]:
+        """Those of the subjects that pass, in order."""
+        return list(subjects) if self.is_all else list(filter(self.match, subjects))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Filters) and self.patterns == other.patterns
+
+    def __hash__(self) -> int:
+        return hash(self.patterns)
+
+    def __repr__(self) -> str:
+        return f"Filters({self.patterns!r})"
+
+
+ALL = Filters()
+"""Lets everything pass."""

@@ -1,0 +1,57 @@
+"""Which byte strings are subjects (client protocol 1.7).
+
+A subject is tokens separated by `.`. In a pattern a token may be `*` (one token) or, at the
+end, `>` (one or more tokens); both are wildcards only when they are the whole token.
+"""
+
+import re
+
+_TOKEN = rb"[^.\x20\t\r\n\f]+"
+_PATTERN = re.compile(rb"(?:(?!>\.)" + _TOKEN + rb"(?:\.|\Z))*(?<!\.)\Z")
+_LITERAL = re.compile(rb"(?:(?![*>](?:\.|\Z))" + _TOKEN + rb"(?:\.|\Z))*(?<!\.)\Z")
+_WILDCARD = re.compile(rb"(?:^|\.)(?:\*(?:\.|\Z)|>\Z)")
+
+
+def is_valid_subject(subject: bytes) -> bool:
+    """Whether one may subscribe to it: no empty token, no whitespace, `>` only at the end."""
+    return bool(subject) and _PATTERN.match(subject) is not None
+
+
+def is_valid_literal(subject: bytes) -> bool:
+    """Whether one may publish to it: a valid subject without wildcards."""
+    return bool(subject) and _LITERAL.match(subject) is not None
+
+
+def has_wildcard(subject: bytes) -> bool:
+    """Whether a valid subject has a wildcard token, so that it is a pattern."""
+    if b"*" not in subject and b">" not in subject:
+        return False
+    return _WILDCARD.search(subject) is not None
+
+
+def is_deliverable(subject: bytes) -> bool:
+    """Whether a published subject can match anything: no empty token.
+
+    Wildcard characters count as literal tokens here: a publish to `foo.*` reaches `foo.*`.
+    """
+    return (
+        bool(subject)
+        and b".." not in subject
+        and not subject.startswith(b".")
+        and not subject.endswith(b".")
+    )
+
+
+def is_storable(subject: bytes) -> bool:
+    """Whether a stream may have it: a valid subject, no NUL, valid UTF-8."""
+    if b"\0" in subject or not is_valid_subject(subject):
+        return False
+    try:
+        return "\ufffd" not in subject.decode()
+    except UnicodeDecodeError:
+        return False
+
+
+def tokens(subject: bytes) -> list[bytes]:
+    """The tokens, in order."""
+    return subject.split(b".")
