@@ -1,0 +1,93 @@
+"""One raft group on this server: its log, what it replicates, and who waits for its entries.
+
+Knows no socket, no file and no JetStream meaning. `Groups` drives many of these and owns the
+write-ahead log they share.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import Index, Members, PeerId
+
+
+class GroupKind(Enum):
+    """What a group replicates; the first letter of its name says the same."""
+
+    META = "_meta_"
+    STREAM = "S"
+    CONSUMER = "C"
+
+
+class SyncJob(Protocol):
+    """Work for the disk thread; afterwards everything up to `index` is safe without the log."""
+
+    index: int
+
+    def run(self) -> None:
+        """Write and sync. Raises DiskError."""
+
+
+class Unit(Protocol):
+    """What a group replicates, seen from its log."""
+
+    def apply(self, index: int, data: bytes) -> int:
+        """Take one committed entry; the result is what a waiting request is told."""
+
+    def caught_up(self) -> None:
+        """The last entry of this drain was applied; react once to all of them."""
+
+    def lead(self, term: int) -> None:
+        """This server leads and its first own entry is applied: admit, subscribe, deliver."""
+
+    def unlead(self) -> None:
+        """This server does not lead any more: stop all of that, promise nothing."""
+
+    def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
+        """A job that makes the applied state durable; None when there is nothing new."""
+
+    def close(self) -> None:
+        """Release files; keep the data."""
+
+    def delete(self) -> None:
+        """Remove the data."""
+
+
+Waiter = Callable[[int | None], None]
+"""Called once with an entry's result, or with None when its fate is unknown."""
+
+
+@dataclass(slots=True)
+class Group:
+    """A raft group with its unit. Times are in ns."""
+
+    name: str
+    key: bytes
+    kind: GroupKind
+    raft: Raft
+    unit: Unit
+    waiting: dict[Index, Waiter]
+    dirty: bool = False
+    leading: bool = False
+    """`unit.lead` was called, for `led_term`."""
+    led_term: int = 0
+    leader: PeerId = ""
+    leader_since_ns: int = 0
+    ticket: int = 0
+    """The last disk batch that carries records of this group."""
+    applied_term: int = 0
+    checkpointed: Index = Index(0)
+    """Entries up to here are not needed for recovery."""
+    checkpoint_running: bool = False
+    log_bytes: int = 0
+    """Size of what was written for this group since the last checkpoint."""
+    members: Members | None = None
+    """Members as of the last applied entry."""
+
+    def fail_waiting(self) -> None:
+        """Tell everybody who waits that the outcome is not known here."""
+        waiting, self.waiting = self.waiting, {}
+        for waiter in waiting.values():
+            waiter(None)

@@ -1,0 +1,385 @@
+"""All raft groups of this server over one write-ahead log.
+
+Theory of operation. Inputs make groups dirty. `drain` empties the Ready of each dirty group:
+records go to the log, messages that may leave at once go to the outbox, committed entries are
+applied. `seal` ends the turn: when no batch is with the disk, everything collected becomes one
+batch, and what had to wait for it (votes, append answers, `persisted`) is kept under the
+batch's ticket. `synced` releases it. While a batch is with the disk the next one collects, so
+one sync carries whatever arrived meanwhile.
+
+Invariant: nothing in `send_after_sync` leaves before the batch with that Ready's records, and
+all batches before it, are durable.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jsctl.broker.cluster.group import Group, SyncJob, Waiter
+from jsctl.broker.raft import codec
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.ready import Ready
+from jsctl.broker.raft.types import EntryKind, Index, Members, Message, PeerId, Role
+from jsctl.broker.store.wal import Wal
+from jsctl.broker.turn import DiskBatch
+
+
+@dataclass(slots=True)
+class After:
+    """What waits for a batch: messages of one group, and how far its log is then durable."""
+
+    group: Group
+    index: Index
+    term: int
+    messages: list[Message]
+
+
+@dataclass(slots=True)
+class Job:
+    """A checkpoint on the disk thread, shaped as a disk batch."""
+
+    ticket: int
+    group: Group
+    work: SyncJob
+
+    def run(self) -> None:
+        """Write and sync. Raises DiskError."""
+        self.work.run()
+
+
+@dataclass(slots=True)
+class LeaderChange:
+    """A group's leader as seen here changed; `leader` empty when there is none."""
+
+    group: Group
+    leader: PeerId
+    term: int
+
+
+class Outbox(Protocol):
+    """Where messages to peers collect during a turn."""
+
+    def raft(self, peer: PeerId, key: bytes, messages: Sequence[Message]) -> None:
+        """Queue messages of one group for a peer."""
+
+
+@dataclass(slots=True)
+class Limits:
+    """When a group's applied state is made durable so that the log can be released."""
+
+    checkpoint_bytes: int = 16 * 1024 * 1024
+    checkpoint_entries: int = 50_000
+    entries_kept: int = 2_000
+    """Entries that stay in memory for followers that are a little behind."""
+    drain_rounds: int = 64
+    """Rounds of one drain; what is left is done in the next turn."""
+
+
+@dataclass(slots=True)
+class Groups:
+    """The registry of groups and the one place that moves their Ready."""
+
+    wal: Wal
+    outbox: Outbox
+    limits: Limits
+    by_name: dict[str, Group] = field(default_factory=dict)
+    changes: list[LeaderChange] = field(default_factory=list)
+    needs_state: list[tuple[Group, PeerId]] = field(default_factory=list)
+    """(group, follower) whose next entry this leader does not keep any more."""
+    reads: list[tuple[Group, int, bool]] = field(default_factory=list)
+    """(group, token, whether the read may be served)."""
+    _by_key: dict[bytes, Group] = field(default_factory=dict)
+    _dirty: dict[str, Group] = field(default_factory=dict)
+    _awake: dict[str, Group] = field(default_factory=dict)
+    _progressed: dict[str, Group] = field(default_factory=dict)
+    _after: list[After] = field(default_factory=list)
+    _in_sync: dict[int, list[After]] = field(default_factory=dict)
+    _jobs: dict[int, Job] = field(default_factory=dict)
+    _in_flight: int = 0
+    _done: int = 0
+    _job_ticket: int = -1
+    _pending_reads: list[tuple[Group, int, Index]] = field(default_factory=list)
+
+    def add(self, group: Group) -> None:
+        """Take a group in; it runs from the next drain on."""
+        assert group.name not in self.by_name, group.name
+        self.by_name[group.name] = group
+        self._by_key[group.key] = group
+        self._awake[group.name] = group
+        self.touch(group)
+
+    def remove(self, group: Group) -> None:
+        """Forget a group that is not ours any more, and its part of the log."""
+        self._unlead(group)
+        group.fail_waiting()
+        self.by_name.pop(group.name, None)
+        self._by_key.pop(group.key, None)
+        self._awake.pop(group.name, None)
+        self._dirty.pop(group.name, None)
+        self._after = [after for after in self._after if after.group is not group]
+        self.wal.add_drop(group.key)
+
+    def touch(self, group: Group) -> None:
+        """The group has something to do."""
+        if not group.dirty:
+            group.dirty = True
+            self._dirty[group.name] = group
+
+    def step(self, key: bytes, messages: Sequence[Message]) -> bool:
+        """Messages of a peer for a group; False when the group is not here."""
+        group = self._by_key.get(key)
+        if group is None:
+            return False
+        group.raft.step(messages)
+        self._awake[group.name] = group
+        self.touch(group)
+        return True
+
+    def propose(self, group: Group, entries: Sequence[bytes], waiter: Waiter | None) -> Index | None:
+        """Put entries into the log; `waiter` is told the last one's result. None: not leading."""
+        index = group.raft.propose(entries)
+        if index is None:
+            return None
+        last = Index(index + len(entries) - 1)
+        if waiter is not None:
+            group.waiting[last] = waiter
+        self._awake[group.name] = group
+        self.touch(group)
+        return index
+
+    def read(self, group: Group, token: int) -> None:
+        """Ask whether a read at this leader is current; answered in `reads`."""
+        group.raft.read_index(token)
+        self._awake[group.name] = group
+        self.touch(group)
+
+    def tick(self, ticks: int) -> None:
+        """Time went on by `ticks` for every group that is not asleep."""
+        for group in list(self._awake.values()):
+            raft = group.raft
+            for _ in range(ticks):
+                raft.tick()
+            if raft.quiet:
+                self._awake.pop(group.name, None)
+            self.touch(group)
+
+    def peer_down(self, peer: PeerId) -> None:
+        """A server is not reachable: wake what slept in trust of it."""
+        for group in self.by_name.values():
+            if self._concerns(group, peer):
+                group.raft.peer_down(peer)
+                self._awake[group.name] = group
+                self.touch(group)
+
+    def peer_up(self, peer: PeerId) -> None:
+        """A server is reachable again."""
+        for group in self.by_name.values():
+            if self._concerns(group, peer):
+                group.raft.peer_up(peer)
+                self._awake[group.name] = group
+                self.touch(group)
+
+    @staticmethod
+    def _concerns(group: Group, peer: PeerId) -> bool:
+        members = group.raft.members
+        return peer in members.voters or peer in members.learners or group.raft.leader == peer
+
+    def synced(self, ticket: int) -> None:
+        """A batch is durable: release what waited for it."""
+        job = self._jobs.pop(ticket, None)
+        if job is not None:
+            self._checkpoint_done(job)
+            return
+        self.wal.done(ticket)
+        self._in_flight -= 1
+        self._done = ticket
+        for after in self._in_sync.pop(ticket, ()):
+            self._release(after)
+
+    def _release(self, after: After) -> None:
+        group = after.group
+        if group.name not in self.by_name:
+            return
+        if after.index:
+            group.raft.persisted(after.index, after.term)
+        self._send(group, after.messages)
+        self.touch(group)
+
+    def _send(self, group: Group, messages: Iterable[Message]) -> None:
+        by_peer: dict[PeerId, list[Message]] = {}
+        for message in messages:
+            by_peer.setdefault(message.to, []).append(message)
+        for peer, batch in by_peer.items():
+            self.outbox.raft(peer, group.key, batch)
+
+    def drain(self) -> None:
+        """Move every dirty group's Ready until nothing is left to do in this turn."""
+        for _ in range(self.limits.drain_rounds):
+            if not self._dirty:
+                return
+            dirty, self._dirty = self._dirty, {}
+            for group in dirty.values():
+                group.dirty = False
+                self._drain_one(group)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is left for another turn."""
+        return bool(self._dirty)
+
+    def _drain_one(self, group: Group) -> None:
+        raft = group.raft
+        ready = raft.ready()
+        self._write(group, ready)
+        if ready.send:
+            self._send(group, ready.send)
+        if ready.committed:
+            self._apply(group, ready)
+        if ready.needs_snapshot:
+            self.needs_state.extend((group, peer) for peer in ready.needs_snapshot)
+        self._take_reads(group, ready)
+        self._follow_role(group)
+
+    def _write(self, group: Group, ready: Ready) -> None:
+        wal, key = self.wal, group.key
+        if ready.truncate_from is not None:
+            wal.add_truncate(key, ready.truncate_from)
+        if ready.base is not None:
+            base = ready.base
+            wal.add_base(key, base.index, base.term, codec.encode_members(base.members))
+        if ready.hard_state is not None:
+            term, vote = ready.hard_state
+            wal.add_vote(key, term, vote.encode())
+        index, last_term = Index(0), 0
+        if ready.append:
+            wal.add_entries(key, [(e.index, e.term, int(e.kind), e.data) for e in ready.append])
+            last = ready.append[-1]
+            index, last_term = last.index, last.term
+            group.log_bytes += sum(len(e.data) for e in ready.append)
+        if index or ready.send_after_sync:
+            self._after.append(After(group, index, last_term, ready.send_after_sync))
+
+    def _apply(self, group: Group, ready: Ready) -> None:
+        unit, waiting = group.unit, group.waiting
+        for entry in ready.committed:
+            result = 0
+            if entry.kind is EntryKind.DATA:
+                result = unit.apply(entry.index, entry.data)
+            elif entry.kind is EntryKind.CONFIG:
+                group.members = codec.decode_members(entry.data)
+            group.applied_term = entry.term
+            if waiting:
+                waiter = waiting.pop(entry.index, None)
+                if waiter is not None:
+                    waiter(result)
+        group.raft.applied_to(ready.committed[-1].index)
+        self._progressed[group.name] = group
+        unit.caught_up()
+        self.touch(group)
+
+    def _take_reads(self, group: Group, ready: Ready) -> None:
+        for token in ready.reads_failed:
+            self.reads.append((group, token, False))
+        for token, index in ready.reads:
+            self._pending_reads.append((group, token, index))
+        if self._pending_reads:
+            waiting = []
+            for item in self._pending_reads:
+                if item[0].raft.applied >= item[2]:
+                    self.reads.append((item[0], item[1], True))
+                else:
+                    waiting.append(item)
+            self._pending_reads = waiting
+
+    def _follow_role(self, group: Group) -> None:
+        raft = group.raft
+        serving = raft.role is Role.LEADER and raft.serving
+        if group.leading and (not serving or group.led_term != raft.term):
+            self._unlead(group)
+        leader = raft.leader or ""
+        if raft.role is Role.LEADER and not serving:
+            leader = ""
+        if leader != group.leader or (serving and not group.leading):
+            group.leader = leader
+            self.changes.append(LeaderChange(group, leader, raft.term))
+        if serving and not group.leading:
+            group.leading = True
+            group.led_term = raft.term
+            group.unit.lead(raft.term)
+            self.touch(group)
+
+    def _unlead(self, group: Group) -> None:
+        if group.leading:
+            group.leading = False
+            group.unit.unlead()
+            group.fail_waiting()
+
+    def seal(self) -> list[DiskBatch]:
+        """End of the turn: what the disk has to do now."""
+        batches: list[DiskBatch] = []
+        if self._in_flight == 0:
+            batch = self.wal.take_batch()
+            if batch is not None:
+                self._in_flight += 1
+                self._in_sync[batch.ticket] = self._after
+                for after in self._after:
+                    after.group.ticket = batch.ticket
+                self._after = []
+                batches.append(batch)
+            elif self._after:
+                after_all, self._after = self._after, []
+                for after in after_all:
+                    self._hold_or_release(after)
+        batches.extend(self._checkpoints())
+        return batches
+
+    def _hold_or_release(self, after: After) -> None:
+        ticket = after.group.ticket
+        if ticket in self._in_sync:
+            self._in_sync[ticket].append(after)
+        else:
+            self._release(after)
+
+    def _checkpoints(self) -> list[DiskBatch]:
+        jobs: list[DiskBatch] = []
+        limits = self.limits
+        progressed, self._progressed = self._progressed, {}
+        for group in progressed.values():
+            behind = group.raft.applied - group.checkpointed
+            due = group.log_bytes > limits.checkpoint_bytes or behind > limits.checkpoint_entries
+            if due and not group.checkpoint_running:
+                jobs.extend(self.checkpoint(group))
+        return jobs
+
+    def checkpoint(self, group: Group) -> list[Job]:
+        """Start making a group's applied state durable."""
+        members = codec.encode_members(group.members or group.raft.members)
+        work = group.unit.checkpoint(group.raft.applied, group.applied_term, members)
+        if work is None:
+            return []
+        group.checkpoint_running = True
+        group.log_bytes = 0
+        job = Job(self._job_ticket, group, work)
+        self._job_ticket -= 1
+        self._jobs[job.ticket] = job
+        return [job]
+
+    def _checkpoint_done(self, job: Job) -> None:
+        group = job.group
+        group.checkpoint_running = False
+        if group.name not in self.by_name:
+            return
+        group.checkpointed = Index(max(group.checkpointed, job.work.index))
+        self.wal.release(group.key, group.checkpointed)
+        self.compact(group)
+
+    def compact(self, group: Group) -> None:
+        """Let memory go of entries that nobody needs: durable in the store, known to followers."""
+        raft = group.raft
+        keep_from = raft.applied - self.limits.entries_kept
+        known = min((p.match for p in raft.progress() if p.peer != raft.me), default=raft.applied)
+        floor = min(group.checkpointed, max(keep_from, known))
+        if floor > raft.base_index:
+            raft.compact(Index(floor))
+            self.touch(group)
+
