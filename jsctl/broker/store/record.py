@@ -1,0 +1,261 @@
+"""The bytes of messages: records, and the frames that carry a batch of them.
+
+A record is one message. A frame is a checksummed batch of records; the leader encodes it once,
+and followers write the same bytes, so replicas are byte-identical. Both carry a CRC-32 over
+lengths and content: the frame's for appends and scans, the record's so that a single read can
+verify alone. Layouts are in `docs/formats.md`.
+
+    frame  = magic, version, count, first seq, last seq, body length, crc | records
+    record = crc, length, seq, time, subject length, headers length | subject headers payload
+"""
+
+import struct
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+from zlib import crc32
+
+from jsctl.broker.errors import Damaged
+
+FRAME_MAGIC = 0x46534A01
+FRAME_VERSION = 1
+RECORD_OVERHEAD = 30
+"""Bytes of a record that are not subject, headers or payload."""
+SUBJECT_BYTES_MAX = 0xFFFF
+FRAME_BYTES_MAX = 1 << 30
+
+_FRAME = struct.Struct("<IHHIQQI")
+_HEAD = struct.Struct("<IQqHI")
+_RECORD = struct.Struct("<IIQqHI")
+_U32 = struct.Struct("<I")
+_PEEK = struct.Struct("<IHHIQQII")
+FRAME_HEADER_BYTES = _PEEK.size
+_pack_head = _HEAD.pack
+_pack_u32 = _U32.pack
+_unpack_record = _RECORD.unpack_from
+
+
+class Record(NamedTuple):
+    """One message. `headers` is empty when there are none; time in ns since the epoch."""
+
+    seq: int
+    time_ns: int
+    subject: bytes
+    headers: bytes
+    payload: bytes
+
+
+RecordLike = Record | tuple[int, int, bytes, bytes, bytes]
+
+
+class Columns(NamedTuple):
+    """The records of a buffer, column by column, without their payloads."""
+
+    offsets: list[int]
+    crcs: list[int]
+    lengths: list[int]
+    seqs: list[int]
+    times: list[int]
+    subjects: list[bytes]
+
+
+def message_bytes(subject: int, headers: int, payload: int) -> int:
+    """What a message with parts of these lengths counts in a stream's `bytes`."""
+    return RECORD_OVERHEAD + subject + payload + (4 + headers if headers else 0)
+
+
+def encode_frame(records: Sequence[RecordLike]) -> bytes:
+    """Encode a batch (at least one record, sequences ascending) as one frame."""
+    seqs, times, subjects, headers, payloads = zip(*records, strict=True)
+    subject_lengths = list(map(len, subjects))
+    header_lengths = list(map(len, headers))
+    lengths = [
+        RECORD_OVERHEAD + s + h + p
+        for s, h, p in zip(subject_lengths, header_lengths, map(len, payloads), strict=True)
+    ]
+    heads = map(_pack_head, lengths, seqs, times, subject_lengths, header_lengths)
+    bodies = list(map(b"".join, zip(heads, subjects, headers, payloads, strict=True)))
+    crcs = map(_pack_u32, map(crc32, bodies))
+    body = b"".join(chain.from_iterable(zip(crcs, bodies, strict=True)))
+    return _seal(len(bodies), seqs[0], seqs[-1], body)
+
+
+def frame_of_raw(raws: Sequence[bytes]) -> bytes:
+    """A frame of records that are already encoded, in ascending order."""
+    return _seal(len(raws), raw_seq(raws[0]), raw_seq(raws[-1]), b"".join(raws))
+
+
+def _seal(count: int, first_seq: int, last_seq: int, body: bytes) -> bytes:
+    assert first_seq <= last_seq, "sequences ascend in a frame"
+    assert last_seq - first_seq >= count - 1, "sequences are distinct in a frame"
+    header = _FRAME.pack(FRAME_MAGIC, FRAME_VERSION, 0, count, first_seq, last_seq, len(body))
+    return b"".join((header, _pack_u32(crc32(body, crc32(header))), body))
+
+
+def peek(frame: bytes, offset: int = 0) -> tuple[int, int, int, int]:
+    """`(count, first seq, last seq, frame length)` of the frame at `offset`, unverified.
+
+    Raises Damaged where no frame header is.
+    """
+    if len(frame) - offset < FRAME_HEADER_BYTES:
+        raise Damaged("the frame is shorter than its header", path="frame")
+    magic, version, flags, count, first, last, length, _ = _PEEK.unpack_from(frame, offset)
+    if magic != FRAME_MAGIC or version != FRAME_VERSION or flags or not count:
+        raise Damaged("not a frame header", path="frame")
+    return count, first, last, FRAME_HEADER_BYTES + length
+
+
+def frame_count(frame: bytes) -> int:
+    """Number of records, from the header alone."""
+    return peek(frame)[0]
+
+
+def first_seq(frame: bytes) -> int:
+    """Sequence of the first record, from the header alone."""
+    return peek(frame)[1]
+
+
+def last_seq(frame: bytes) -> int:
+    """Sequence of the last record, from the header alone."""
+    return peek(frame)[2]
+
+
+def frame_is_sound(frame: bytes) -> bool:
+    """Whether length and checksum of a whole frame hold."""
+    if len(frame) < FRAME_HEADER_BYTES:
+        return False
+    magic, version, flags, count, _, _, length, crc = _PEEK.unpack_from(frame)
+    if magic != FRAME_MAGIC or version != FRAME_VERSION or flags or not count:
+        return False
+    if len(frame) != FRAME_HEADER_BYTES + length:
+        return False
+    view = memoryview(frame)
+    return bool(crc32(view[FRAME_HEADER_BYTES:], crc32(view[: _FRAME.size])) == crc)
+
+
+def decode_frame(frame: bytes) -> list[Record]:
+    """The records of a frame. Raises Damaged if anything of it does not check."""
+    if not frame_is_sound(frame):
+        raise Damaged("a frame's checksum does not hold", path="frame")
+    return decode_records(frame, FRAME_HEADER_BYTES, len(frame))
+
+
+def decode_records(buffer: bytes, start: int, end: int) -> list[Record]:
+    """Records lying one behind the other in `buffer`; the caller has verified them."""
+    found: list[Record] = []
+    append = found.append
+    unpack = _unpack_record
+    make = tuple.__new__
+    kind = Record
+    while start < end:
+        _, length, seq, time_ns, subject, headers = unpack(buffer, start)
+        a = start + RECORD_OVERHEAD
+        b = a + subject
+        c = b + headers
+        start += length
+        append(make(kind, (seq, time_ns, buffer[a:b], buffer[b:c], buffer[c:start])))
+    return found
+
+
+def offsets(buffer: bytes, start: int, end: int) -> list[int]:
+    """Where records begin, in verified bytes; payloads are not touched."""
+    found: list[int] = []
+    unpack = _U32.unpack_from
+    while start < end:
+        found.append(start)
+        start += unpack(buffer, start + 4)[0]
+    return found
+
+
+def columns(buffer: bytes, start: int, end: int) -> Columns:
+    """Everything of verified records that an index needs."""
+    found = Columns([], [], [], [], [], [])
+    at, crcs, lengths = found.offsets.append, found.crcs.append, found.lengths.append
+    seqs, times, subjects = found.seqs.append, found.times.append, found.subjects.append
+    unpack = _unpack_record
+    while start < end:
+        crc, length, seq, time_ns, subject, headers = unpack(buffer, start)
+        at(start)
+        crcs(crc)
+        seqs(seq)
+        times(time_ns)
+        lengths(length + 4 if headers else length)
+        subjects(buffer[start + 30 : start + 30 + subject])
+        start += length
+    return found
+
+
+def verify_record(buffer: bytes, start: int = 0) -> int:
+    """Length of the sound record at `start`; 0 if there is none."""
+    room = len(buffer) - start
+    if room < RECORD_OVERHEAD:
+        return 0
+    crc, length, _, _, subject, headers = _unpack_record(buffer, start)
+    if length > room or length < RECORD_OVERHEAD + subject + headers:
+        return 0
+    if crc32(memoryview(buffer)[start + 4 : start + length]) != crc:
+        return 0
+    return int(length)
+
+
+def decode_record(raw: bytes) -> Record:
+    """One verified record; its bytes are `raw`, no more."""
+    _, _, seq, time_ns, subject, headers = _unpack_record(raw)
+    a = RECORD_OVERHEAD + subject
+    b = a + headers
+    return Record(seq, time_ns, raw[RECORD_OVERHEAD:a], raw[a:b], raw[b:])
+
+
+def raw_seq(raw: bytes) -> int:
+    """Sequence of an encoded record."""
+    return int(_unpack_record(raw)[2])
+
+
+def raw_facts(raw: bytes, start: int = 0) -> tuple[int, int, int, bytes]:
+    """`(crc, message bytes, time, subject)` of an encoded record."""
+    crc, length, _, time_ns, subject, headers = _unpack_record(raw, start)
+    a = start + RECORD_OVERHEAD
+    return crc, length + 4 if headers else length, time_ns, raw[a : a + subject]
+
+
+def raw_length(buffer: bytes, start: int) -> int:
+    """Bytes of the record at `start`, as it says itself; 0 if no header fits."""
+    if len(buffer) - start < RECORD_OVERHEAD:
+        return 0
+    return int(_U32.unpack_from(buffer, start + 4)[0])
+
+
+def salvage(buffer: bytes, start: int, end: int, first: int, last: int) -> list[int]:
+    """Offsets of the sound records with sequences in [first, last] between two offsets.
+
+    For a frame whose checksum does not hold: one bad record costs one record. Behind a record
+    whose length cannot be believed, the next one is found by its sequence number.
+    """
+    found: list[int] = []
+    wanted = first
+    while start < end and wanted <= last:
+        length = verify_record(buffer, start)
+        if length and start + length <= end and wanted <= raw_seq_at(buffer, start) <= last:
+            found.append(start)
+            wanted = raw_seq_at(buffer, start) + 1
+            start += length
+            continue
+        start, wanted = _resynchronise(buffer, start + 1, end, wanted, last)
+    return found
+
+
+def raw_seq_at(buffer: bytes, start: int) -> int:
+    """Sequence of the encoded record at `start`."""
+    return int(_unpack_record(buffer, start)[2])
+
+
+def _resynchronise(buffer: bytes, start: int, end: int, wanted: int, last: int) -> tuple[int, int]:
+    for seq in range(wanted, min(last, wanted + 4096) + 1):
+        mark = seq.to_bytes(8, "little")
+        at = buffer.find(mark, start + 8, end)
+        while at >= 0:
+            length = verify_record(buffer, at - 8)
+            if length and at - 8 + length <= end:
+                return at - 8, seq
+            at = buffer.find(mark, at + 1, end)
+    return end, last + 1

@@ -1,0 +1,77 @@
+"""The sequence set against a Python set."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jsctl.broker.errors import Damaged
+from jsctl.broker.store.seqset import SeqSet
+
+numbers = st.integers(0, 40)
+steps = st.lists(
+    st.tuples(st.sampled_from(["add", "add_range", "remove", "remove_range"]), numbers, numbers),
+    max_size=40,
+)
+
+
+def check(made: SeqSet, model: set[int]) -> None:
+    assert list(made) == sorted(model)
+    assert len(made) == len(model)
+    assert SeqSet.decode(made.encode()) == made
+    assert made == SeqSet((n, n) for n in sorted(model))
+    assert (made.first, made.last) == (min(model, default=0), max(model, default=0))
+    for n in range(42):
+        assert (n in made) == (n in model)
+        assert made.next_absent(n) == next(i for i in range(n, 100) if i not in model)
+        assert made.previous_absent(n) == next(i for i in range(n, -2, -1) if i not in model)
+        assert made.next_present(n) == min((i for i in model if i >= n), default=None)
+        assert made.count_range(n, n + 7) == len([i for i in model if n <= i <= n + 7])
+        absent = [i for i in range(n, 40) if i not in model]
+        assert made.absent(n, 39, 5) == absent[:5]
+
+
+@given(steps)
+@settings(max_examples=60, deadline=None)
+def test_behaves_like_a_set(script: list[tuple[str, int, int]]) -> None:
+    made, model = SeqSet(), set[int]()
+    for name, a, b in script:
+        span = set(range(a, b + 1))
+        if name == "add":
+            assert made.add(a) == (a not in model)
+            model.add(a)
+        elif name == "remove":
+            assert made.remove(a) == (a in model)
+            model.discard(a)
+        elif name == "add_range":
+            assert made.add_range(a, b) == len(span - model)
+            model |= span
+        else:
+            assert made.remove_range(a, b) == len(span & model)
+            model -= span
+    check(made, model)
+    copy = made.copy()
+    copy.clear()
+    assert not copy and list(made) == sorted(model)
+
+
+def test_far_ranges_cost_as_little_as_near_ones() -> None:
+    made = SeqSet([(1, 10**15), (2**64 - 5, 2**64 - 1)])
+    assert made.range_count == 2
+    assert len(made) == 10**15 + 5
+    assert SeqSet.decode(made.encode()) == made
+    assert len(made.encode()) < 64
+
+
+@pytest.mark.parametrize("data", [b"", b"\x02\x01\x00\x00\x00\x00", SeqSet([(1, 2)]).encode()[:-1]])
+def test_refuses_what_it_did_not_write(data: bytes) -> None:
+    with pytest.raises(Damaged):
+        SeqSet.decode(data)
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_refused_or_round_trip(data: bytes) -> None:
+    try:
+        made = SeqSet.decode(data)
+    except Damaged:
+        return
+    assert SeqSet.decode(made.encode()) == made
