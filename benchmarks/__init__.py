@@ -1,0 +1,1 @@
+"""Side-by-side measurements against nats-server; run with `python -m benchmarks`."""
