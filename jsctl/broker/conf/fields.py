@@ -1,0 +1,246 @@
+"""How tables turn a tree into dataclasses.
+
+A `Section` is a table of `Field`s: the names an option goes by, the attribute it ends in and
+the reader of its value. Readers raise ConfigError; `Reading` collects all errors of a file, so
+that an operator sees them at once, and the notes that become warnings at start.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from jsctl.broker.conf.tree import Content, Node
+from jsctl.broker.conf.units import duration_ns, host_port, port_number, size_bytes
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import ANY_HOST, SECOND_NS
+
+SUGGESTION_CUTOFF = 0.6
+
+
+@dataclass(slots=True)
+class Reading:
+    """One pass over a tree: what went wrong and what the operator should know."""
+
+    errors: list[ConfigError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    strict_errors: list[ConfigError] = field(default_factory=list)
+    """What only `-t` refuses."""
+
+    def no_effect(self, node: Node, name: str, why: str = "") -> None:
+        """Note that an option was taken but changes nothing."""
+        reason = f" ({why})" if why else ""
+        self.warnings.append(f"{node.place}: {name} has no effect in this server{reason}")
+
+
+Reader = Callable[[Node, Reading], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One option. `names` are lower case, the usual one first; `attribute` "" drops the value."""
+
+    names: tuple[str, ...]
+    attribute: str
+    read: Reader
+
+
+class Section:
+    """A table of fields, looked up by any of their names."""
+
+    def __init__(self, *fields: Field) -> None:
+        self.by_name: dict[str, Field] = {name: item for item in fields for name in item.names}
+
+    def read(self, node: Node, reading: Reading, path: str = "") -> dict[str, object]:
+        """Attribute -> value of what the map at `node` sets; errors go to `reading`."""
+        found: dict[str, object] = {}
+        for name, value in mapping(node).items():
+            item = self.by_name.get(name.lower())
+            if item is None:
+                if not value.variable:
+                    reading.errors.append(unknown_field(value, name, self.by_name, path))
+                continue
+            try:
+                result = item.read(value, reading)
+            except ConfigError as error:
+                reading.errors.append(named(error, name))
+                continue
+            if item.attribute:
+                found[item.attribute] = result
+        return found
+
+
+def unknown_field(
+    node: Node, name: str, known: Mapping[str, object], path: str = ""
+) -> ConfigError:
+    """The error for a name that no option has, with the nearest that one has."""
+    where = f" in {path}" if path else ""
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=SUGGESTION_CUTOFF)
+    if name.endswith("{"):
+        remedy = f'write a space before "{{" of "{name}"'
+    elif near:
+        remedy = f'did you mean "{near[0]}"?'
+    else:
+        remedy = "remove it or correct its name"
+    return node.error(f'unknown field "{name}"{where}', remedy)
+
+
+def named(error: ConfigError, name: str) -> ConfigError:
+    """The same error, its reason beginning with the option's name."""
+    if error.reason.startswith(("unknown field", f"{name}:")) or ": " in error.reason:
+        return error
+    return ConfigError(f"{name}: {error.reason}", place=error.place, remedy=error.remedy)
+
+
+def mapping(node: Node) -> dict[str, Node]:
+    """The content of a map. Raises ConfigError for another kind."""
+    if not isinstance(node.content, dict):
+        raise wrong_kind(node, "a map { ... }")
+    return node.content
+
+
+def wrong_kind(node: Node, expected: str, remedy: str = "") -> ConfigError:
+    """The error for a value of another kind than expected."""
+    return node.error(f"expected {expected}, found {node.kind}{shown(node.content)}", remedy)
+
+
+def shown(content: Content) -> str:
+    """A scalar as an error shows it; nothing for maps and arrays."""
+    return "" if isinstance(content, dict | list) else f" ({content!r})"
+
+
+def text(node: Node, _: Reading) -> str:
+    """A string."""
+    if not isinstance(node.content, str):
+        raise wrong_kind(node, "a string", "put it in quotes")
+    return node.content
+
+
+def word(node: Node, reading: Reading) -> str:
+    """A string without white space."""
+    value = text(node, reading)
+    if any(char.isspace() for char in value):
+        raise node.error(f"{value!r} may not contain spaces", "use - or _ instead")
+    return value
+
+
+def boolean(node: Node, _: Reading) -> bool:
+    """true, false, on, off, yes, no."""
+    if not isinstance(node.content, bool):
+        raise wrong_kind(node, "a boolean", "write true or false without quotes")
+    return node.content
+
+
+def integer(node: Node, _: Reading) -> int:
+    """A whole number, perhaps with a size suffix."""
+    if not isinstance(node.content, int) or isinstance(node.content, bool):
+        raise wrong_kind(node, "an integer", "write a whole number without quotes")
+    return node.content
+
+
+def in_range(low: int, high: int = (1 << 63) - 1) -> Reader:
+    """A reader of integers within bounds, both included."""
+
+    def read(node: Node, reading: Reading) -> int:
+        value = integer(node, reading)
+        if not low <= value <= high:
+            raise node.error(f"{value} is not within {low} and {high}", "write one that is")
+        return value
+
+    return read
+
+
+count = in_range(0)
+"""A number that is not negative."""
+int32 = in_range(0, (1 << 31) - 1)
+
+
+def port(node: Node, reading: Reading) -> int:
+    """0 to 65535, or -1 for any free port."""
+    value = integer(node, reading)
+    if port_number(str(value)) is None:
+        raise node.error(f"{value} is no port", "write 1 to 65535, or -1 for any free port")
+    return value
+
+
+def size(node: Node, reading: Reading) -> int:
+    """Bytes: an integer with or without suffix, or a string such as "1G"."""
+    if isinstance(node.content, str):
+        found = size_bytes(node.content)
+        if found is None:
+            raise node.error(f"{node.content!r} is no size", "write for example 1G or 64MB")
+        return found
+    return integer(node, reading)
+
+
+def duration(node: Node, reading: Reading) -> int:
+    """Nanoseconds of a duration; a bare number means seconds and is warned of."""
+    if isinstance(node.content, str):
+        found = duration_ns(node.content)
+        if found is None:
+            raise node.error(
+                f"{node.content!r} is no duration", 'write for example "10s", "2m", "500ms"'
+            )
+        return found
+    seconds = integer(node, reading)
+    reason = "should be converted to a duration"
+    reading.warnings.append(f"{node.place}: {seconds} {reason}: it was read as {seconds} seconds")
+    remedy = f'write "{seconds}s"; an unquoted 1m is one million'
+    reading.strict_errors.append(node.error(reason, remedy))
+    return seconds * SECOND_NS
+
+
+def timeout(node: Node, reading: Reading) -> int:
+    """Nanoseconds: seconds as a number (fractions allowed), or a duration."""
+    if isinstance(node.content, int | float) and not isinstance(node.content, bool):
+        return round(node.content * SECOND_NS)
+    return duration(node, reading)
+
+
+def texts(node: Node, reading: Reading) -> tuple[str, ...]:
+    """A string, or an array of strings."""
+    if isinstance(node.content, list):
+        return tuple(text(item, reading) for item in node.content)
+    if isinstance(node.content, str):
+        return (node.content,)
+    raise wrong_kind(node, "a string or an array of strings")
+
+
+def array(node: Node) -> list[Node]:
+    """The elements of an array. Raises ConfigError for another kind."""
+    if not isinstance(node.content, list):
+        raise wrong_kind(node, "an array [ ... ]")
+    return node.content
+
+
+def listen(node: Node, _: Reading) -> tuple[str, int]:
+    """`host:port`, or a port on all addresses."""
+    content = node.content
+    if isinstance(content, int) and not isinstance(content, bool):
+        content = f":{content}"
+    if not isinstance(content, str):
+        raise wrong_kind(node, "host:port or a port")
+    found = host_port(content)
+    if found is None:
+        raise node.error(f"{content!r} is no address to listen on", "write host:port")
+    return (found[0] or ANY_HOST, found[1])
+
+
+def one_of(*values: str) -> Reader:
+    """A reader of one of some words, in any case."""
+
+    def read(node: Node, reading: Reading) -> str:
+        value = text(node, reading).lower()
+        if value not in values:
+            raise node.error(f"{value!r} is not known", f"write one of {', '.join(values)}")
+        return value
+
+    return read
+
+
+def ignored(why: str = "") -> Reader:
+    """A reader that takes anything and warns that it has no effect."""
+
+    def read(node: Node, reading: Reading) -> None:
+        reading.no_effect(node, "this option", why)
+
+    return read
