@@ -15,7 +15,7 @@ frame beyond storing it, so that plain frames are stored without being decoded.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 
@@ -182,7 +182,7 @@ def _decode_config(entry: bytes) -> Config:
     return Config(revision, entry[_CONFIG.size :])
 
 
-_DECODERS = {
+_DECODERS: dict[Kind, Callable[[bytes], StreamEntry]] = {
     Kind.MESSAGES: _decode_messages,
     Kind.EXPIRE: _decode_expire,
     Kind.DELETE: _decode_delete,

@@ -1,0 +1,443 @@
+"""The meta state machine: which servers there are, and which streams and consumers.
+
+The meta leader decides (placement, limits, names) and logs the outcome; applying an entry only
+files it. What the leader has proposed but not yet applied is laid over the applied state, so
+that two requests of one turn see each other. What applying changed is kept as `Change`s until
+the node takes them to build, change or drop groups.
+
+Entries are JSON objects with an `op`; keys of assets are (account, stream, consumer), the
+consumer empty for streams.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TypeVar
+
+from jsctl.broker.jetstream.assignments import (
+    ConsumerAssignment,
+    GroupAssignment,
+    StreamAssignment,
+    consumer_document,
+    consumer_from,
+    stream_document,
+    stream_from,
+)
+
+Key = tuple[str, str, str]
+Assignment = StreamAssignment | ConsumerAssignment
+Document = dict[str, object]
+_K = TypeVar("_K", str, tuple[str, str])
+_V = TypeVar("_V")
+
+
+class ChangeKind(Enum):
+    """What happened to one thing of the meta state."""
+
+    ADDED = "added"
+    UPDATED = "updated"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class MetaServer:
+    """A server that is or was part of the JetStream cluster."""
+
+    peer: str
+    name: str
+    incarnation: int
+    cluster: str = ""
+    removed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One applied change: of a stream, of a consumer, or of a server.
+
+    For streams and consumers `before` and `after` are the assignments, None where there is
+    none; exactly one of `stream`, `consumer`, `server` names the kind of thing.
+    """
+
+    kind: ChangeKind
+    account: str = ""
+    stream: str = ""
+    consumer: str = ""
+    before: Assignment | None = None
+    after: Assignment | None = None
+    server: MetaServer | None = None
+
+
+def _entry(op: str, **values: object) -> bytes:
+    return json.dumps({"op": op, **values}, separators=(",", ":")).encode()
+
+
+def assign_stream(made: StreamAssignment) -> bytes:
+    """Create a stream, or replace its assignment; its consumers stay."""
+    return _entry("stream", assignment=stream_document(made))
+
+
+def remove_stream(account: str, name: str) -> bytes:
+    """Delete a stream with all its consumers."""
+    return _entry("remove", key=[account, name, ""])
+
+
+def assign_consumer(made: ConsumerAssignment) -> bytes:
+    """Create a consumer, or replace its assignment."""
+    return _entry("consumer", assignment=consumer_document(made))
+
+
+def remove_consumer(account: str, stream: str, name: str) -> bytes:
+    """Delete a consumer."""
+    return _entry("remove", key=[account, stream, name])
+
+
+def settle_group(made: Assignment, peers: Iterable[str] | None = None) -> bytes:
+    """The group is where it was to be: former peers may drop it.
+
+    Ignored if the assignment was changed meanwhile. `peers` replaces the target, for a
+    group whose leader chose whom to keep.
+    """
+    chosen = None if peers is None else list(peers)
+    former = list(made.group.former)
+    key = list(key_of(made))
+    return _entry("settle", key=key, group=made.group.name, peers=chosen, former=former)
+
+
+def add_server(server: MetaServer) -> bytes:
+    """A server joined, or came back as another incarnation."""
+    return _entry(
+        "server",
+        peer=server.peer,
+        name=server.name,
+        incarnation=server.incarnation,
+        cluster=server.cluster,
+    )
+
+
+def remove_server(peer: str) -> bytes:
+    """An operator removed a server; assets on it are reassigned by entries of their own."""
+    return _entry("remove_server", peer=peer)
+
+
+def key_of(made: Assignment) -> Key:
+    """Where an assignment is filed."""
+    if isinstance(made, StreamAssignment):
+        return (made.account, made.name, "")
+    return (made.account, made.stream, made.name)
+
+
+class _State:
+    """Applied state: assets by account and stream, servers by peer."""
+
+    __slots__ = ("consumers", "servers", "streams")
+
+    def __init__(self) -> None:
+        self.streams: dict[str, dict[str, StreamAssignment]] = {}
+        self.consumers: dict[tuple[str, str], dict[str, ConsumerAssignment]] = {}
+        self.servers: dict[str, MetaServer] = {}
+
+    def get(self, key: Key) -> Assignment | None:
+        account, stream, consumer = key
+        if consumer:
+            return self.consumers.get((account, stream), {}).get(consumer)
+        return self.streams.get(account, {}).get(stream)
+
+    def put(self, made: Assignment) -> None:
+        if isinstance(made, StreamAssignment):
+            self.streams.setdefault(made.account, {})[made.name] = made
+        else:
+            self.consumers.setdefault((made.account, made.stream), {})[made.name] = made
+
+    def drop(self, key: Key) -> None:
+        account, stream, consumer = key
+        if consumer:
+            self.consumers.get((account, stream), {}).pop(consumer, None)
+            return
+        self.streams.get(account, {}).pop(stream, None)
+        self.consumers.pop((account, stream), None)
+
+    def assets(self) -> dict[Key, Assignment]:
+        """Streams before their consumers."""
+        found: dict[Key, Assignment] = {}
+        for streams in self.streams.values():
+            found.update((key_of(made), made) for made in streams.values())
+        for consumers in self.consumers.values():
+            found.update((key_of(made), made) for made in consumers.values())
+        return found
+
+
+class Meta:
+    """Implements `ports.StateMachine`."""
+
+    def __init__(self) -> None:
+        self.applied = 0
+        self._state = _State()
+        self._changes: list[Change] = []
+        self._in_flight: deque[tuple[bytes, Key | None]] = deque()
+        self._overlay: dict[Key, Assignment | None] = {}
+        self._waiting: dict[Key, int] = {}
+
+    # What requests see: applied state under what is in flight.
+
+    def stream(self, account: str, name: str) -> StreamAssignment | None:
+        """The assignment of a stream, or None."""
+        key = (account, name, "")
+        found = self._overlay[key] if key in self._overlay else self._state.get(key)
+        return found if isinstance(found, StreamAssignment) else None
+
+    def consumer(self, account: str, stream: str, name: str) -> ConsumerAssignment | None:
+        """The assignment of a consumer, or None."""
+        if self.stream(account, stream) is None:
+            return None
+        key = (account, stream, name)
+        found = self._overlay[key] if key in self._overlay else self._state.get(key)
+        return found if isinstance(found, ConsumerAssignment) else None
+
+    def streams(self, account: str) -> dict[str, StreamAssignment]:
+        """All streams of an account by name, sorted."""
+        found = dict(self._state.streams.get(account, {}))
+        for key, made in self._overlay.items():
+            if key[0] != account or key[2]:
+                continue
+            found.pop(key[1], None)
+            if isinstance(made, StreamAssignment):
+                found[key[1]] = made
+        return dict(sorted(found.items()))
+
+    def consumers(self, account: str, stream: str) -> dict[str, ConsumerAssignment]:
+        """All consumers of a stream by name, sorted."""
+        if self.stream(account, stream) is None:
+            return {}
+        found = dict(self._state.consumers.get((account, stream), {}))
+        for key, made in self._overlay.items():
+            if key[:2] != (account, stream) or not key[2]:
+                continue
+            found.pop(key[2], None)
+            if isinstance(made, ConsumerAssignment):
+                found[key[2]] = made
+        return dict(sorted(found.items()))
+
+    def accounts(self) -> list[str]:
+        """Accounts that have streams."""
+        names = {name for name, streams in self._state.streams.items() if streams}
+        names |= {key[0] for key, made in self._overlay.items() if made is not None}
+        return sorted(name for name in names if self.streams(name))
+
+    def assets(self) -> list[Assignment]:
+        """Everything assigned, streams first: for counting what each peer has."""
+        found = self._state.assets()
+        for key, made in self._overlay.items():
+            found.pop(key, None)
+            if made is not None:
+                found[key] = made
+        return [made for key, made in found.items() if not key[2] or (*key[:2], "") in found]
+
+    @property
+    def servers(self) -> Mapping[str, MetaServer]:
+        """Peer -> server, removed ones included."""
+        return self._state.servers
+
+    # The log.
+
+    def apply(self, index: int, entry: bytes) -> int:
+        """File one committed entry; 1 if it changed anything."""
+        self.applied = index
+        self._landed(entry)
+        document = json.loads(entry)
+        applier: Callable[[Document], int] = getattr(self, _APPLIERS[document["op"]])
+        return applier(document)
+
+    def _apply_asset(self, document: Document) -> int:
+        return self._put(_assignment_from(document))
+
+    def _put(self, made: Assignment) -> int:
+        key = key_of(made)
+        if key[2] and key[1] not in self._state.streams.get(key[0], {}):
+            return 0
+        before = self._state.get(key)
+        self._state.put(made)
+        kind = ChangeKind.ADDED if before is None else ChangeKind.UPDATED
+        self._changes.append(Change(kind, *key, before=before, after=made))
+        return 1
+
+    def _apply_remove(self, document: Document) -> int:
+        key = _key_from(document)
+        before = self._state.get(key)
+        if before is None:
+            return 0
+        if not key[2]:
+            for consumer in list(self._state.consumers.get(key[:2], {}).values()):
+                self._removed(key_of(consumer), consumer)
+        self._state.drop(key)
+        self._removed(key, before)
+        return 1
+
+    def _removed(self, key: Key, before: Assignment) -> None:
+        self._changes.append(Change(ChangeKind.REMOVED, *key, before=before))
+
+    def _apply_settle(self, document: Document) -> int:
+        before = self._state.get(_key_from(document))
+        if before is None:
+            return 0
+        group = _settled(before.group, document)
+        return 0 if group is None else self._put(replace(before, group=group))
+
+    def _apply_server(self, document: Document) -> int:
+        peer, name = str(document["peer"]), str(document["name"])
+        incarnation = document["incarnation"]
+        assert isinstance(incarnation, int)
+        made = MetaServer(peer, name, incarnation, str(document["cluster"]))
+        before = self._state.servers.get(peer)
+        if before == made:
+            return 0
+        self._state.servers[peer] = made
+        kind = ChangeKind.ADDED if before is None or before.removed else ChangeKind.UPDATED
+        self._changes.append(Change(kind, server=made))
+        return 1
+
+    def _apply_remove_server(self, document: Document) -> int:
+        before = self._state.servers.get(str(document["peer"]))
+        if before is None or before.removed:
+            return 0
+        made = replace(before, removed=True)
+        self._state.servers[made.peer] = made
+        self._changes.append(Change(ChangeKind.REMOVED, server=made))
+        return 1
+
+    def take_changes(self) -> list[Change]:
+        """What was applied since the last call, in order."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    # The overlay of a leader.
+
+    def note_in_flight(self, entries: Iterable[bytes]) -> None:
+        """These were proposed and not refused; requests see them from now on."""
+        for entry in entries:
+            document = json.loads(entry)
+            key, made = self._foresee(document)
+            self._in_flight.append((entry, key))
+            if key is not None:
+                self._overlay[key] = made
+                self._waiting[key] = self._waiting.get(key, 0) + 1
+
+    def _foresee(self, document: Document) -> tuple[Key | None, Assignment | None]:
+        op = document["op"]
+        if op in ("stream", "consumer"):
+            made = _assignment_from(document)
+            return key_of(made), made
+        if op == "remove":
+            return _key_from(document), None
+        return None, None
+
+    def _landed(self, entry: bytes) -> None:
+        if not self._in_flight or self._in_flight[0][0] != entry:
+            return
+        _, key = self._in_flight.popleft()
+        if key is None:
+            return
+        self._waiting[key] -= 1
+        if not self._waiting[key]:
+            del self._waiting[key], self._overlay[key]
+
+    def drop_in_flight(self) -> None:
+        """Leadership was lost: what becomes of the proposals is the next leader's to know."""
+        self._in_flight.clear()
+        self._overlay.clear()
+        self._waiting.clear()
+
+    @property
+    def in_flight(self) -> int:
+        """Proposals not yet applied."""
+        return len(self._in_flight)
+
+    # Snapshots.
+
+    def snapshot(self) -> bytes:
+        """The applied state as JSON."""
+        state = self._state
+        document = {
+            "applied": self.applied,
+            "servers": [
+                [one.peer, one.name, one.incarnation, one.cluster, one.removed]
+                for one in state.servers.values()
+            ],
+            "streams": [stream_document(made) for made in _flat(state.streams)],
+            "consumers": [consumer_document(made) for made in _flat(state.consumers)],
+        }
+        return json.dumps(document, separators=(",", ":")).encode()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Replace the state; the differences are reported as changes."""
+        before = self._state
+        document = json.loads(snapshot)
+        self._state = state = _State()
+        self.applied = document["applied"]
+        state.servers = {item[0]: MetaServer(*item) for item in document["servers"]}
+        for made in document["streams"]:
+            state.put(stream_from(made))
+        for made in document["consumers"]:
+            state.put(consumer_from(made))
+        self.drop_in_flight()
+        self._changes.extend(_differences(before, state))
+
+
+_APPLIERS = {
+    "stream": "_apply_asset",
+    "consumer": "_apply_asset",
+    "remove": "_apply_remove",
+    "settle": "_apply_settle",
+    "server": "_apply_server",
+    "remove_server": "_apply_remove_server",
+}
+
+
+def _flat(nested: Mapping[_K, Mapping[str, _V]]) -> list[_V]:
+    return [made for _, inner in sorted(nested.items()) for _, made in sorted(inner.items())]
+
+
+def _key_from(document: Document) -> Key:
+    key = document["key"]
+    assert isinstance(key, list)
+    account, stream, consumer = key
+    return (account, stream, consumer)
+
+
+def _assignment_from(document: Document) -> Assignment:
+    decoder = stream_from if document["op"] == "stream" else consumer_from
+    return decoder(document["assignment"])
+
+
+def _settled(group: GroupAssignment, document: Document) -> GroupAssignment | None:
+    former, peers = document["former"], document["peers"]
+    assert isinstance(former, list)
+    if group.name != document["group"] or list(group.former) != former:
+        return None
+    kept = group.peers
+    if peers is not None:
+        assert isinstance(peers, list)
+        kept = tuple(peers)
+    excluded = group.excluded if len(kept) < len(group.peers) else ()
+    settled = replace(group, peers=kept, former=(), moving=False, origin=None, excluded=excluded)
+    return None if settled == group else settled
+
+
+def _differences(before: _State, after: _State) -> list[Change]:
+    """Removals first, consumers before their stream; then what is new or changed."""
+    old, new = before.assets(), after.assets()
+    gone = [key for key in reversed(list(old)) if key not in new]
+    changes = [Change(ChangeKind.REMOVED, *key, before=old[key]) for key in gone]
+    for key, made in new.items():
+        if key not in old:
+            changes.append(Change(ChangeKind.ADDED, *key, after=made))
+        elif old[key] != made:
+            changes.append(Change(ChangeKind.UPDATED, *key, before=old[key], after=made))
+    for peer, server in after.servers.items():
+        known = before.servers.get(peer)
+        if known != server:
+            kind = ChangeKind.REMOVED if server.removed else ChangeKind.ADDED
+            kind = ChangeKind.UPDATED if known and known.removed == server.removed else kind
+            changes.append(Change(kind, server=server))
+    return changes
