@@ -1,0 +1,196 @@
+"""The subscriptions of one account, found by subject.
+
+Theory of operation. Patterns live in a trie with one level per token and two special children,
+`*` and `>`. Walking it costs about a microsecond, so answers are kept in a cache by literal
+subject. Inserting or removing a pattern without wildcards drops one cached answer; one with
+wildcards drops all that it matches when the cache is small and everything otherwise. Every
+change moves `generation`, so that whoever keeps answers of its own knows when they are stale.
+
+An answer (`M`) is made once per subject by the function given at construction, from the plain
+subscriptions and the queue groups that match. Answers are shared: nobody may change them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from jsctl.broker.subject.matching import matches
+from jsctl.broker.subject.validity import has_wildcard
+
+CACHE_ENTRIES_MAX = 4096
+"""Cached answers per account; at the limit a quarter of them, the oldest, is dropped."""
+
+SCAN_ENTRIES_MAX = 64
+"""A pattern change scans a cache up to this size; a larger one is cleared."""
+
+
+class Subscriber(Protocol):
+    """What the sublist needs to know of a subscription; identity is `is`."""
+
+    @property
+    def queue(self) -> bytes:
+        """Queue group name, empty for a plain subscription."""
+
+
+T = TypeVar("T", bound=Subscriber)
+M = TypeVar("M")
+Build = Callable[[tuple[T, ...], tuple[tuple[T, ...], ...]], M]
+
+
+class _Node(Generic[T]):
+    __slots__ = ("children", "groups", "plain")
+
+    def __init__(self) -> None:
+        self.children: dict[bytes, _Node[T]] = {}
+        self.plain: dict[int, T] = {}
+        self.groups: dict[bytes, dict[int, T]] = {}
+
+    def is_empty(self) -> bool:
+        return not self.children and not self.plain and not self.groups
+
+
+class Sublist(Generic[T, M]):
+    """Trie of patterns with a cache of answers by literal subject.
+
+    `build(plain, groups)` makes an answer; each group holds the members of one queue name.
+    """
+
+    def __init__(self, build: Build[T, M]) -> None:
+        self._build = build
+        self._root: _Node[T] = _Node()
+        self._cache: dict[bytes, M] = {}
+        self._count = 0
+        self.generation = 0
+        self.inserts = 0
+        self.removes = 0
+        self.cache_hits = 0
+        self.cache_misses = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def cache_count(self) -> int:
+        """Answers in the cache."""
+        return len(self._cache)
+
+    def insert(self, pattern: bytes, sub: T) -> None:
+        """Add a subscription. `pattern` is a valid subject; adding one twice is a no-op."""
+        node = self._root
+        for token in pattern.split(b"."):
+            child = node.children.get(token)
+            if child is None:
+                child = node.children[token] = _Node()
+            node = child
+        members = node.groups.setdefault(sub.queue, {}) if sub.queue else node.plain
+        if id(sub) in members:
+            return
+        members[id(sub)] = sub
+        self._count += 1
+        self.inserts += 1
+        self._changed(pattern)
+
+    def remove(self, pattern: bytes, sub: T) -> None:
+        """Take a subscription out; unknown ones are ignored."""
+        path: list[tuple[_Node[T], bytes]] = []
+        node = self._root
+        for token in pattern.split(b"."):
+            child = node.children.get(token)
+            if child is None:
+                return
+            path.append((node, token))
+            node = child
+        members = node.groups.get(sub.queue, {}) if sub.queue else node.plain
+        if members.pop(id(sub), None) is None:
+            return
+        if sub.queue and not members:
+            del node.groups[sub.queue]
+        for parent, token in reversed(path):
+            if not parent.children[token].is_empty():
+                break
+            del parent.children[token]
+        self._count -= 1
+        self.removes += 1
+        self._changed(pattern)
+
+    def touch(self, pattern: bytes) -> None:
+        """Forget the answers for `pattern`: something in its subscriptions changed."""
+        self._changed(pattern)
+
+    def _changed(self, pattern: bytes) -> None:
+        self.generation += 1
+        cache = self._cache
+        if not has_wildcard(pattern):
+            cache.pop(pattern, None)
+        elif len(cache) > SCAN_ENTRIES_MAX:
+            cache.clear()
+        else:
+            for subject in [one for one in cache if matches(one, pattern)]:
+                del cache[subject]
+
+    def match(self, subject: bytes) -> M:
+        """The answer for one published subject; shared, not to be changed."""
+        answer = self._cache.get(subject)
+        if answer is not None:
+            self.cache_hits += 1
+            return answer
+        self.cache_misses += 1
+        plain: list[T] = []
+        groups: dict[bytes, list[T]] = {}
+        tokens = subject.split(b".")
+        if all(tokens):
+            self._collect(self._root, tokens, 0, plain, groups)
+        answer = self._build(tuple(plain), tuple(tuple(one) for one in groups.values()))
+        if len(self._cache) >= CACHE_ENTRIES_MAX:
+            for old in list(self._cache)[: CACHE_ENTRIES_MAX // 4]:
+                del self._cache[old]
+        self._cache[subject] = answer
+        return answer
+
+    def match_many(self, subjects: Sequence[bytes]) -> list[M]:
+        """The answers for a batch of subjects, in order."""
+        match = self.match
+        return [match(subject) for subject in subjects]
+
+    def _collect(
+        self,
+        node: _Node[T],
+        tokens: list[bytes],
+        position: int,
+        plain: list[T],
+        groups: dict[bytes, list[T]],
+    ) -> None:
+        """Gather what matches from `node` on. Recursion only branches at `*` children."""
+        size = len(tokens)
+        while True:
+            children = node.children
+            tail = children.get(b">")
+            if tail is not None and position < size:
+                _add(tail, plain, groups)
+            if position == size:
+                _add(node, plain, groups)
+                return
+            token = tokens[position]
+            position += 1
+            one = children.get(b"*")
+            if one is not None and token != b"*":
+                self._collect(one, tokens, position, plain, groups)
+            following = children.get(token)
+            if following is None or (token == b">" and position == size):
+                return
+            node = following
+
+    def __iter__(self) -> Iterator[T]:
+        """All subscriptions, in the order of the trie."""
+        stack = [self._root]
+        while stack:
+            node = stack.pop()
+            yield from node.plain.values()
+            for members in node.groups.values():
+                yield from members.values()
+            stack.extend(node.children.values())
+
+
+def _add(node: _Node[T], plain: list[T], groups: dict[bytes, list[T]]) -> None:
+    plain.extend(node.plain.values())
+    for queue, members in node.groups.items():
+        groups.setdefault(queue, []).extend(members.values())
