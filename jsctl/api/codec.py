@@ -1,0 +1,342 @@
+"""API objects <-> dicts <-> JSON bytes, in the field order and escaping of the real server.
+
+Theory of operation: the first use of a class compiles its fields into two tables. `encode`
+walks the table in declared order; `decode` walks the *document*, so the cost follows what is
+there. A null in a document leaves the zero value, as in Go. `strict` decoding refuses what the
+real server refuses, in its words; otherwise unknown keys are kept in the field declared by
+`fields.unknown()`, or dropped where there is none.
+"""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import partial
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
+
+from jsctl.api import strict as checks
+from jsctl.api.fields import Wire
+from jsctl.api.strict import DecodeError, Mismatch
+
+__all__ = ["DecodeError", "decode", "default_of", "dumps", "encode", "key_of", "loads", "wire_of"]
+
+T = TypeVar("T")
+Convert = Callable[[Any], Any]
+
+_ESCAPES = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+_DEFAULT_WIRE = Wire()
+
+
+class _Slot:
+    """One field, ready to be read and written."""
+
+    __slots__ = ("attr", "check", "decode", "encode", "key", "omit", "zero")
+
+    def __init__(self, declared: "Field[Any]", wire: Wire) -> None:
+        self.attr = declared.name
+        self.key = wire.key or declared.name.rstrip("_")
+        self.omit = wire.omit
+        kind, _ = _unwrap(declared.type)
+        self.encode = _encoder(kind)
+        self.decode = _decoder(kind)
+        self.check = _checker(kind)
+        self.zero = declared.default
+        """What counts as empty besides falsehood: the first word of an enumeration."""
+
+
+class _Plan:
+    """A class as tables. `embeds` are flattened structs."""
+
+    __slots__ = ("embeds", "keys", "order", "slots", "unknown")
+
+    def __init__(self, cls: type) -> None:
+        self.slots: dict[str, _Slot] = {}
+        self.order: list[tuple[_Slot | None, str]] = []
+        self.embeds: list[tuple[str, type, bool]] = []
+        self.unknown = ""
+        for declared in fields(cls):
+            wire = wire_of(declared)
+            if wire.unknown:
+                self.unknown = declared.name
+            elif wire.embed:
+                inner, optional = _unwrap(declared.type)
+                self.embeds.append((declared.name, cast(type, inner), optional))
+                self.order.append((None, declared.name))
+            else:
+                slot = _Slot(declared, wire)
+                self.slots[slot.key] = slot
+                self.order.append((slot, declared.name))
+        self.keys = set(self.slots)
+        for _, flat, _ in self.embeds:
+            self.keys |= _plan(flat).keys
+
+
+_plans: dict[type, _Plan] = {}
+
+
+def _plan(cls: type) -> _Plan:
+    plan = _plans.get(cls)
+    if plan is None:
+        assert is_dataclass(cls), cls
+        plan = _plans[cls] = _Plan(cls)
+    return plan
+
+
+def encode(value: object) -> dict[str, object]:
+    """The object as a dict in wire order, ready for `dumps`."""
+    out: dict[str, object] = {}
+    _encode_into(value, out)
+    return out
+
+
+def _encode_into(value: object, out: dict[str, object]) -> None:
+    plan = _plan(type(value))
+    for slot, attr in plan.order:
+        item = getattr(value, attr)
+        if slot is None:
+            if item is not None:
+                _encode_into(item, out)
+            continue
+        if slot.omit and (not item or (item is slot.zero and isinstance(item, Enum))):
+            continue
+        if item is not None and slot.encode is not None:
+            item = slot.encode(item)
+        out[slot.key] = item
+    if plan.unknown:
+        out.update(getattr(value, plan.unknown))
+
+
+def decode(cls: type[T], document: object, *, strict: bool = False) -> T:
+    """The object that a decoded JSON document describes.
+
+    Raises DecodeError when a shape does not fit; with `strict` also for unknown keys, words
+    and numbers out of range.
+    """
+    try:
+        return _decode(cls, document, strict)
+    except Mismatch as mismatch:
+        root = str(getattr(cls, "GO_NAME", cls.__name__))
+        raise DecodeError(mismatch.text(root)) from None
+    except (AttributeError, TypeError, ValueError) as error:
+        if isinstance(error, DecodeError):
+            raise
+        raise DecodeError(f"unexpected shape of {cls.__name__}: {error}") from error
+
+
+def _decode(cls: type[T], document: object, strict: bool) -> T:
+    plan = _plan(cls)
+    if not isinstance(document, dict):
+        name = str(getattr(cls, "GO_NAME", cls.__name__))
+        raise Mismatch(checks.kind_of(document), f"server.{name}")
+    given: dict[str, object] = {}
+    rest: dict[str, object] = {}
+    slots = plan.slots
+    for key, item in document.items():
+        slot = slots.get(key)
+        if slot is None:
+            if key not in plan.keys:
+                rest[key] = item
+        elif item is None:
+            continue
+        elif strict:
+            given[slot.attr] = _checked(slot.check, item, key)
+        else:
+            given[slot.attr] = item if slot.decode is None else slot.decode(item)
+    if rest and strict:
+        raise DecodeError(f'json: unknown field "{next(iter(rest))}"')
+    if plan.embeds:
+        _decode_embeds(plan, document, strict, given)
+    if rest and plan.unknown:
+        given[plan.unknown] = rest
+    return cls(**given)
+
+
+def _decode_embeds(
+    plan: _Plan, document: dict[str, object], strict: bool, given: dict[str, object]
+) -> None:
+    for attr, inner, optional in plan.embeds:
+        known = _plan(inner).keys
+        part = {key: item for key, item in document.items() if key in known}
+        if part or not optional:
+            given[attr] = _decode(inner, part, strict)
+
+
+def loads(cls: type[T], payload: bytes | str, *, strict: bool = False) -> T:
+    """`decode` of JSON text; an empty payload is an empty document.
+
+    Raises DecodeError, for broken JSON too.
+    """
+    if not payload.strip():
+        return cls()
+    try:
+        document = json.loads(payload)
+    except ValueError as error:
+        raise DecodeError(checks.syntax_error(payload, error)) from None
+    return decode(cls, document, strict=strict)
+
+
+def dumps(value: object, *, indent: int | None = None) -> bytes:
+    """JSON bytes as the real server writes them: no spaces, `<`, `>` and `&` escaped.
+
+    Takes API objects and what `encode` returns. With `indent`, pretty as on a terminal.
+    """
+    document = encode(value) if is_dataclass(value) and not isinstance(value, type) else value
+    separators = (",", ": ") if indent else (",", ":")
+    text = json.dumps(document, ensure_ascii=False, separators=separators, indent=indent)
+    return text.translate(_ESCAPES).encode("utf-8", "replace")
+
+
+def key_of(cls: type, attr: str) -> str:
+    """The JSON name of a field."""
+    return next(slot.key for slot in _plan(cls).slots.values() if slot.attr == attr)
+
+
+def wire_of(declared: "Field[Any]") -> Wire:
+    """How a field was declared; fields without words of their own are always written."""
+    return cast(Wire, declared.metadata.get("wire", _DEFAULT_WIRE))
+
+
+def default_of(declared: "Field[Any]") -> object:
+    """A fresh zero value of a field."""
+    if declared.default is not MISSING:
+        return cast(object, declared.default)
+    assert declared.default_factory is not MISSING
+    return cast(object, declared.default_factory())
+
+
+# Types of fields -> converters. None means: as it is.
+
+
+def _unwrap(kind: object) -> tuple[object, bool]:
+    """The type without `| None`, and whether it had one."""
+    if get_origin(kind) in (Union, UnionType):
+        inner = [part for part in get_args(kind) if part is not NoneType]
+        assert len(inner) == 1, kind
+        return inner[0], True
+    return kind, False
+
+
+def _mark(kind: object) -> str:
+    return str(get_args(kind)[1]) if get_origin(kind) is Annotated else ""
+
+
+def _item_of(kind: object) -> object:
+    return get_args(kind)[1 if get_origin(kind) is dict else 0]
+
+
+def _encoder(kind: object) -> Convert | None:
+    origin = get_origin(kind)
+    if origin is tuple:
+        inner = _encoder(_item_of(kind))
+        return list if inner is None else partial(_encode_items, inner)
+    if origin is dict:
+        return partial(_encode_mapping, _encoder(_item_of(kind)))
+    if kind is float:
+        return lambda number: int(number) if number == int(number) else number
+    if kind is bytes:
+        return lambda data: b64encode(data).decode("ascii")
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return lambda member: member.value
+    return encode if is_dataclass(kind) else None
+
+
+def _encode_items(inner: Convert, items: tuple[object, ...]) -> list[object]:
+    return [inner(item) for item in items]
+
+
+def _encode_mapping(inner: Convert | None, items: dict[str, object]) -> dict[str, object]:
+    if inner is None:
+        return dict(sorted(items.items()))
+    return {key: inner(item) for key, item in sorted(items.items())}
+
+
+def _decoder(kind: object) -> Convert | None:
+    origin = get_origin(kind)
+    if origin is tuple:
+        inner = _decoder(_item_of(kind))
+        return tuple if inner is None else partial(_decode_items, inner)
+    if origin is dict:
+        inner = _decoder(_item_of(kind))
+        return dict if inner is None else partial(_decode_mapping, inner)
+    if kind is bytes:
+        return b64decode
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        known = {member.value: member for member in kind}
+        return partial(_decode_word, kind, known)
+    if is_dataclass(kind):
+        return partial(_decode_struct, kind, False)
+    return None
+
+
+def _decode_items(inner: Convert, items: list[object]) -> tuple[object, ...]:
+    return tuple([inner(item) for item in items])
+
+
+def _decode_mapping(inner: Convert, items: dict[str, object]) -> dict[str, object]:
+    return {key: inner(item) for key, item in items.items()}
+
+
+def _decode_struct(cls: Any, strict: bool, document: object) -> object:
+    return _decode(cls, document, strict)
+
+
+def _decode_word(kind: type[Enum], known: dict[object, Enum], value: object) -> Enum:
+    """A word of a newer server is kept as it is, so that printing loses nothing."""
+    member = known.get(value)
+    if member is None:
+        member = object.__new__(kind)
+        member._name_ = str(value)
+        member._value_ = value
+    return member
+
+
+_CHECKS: dict[object, Convert] = {
+    str: checks.check_text,
+    bool: checks.check_bool,
+    float: checks.check_float,
+    bytes: checks.check_bytes,
+}
+
+
+def _checker(kind: object) -> Convert:
+    origin = get_origin(kind)
+    if origin is tuple:
+        return partial(_check_items, _checker(_item_of(kind)))
+    if origin is dict:
+        return partial(_check_mapping, _checker(_item_of(kind)))
+    mark = _mark(kind)
+    if mark == "time":
+        return checks.check_time
+    if mark or kind is int:
+        return partial(checks.check_integer, wanted=mark or "int")
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        known = {member.value: member for member in kind}
+        refusal = str(getattr(kind, "__refusal__", "can not unmarshal {raw}"))
+        return lambda value: checks.check_word(known, value, refusal)
+    if is_dataclass(kind):
+        return partial(_decode_struct, kind, True)
+    return _CHECKS.get(kind, lambda value: value)
+
+
+def _checked(check: Convert, value: object, key: str) -> object:
+    try:
+        return check(value)
+    except Mismatch as mismatch:
+        mismatch.path.append(key)
+        raise
+
+
+def _check_items(inner: Convert, value: object) -> tuple[object, ...]:
+    if not isinstance(value, list):
+        raise Mismatch(checks.kind_of(value), "[]string")
+    return tuple([_checked(inner, item, str(at)) for at, item in enumerate(value)])
+
+
+def _check_mapping(inner: Convert, value: object) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise Mismatch(checks.kind_of(value), "map[string]string")
+    return {key: _checked(inner, item, key) for key, item in value.items()}

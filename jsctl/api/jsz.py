@@ -1,0 +1,185 @@
+"""JetStream of a server, as `JSZ` and parts of `VARZ` and `STATSZ` tell it."""
+
+# ruff: noqa: RUF009 - the calls in class bodies declare fields
+
+from dataclasses import dataclass
+
+from jsctl.api.account import ApiStats
+from jsctl.api.cluster import ClusterInfo, PeerInfo
+from jsctl.api.consumer import ConsumerInfo
+from jsctl.api.fields import (
+    ZERO_TIME,
+    Int64,
+    Json,
+    Nanos,
+    Time,
+    Uint64,
+    embed,
+    omit,
+    struct,
+    unknown,
+)
+from jsctl.api.stream import SourceInfo, StreamConfig, StreamState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JSzOptions:
+    """What a `JSZ` request asks for."""
+
+    account: str = omit("")
+    accounts: bool = omit(False)
+    streams: bool = omit(False)
+    consumer: bool = omit(False)
+    direct_consumer: bool = omit(False)
+    config: bool = omit(False)
+    leader_only: bool = omit(False)
+    offset: int = omit(0)
+    limit: int = omit(0)
+    raft: bool = omit(False)
+    stream_leader_only: bool = omit(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JetStreamConfig:
+    """How JetStream is set up on a server."""
+
+    max_memory: Int64 = 0
+    max_storage: Int64 = 0
+    store_dir: str = omit("")
+    sync_interval: Nanos = omit(0)
+    sync_always: bool = omit(False)
+    domain: str = omit("")
+    compress_ok: bool = omit(False)
+    unique_tag: str = omit("")
+    strict: bool = omit(False)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JetStreamLimits:
+    """Server-wide limits."""
+
+    max_request_batch: int = omit(0)
+    max_ack_pending: int = omit(0)
+    max_ha_assets: int = omit(0)
+    max_duplicate_window: Nanos = omit(0)
+    max_batch_inflight_per_stream: int = omit(0)
+    max_batch_inflight_total: int = omit(0)
+    max_batch_size: int = omit(0)
+    max_batch_timeout: Nanos = omit(0)
+    default_max_consumers: int = omit(0)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JetStreamStats:
+    """Use of a server."""
+
+    memory: Uint64 = 0
+    storage: Uint64 = 0
+    reserved_memory: Uint64 = 0
+    reserved_storage: Uint64 = 0
+    accounts: int = 0
+    ha_assets: int = 0
+    api: ApiStats = struct(ApiStats)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaSnapshotStats:
+    """The meta log since its last snapshot."""
+
+    pending_entries: Uint64 = 0
+    pending_size: Uint64 = 0
+    last_time: Time = ZERO_TIME
+    last_duration: Nanos = omit(0)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaClusterInfo:
+    """The meta group as one server sees it."""
+
+    name: str = omit("")
+    leader: str = omit("")
+    peer: str = omit("")
+    replicas: tuple[PeerInfo, ...] = omit(())
+    cluster_size: int = 0
+    quorum_needed: int = 0
+    rescue: bool = omit(False)
+    pending: int = 0
+    pending_requests: int = 0
+    pending_infos: int = 0
+    snapshot: MetaSnapshotStats | None = None
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JetStreamVarz:
+    """JetStream in `VARZ` and `STATSZ`."""
+
+    config: JetStreamConfig | None = omit(None)
+    stats: JetStreamStats | None = omit(None)
+    meta: MetaClusterInfo | None = omit(None)
+    limits: JetStreamLimits | None = omit(None)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaftGroupDetail:
+    """A consumer and its group."""
+
+    name: str = ""
+    raft_group: str = omit("")
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamDetail:
+    """A replica of a stream."""
+
+    name: str = ""
+    created: Time = ZERO_TIME
+    cluster: ClusterInfo | None = omit(None)
+    config: StreamConfig | None = omit(None)
+    state: StreamState = struct(StreamState)
+    consumer_detail: tuple[ConsumerInfo, ...] = omit(())
+    direct_consumer_detail: tuple[ConsumerInfo, ...] = omit(())
+    mirror: SourceInfo | None = omit(None)
+    sources: tuple[SourceInfo, ...] = omit(())
+    stream_raft_group: str = omit("")
+    consumer_raft_groups: tuple[RaftGroupDetail, ...] = omit(())
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountDetail:
+    """An account with its streams."""
+
+    name: str = ""
+    id: str = ""
+    stats: JetStreamStats = embed(JetStreamStats)
+    stream_detail: tuple[StreamDetail, ...] = omit(())
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jsz:
+    """What `JSZ` answers."""
+
+    stats: JetStreamStats = embed(JetStreamStats)
+    server_id: str = ""
+    now: Time = ZERO_TIME
+    disabled: bool = omit(False)
+    config: JetStreamConfig = struct(JetStreamConfig)
+    limits: JetStreamLimits | None = omit(None)
+    streams: int = 0
+    streams_leader: int = omit(0)
+    consumers: int = 0
+    consumers_leader: int = omit(0)
+    messages: Uint64 = 0
+    bytes: Uint64 = 0
+    meta_cluster: MetaClusterInfo | None = omit(None)
+    account_details: tuple[AccountDetail, ...] = omit(())
+    total: int = 0
+    extra: dict[str, Json] = unknown()

@@ -1,0 +1,221 @@
+"""Answers of `$JS.API`: the type, then an error or the content."""
+
+# ruff: noqa: RUF009 - the calls in class bodies declare fields
+
+from dataclasses import dataclass
+
+from jsctl.api.account import AccountInfo
+from jsctl.api.consumer import ConsumerInfo
+from jsctl.api.errors import ApiErrorBody
+from jsctl.api.fields import (
+    ZERO_TIME,
+    Json,
+    Nanos,
+    Time,
+    Uint64,
+    embed,
+    embed_maybe,
+    mapping,
+    omit,
+    unknown,
+)
+from jsctl.api.stream import PubAck, RawStreamMsg, StreamConfig, StreamInfo, StreamState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiResponse:
+    """What every answer starts with."""
+
+    type: str = ""
+    error: ApiErrorBody | None = omit(None)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiPaged:
+    """Which page of how many items this is."""
+
+    total: int = 0
+    offset: int = 0
+    limit: int = 0
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamCreateResponse:
+    """`STREAM.CREATE` and `UPDATE`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    info: StreamInfo | None = embed_maybe(StreamInfo)
+    did_create: bool = omit(False)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamInfoResponse:
+    """`STREAM.INFO`; the page counts subjects."""
+
+    head: ApiResponse = embed(ApiResponse)
+    page: ApiPaged = embed(ApiPaged)
+    info: StreamInfo | None = embed_maybe(StreamInfo)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessResponse:
+    """Answers that say only whether it worked."""
+
+    head: ApiResponse = embed(ApiResponse)
+    success: bool = omit(False)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamNamesResponse:
+    """`STREAM.NAMES`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    page: ApiPaged = embed(ApiPaged)
+    streams: tuple[str, ...] | None = None
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamListResponse:
+    """`STREAM.LIST`; `missing` did not answer in time, `offline` cannot."""
+
+    head: ApiResponse = embed(ApiResponse)
+    page: ApiPaged = embed(ApiPaged)
+    streams: tuple[StreamInfo, ...] | None = None
+    missing: tuple[str, ...] = omit(())
+    offline: dict[str, str] = mapping()
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPurgeResponse:
+    """`STREAM.PURGE`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    success: bool = omit(False)
+    purged: Uint64 = 0
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MsgGetResponse:
+    """`STREAM.MSG.GET`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    message: RawStreamMsg | None = omit(None)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSnapshotResponse:
+    """`STREAM.SNAPSHOT`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    config: StreamConfig | None = omit(None)
+    state: StreamState | None = omit(None)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRestoreResponse:
+    """`STREAM.RESTORE`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    deliver_subject: str = ""
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaRescueResponse:
+    """`META.RESCUE`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    server: str = ""
+    server_id: str = ""
+    prev_quorum: int = omit(0)
+    new_quorum: int = omit(0)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountPurgeResponse:
+    """`ACCOUNT.PURGE`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    initiated: bool = omit(False)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerPauseResponse:
+    """`CONSUMER.PAUSE`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    paused: bool = False
+    pause_until: Time = ZERO_TIME
+    pause_remaining: Nanos = omit(0)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerNamesResponse:
+    """`CONSUMER.NAMES`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    page: ApiPaged = embed(ApiPaged)
+    consumers: tuple[str, ...] | None = None
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerInfoResponse:
+    """`CONSUMER.CREATE` and `INFO`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    info: ConsumerInfo | None = embed_maybe(ConsumerInfo)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerListResponse:
+    """`CONSUMER.LIST`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    page: ApiPaged = embed(ApiPaged)
+    consumers: tuple[ConsumerInfo, ...] | None = None
+    missing: tuple[str, ...] = omit(())
+    offline: dict[str, str] = mapping()
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerResetResponse:
+    """`CONSUMER.RESET`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    info: ConsumerInfo | None = embed_maybe(ConsumerInfo)
+    reset_seq: Uint64 = 0
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PubAckResponse:
+    """The answer to a publish."""
+
+    error: ApiErrorBody | None = omit(None)
+    ack: PubAck | None = embed_maybe(PubAck)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountInfoResponse:
+    """`INFO`."""
+
+    head: ApiResponse = embed(ApiResponse)
+    info: AccountInfo | None = embed_maybe(AccountInfo)
+    extra: dict[str, Json] = unknown()

@@ -1,0 +1,139 @@
+"""What the real server refuses in a document, in its words.
+
+Go names the place of a mismatch by the type of the whole document and a path of keys. Here the
+innermost check raises `Mismatch` and each level on the way out adds its key, so that checks
+need not know where they stand.
+"""
+
+import json
+from base64 import b64decode
+from collections.abc import Mapping
+from enum import Enum
+
+from jsctl.api.times import parse_time
+
+INTEGER_RANGES = {
+    "int": (-(2**63), 2**63 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "uint64": (0, 2**64 - 1),
+    "uint32": (0, 2**32 - 1),
+    "uint16": (0, 2**16 - 1),
+    "uint8": (0, 2**8 - 1),
+    "time.Duration": (-(2**63), 2**63 - 1),
+}
+
+
+class DecodeError(ValueError):
+    """A document that the real server refuses; the text is what follows `invalid JSON: `."""
+
+
+class Mismatch(Exception):
+    """A value of another kind than declared; `path` grows on the way out, innermost first."""
+
+    def __init__(self, found: str, wanted: str) -> None:
+        self.found = found
+        self.wanted = wanted
+        self.path: list[str] = []
+        super().__init__(found, wanted)
+
+    def text(self, root: str) -> str:
+        """The server's sentence for a document whose type is named `root`."""
+        if not self.path:
+            return f"json: cannot unmarshal {self.found} into Go value of type server.{root}"
+        words = "" if self.path[0].isdigit() else "Go struct field "
+        place = ".".join([root, *reversed(self.path)])
+        return f"json: cannot unmarshal {self.found} into {words}{place} of type {self.wanted}"
+
+
+def kind_of(value: object) -> str:
+    """Go's word for the kind of a JSON value."""
+    for kind, word in ((bool, "bool"), (str, "string"), (list, "array"), (dict, "object")):
+        if isinstance(value, kind):
+            return word
+    return "null" if value is None else "number"
+
+
+def check_integer(value: object, wanted: str) -> int:
+    """An integer within the range of the Go type `wanted`; raises Mismatch."""
+    low, high = INTEGER_RANGES[wanted]
+    if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
+        return value
+    found = kind_of(value)
+    raise Mismatch(f"number {value}" if found == "number" else found, wanted)
+
+
+def check_float(value: object) -> float:
+    """Any number; raises Mismatch."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    raise Mismatch(kind_of(value), "float64")
+
+
+def check_text(value: object) -> str:
+    """A string; raises Mismatch."""
+    if isinstance(value, str):
+        return value
+    raise Mismatch(kind_of(value), "string")
+
+
+def check_bool(value: object) -> bool:
+    """True or false; raises Mismatch."""
+    if isinstance(value, bool):
+        return value
+    raise Mismatch(kind_of(value), "bool")
+
+
+def check_bytes(value: object) -> bytes:
+    """Base64 text; raises Mismatch or DecodeError."""
+    if not isinstance(value, str):
+        raise Mismatch(kind_of(value), "[]uint8")
+    try:
+        return b64decode(value, validate=True)
+    except ValueError:
+        raise DecodeError("illegal base64 data at input byte 0") from None
+
+
+def check_time(value: object) -> str:
+    """RFC 3339 text; raises DecodeError."""
+    if not isinstance(value, str):
+        raise DecodeError("Time.UnmarshalJSON: input is not a JSON string")
+    try:
+        parse_time(value)
+    except ValueError:
+        layout = '"2006-01-02T15:04:05Z07:00"'
+        part = f'cannot parse "{value}" as "2006"'
+        raise DecodeError(f'parsing time "{value}" as {layout}: {part}') from None
+    return value
+
+
+def check_word(known: Mapping[object, Enum], value: object, refusal: str) -> Enum:
+    """One of the words of an enumeration; raises DecodeError.
+
+    `refusal` is the server's sentence; `{raw}` stands for the quoted JSON of the value.
+    """
+    member = known.get(value) if isinstance(value, str) else None
+    if member is None:
+        raw = json.dumps(json.dumps(value))
+        raise DecodeError(refusal.replace("{raw}", raw).replace("{value}", json.dumps(value)))
+    return member
+
+
+def syntax_error(payload: bytes | str, error: ValueError) -> str:
+    """The server's words for text that is not JSON at all."""
+    text = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else payload
+    if not isinstance(error, json.JSONDecodeError):
+        return f"invalid character '{text[:1]}' looking for beginning of value at offset 1"
+    at = error.pos
+    if at >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
+        return "unexpected EOF"
+    where = "after object key:value pair"
+    if "property name" in error.msg:
+        where = "looking for beginning of object key string"
+    elif error.msg.startswith("Expecting value"):
+        where = "looking for beginning of value"
+    elif error.msg.startswith("Extra data"):
+        where = "after top-level value"
+    elif "':'" in error.msg:
+        where = "after object key"
+    return f"invalid character '{text[at]}' {where} at offset {at + 1}"

@@ -1,0 +1,133 @@
+"""Times and lengths of time between text and nanoseconds, as Go writes them."""
+
+import re
+from calendar import timegm
+
+from jsctl.api.fields import ZERO_TIME
+
+SECOND_NS = 1_000_000_000
+MINUTE_NS = 60 * SECOND_NS
+HOUR_NS = 60 * MINUTE_NS
+DAY_NS = 24 * HOUR_NS
+
+_TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?"
+    r"([Zz]|[+-]\d\d:\d\d)"
+)
+_DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d|w|M|y)")
+_UNIT_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": SECOND_NS,
+    "m": MINUTE_NS,
+    "h": HOUR_NS,
+    "d": DAY_NS,
+    "w": 7 * DAY_NS,
+    "M": 30 * DAY_NS,
+    "y": 365 * DAY_NS,
+}
+_GO_UNITS = frozenset({"ns", "us", "µs", "μs", "ms", "s", "m", "h"})
+_ZERO_NS = -62135596800 * SECOND_NS
+_DAYS_OF_CYCLE = 146_097
+"""Days in the 400 years after which the calendar repeats."""
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds since the Unix epoch; 0 for the server's zero time and for empty text.
+
+    Raises ValueError for text that is not RFC 3339.
+    """
+    if not text or text == ZERO_TIME:
+        return 0
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise ValueError(f"not a RFC 3339 time: {text!r}")
+    year, month, day, hour, minute, second = map(int, found.groups()[:6])
+    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second <= 60):
+        raise ValueError(f"not a RFC 3339 time: {text!r}")
+    seconds = timegm((year, month, day, hour, minute, second, 0, 0, 0))
+    zone = found[8]
+    if zone not in "Zz":
+        offset = int(zone[1:3]) * 3600 + int(zone[4:6]) * 60
+        seconds -= offset if zone[0] == "+" else -offset
+    return seconds * SECOND_NS + int((found[7] or "").ljust(9, "0") or 0)
+
+
+def format_time(time_ns: int) -> str:
+    """RFC 3339 in UTC without trailing zeros; 0 gives the server's zero time."""
+    if time_ns == 0 or time_ns == _ZERO_NS:
+        return ZERO_TIME
+    seconds, fraction = divmod(time_ns, SECOND_NS)
+    days, rest = divmod(seconds, 86400)
+    year, month, day = civil_date(days)
+    text = f"{year:04}-{month:02}-{day:02}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    if fraction:
+        text += "." + f"{fraction:09}".rstrip("0")
+    return text + "Z"
+
+
+def civil_date(days: int) -> tuple[int, int, int]:
+    """Year, month and day of a count of days since 1970-01-01."""
+    days += 719_468
+    era, of_era = divmod(days, _DAYS_OF_CYCLE)
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    shifted = (5 * of_year + 2) // 153
+    month = shifted + 3 if shifted < 10 else shifted - 9
+    day = of_year - (153 * shifted + 2) // 5 + 1
+    return year + era * 400 + (month <= 2), month, day
+
+
+def parse_duration(text: str, *, go_only: bool = False) -> int:
+    """Nanoseconds of `1h30m`, `250ms`, `1y2M3d`; `M` has 30 days and `y` 365.
+
+    `go_only` accepts only the units of Go itself (up to hours). Raises ValueError.
+    """
+    sign = -1 if text.startswith("-") else 1
+    rest = text.lstrip("+") if sign == 1 else text[1:]
+    if rest == "0":
+        return 0
+    total = 0.0
+    whole = 0
+    at = 0
+    while at < len(rest):
+        found = _DURATION_PART.match(rest, at)
+        if found is None or (go_only and found[2] not in _GO_UNITS):
+            break
+        if "." in found[1]:
+            total += float(found[1]) * _UNIT_NS[found[2]]
+        else:
+            whole += int(found[1]) * _UNIT_NS[found[2]]
+        at = found.end()
+    if not rest or at < len(rest):
+        raise ValueError(f"invalid duration {text!r}")
+    return sign * (whole + round(total))
+
+
+def format_duration(duration_ns: int) -> str:
+    """As Go prints a duration: `1h2m3.5s`, `1.5ms`, `0s`."""
+    if duration_ns == 0:
+        return "0s"
+    sign = "-" if duration_ns < 0 else ""
+    rest = abs(duration_ns)
+    if rest < SECOND_NS:
+        for unit, size in (("ms", 1_000_000), ("µs", 1_000), ("ns", 1)):
+            if rest >= size:
+                return f"{sign}{_decimal(rest, size)}{unit}"
+    hours, rest = divmod(rest, HOUR_NS)
+    minutes, rest = divmod(rest, MINUTE_NS)
+    text = f"{_decimal(rest, SECOND_NS)}s"
+    if hours:
+        return f"{sign}{hours}h{minutes}m{text}"
+    return f"{sign}{minutes}m{text}" if minutes else sign + text
+
+
+def _decimal(value: int, size: int) -> str:
+    whole, part = divmod(value, size)
+    if not part:
+        return str(whole)
+    digits = len(str(size)) - 1
+    return f"{whole}.{part:0{digits}}".rstrip("0")

@@ -1,0 +1,87 @@
+"""The enumerations of the JetStream API; values are the words on the wire."""
+
+from enum import Enum
+
+
+class Retention(Enum):
+    """When a stream lets go of messages."""
+
+    LIMITS = "limits"
+    INTEREST = "interest"
+    WORK_QUEUE = "workqueue"
+
+
+class Discard(Enum):
+    """What gives way when a stream is full."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+class Storage(Enum):
+    """Where messages are kept."""
+
+    FILE = "file"
+    MEMORY = "memory"
+
+
+class Compression(Enum):
+    """How stored blocks are compressed."""
+
+    __refusal__ = "unknown compression algorithm"
+
+    NONE = "none"
+    S2 = "s2"
+
+
+class PersistMode(Enum):
+    """Whether an acknowledgement waits for the disk."""
+
+    DEFAULT = "default"
+    ASYNC = "async"
+
+
+class DeliverPolicy(Enum):
+    """Where a consumer starts."""
+
+    ALL = "all"
+    LAST = "last"
+    NEW = "new"
+    BY_START_SEQUENCE = "by_start_sequence"
+    BY_START_TIME = "by_start_time"
+    LAST_PER_SUBJECT = "last_per_subject"
+
+
+class AckPolicy(Enum):
+    """What clients acknowledge."""
+
+    NONE = "none"
+    ALL = "all"
+    EXPLICIT = "explicit"
+    FLOW_CONTROL = "flow_control"
+
+
+class ReplayPolicy(Enum):
+    """How fast old messages come."""
+
+    INSTANT = "instant"
+    ORIGINAL = "original"
+
+
+class PriorityPolicy(Enum):
+    """Which of several waiting clients gets the next message."""
+
+    NONE = "none"
+    OVERFLOW = "overflow"
+    PINNED_CLIENT = "pinned_client"
+    PRIORITIZED = "prioritized"
+
+
+class ConsumerAction(Enum):
+    """What a create request may do."""
+
+    __refusal__ = "unknown consumer action: {value}"
+
+    CREATE_OR_UPDATE = ""
+    CREATE = "create"
+    UPDATE = "update"
