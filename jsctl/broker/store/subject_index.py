@@ -1,0 +1,262 @@
+"""Which sequences a subject has: the one index by subject, kept in memory.
+
+A subject with one message costs a dictionary slot; one with more holds its sequences in an array,
+eight bytes each. Removal at the front, by far the most common, moves a head; removal inside only
+notes a hole, so that nothing is shifted for every acknowledged message.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+
+from jsctl.broker.subject.matching import Filters
+
+_HOLES_MIN = 64
+_JUMP_SUBJECTS = 16
+"""Up to this many matching subjects, sequences are merged rather than messages scanned."""
+
+
+class Positions:
+    """Ascending sequences of one subject. Invariant: both ends are live, holes lie between."""
+
+    __slots__ = ("head", "holes", "seqs")
+
+    def __init__(self, seqs: Iterable[int]) -> None:
+        self.seqs = array("Q", seqs)
+        self.head = 0
+        self.holes: list[int] = []
+
+    def count(self) -> int:
+        """Live sequences."""
+        return len(self.seqs) - self.head - len(self.holes)
+
+    def remove(self, seq: int) -> bool:
+        """Forget one sequence; whether it was live. The caller drops an emptied object."""
+        seqs, holes = self.seqs, self.holes
+        if seqs[self.head] == seq:
+            self._advance()
+            return True
+        if seqs[-1] == seq:
+            seqs.pop()
+            while holes and seqs and seqs[-1] == holes[-1]:
+                seqs.pop()
+                holes.pop()
+            return True
+        at = bisect_left(seqs, seq, self.head)
+        if at >= len(seqs) or seqs[at] != seq:
+            return False
+        hole = bisect_left(holes, seq)
+        if hole < len(holes) and holes[hole] == seq:
+            return False
+        holes.insert(hole, seq)
+        if len(holes) > _HOLES_MIN + (len(seqs) - self.head) // 4:
+            self._rebuild()
+        return True
+
+    def _advance(self) -> None:
+        seqs, holes = self.seqs, self.holes
+        self.head += 1
+        passed = 0
+        while passed < len(holes) and seqs[self.head] == holes[passed]:
+            self.head += 1
+            passed += 1
+        if passed:
+            del holes[:passed]
+        if self.head > 1024 and self.head * 2 > len(seqs):
+            del seqs[: self.head]
+            self.head = 0
+
+    def _rebuild(self) -> None:
+        dead = set(self.holes)
+        self.seqs = array("Q", [s for s in self.seqs[self.head :] if s not in dead])
+        self.head = 0
+        self.holes = []
+
+    def count_from(self, seq: int) -> int:
+        """Live sequences at or after `seq`."""
+        above = len(self.seqs) - bisect_left(self.seqs, seq, self.head)
+        return above - (len(self.holes) - bisect_left(self.holes, seq))
+
+    def at_or_after(self, seq: int) -> int | None:
+        """The first live sequence at or after `seq`."""
+        at = bisect_left(self.seqs, seq, self.head)
+        while at < len(self.seqs):
+            if not self._is_hole(self.seqs[at]):
+                return self.seqs[at]
+            at += 1
+        return None
+
+    def at_or_before(self, seq: int) -> int | None:
+        """The last live sequence at or before `seq`."""
+        at = bisect_right(self.seqs, seq, self.head) - 1
+        while at >= self.head:
+            if not self._is_hole(self.seqs[at]):
+                return self.seqs[at]
+            at -= 1
+        return None
+
+    def _is_hole(self, seq: int) -> bool:
+        at = bisect_left(self.holes, seq)
+        return at < len(self.holes) and self.holes[at] == seq
+
+    def some_from(self, seq: int, count: int) -> list[int]:
+        """Up to `count` live sequences at or after `seq`."""
+        at = bisect_left(self.seqs, seq, self.head)
+        if not self.holes:
+            return self.seqs[at : at + count].tolist()
+        found: list[int] = []
+        dead = set(self.holes)
+        while len(found) < count and at < len(self.seqs):
+            chunk = self.seqs[at : at + count + len(dead)]
+            at += len(chunk)
+            found.extend([s for s in chunk if s not in dead])
+        return found[:count]
+
+    def live(self) -> list[int]:
+        """All live sequences."""
+        dead = set(self.holes)
+        rest = self.seqs[self.head :].tolist()
+        return [s for s in rest if s not in dead] if dead else rest
+
+
+class SubjectIndex:
+    """Subject -> live sequences. Sequences are added in ascending order."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: dict[bytes, int | Positions] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._entries)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+
+    def add_many(self, seqs: Sequence[int], subjects: Sequence[bytes]) -> None:
+        """Note that these sequences have these subjects."""
+        entries = self._entries
+        get = entries.get
+        for seq, subject in zip(seqs, subjects, strict=True):
+            entry = get(subject)
+            if entry is None:
+                entries[subject] = seq
+            elif type(entry) is int:
+                entries[subject] = Positions((entry, seq))
+            else:
+                entry.seqs.append(seq)  # type: ignore[union-attr]  # `type() is` does not narrow
+
+    def put(self, subject: bytes, seqs: "array[int]") -> None:
+        """Set a subject's sequences, at least one, ascending; the array is taken over."""
+        if len(seqs) == 1:
+            self._entries[subject] = seqs[0]
+            return
+        entry = Positions(())
+        entry.seqs = seqs
+        self._entries[subject] = entry
+
+    def remove(self, subject: bytes, seq: int) -> bool:
+        """Forget one sequence of a subject; whether it was there."""
+        entry = self._entries.get(subject)
+        if entry is None:
+            return False
+        if isinstance(entry, int):
+            if entry == seq:
+                del self._entries[subject]
+            return entry == seq
+        removed = entry.remove(seq)
+        if removed and entry.count() == 1:
+            self._entries[subject] = entry.seqs[entry.head]
+        return removed
+
+    def select(self, filters: Filters) -> list[bytes]:
+        """The subjects that pass the filters."""
+        entries = self._entries
+        if filters.only_literals:
+            return [one for one in filters.literals if one in entries]
+        return filters.select(entries)
+
+    def count(self, subject: bytes) -> int:
+        """Live messages of a subject."""
+        entry = self._entries.get(subject)
+        if entry is None:
+            return 0
+        return 1 if isinstance(entry, int) else entry.count()
+
+    def counts(self, filters: Filters) -> dict[bytes, int]:
+        """Live messages of each subject that passes."""
+        count = self.count
+        return {subject: count(subject) for subject in self.select(filters)}
+
+    def live(self, subject: bytes) -> list[int]:
+        """All sequences of a subject, ascending."""
+        entry = self._entries.get(subject)
+        if entry is None:
+            return []
+        return [entry] if isinstance(entry, int) else entry.live()
+
+    def last(self, subject: bytes) -> int | None:
+        """The newest sequence of a subject."""
+        entry = self._entries.get(subject)
+        return entry.seqs[-1] if isinstance(entry, Positions) else entry
+
+    def first(self, subject: bytes) -> int | None:
+        """The oldest sequence of a subject."""
+        entry = self._entries.get(subject)
+        return entry.seqs[entry.head] if isinstance(entry, Positions) else entry
+
+    def last_up_to(self, subject: bytes, seq: int) -> int | None:
+        """The newest sequence of a subject that is not above `seq`."""
+        entry = self._entries.get(subject)
+        if isinstance(entry, Positions):
+            return entry.at_or_before(seq)
+        return entry if entry is not None and entry <= seq else None
+
+    def count_from(self, filters: Filters, seq: int) -> int:
+        """Live messages at or after `seq` that pass."""
+        total = 0
+        for subject in self.select(filters):
+            entry = self._entries[subject]
+            if isinstance(entry, Positions):
+                total += entry.count_from(seq)
+            else:
+                total += entry >= seq
+        return total
+
+    def last_from(self, filters: Filters, seq: int) -> int:
+        """How many subjects that pass have their newest message at or after `seq`."""
+        last = self.last
+        return sum((last(subject) or 0) >= seq for subject in self.select(filters))
+
+    def is_selective(self, filters: Filters) -> bool:
+        """Whether looking subjects up beats looking at messages one after the other."""
+        return filters.only_literals and len(filters.literals) <= _JUMP_SUBJECTS
+
+    def next_seqs(self, subjects: Iterable[bytes], seq: int, count: int) -> list[int]:
+        """Up to `count` sequences at or after `seq` of these subjects, merged ascending."""
+        found: list[int] = []
+        for subject in subjects:
+            entry = self._entries.get(subject)
+            if isinstance(entry, Positions):
+                if entry.seqs[-1] >= seq:
+                    found.extend(entry.some_from(seq, count))
+            elif entry is not None and entry >= seq:
+                found.append(entry)
+        found.sort()
+        return found[:count]
+
+    def next_seq(self, subjects: Iterable[bytes], seq: int) -> int | None:
+        """The first sequence at or after `seq` of any of these subjects."""
+        best: int | None = None
+        for subject in subjects:
+            entry = self._entries.get(subject)
+            found = entry
+            if isinstance(entry, Positions):
+                found = entry.at_or_after(seq) if entry.seqs[-1] >= seq else None
+            if isinstance(found, int) and found >= seq and (best is None or found < best):
+                best = found
+        return best
