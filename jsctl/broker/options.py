@@ -125,6 +125,7 @@ class UserOptions:
     connection_types: tuple[str, ...] = ()
     """Upper case names such as STANDARD; empty allows all."""
     proxy_required: bool = False
+    """Never true: the configuration refuses it."""
 
 
 @dataclass(frozen=True, slots=True)

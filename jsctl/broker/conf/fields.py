@@ -8,6 +8,7 @@ that an operator sees them at once, and the notes that become warnings at start.
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from jsctl.broker.conf.tree import Content, Node
 from jsctl.broker.conf.units import duration_ns, host_port, port_number, size_bytes
@@ -15,6 +16,7 @@ from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ANY_HOST, SECOND_NS
 
 SUGGESTION_CUTOFF = 0.6
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -67,6 +69,11 @@ class Section:
             if item.attribute:
                 found[item.attribute] = result
         return found
+
+
+def make(kind: Callable[..., T], values: dict[str, object]) -> T:
+    """A dataclass of what a section has found; the tables vouch for the types."""
+    return kind(**values)
 
 
 def unknown_field(
@@ -237,10 +244,25 @@ def one_of(*values: str) -> Reader:
     return read
 
 
-def ignored(why: str = "") -> Reader:
-    """A reader that takes anything and warns that it has no effect."""
+def ignored(*names: str, why: str = "") -> Field:
+    """An option that is taken as it is and warned of: it changes nothing here."""
 
     def read(node: Node, reading: Reading) -> None:
-        reading.no_effect(node, "this option", why)
+        reading.no_effect(node, f'"{names[0]}"', why)
 
-    return read
+    return Field(names, "", read)
+
+
+def quiet(*names: str) -> Field:
+    """An option that is taken as it is: what it asks for is so anyway, or needs no effect."""
+    return Field(names, "", lambda node, reading: None)
+
+
+def rejected(*names: str, why: str, remedy: str) -> Field:
+    """An option that must not be passed over: ignoring it would open what it closes."""
+
+    def read(node: Node, reading: Reading) -> None:
+        del reading
+        raise node.error(f"{names[0]} is not supported: {why}", remedy)
+
+    return Field(names, "", read)

@@ -24,7 +24,7 @@ ReadFile = Callable[[str], str]
 def read_file(path: str) -> str:
     """The text of a configuration file. Raises ConfigError, which names the file."""
     try:
-        text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+        text = Path(path).read_bytes().decode("utf-8", "replace")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(f"cannot be read: {reason}", place=path) from error

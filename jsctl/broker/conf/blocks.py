@@ -1,0 +1,409 @@
+"""The `tls`, `cluster`, `jetstream` and `raft` blocks."""
+
+import re
+
+from jsctl.broker.conf.fields import (
+    Field,
+    Reading,
+    Section,
+    array,
+    boolean,
+    count,
+    duration,
+    ignored,
+    in_range,
+    int32,
+    integer,
+    listen,
+    make,
+    mapping,
+    one_of,
+    port,
+    quiet,
+    rejected,
+    size,
+    text,
+    texts,
+    timeout,
+    word,
+    wrong_kind,
+)
+from jsctl.broker.conf.tree import Node
+from jsctl.broker.conf.units import duration_ns, route_url
+from jsctl.broker.conf.users import permissions
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import (
+    SECOND_NS,
+    ClusterOptions,
+    HandshakeFirst,
+    JetStreamLimits,
+    JetStreamOptions,
+    RaftOptions,
+    SyncMode,
+    TlsOptions,
+    Url,
+)
+
+COMPRESSIONS = (
+    "off",
+    "disabled",
+    "accept",
+    "s2_fast",
+    "s2_better",
+    "s2_best",
+    "s2_uncompressed",
+    "s2_auto",
+)
+CLUSTER_PING_MAX_NS = 30 * SECOND_NS
+PIN = re.compile(r"[0-9a-f]{64}")
+
+
+def handshake_first(node: Node, reading: Reading) -> tuple[HandshakeFirst, int | None]:
+    """A boolean, "auto", or a duration to wait for the client's first byte."""
+    if isinstance(node.content, bool):
+        return (HandshakeFirst.ALWAYS if node.content else HandshakeFirst.NEVER, None)
+    value = text(node, reading).lower()
+    if value in ("auto", "auto_fallback"):
+        return (HandshakeFirst.AUTO, None)
+    if value in ("true", "on", "false", "off"):
+        return (HandshakeFirst.ALWAYS if value in ("true", "on") else HandshakeFirst.NEVER, None)
+    wait = duration_ns(value)
+    if wait is None or wait <= 0:
+        raise node.error(f"{value!r} is not known", 'write true, "auto" or a duration')
+    return (HandshakeFirst.AUTO, wait)
+
+
+def pins(node: Node, reading: Reading) -> tuple[str, ...]:
+    """SHA-256 digests in hex."""
+    found = tuple(pin.lower() for pin in texts(node, reading))
+    for pin in found:
+        if not PIN.fullmatch(pin):
+            raise node.error(f"{pin!r} is no pinned certificate", "write 64 hexadecimal digits")
+    return found
+
+
+def one_certificate(node: Node, reading: Reading) -> dict[str, object]:
+    """`certs`: an array of one `{cert_file, key_file}`."""
+    items = array(node)
+    if len(items) != 1:
+        raise node.error("exactly one certificate is supported", "keep one entry")
+    return CERTIFICATE.read(items[0], reading, "certs")
+
+
+def tls(node: Node, reading: Reading) -> TlsOptions:
+    """A `tls` block; needs a certificate and its key."""
+    found = TLS.read(node, reading, "tls")
+    certificate = found.pop("certificate", None)
+    if isinstance(certificate, dict):
+        found |= certificate
+    first = found.pop("first", None)
+    if isinstance(first, tuple):
+        found["handshake_first"] = first[0]
+        if first[1] is not None:
+            found["handshake_first_wait_ns"] = first[1]
+    if found.get("verify_and_map") or found.get("verify_known_urls"):
+        found["verify"] = True
+    result = make(TlsOptions, found)
+    if not result.cert_file and result.key_file:
+        raise node.error("missing 'cert_file' in TLS configuration", "add it")
+    if result.cert_file and not result.key_file:
+        raise node.error("missing 'key_file' in TLS configuration", "add it")
+    return result
+
+
+def compression(node: Node, reading: Reading) -> str:
+    """Route compression: accepted, but routes are sent as they are."""
+    if isinstance(node.content, dict):
+        COMPRESSION.read(node, reading, "compression")
+    elif not isinstance(node.content, bool):
+        one_of(*COMPRESSIONS)(node, reading)
+    return "off"
+
+
+def route_urls(node: Node, reading: Reading) -> tuple[Url, ...]:
+    """An array of URLs; duplicates are dropped with a warning."""
+    found: dict[Url, None] = {}
+    for item in array(node):
+        value = text(item, reading)
+        url = route_url(value)
+        if url is None:
+            raise item.error(f"{value!r} is no route", "write nats://host:port")
+        if url in found:
+            reading.warnings.append(f"{item.place}: duplicate url in route configuration: {value}")
+        found[url] = None
+    return tuple(found)
+
+
+def cluster_authorization(node: Node, reading: Reading) -> dict[str, object]:
+    """`{user, password, timeout}` of the cluster; no token, no users array."""
+    for name, value in mapping(node).items():
+        if name.lower() in ("token", "users"):
+            raise value.error(
+                f"cluster authorization does not allow {name!r}", "use user and password"
+            )
+    return CLUSTER_AUTHORIZATION.read(node, reading, "cluster authorization")
+
+
+def cluster_ping(node: Node, reading: Reading) -> int:
+    """At most 30 seconds."""
+    value = duration(node, reading)
+    if value > CLUSTER_PING_MAX_NS:
+        reading.warnings.append(f"{node.place}: cluster ping_interval is limited to 30s")
+    return min(value, CLUSTER_PING_MAX_NS)
+
+
+def cluster(node: Node, reading: Reading) -> ClusterOptions:
+    """The `cluster` block."""
+    found = CLUSTER.read(node, reading, "cluster")
+    address = found.pop("listen", None)
+    if isinstance(address, tuple):
+        found |= {"host": address[0], "port": address[1]}
+    login = found.pop("login", None)
+    if isinstance(login, dict):
+        found |= login
+    return make(ClusterOptions, found)
+
+
+def store_limit(node: Node, reading: Reading) -> int:
+    """Bytes; not negative but for -1."""
+    value = size(node, reading)
+    if value < -1:
+        raise node.error(f"{value} is no limit", "write a size such as 1G")
+    return value
+
+
+def sync(node: Node, reading: Reading) -> tuple[SyncMode | None, int | None]:
+    """(mode, interval): always, interval, never, or a duration, which is the interval alone."""
+    if isinstance(node.content, str):
+        for mode in SyncMode:
+            if node.content.lower() == mode.value:
+                return (mode, None)
+        if duration_ns(node.content) is None:
+            raise node.error(
+                f"{node.content!r} is neither a mode nor a duration",
+                'write always, interval, never, or for example "2m"',
+            )
+    return (None, duration(node, reading))
+
+
+def merge_sync(node: Node, found: dict[str, object], reading: Reading) -> None:
+    """Fold `sync` and `sync_interval` into mode and interval.
+
+    A duration alone does not weaken the default: acknowledged stays durable until somebody
+    writes `sync: interval`. That is said, since nats-server would sync at that interval only.
+    """
+    intervals = False
+    for key in ("sync_given", "sync_interval_given"):
+        mode, interval = sync_pair(found.pop(key, None))
+        if mode is not None:
+            found["sync"] = mode
+        if interval is not None:
+            intervals = True
+            found["sync_interval_ns"] = interval
+    if intervals and found.get("sync") is not SyncMode.INTERVAL:
+        reading.no_effect(
+            node,
+            '"sync_interval"',
+            "every acknowledged message is synced; write sync: interval to change that",
+        )
+
+
+def sync_pair(value: object) -> tuple[object, object]:
+    """The two halves of what `sync` has read."""
+    return (value[0], value[1]) if isinstance(value, tuple) else (None, None)
+
+
+def domain(node: Node, reading: Reading) -> str:
+    """A JetStream domain."""
+    value = word(node, reading)
+    if any(char in value for char in ".*>"):
+        raise node.error(f"domain {value!r} may not contain '.', '*' or '>'", "use - or _")
+    return value
+
+
+def jetstream(node: Node, reading: Reading) -> JetStreamOptions:
+    """`jetstream: true`, `enabled`, `disabled`, or a map."""
+    if isinstance(node.content, bool):
+        return JetStreamOptions(enabled=node.content)
+    if isinstance(node.content, str):
+        state = one_of("enabled", "enable", "disabled", "disable")(node, reading)
+        return JetStreamOptions(enabled=str(state).startswith("enable"))
+    if not isinstance(node.content, dict):
+        raise wrong_kind(node, "true, enabled, disabled or a map { ... }")
+    found: dict[str, object] = {"enabled": True} | JETSTREAM.read(node, reading, "jetstream")
+    merge_sync(node, found, reading)
+    limits: dict[str, object] = {}
+    block = found.pop("limits", None)
+    for name in ("request_queue_max", "info_queue_max", "catchup_bytes_max",
+                 "buffered_bytes_max", "buffered_messages_max"):  # fmt: skip
+        if name in found:
+            limits[name] = found.pop(name)
+    if isinstance(block, dict):
+        limits |= block
+    return make(JetStreamOptions, {**found, "limits": make(JetStreamLimits, limits)})
+
+
+def js_limits(node: Node, reading: Reading) -> dict[str, object]:
+    """The `limits` block."""
+    found = JS_LIMITS.read(node, reading, "jetstream limits")
+    batch = found.pop("batch", None)
+    return found | (batch if isinstance(batch, dict) else {})
+
+
+def js_batch(node: Node, reading: Reading) -> dict[str, object]:
+    """The `batch` block of the limits."""
+    return JS_BATCH.read(node, reading, "batch")
+
+
+def raft(node: Node, reading: Reading) -> RaftOptions:
+    """Timings of replication. Raises ConfigError if an election can be quicker than it should."""
+    found = make(RaftOptions, RAFT.read(node, reading, "raft"))
+    if found.election_min_ns < 2 * found.heartbeat_ns:
+        raise node.error(
+            "election_min is less than two heartbeats", "raise it or lower the heartbeat"
+        )
+    if found.election_max_ns <= found.election_min_ns:
+        raise node.error("election_max is not above election_min", "raise it")
+    return found
+
+
+def positive_duration(node: Node, reading: Reading) -> int:
+    """A duration above zero."""
+    value = duration(node, reading)
+    if value <= 0:
+        raise node.error("must be above zero", 'write for example "100ms"')
+    return value
+
+
+def certificate_section() -> tuple[Field, Field]:
+    """The two fields that certificates have everywhere."""
+    return (Field(("cert_file",), "cert_file", text), Field(("key_file",), "key_file", text))
+
+
+def tls_version(node: Node, reading: Reading) -> str:
+    """1.2 or 1.3, with or without quotes."""
+    value = str(node.content)
+    if value not in ("1.2", "1.3"):
+        raise ConfigError(
+            f"TLS version {value} is not supported",
+            place=str(node.place),
+            remedy="write 1.2 or 1.3",
+        )
+    return value
+
+
+CERTIFICATE = Section(*certificate_section())
+TLS = Section(
+    *certificate_section(),
+    Field(("ca_file",), "ca_file", text),
+    Field(("verify",), "verify", boolean),
+    Field(("verify_and_map",), "verify_and_map", boolean),
+    Field(("verify_cert_and_check_known_urls",), "verify_known_urls", boolean),
+    Field(("insecure",), "insecure", boolean),
+    Field(("timeout",), "timeout_ns", timeout),
+    Field(("min_version", "minimum_version"), "min_version", tls_version),
+    Field(("cipher_suites",), "ciphers", texts),
+    Field(("pinned_certs",), "pinned_certs", pins),
+    Field(("handshake_first", "first", "immediate"), "first", handshake_first),
+    Field(("certs", "certificates"), "certificate", one_certificate),
+    ignored("curve_preferences"),
+    ignored("allow_insecure_cipher_suites", why="insecure suites stay off"),
+    ignored("connection_rate_limit"),
+    ignored("cert_store", why="certificates come from files"),
+    ignored("cert_match_by"),
+    ignored("cert_match"),
+    ignored("ca_certs_match"),
+    ignored("cert_match_skip_invalid"),
+    ignored("ocsp_peer"),
+)
+COMPRESSION = Section(
+    Field(("mode",), "", one_of(*COMPRESSIONS)),
+    quiet("rtt_thresholds", "thresholds", "rtts", "rtt"),
+)
+CLUSTER_AUTHORIZATION = Section(
+    Field(("user", "username"), "user", text),
+    Field(("password", "pass"), "password", text),
+    Field(("timeout",), "auth_timeout_ns", timeout),
+    Field(("permissions", "default_permissions"), "permissions", permissions),
+)
+CLUSTER = Section(
+    Field(("name",), "name", word),
+    Field(("listen",), "listen", listen),
+    Field(("port",), "port", port),
+    Field(("host", "net"), "host", text),
+    Field(("authorization",), "login", cluster_authorization),
+    Field(("routes",), "routes", route_urls),
+    Field(("tls",), "tls", tls),
+    Field(("advertise", "cluster_advertise"), "advertise", text),
+    Field(("no_advertise",), "no_advertise", boolean),
+    Field(("connect_retries",), "connect_retries", int32),
+    Field(("connect_backoff",), "connect_backoff", boolean),
+    Field(("permissions",), "permissions", permissions),
+    Field(("pool_size",), "pool_size", in_range(-1, 1024)),
+    Field(("accounts",), "accounts", texts),
+    Field(("compression",), "compression", compression),
+    Field(("ping_interval",), "ping_interval_ns", cluster_ping),
+    Field(("ping_max",), "pings_out_max", int32),
+    Field(("write_deadline",), "write_deadline_ns", duration),
+    quiet("write_timeout"),
+)
+JS_BATCH = Section(
+    Field(("max_inflight_per_stream",), "batches_per_stream_max", count),
+    Field(("max_inflight_total",), "batches_total_max", count),
+    Field(("max_msgs",), "batch_messages_max", count),
+    Field(("timeout",), "batch_timeout_ns", duration),
+)
+JS_LIMITS = Section(
+    Field(("max_ack_pending",), "ack_pending_max", integer),
+    Field(("max_ha_assets",), "ha_assets_max", integer),
+    Field(("max_request_batch",), "request_batch_max", integer),
+    Field(("duplicate_window",), "duplicate_window_ns", duration),
+    Field(("default_max_consumers",), "consumers_default_max", integer),
+    Field(("batch",), "batch", js_batch),
+)
+JETSTREAM = Section(
+    Field(("store_dir", "store", "storedir"), "store_dir", text),
+    Field(("sync",), "sync_given", sync),
+    Field(("sync_interval",), "sync_interval_given", sync),
+    Field(("max_memory_store", "max_mem_store", "max_mem"), "memory_bytes_max", store_limit),
+    Field(("max_file_store", "max_file"), "store_bytes_max", store_limit),
+    Field(("domain",), "domain", domain),
+    Field(("enabled", "enable"), "enabled", boolean),
+    Field(("strict",), "strict", boolean),
+    Field(("unique_tag",), "unique_tag", lambda n, r: text(n, r).lower()),
+    Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend")),
+    Field(("limits",), "limits", js_limits),
+    Field(("request_queue_limit",), "request_queue_max", count),
+    Field(("info_queue_limit",), "info_queue_max", count),
+    Field(("max_outstanding_catchup",), "catchup_bytes_max", size),
+    Field(("max_buffered_size",), "buffered_bytes_max", size),
+    Field(("max_buffered_msgs",), "buffered_messages_max", count),
+    Field(("meta_compact",), "meta_compact", count),
+    Field(("meta_compact_size",), "meta_compact_bytes", size),
+    ignored("meta_compact_sync", why="compaction never delays an acknowledgement"),
+    ignored("max_concurrent_io", why="one thread does all file work"),
+    rejected(
+        "key",
+        "ek",
+        "encryption_key",
+        why="files are not encrypted",
+        remedy="encrypt the disk and remove it",
+    ),
+    rejected(
+        "prev_key",
+        "prev_ek",
+        "prev_encryption_key",
+        why="files are not encrypted",
+        remedy="encrypt the disk and remove it",
+    ),
+    ignored("cipher", why="files are not encrypted"),
+    rejected("tpm", why="files are not encrypted", remedy="encrypt the disk and remove it"),
+)
+RAFT = Section(
+    Field(("heartbeat",), "heartbeat_ns", positive_duration),
+    Field(("election_min",), "election_min_ns", positive_duration),
+    Field(("election_max",), "election_max_ns", positive_duration),
+    Field(("peer_stale",), "peer_stale_ns", positive_duration),
+    Field(("peer_offline",), "peer_offline_ns", positive_duration),
+    Field(("hibernate_after",), "hibernate_after_ns", positive_duration),
+)

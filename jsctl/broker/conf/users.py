@@ -1,0 +1,216 @@
+"""The `authorization` block: users, their passwords and their permissions."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jsctl.broker.conf.fields import (
+    Field,
+    Reading,
+    Section,
+    array,
+    boolean,
+    count,
+    duration,
+    ignored,
+    make,
+    mapping,
+    text,
+    texts,
+    timeout,
+)
+from jsctl.broker.conf.tree import Node
+from jsctl.broker.options import (
+    AuthOptions,
+    Permissions,
+    ResponsePermission,
+    SubjectPermission,
+    UserOptions,
+)
+from jsctl.broker.subject.validity import is_valid_subject
+
+BCRYPT_PREFIXES = ("$2a$", "$2b$", "$2x$", "$2y$")
+CONNECTION_TYPES = (
+    "STANDARD",
+    "WEBSOCKET",
+    "LEAFNODE",
+    "LEAFNODE_WS",
+    "MQTT",
+    "MQTT_WS",
+    "IN_PROCESS",
+)
+USER_NKEY_LENGTH = 56
+BASE32 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+
+
+def is_hashed(password: str) -> bool:
+    """Whether a configured password is a bcrypt hash."""
+    return password.startswith(BCRYPT_PREFIXES)
+
+
+def subjects(node: Node, reading: Reading, queues: bool) -> tuple[str, ...]:
+    """Valid subjects; with `queues` each may be followed by a queue name."""
+    found = texts(node, reading)
+    for subject in found:
+        parts = subject.split() if queues and " " in subject else [subject]
+        valid = 1 <= len(parts) <= 2 and all(is_valid_subject(part.encode()) for part in parts)
+        if not valid:
+            raise node.error(
+                f"{subject!r} is not a valid subject", "tokens are separated by single dots"
+            )
+    return found
+
+
+def subject_permission(node: Node, reading: Reading, queues: bool) -> SubjectPermission | None:
+    """A subject, a list of them, or a map of `allow` and `deny`."""
+    if not isinstance(node.content, dict):
+        return SubjectPermission(allow=subjects(node, reading, queues))
+    section = Section(
+        Field(("allow",), "allow", lambda n, r: subjects(n, r, queues)),
+        Field(("deny",), "deny", lambda n, r: subjects(n, r, queues)),
+    )
+    found = section.read(node, reading, "a permission")
+    return make(SubjectPermission, found) if found else None
+
+
+def publish(node: Node, reading: Reading) -> SubjectPermission | None:
+    """What may be published."""
+    return subject_permission(node, reading, queues=False)
+
+
+def subscribe(node: Node, reading: Reading) -> SubjectPermission | None:
+    """What may be subscribed; entries may name a queue."""
+    return subject_permission(node, reading, queues=True)
+
+
+def responses(node: Node, reading: Reading) -> ResponsePermission | None:
+    """`allow_responses`: true, or a map of `max` and `expires`."""
+    if isinstance(node.content, bool):
+        return ResponsePermission() if node.content else None
+    return make(ResponsePermission, RESPONSES.read(node, reading, "allow_responses"))
+
+
+def permissions(node: Node, reading: Reading) -> Permissions:
+    """A `permissions` map. `allow_responses` alone forbids all other publishing."""
+    found = make(Permissions, PERMISSIONS.read(node, reading, "permissions"))
+    if found.responses and (found.publish is None or found.publish.allow is None):
+        deny = found.publish.deny if found.publish else ()
+        found = replace(found, publish=SubjectPermission(allow=(), deny=deny))
+    return found
+
+
+def connection_types(node: Node, reading: Reading) -> tuple[str, ...]:
+    """Names of connection types, in upper case."""
+    found = tuple(name.upper() for name in texts(node, reading))
+    for name in found:
+        if name not in CONNECTION_TYPES:
+            raise node.error(
+                f"unknown connection type {name!r}", f"write one of {', '.join(CONNECTION_TYPES)}"
+            )
+    return found
+
+
+def is_public_nkey(key: str, letter: str) -> bool:
+    """Whether a text looks like a public nkey of the kind that begins with `letter`."""
+    return len(key) == USER_NKEY_LENGTH and key.startswith(letter) and BASE32.issuperset(key)
+
+
+def user(node: Node, reading: Reading) -> UserOptions:
+    """One entry of a `users` array."""
+    mapping(node)
+    found = make(UserOptions, USER.read(node, reading, "a user"))
+    if found.nkey:
+        if not is_public_nkey(found.nkey, "U"):
+            raise node.error(
+                "not a valid public nkey for a user", "it begins with U and has 56 characters"
+            )
+        if found.name or found.password:
+            raise node.error(
+                "nkey users do not take usernames or passwords", "keep either the nkey or the user"
+            )
+    elif not found.name:
+        raise node.error("a user entry requires a user", 'add "user" or "nkey"')
+    return found
+
+
+def proxy_required(node: Node, reading: Reading) -> bool:
+    """Only false: there is no proxy protocol that could prove a proxy."""
+    if boolean(node, reading):
+        raise node.error(
+            "proxy_required is not supported: proxies cannot be told from clients", "remove it"
+        )
+    return False
+
+
+def users(node: Node, reading: Reading) -> tuple[UserOptions, ...]:
+    """The `users` array."""
+    return tuple(user(item, reading) for item in array(node))
+
+
+def with_defaults(
+    entries: Iterable[UserOptions], default: Permissions | None
+) -> tuple[UserOptions, ...]:
+    """The users, those without permissions given the default ones."""
+    if default is None:
+        return tuple(entries)
+    return tuple(u if u.permissions else replace(u, permissions=default) for u in entries)
+
+
+def authorization(node: Node, reading: Reading) -> AuthOptions:
+    """The top level `authorization` block. Raises ConfigError for what excludes each other."""
+    found = make(AuthOptions, AUTHORIZATION.read(node, reading, "authorization"))
+    if found.user and found.token:
+        raise node.error(
+            "cannot have both a token and a user/password", "remove the token or the user"
+        )
+    if found.users and (found.user or found.token):
+        what = "a user/password" if found.user else "a token"
+        raise node.error(f"cannot have {what} and a users array", f"move {what} into the array")
+    check_duplicates(node, found.users)
+    return replace(found, users=with_defaults(found.users, found.default_permissions))
+
+
+def check_duplicates(node: Node, entries: Iterable[UserOptions]) -> None:
+    """Raise ConfigError if two users share a name or nkey."""
+    seen: set[str] = set()
+    for entry in entries:
+        name = entry.name or entry.nkey
+        if name in seen:
+            raise node.error(f"duplicate user {name!r} detected", "remove one of them")
+        seen.add(name)
+
+
+RESPONSES = Section(
+    Field(("max", "max_msgs", "max_messages", "max_responses"), "messages_max", count),
+    Field(("expires", "expiration", "ttl"), "expires_ns", duration),
+)
+PERMISSIONS = Section(
+    Field(("publish", "pub", "import"), "publish", publish),
+    Field(("subscribe", "sub", "export"), "subscribe", subscribe),
+    Field(("allow_responses", "publish_allow_responses"), "responses", responses),
+)
+USER = Section(
+    Field(("user", "username"), "name", text),
+    Field(("password", "pass"), "password", text),
+    Field(("nkey",), "nkey", text),
+    Field(("permissions", "permission", "authorization"), "permissions", permissions),
+    Field(
+        ("allowed_connection_types", "connection_types", "clients"),
+        "connection_types",
+        connection_types,
+    ),
+    Field(("proxy_required",), "proxy_required", proxy_required),
+)
+AUTHORIZATION = Section(
+    Field(("user", "username"), "user", text),
+    Field(("password", "pass"), "password", text),
+    Field(("token",), "token", text),
+    Field(("users",), "users", users),
+    Field(("timeout",), "timeout_ns", timeout),
+    Field(
+        ("default_permissions", "default_permission", "permissions"),
+        "default_permissions",
+        permissions,
+    ),
+    ignored("auth_callout", "auth_hook", why="authentication is decided here"),
+    Field(("proxy_required",), "", proxy_required),
+)
