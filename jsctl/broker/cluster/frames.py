@@ -1,0 +1,478 @@
+"""The peer frame: everything one broker has for another in a turn, as one routed message.
+
+    frame   magic "JB", version u8, sender length u8, CRC-32 of all behind it u32, sender, items
+    item    kind u8, length u32, body
+
+Items of an unknown kind are skipped, so that brokers of neighbouring versions understand each
+other; a change of an item's fields takes a new kind. What does not decode raises ProtocolError
+and nothing else. A frame is split between items at `FRAME_BYTES_MAX`; an item stays whole, so
+chunks of state are to be cut to `CHUNK_BYTES_MAX` by whoever makes them.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jsctl.broker.cluster.catchup import ChunkKind, StateAck, StateChunk
+from jsctl.broker.cluster.frame_codec import Reader, Writer
+from jsctl.broker.cluster.outbox import Announcement
+from jsctl.broker.errors import ProtocolError
+from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+
+MAGIC = b"JB"
+VERSION = 1
+FRAME_BYTES_MAX = 4 * 1024 * 1024
+"""A frame is closed before an item would take it beyond this."""
+CHUNK_BYTES_MAX = 1024 * 1024
+"""Payload of one chunk of state."""
+
+_HEAD = struct.Struct("<2sBBI")
+_ITEM = struct.Struct("<BI")
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """One pulse of a server pair. `boot` is random per start of the process.
+
+    `echo` is the last sequence heard from the receiver, `echo_held_ns` how long ago.
+    """
+
+    boot: int
+    incarnation: int
+    sequence: int
+    echo: int = 0
+    echo_held_ns: int = 0
+    leaving: bool = False
+    """The server is shutting down on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaftBatch:
+    """Messages of one group, in the encoding of the raft codec."""
+
+    group: bytes
+    messages: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """An API request for the receiver to answer; `token` names it at the sender."""
+
+    token: int
+    request: ApiRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardReply:
+    """The answer to a `Forward`. The receiver publishes it where the request came in."""
+
+    token: int
+    account: str
+    reply: bytes
+    headers: bytes
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNews:
+    """What a server tells of itself: on first contact, on change, and now and then."""
+
+    facts: ServerFacts
+    server_id: str
+    host: str
+    version: str
+    lame_duck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GatherRequest:
+    """Asks for the infos of the assets that the receiver leads. Consumer "" means stream."""
+
+    token: int
+    account: str
+    assets: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class GatherReply:
+    """(stream, consumer, JSON of the info) of those that the sender leads; `more` follows."""
+
+    token: int
+    infos: list[tuple[str, str, bytes]]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """A consumer's leader to its stream's leader: these messages are done with."""
+
+    account: str
+    stream: str
+    consumer: str
+    sequences: list[int]
+
+
+Item = (
+    Heartbeat
+    | RaftBatch
+    | Announcement
+    | Forward
+    | ForwardReply
+    | ServerNews
+    | GatherRequest
+    | GatherReply
+    | StateChunk
+    | StateAck
+    | Removals
+)
+
+
+@dataclass(slots=True)
+class PeerFrame:
+    """The content of a frame by kind. `sender` is a peer id."""
+
+    sender: str
+    heartbeat: Heartbeat | None = None
+    raft: list[RaftBatch] = field(default_factory=list)
+    announcements: list[Announcement] = field(default_factory=list)
+    forwards: list[Forward] = field(default_factory=list)
+    replies: list[ForwardReply] = field(default_factory=list)
+    news: list[ServerNews] = field(default_factory=list)
+    gathers: list[GatherRequest] = field(default_factory=list)
+    gathered: list[GatherReply] = field(default_factory=list)
+    chunks: list[StateChunk] = field(default_factory=list)
+    acks: list[StateAck] = field(default_factory=list)
+    removals: list[Removals] = field(default_factory=list)
+
+    def items(self) -> Iterator[Item]:
+        """Everything in it, what is urgent first."""
+        if self.heartbeat is not None:
+            yield self.heartbeat
+        for items in self._lists():
+            yield from items
+
+    def _lists(self) -> Iterable[Sequence[Item]]:
+        return (
+            self.raft,
+            self.announcements,
+            self.replies,
+            self.forwards,
+            self.news,
+            self.acks,
+            self.removals,
+            self.gathers,
+            self.gathered,
+            self.chunks,
+        )
+
+
+def encode_frames(frame: PeerFrame, bytes_max: int = FRAME_BYTES_MAX) -> list[bytes]:
+    """The frame as bytes; more than one only when it is larger than `bytes_max`.
+
+    Empty when there is nothing to say.
+    """
+    sender = frame.sender.encode()
+    done: list[bytes] = []
+    parts: list[bytes] = []
+    size = 0
+    for item in frame.items():
+        kind, write, _, _ = _KINDS[type(item)]
+        out = Writer()
+        write(out, item)
+        body = out.getvalue()
+        if parts and size + len(body) + _ITEM.size > bytes_max:
+            done.append(_seal(sender, parts))
+            parts, size = [], 0
+        parts.append(_ITEM.pack(kind, len(body)))
+        parts.append(body)
+        size += len(body) + _ITEM.size
+    if parts:
+        done.append(_seal(sender, parts))
+    return done
+
+
+def decode_frame(data: bytes) -> PeerFrame:
+    """Read a frame. Raises ProtocolError when it is damaged, cut or of another version."""
+    if len(data) < _HEAD.size:
+        raise ProtocolError("peer frame: cut short")
+    magic, version, sender_length, checksum = _HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise ProtocolError("peer frame: not a peer frame")
+    if version != VERSION:
+        raise ProtocolError(f"peer frame: version {version} is not {VERSION}")
+    if zlib.crc32(memoryview(data)[_HEAD.size :]) != checksum:
+        raise ProtocolError("peer frame: checksum does not match")
+    at = _HEAD.size + sender_length
+    try:
+        frame = PeerFrame(sender=data[_HEAD.size : at].decode())
+    except UnicodeDecodeError as error:
+        raise ProtocolError("peer frame: sender is no UTF-8") from error
+    while at < len(data):
+        at = _decode_item(data, at, frame)
+    if at != len(data):
+        raise ProtocolError("peer frame: cut short")
+    return frame
+
+
+def _seal(sender: bytes, parts: list[bytes]) -> bytes:
+    body = b"".join((sender, *parts))
+    return _HEAD.pack(MAGIC, VERSION, len(sender), zlib.crc32(body)) + body
+
+
+def _decode_item(data: bytes, at: int, frame: PeerFrame) -> int:
+    """Read the item at `at` into the frame; returns where the next one starts."""
+    if at + _ITEM.size > len(data):
+        raise ProtocolError("peer frame: cut short")
+    kind, length = _ITEM.unpack_from(data, at)
+    at += _ITEM.size
+    end: int = at + length
+    if end > len(data):
+        raise ProtocolError("peer frame: cut short")
+    known = _READERS.get(kind)
+    if known is None:
+        return end
+    read, keep = known
+    reader = Reader(data, at, end)
+    item = read(reader)
+    reader.finish()
+    keep(frame, item)
+    return end
+
+
+def _write_heartbeat(out: Writer, item: Heartbeat) -> None:
+    for number in (item.boot, item.incarnation, item.sequence, item.echo, item.echo_held_ns):
+        out.u64(number)
+    out.flag(item.leaving)
+
+
+def _read_heartbeat(data: Reader) -> Heartbeat:
+    return Heartbeat(data.u64(), data.u64(), data.u64(), data.u64(), data.u64(), data.flag())
+
+
+def _write_raft(out: Writer, item: RaftBatch) -> None:
+    out.small(item.group)
+    out.large(item.messages)
+
+
+def _read_raft(data: Reader) -> RaftBatch:
+    return RaftBatch(data.small(), data.large())
+
+
+def _write_announcement(out: Writer, item: Announcement) -> None:
+    out.text(item.group)
+    out.u64(item.term)
+    out.text(item.leader)
+
+
+def _read_announcement(data: Reader) -> Announcement:
+    return Announcement(data.text(), data.u64(), data.text())
+
+
+def _write_client(out: Writer, item: ClientInfo) -> None:
+    for text in (item.account, item.user, item.server, item.cluster):
+        out.text(text)
+    out.u64(item.conn)
+    for text in (item.host, item.name, item.lang, item.version):
+        out.text(text)
+    out.i64(item.start_ns)
+
+
+def _read_client(data: Reader) -> ClientInfo:
+    account, user, server, cluster = data.text(), data.text(), data.text(), data.text()
+    conn = data.u64()
+    host, name, lang, version = data.text(), data.text(), data.text(), data.text()
+    start_ns = data.i64()
+    return ClientInfo(account, user, server, cluster, conn, host, name, lang, version, start_ns)
+
+
+def _write_forward(out: Writer, item: Forward) -> None:
+    request = item.request
+    out.u64(item.token)
+    out.text(request.account)
+    out.small(request.subject)
+    out.small(request.reply)
+    out.large(request.headers)
+    out.large(request.payload)
+    _write_client(out, request.client)
+    out.text(request.entry)
+    out.flag(request.system)
+
+
+def _read_forward(data: Reader) -> Forward:
+    token = data.u64()
+    request = ApiRequest(
+        account=data.text(),
+        subject=data.small(),
+        reply=data.small(),
+        headers=data.large(),
+        payload=data.large(),
+        client=_read_client(data),
+        entry=data.text(),
+        system=data.flag(),
+    )
+    return Forward(token, request)
+
+
+def _write_reply(out: Writer, item: ForwardReply) -> None:
+    out.u64(item.token)
+    out.text(item.account)
+    out.small(item.reply)
+    out.large(item.headers)
+    out.large(item.payload)
+
+
+def _read_reply(data: Reader) -> ForwardReply:
+    return ForwardReply(data.u64(), data.text(), data.small(), data.large(), data.large())
+
+
+_FACT_NUMBERS = (
+    "store_max",
+    "store_used",
+    "store_reserved",
+    "memory_max",
+    "memory_used",
+    "memory_reserved",
+    "streams",
+    "ha_assets",
+    "ha_assets_max",
+)
+
+
+def _write_news(out: Writer, item: ServerNews) -> None:
+    facts = item.facts
+    for text in (facts.peer, facts.name, facts.cluster, facts.domain):
+        out.text(text)
+    out.each(facts.tags, out.text)
+    for flag in (facts.online, facts.known, facts.jetstream):
+        out.flag(flag)
+    for name in _FACT_NUMBERS:
+        out.i64(getattr(facts, name))
+    out.u64(facts.incarnation)
+    for text in (item.server_id, item.host, item.version):
+        out.text(text)
+    out.flag(item.lame_duck)
+
+
+def _read_news(data: Reader) -> ServerNews:
+    peer, name, cluster, domain = data.text(), data.text(), data.text(), data.text()
+    tags = tuple(data.each(data.text))
+    online, known, jetstream = data.flag(), data.flag(), data.flag()
+    numbers = {name: data.i64() for name in _FACT_NUMBERS}
+    facts = ServerFacts(
+        peer=peer,
+        name=name,
+        cluster=cluster,
+        domain=domain,
+        tags=tags,
+        online=online,
+        known=known,
+        jetstream=jetstream,
+        incarnation=data.u64(),
+        **numbers,
+    )
+    return ServerNews(facts, data.text(), data.text(), data.text(), data.flag())
+
+
+def _write_gather(out: Writer, item: GatherRequest) -> None:
+    out.u64(item.token)
+    out.text(item.account)
+    out.each([name for asset in item.assets for name in asset], out.text)
+
+
+def _read_gather(data: Reader) -> GatherRequest:
+    token, account, names = data.u64(), data.text(), data.each(data.text)
+    if len(names) % 2:
+        raise ProtocolError("peer frame: an asset without consumer name")
+    return GatherRequest(token, account, list(zip(names[::2], names[1::2], strict=True)))
+
+
+def _write_gathered(out: Writer, item: GatherReply) -> None:
+    def one(info: tuple[str, str, bytes]) -> None:
+        out.text(info[0])
+        out.text(info[1])
+        out.large(info[2])
+
+    out.u64(item.token)
+    out.each(item.infos, one)
+    out.flag(item.more)
+
+
+def _read_gathered(data: Reader) -> GatherReply:
+    token = data.u64()
+    infos = data.each(lambda: (data.text(), data.text(), data.large()))
+    return GatherReply(token, infos, data.flag())
+
+
+def _write_chunk(out: Writer, item: StateChunk) -> None:
+    assert len(item.payload) <= CHUNK_BYTES_MAX
+    out.small(item.key)
+    out.u64(item.transfer)
+    out.u8(item.kind)
+    for number in (item.offset, item.index, item.term):
+        out.u64(number)
+    out.small(item.members)
+    out.large(item.payload)
+
+
+def _read_chunk(data: Reader) -> StateChunk:
+    key, transfer, kind = data.small(), data.u64(), data.u8()
+    if kind not in ChunkKind.__members__.values():
+        raise ProtocolError(f"peer frame: chunk of unknown kind {kind}")
+    offset, index, term = data.u64(), data.u64(), data.u64()
+    members, payload = data.small(), data.large()
+    return StateChunk(key, transfer, ChunkKind(kind), offset, index, term, members, payload)
+
+
+def _write_ack(out: Writer, item: StateAck) -> None:
+    out.small(item.key)
+    out.u64(item.transfer)
+    out.u64(item.offset)
+    out.flag(item.done)
+    out.text(item.failed)
+
+
+def _read_ack(data: Reader) -> StateAck:
+    return StateAck(data.small(), data.u64(), data.u64(), data.flag(), data.text())
+
+
+def _write_removals(out: Writer, item: Removals) -> None:
+    for text in (item.account, item.stream, item.consumer):
+        out.text(text)
+    out.each(item.sequences, out.u64)
+
+
+def _read_removals(data: Reader) -> Removals:
+    return Removals(data.text(), data.text(), data.text(), data.each(data.u64))
+
+
+def _keep_heartbeat(frame: PeerFrame, item: Heartbeat) -> None:
+    frame.heartbeat = item
+
+
+# Numbers are part of the format: never reused, never changed.
+_KINDS: dict[type, tuple[int, Callable[..., None], Callable[[Reader], Item], str]] = {
+    Heartbeat: (1, _write_heartbeat, _read_heartbeat, ""),
+    RaftBatch: (2, _write_raft, _read_raft, "raft"),
+    Announcement: (3, _write_announcement, _read_announcement, "announcements"),
+    Forward: (4, _write_forward, _read_forward, "forwards"),
+    ForwardReply: (5, _write_reply, _read_reply, "replies"),
+    ServerNews: (6, _write_news, _read_news, "news"),
+    GatherRequest: (7, _write_gather, _read_gather, "gathers"),
+    GatherReply: (8, _write_gathered, _read_gathered, "gathered"),
+    StateChunk: (9, _write_chunk, _read_chunk, "chunks"),
+    StateAck: (10, _write_ack, _read_ack, "acks"),
+    Removals: (11, _write_removals, _read_removals, "removals"),
+}
+
+
+def _keeper(attribute: str) -> Callable[..., None]:
+    if not attribute:
+        return _keep_heartbeat
+    return lambda frame, item: getattr(frame, attribute).append(item)
+
+
+_READERS: dict[int, tuple[Callable[[Reader], Item], Callable[..., None]]] = {
+    kind: (read, _keeper(attribute)) for kind, _, read, attribute in _KINDS.values()
+}
