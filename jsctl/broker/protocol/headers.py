@@ -1,0 +1,83 @@
+"""Header blocks: `NATS/1.0[ code[ text]]` and `Key: value` lines (client protocol 1.12).
+
+Lookups are exact in case and the first occurrence wins. A block that is not one (clients may
+send anything) simply has no headers.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+VERSION = b"NATS/1.0"
+EMPTY = b"NATS/1.0\r\n\r\n"
+_STATUS = re.compile(rb"NATS/1\.0[ ]+(\d+)[ ]*([^\r\n]*)\r\n")
+_LINE = re.compile(rb"\r\n([^:\r\n]+):[ ]*([^\r\n]*)(?=\r\n)")
+
+Pairs = Sequence[tuple[bytes, bytes]]
+
+
+def build(pairs: Pairs) -> bytes:
+    """A block with these headers, in order."""
+    return b"".join([b"NATS/1.0\r\n", *[b"%s: %s\r\n" % pair for pair in pairs], b"\r\n"])
+
+
+def build_status(code: int, text: bytes = b"", extra: Pairs = ()) -> bytes:
+    """A block with a status line and headers behind it."""
+    first = b"NATS/1.0 %d %s\r\n" % (code, text) if text else b"NATS/1.0 %d\r\n" % code
+    return b"".join([first, *[b"%s: %s\r\n" % pair for pair in extra], b"\r\n"])
+
+
+def status(headers: bytes) -> tuple[int, bytes]:
+    """Code and text of the status line; code 0 when there is none."""
+    found = _STATUS.match(headers)
+    return (int(found[1]), found[2]) if found is not None else (0, b"")
+
+
+def _span(headers: bytes, key: bytes) -> tuple[int, int] | None:
+    start = headers.find(b"\r\n" + key + b":")
+    if start < 0:
+        return None
+    start += 2
+    end = headers.find(b"\r\n", start)
+    return None if end < 0 else (start, end)
+
+
+def get(headers: bytes, key: bytes) -> bytes | None:
+    """The value of the first header of that name; None without one."""
+    if key not in headers:
+        return None
+    span = _span(headers, key)
+    if span is None:
+        return None
+    return headers[span[0] + len(key) + 1 : span[1]].lstrip(b" ")
+
+
+def remove(headers: bytes, key: bytes) -> bytes:
+    """The block without any header of that name; empty when no header is left."""
+    while (span := _span(headers, key)) is not None:
+        headers = headers[: span[0]] + headers[span[1] + 2 :]
+    return b"" if headers == EMPTY else headers
+
+
+def remove_prefixed(headers: bytes, prefix: bytes) -> bytes:
+    """The block without the headers whose names start with `prefix`."""
+    for key, _ in list(iterate(headers)):
+        if key.startswith(prefix):
+            headers = remove(headers, key)
+    return headers
+
+
+def append(headers: bytes, key: bytes, value: bytes) -> bytes:
+    """The block with one more header at its end; starts a block when there is none."""
+    block = headers or EMPTY
+    return block[:-2] + key + b": " + value + b"\r\n\r\n"
+
+
+def set_value(headers: bytes, key: bytes, value: bytes) -> bytes:
+    """The block with exactly one header of that name, at the end."""
+    return append(remove(headers, key), key, value)
+
+
+def iterate(headers: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """All (key, value), in order, repeated keys included."""
+    for found in _LINE.finditer(headers):
+        yield found[1], found[2]

@@ -1,0 +1,41 @@
+"""Input of one connection that is not complete yet.
+
+Pieces are joined only when enough of them are there, so that a message of many chunks is
+copied once. Shared by the parsers and the lane.
+"""
+
+
+class Intake:
+    """Keeps the bytes behind the last complete operation."""
+
+    __slots__ = ("_have", "_need", "_pieces")
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._have = 0
+        self._need = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes kept."""
+        return self._have
+
+    def gather(self, chunk: bytes) -> bytes | None:
+        """What is kept with `chunk` behind it; None while less than needed is there."""
+        if not self._pieces:
+            return chunk
+        self._pieces.append(chunk)
+        self._have += len(chunk)
+        if self._have < self._need:
+            return None
+        joined = b"".join(self._pieces)
+        self._pieces = []
+        self._have = self._need = 0
+        return joined
+
+    def keep(self, rest: bytes, need: int) -> None:
+        """Keep `rest` until it has grown to `need` bytes (or by any amount)."""
+        if rest:
+            self._pieces = [rest]
+            self._have = len(rest)
+            self._need = need

@@ -1,0 +1,206 @@
+"""The route protocol: bytes from another server to operations (routes 3.1.5).
+
+A connection that is dedicated to one account leaves account names out; the parser is told the
+account then and puts it into every operation.
+"""
+
+import re
+from typing import NamedTuple
+
+from jsctl.broker.protocol.client import BLANKS_MAX, number, words_of
+from jsctl.broker.protocol.intake import Intake
+from jsctl.broker.protocol.ops import (
+    LINE_TOO_LONG,
+    PAYLOAD_TOO_LARGE,
+    UNKNOWN,
+    VIOLATION,
+    Bad,
+    Connect,
+    Info,
+    Interest,
+    NoInterest,
+    Ok,
+    PeerError,
+    Ping,
+    Pong,
+    Routed,
+    RouteOp,
+)
+
+LINE_FACTOR = 16
+"""A control line between servers may be this many times a client's."""
+
+_VERB = re.compile(
+    rb"(?:(RMSG|HMSG|LMSG|RS\+|RS-|LS\+|LS-|CONNECT|INFO|-ERR)[ \t]+|(PING|PONG|\+OK))",
+    re.IGNORECASE,
+).match
+_ARGUED = rb"RMSG HMSG LMSG RS+ RS- LS+ LS- CONNECT INFO -ERR PING PONG +OK".split()
+_VERB_PREFIXES = frozenset(word[:size] for word in _ARGUED for size in range(10))
+_BARE: dict[bytes, Ping | Pong | Ok] = {b"PING": Ping(), b"PONG": Pong(), b"+OK": Ok()}
+_TEXTS: dict[bytes, type[Connect] | type[Info] | type[PeerError]] = {
+    b"CONNECT": Connect,
+    b"INFO": Info,
+    b"-ERR": PeerError,
+}
+
+
+class RoutedHead(NamedTuple):
+    """The control line of a message; `header_size` is -1 without a header block."""
+
+    account: bytes
+    subject: bytes
+    reply: bytes
+    queues: tuple[bytes, ...]
+    header_size: int
+    size: int
+    origin: bytes
+
+
+Line = RoutedHead | Interest | NoInterest | Connect | Info | Ping | Pong | Ok | PeerError | Bad
+
+
+def control(line: bytes, line_max: int, payload_max: int, account: bytes) -> Line:
+    """Understand one control line, given with its line feed. `account` as in Parser."""
+    found = _VERB(line)
+    if found is None:
+        return UNKNOWN
+    if found[2] is not None:
+        return _BARE[found[2].upper()]
+    argument = line[found.end() : -1]
+    if argument.endswith(b"\r"):
+        argument = argument[:-1]
+    verb = found[1].upper()
+    text = _TEXTS.get(verb)
+    if text is not None:
+        return text(argument)
+    if len(argument) > line_max:
+        return LINE_TOO_LONG
+    words = words_of(argument)
+    origin = b""
+    if verb[0] == 76:  # L: on behalf of a leafnode's cluster
+        if not words:
+            return VIOLATION
+        origin = words.pop(0)
+    if account:
+        words.insert(0, account)
+    if verb.endswith(b"MSG"):
+        return _message(words, verb != b"RMSG", origin, payload_max)
+    return _interest(words, origin) if verb[-1] == 43 else _no_interest(words, origin)
+
+
+def _interest(words: list[bytes], origin: bytes) -> Interest | Bad:
+    if len(words) == 2:
+        return Interest(words[0], words[1], b"", 1, origin)
+    if len(words) == 4:
+        weight = number(words[3])
+        if weight > 0:
+            return Interest(words[0], words[1], words[2], weight, origin)
+    return VIOLATION
+
+
+def _no_interest(words: list[bytes], origin: bytes) -> NoInterest | Bad:
+    if len(words) == 2:
+        return NoInterest(words[0], words[1], b"", origin)
+    if len(words) == 3:
+        return NoInterest(words[0], words[1], words[2], origin)
+    return VIOLATION
+
+
+def _message(
+    words: list[bytes], with_headers: bool, origin: bytes, payload_max: int
+) -> RoutedHead | Bad:
+    sizes = 2 if with_headers else 1
+    middle = words[2:-sizes]
+    if len(words) < 2 + sizes:
+        return VIOLATION
+    size = number(words[-1])
+    header_size = number(words[-2]) if with_headers else -1
+    if size < 0 or header_size > size or (with_headers and header_size < 0):
+        return VIOLATION
+    if size > payload_max:
+        return PAYLOAD_TOO_LARGE
+    reply = b""
+    queues: tuple[bytes, ...] = ()
+    if not middle:
+        pass
+    elif middle[0] == b"|":
+        queues = tuple(middle[1:])
+    elif middle[0] == b"+" and len(middle) > 1:
+        reply, queues = middle[1], tuple(middle[2:])
+    elif len(middle) == 1:
+        reply = middle[0]
+    else:
+        return VIOLATION
+    return RoutedHead(words[0], words[1], reply, queues, header_size, size, origin)
+
+
+def unfinished(rest: bytes, line_max: int) -> Bad | None:
+    """Whether the start of a line can be refused before its end has come."""
+    found = _VERB(rest)
+    if found is None:
+        known = rest[:8].upper() in _VERB_PREFIXES and len(rest) <= 8
+        return None if known else UNKNOWN
+    return LINE_TOO_LONG if len(rest) > max(line_max, BLANKS_MAX) * 2 else None
+
+
+class Parser:
+    """Cuts a route's bytes into operations. After a `Bad` everything is ignored.
+
+    `line_max` is that of routes (`LINE_FACTOR` times a client's), `payload_max` bounds what a
+    peer may make this server hold. `account` may be set once the handshake has told it.
+    """
+
+    __slots__ = ("_dead", "_intake", "account", "line_max", "payload_max")
+
+    def __init__(self, line_max: int, payload_max: int, account: bytes = b"") -> None:
+        self.line_max = line_max
+        self.payload_max = payload_max
+        self.account = account
+        self._intake = Intake()
+        self._dead = False
+
+    def feed(self, chunk: bytes) -> list[RouteOp]:
+        """The operations that `chunk` completes; bad input ends the list with a Bad."""
+        ops: list[RouteOp] = []
+        data = None if self._dead else self._intake.gather(chunk)
+        if data is None:
+            return ops
+        position = 0
+        while position < len(data):
+            end = data.find(b"\n", position) + 1
+            if not end:
+                bad = unfinished(data[position:], self.line_max)
+                if bad is not None:
+                    ops.append(bad)
+                    break
+                self._intake.keep(data[position:], 0)
+                return ops
+            line = control(data[position:end], self.line_max, self.payload_max, self.account)
+            if not isinstance(line, RoutedHead):
+                ops.append(line)
+                position = end
+                if isinstance(line, Bad):
+                    break
+                continue
+            after = end + line.size + 2
+            trailer = data[after - 2 : after]
+            if trailer == b"\r\n":
+                ops.append(_routed(line, data[end : after - 2]))
+                position = after
+            elif b"\r\n".startswith(trailer):
+                self._intake.keep(data[position:], after - position - (not trailer))
+                return ops
+            else:
+                ops.append(UNKNOWN)
+                break
+        self._dead = bool(ops) and isinstance(ops[-1], Bad)
+        return ops
+
+
+def _routed(head: RoutedHead, body: bytes) -> Routed:
+    headers, at = None, max(head.header_size, 0)
+    if head.header_size > 0 or (head.header_size == 0 and not head.origin):
+        headers = body[:at]
+    return Routed(
+        head.account, head.subject, head.reply, head.queues, headers, body[at:], head.origin
+    )

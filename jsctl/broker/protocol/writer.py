@@ -1,0 +1,87 @@
+"""Lines that the server writes to clients and routes."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from jsctl.broker.protocol.headers import build_status
+
+OK = b"+OK\r\n"
+PING = b"PING\r\n"
+PONG = b"PONG\r\n"
+
+Json = str | int | bool | None | Sequence["Json"] | Mapping[str, "Json"]
+
+
+def info(fields: Mapping[str, Json]) -> bytes:
+    """An INFO line; the real server puts a blank before the line's end."""
+    text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+    return b"INFO %s \r\n" % text.encode()
+
+
+def connect(fields: Mapping[str, Json]) -> bytes:
+    """A CONNECT line, as servers send it to each other."""
+    return b"CONNECT %s\r\n" % json.dumps(fields, separators=(",", ":")).encode()
+
+
+def error(text: bytes) -> bytes:
+    """An -ERR line."""
+    return b"-ERR '%s'\r\n" % text
+
+
+def message(subject: bytes, sid: bytes, reply: bytes, payload: bytes) -> bytes:
+    """MSG with its payload."""
+    if reply:
+        return b"MSG %s %s %s %d\r\n%s\r\n" % (subject, sid, reply, len(payload), payload)
+    return b"MSG %s %s %d\r\n%s\r\n" % (subject, sid, len(payload), payload)
+
+
+def header_message(
+    subject: bytes, sid: bytes, reply: bytes, headers: bytes, payload: bytes
+) -> bytes:
+    """HMSG with headers and payload."""
+    size = len(headers)
+    total = size + len(payload)
+    if reply:
+        head = b"HMSG %s %s %s %d %d\r\n" % (subject, sid, reply, size, total)
+    else:
+        head = b"HMSG %s %s %d %d\r\n" % (subject, sid, size, total)
+    return b"%s%s%s\r\n" % (head, headers, payload)
+
+
+def no_responders(subject: bytes, sid: bytes, reply: bytes) -> bytes:
+    """The 503 that tells a requester that nobody listens on `subject`."""
+    headers = build_status(503, extra=[(b"Nats-Subject", subject)])
+    return header_message(reply, sid, b"", headers, b"")
+
+
+def interest(account: bytes, subject: bytes, queue: bytes, weight: int) -> bytes:
+    """RS+; `account` is empty on a connection dedicated to one account."""
+    words = [word for word in (account, subject, queue) if word]
+    if queue:
+        words.append(b"%d" % weight)
+    return b"RS+ %s\r\n" % b" ".join(words)
+
+
+def no_interest(account: bytes, subject: bytes, queue: bytes) -> bytes:
+    """RS-."""
+    return b"RS- %s\r\n" % b" ".join([word for word in (account, subject, queue) if word])
+
+
+def routed(
+    prefix: bytes,
+    reply: bytes,
+    queues: Sequence[bytes],
+    headers: bytes | None,
+    payload: bytes,
+) -> bytes:
+    """RMSG or HMSG between servers; `prefix` is `[account ]subject`."""
+    words = [prefix]
+    if queues:
+        words.extend([b"+", reply, *queues] if reply else [b"|", *queues])
+    elif reply:
+        words.append(reply)
+    if headers is None:
+        return b"RMSG %s %d\r\n%s\r\n" % (b" ".join(words), len(payload), payload)
+    size = len(headers)
+    total = size + len(payload)
+    return b"HMSG %s %d %d\r\n%s%s\r\n" % (b" ".join(words), size, total, headers, payload)

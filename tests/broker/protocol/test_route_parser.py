@@ -1,0 +1,115 @@
+"""Route lines as captured from a real cluster, whole and byte by byte."""
+
+import pytest
+
+from jsctl.broker.protocol import writer
+from jsctl.broker.protocol.ops import (
+    PAYLOAD_TOO_LARGE,
+    UNKNOWN,
+    VIOLATION,
+    Bad,
+    Connect,
+    Info,
+    Interest,
+    NoInterest,
+    PeerError,
+    Ping,
+    Pong,
+    Routed,
+    RouteOp,
+)
+from jsctl.broker.protocol.route import Parser
+
+CASES: list[tuple[bytes, list[RouteOp]]] = [
+    (b"PING\r\nPONG\r\n", [Ping(), Pong()]),
+    (b"INFO {} \r\nCONNECT {}\r\n-ERR 'x'\r\n", [Info(b"{} "), Connect(b"{}"), PeerError(b"'x'")]),
+    (b"RS+ $G foo\r\n", [Interest(b"$G", b"foo", b"", 1, b"")]),
+    (b"RS+ $G qq grp 2\r\n", [Interest(b"$G", b"qq", b"grp", 2, b"")]),
+    (
+        b"RS- $G qq grp\r\nRS- $G foo\r\n",
+        [
+            NoInterest(b"$G", b"qq", b"grp", b""),
+            NoInterest(b"$G", b"foo", b"", b""),
+        ],
+    ),
+    (
+        b"LS+ leaf $G a\r\nLS- leaf $G a\r\n",
+        [
+            Interest(b"$G", b"a", b"", 1, b"leaf"),
+            NoInterest(b"$G", b"a", b"", b"leaf"),
+        ],
+    ),
+    (b"RMSG $G a 2\r\nhi\r\n", [Routed(b"$G", b"a", b"", (), None, b"hi", b"")]),
+    (b"RMSG $G a r 2\r\nhi\r\n", [Routed(b"$G", b"a", b"r", (), None, b"hi", b"")]),
+    (b"RMSG $G qq | grp 1\r\nx\r\n", [Routed(b"$G", b"qq", b"", (b"grp",), None, b"x", b"")]),
+    (
+        b"HMSG $G qq + r.x grp 12 13\r\nNATS/1.0\r\n\r\nx\r\n",
+        [Routed(b"$G", b"qq", b"r.x", (b"grp",), b"NATS/1.0\r\n\r\n", b"x", b"")],
+    ),
+    (b"LMSG leaf $G a 0 1\r\nx\r\n", [Routed(b"$G", b"a", b"", (), None, b"x", b"leaf")]),
+]
+BAD: list[tuple[bytes, Bad]] = [
+    (b"SUB a 1\r\n", UNKNOWN),
+    (b"RS+ $G\r\n", VIOLATION),
+    (b"RS+ $G a q 0\r\n", VIOLATION),
+    (b"RS- $G\r\n", VIOLATION),
+    (b"LS+ \r\n", VIOLATION),
+    (b"RMSG $G 1\r\n", VIOLATION),
+    (b"RMSG $G a b c 1\r\n", VIOLATION),
+    (b"RMSG $G a x\r\n", VIOLATION),
+    (b"HMSG $G a 3 2\r\n", VIOLATION),
+    (b"RMSG $G a 1001\r\n", PAYLOAD_TOO_LARGE),
+    (b"RMSG $G a 1\r\nxx\r\n", UNKNOWN),
+]
+
+
+def pieces(data: bytes, step: int, account: bytes = b"") -> list[RouteOp]:
+    parser = Parser(1024, 1000, account)
+    ops: list[RouteOp] = []
+    for start in range(0, len(data), step):
+        ops += parser.feed(data[start : start + step])
+    return ops
+
+
+@pytest.mark.parametrize(("data", "ops"), CASES)
+@pytest.mark.parametrize("step", [1, 2, 7, 1000])
+def test_good_input(data: bytes, ops: list[RouteOp], step: int) -> None:
+    assert pieces(data, step) == ops
+    assert pieces(data + b"PONG\r\nRM", step) == [*ops, Pong()]
+
+
+@pytest.mark.parametrize(("data", "bad"), BAD)
+def test_bad_input(data: bytes, bad: Bad) -> None:
+    for step in (1, 1000):
+        assert pieces(b"PING\r\n" + data + b"PING\r\n", step) == [Ping(), bad]
+
+
+def test_dedicated_connection_leaves_accounts_out() -> None:
+    data = b"RS+ foo\r\nRS+ foo q 3\r\nRS- foo\r\nRMSG foo bar 1\r\nx\r\n"
+    assert pieces(data, 3, b"$SYS") == [
+        Interest(b"$SYS", b"foo", b"", 1, b""),
+        Interest(b"$SYS", b"foo", b"q", 3, b""),
+        NoInterest(b"$SYS", b"foo", b"", b""),
+        Routed(b"$SYS", b"foo", b"bar", (), None, b"x", b""),
+    ]
+
+
+@pytest.mark.parametrize("reply", [b"", b"re.ply"])
+@pytest.mark.parametrize("queues", [(), (b"q1",), (b"q1", b"q2")])
+@pytest.mark.parametrize("headers", [None, b"NATS/1.0\r\n\r\n"])
+def test_written_messages_are_read_back(
+    reply: bytes, queues: tuple[bytes, ...], headers: bytes | None
+) -> None:
+    data = writer.routed(b"A foo", reply, queues, headers, b"pay\r\nload")
+    assert pieces(data, 1000) == [Routed(b"A", b"foo", reply, queues, headers, b"pay\r\nload", b"")]
+
+
+def test_written_interest_is_read_back() -> None:
+    data = writer.interest(b"A", b"f", b"", 1) + writer.interest(b"A", b"f", b"q", 4)
+    data += writer.no_interest(b"A", b"f", b"") + writer.no_interest(b"A", b"f", b"q")
+    assert pieces(data, 1000) == [
+        Interest(b"A", b"f", b"", 1, b""),
+        Interest(b"A", b"f", b"q", 4, b""),
+        NoInterest(b"A", b"f", b"", b""),
+        NoInterest(b"A", b"f", b"q", b""),
+    ]
