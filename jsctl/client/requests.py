@@ -1,0 +1,104 @@
+"""One typed request to the JetStream API: subject, body, answer, errors."""
+
+import json
+from typing import TYPE_CHECKING, TypeVar
+
+from jsctl.api.codec import decode, dumps
+from jsctl.api.errors import ApiError
+from jsctl.api.subjects import API_PREFIX, api_subject, domain_prefix
+from jsctl.client.connection import Log, foreign_errors, translate
+from jsctl.errors import JsctlError, NotAllowed, Unreachable
+from jsctl.settings import Settings
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+T = TypeVar("T")
+API_LEVEL_HEADER = "Nats-Required-Api-Level"
+
+
+class Requester:
+    """Sends requests of one account and JetStream domain."""
+
+    def __init__(self, client: "Client", settings: Settings, log: Log | None = None) -> None:
+        self.client = client
+        self.settings = settings
+        self._log = log if settings.trace else None
+        self.prefix = api_prefix(settings)
+
+    async def ask(
+        self, operation: str, *names: str, body: object = None, level: int = 0
+    ) -> dict[str, object]:
+        """The answer as a document. `level` is the API level that the request needs.
+
+        Raises ApiError for an error answer, Unreachable when nobody answers.
+        """
+        subject = api_subject(operation, *names, prefix=self.prefix).decode()
+        payload = b"" if body is None else dumps(body)
+        headers = {API_LEVEL_HEADER: str(level)} if level else None
+        answer = await self.exchange(subject, payload, headers)
+        try:
+            document = json.loads(answer)
+        except ValueError:
+            raise JsctlError(f"the answer to {subject} is not JSON") from None
+        if not isinstance(document, dict):
+            raise JsctlError(f"the answer to {subject} is not an object")
+        problem = document.get("error")
+        if isinstance(problem, dict):
+            raise ApiError(
+                int(problem.get("code", 0)),
+                int(problem.get("err_code", 0)),
+                str(problem.get("description", "")),
+            )
+        return document
+
+    async def call(
+        self, answer: type[T], operation: str, *names: str, body: object = None, level: int = 0
+    ) -> T:
+        """The answer decoded; the response type is dropped. Raises as `ask`."""
+        document = await self.ask(operation, *names, body=body, level=level)
+        document.pop("type", None)
+        return decode(answer, document)
+
+    async def exchange(
+        self, subject: str, payload: bytes, headers: dict[str, str] | None = None
+    ) -> bytes:
+        """One raw request and its answer's body; raises Unreachable and NotAllowed."""
+        if self._log is not None:
+            self._log(f">>> {subject}\n{payload.decode('utf-8', 'replace')}")
+        try:
+            message = await self.client.request(
+                subject, payload, timeout=self.settings.timeout, headers=headers
+            )
+        except foreign_errors() as error:
+            raise self._explained(translate(error)) from error
+        if self._log is not None:
+            text = message.data.decode("utf-8", "replace")
+            self._log(f"<<< ({len(message.data)}B) {text}")
+        return bytes(message.data)
+
+    def _explained(self, error: JsctlError) -> JsctlError:
+        if not isinstance(error, Unreachable):
+            return error
+        refused = str(self.client.last_error or "")
+        if "permissions violation" in refused.lower():
+            return NotAllowed(refused)
+        if "no responders" in str(error):
+            return Unreachable(
+                str(error),
+                hints=("JetStream is not enabled on this server, or not for this account",),
+            )
+        where = ", ".join(self.settings.urls)
+        return Unreachable(
+            "context deadline exceeded",
+            hints=(f"no answer from {where} in {self.settings.timeout:g}s",),
+        )
+
+
+def api_prefix(settings: Settings) -> bytes:
+    """The prefix of API subjects, from a prefix or a domain; ends with a dot."""
+    given = settings.connection.jetstream_api_prefix
+    if given:
+        return given.rstrip(".").encode() + b"."
+    domain = settings.connection.jetstream_domain
+    return domain_prefix(domain) if domain else API_PREFIX

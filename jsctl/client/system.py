@@ -1,0 +1,275 @@
+"""What servers tell about themselves: over the system account, or their monitoring ports.
+
+Both sources give the same replies, so reports need not know which one they use. A gather ends
+at once when as many servers answered as are expected; otherwise a short silence after the last
+answer ends it, and the timeout bounds it.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from jsctl.api.codec import decode, dumps, encode
+from jsctl.api.errors import ApiError
+from jsctl.api.server import EventFilterOptions, ServerInfo
+from jsctl.api.subjects import server_request
+from jsctl.errors import NotAllowed, Unreachable
+from jsctl.settings import Settings
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+
+T = TypeVar("T")
+SILENCE_SECONDS = 0.3
+"""So long after the last answer nobody else is waited for."""
+ANYWHERE = EventFilterOptions()
+NO_RIGHTS = (
+    "server request failed, ensure the account used has system privileges "
+    "and appropriate permissions"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemReply:
+    """One server's answer; `rtt_ns` from sending to it. `data` is the undecoded content."""
+
+    server: ServerInfo
+    data: dict[str, object] = field(default_factory=dict)
+    error: ApiError | None = None
+    rtt_ns: int = 0
+    document: dict[str, object] = field(default_factory=dict)
+    """The whole envelope, for printing it unchanged."""
+
+    def as_(self, cls: type[T]) -> T:
+        """The content decoded."""
+        return decode(cls, self.data)
+
+
+class SystemSource(Protocol):
+    """Where facts about servers come from."""
+
+    async def gather(
+        self,
+        kind: str,
+        options: Mapping[str, object] | None = None,
+        *,
+        where: EventFilterOptions = ANYWHERE,
+        expected: int = 0,
+        server_id: str = "",
+    ) -> list[SystemReply]:
+        """The answers of all servers to VARZ, JSZ, ...; an empty kind asks for STATSZ.
+
+        `options` are the request's own keys, `where` limits who answers, `expected` is how
+        many answers are enough (0: unknown), `server_id` asks a single server.
+        """
+
+
+class NatsSystem:
+    """The system account of a connection."""
+
+    def __init__(self, client: "Client", settings: Settings) -> None:
+        self.client = client
+        self.settings = settings
+
+    async def gather(
+        self,
+        kind: str,
+        options: Mapping[str, object] | None = None,
+        *,
+        where: EventFilterOptions = ANYWHERE,
+        expected: int = 0,
+        server_id: str = "",
+    ) -> list[SystemReply]:
+        """See `SystemSource`. Raises NotAllowed without system rights."""
+        body = {**(options or {}), **encode(where)}
+        subject = server_request(kind, server_id or "PING").decode()
+        payload = dumps(body) if body else b""
+        return await self.gather_on(subject, payload, expected=1 if server_id else expected)
+
+    async def gather_on(
+        self, subject: str, payload: bytes = b"", *, expected: int = 0
+    ) -> list[SystemReply]:
+        """The answers to any subject with the envelope of system requests."""
+        inbox = self.client.new_inbox()
+        subscription = await self.client.subscribe(inbox)
+        started = perf_counter_ns()
+        replies: list[SystemReply] = []
+        await self.client.publish(subject, payload, reply=inbox)
+        deadline = asyncio.get_running_loop().time() + self.settings.timeout
+        try:
+            while not expected or len(replies) < expected:
+                left = deadline - asyncio.get_running_loop().time()
+                wait = left if expected or not replies else min(left, SILENCE_SECONDS)
+                message = await _next(subscription, wait)
+                if message is None:
+                    break
+                replies.append(_reply(message, perf_counter_ns() - started))
+        finally:
+            await subscription.unsubscribe()
+        return replies
+
+    async def count_servers(self) -> int:
+        """How many servers the connected one knows; 0 when it does not say."""
+        replies = await self.gather("", expected=1)
+        found = replies[0].data.get("active_servers") if replies else 0
+        return found if isinstance(found, int) else 0
+
+
+async def _next(subscription: object, wait: float) -> "Msg | None":
+    from nats.aio.subscription import Subscription
+    from nats.errors import TimeoutError as NatsTimeout
+
+    assert isinstance(subscription, Subscription)
+    if wait <= 0:
+        return None
+    try:
+        return await subscription.next_msg(timeout=wait)
+    except (NatsTimeout, TimeoutError):
+        return None
+
+
+def _reply(message: "Msg", rtt_ns: int) -> SystemReply:
+    if (message.headers or {}).get("Status") == "503":
+        raise NotAllowed(NO_RIGHTS)
+    document = json.loads(message.data)
+    server = decode(ServerInfo, document.get("server") or {})
+    data = document.get("data", document.get("statsz")) or {}
+    error = None
+    if problem := document.get("error"):
+        error = ApiError(int(problem.get("code", 0)), 0, str(problem.get("description", problem)))
+    return SystemReply(server, data, error, rtt_ns, document)
+
+
+PATHS: Mapping[str, str] = {
+    "": "varz",
+    "STATSZ": "varz",
+    "VARZ": "varz",
+    "CONNZ": "connz",
+    "ROUTEZ": "routez",
+    "GATEWAYZ": "gatewayz",
+    "LEAFZ": "leafz",
+    "SUBSZ": "subsz",
+    "ACCOUNTZ": "accountz",
+    "JSZ": "jsz",
+    "HEALTHZ": "healthz",
+    "RAFTZ": "raftz",
+    "IPQUEUESZ": "ipqueuesz",
+}
+"""Kind of a request -> path of the monitoring port."""
+
+_QUERY_NAMES: Mapping[str, str] = {
+    "consumer": "consumers",
+    "direct_consumer": "direct-consumers",
+    "leader_only": "leader-only",
+    "stream_leader_only": "stream-leader-only",
+    "subscriptions": "subs",
+    "filter_subject": "filter_subject",
+}
+_ACCOUNT_IS_ACC = frozenset({"JSZ", "CONNZ", "LEAFZ", "ACCOUNTZ", "RAFTZ", "SUBSZ"})
+
+
+class MonitorSystem:
+    """The monitoring ports of one or several servers, e.g. `http://n1:8222`."""
+
+    def __init__(self, urls: Sequence[str], timeout: float) -> None:
+        self.urls = [url.rstrip("/") for url in urls]
+        self.timeout = timeout
+
+    async def gather(
+        self,
+        kind: str,
+        options: Mapping[str, object] | None = None,
+        *,
+        where: EventFilterOptions = ANYWHERE,
+        expected: int = 0,
+        server_id: str = "",
+    ) -> list[SystemReply]:
+        """See `SystemSource`; servers that do not answer are left out.
+
+        Raises Unreachable when none answers.
+        """
+        import httpx
+
+        query = _query(kind, options or {})
+        async with httpx.AsyncClient(timeout=self.timeout) as web:
+            found = await asyncio.gather(*(self._one(web, url, kind, query) for url in self.urls))
+        replies = [reply for reply in found if reply is not None]
+        if not replies:
+            raise Unreachable(f"no monitoring port answered: {', '.join(self.urls)}")
+        return [
+            reply
+            for reply in replies
+            if (not server_id or reply.server.id == server_id) and _matches(reply.server, where)
+        ]
+
+    async def _one(
+        self, web: object, url: str, kind: str, query: Mapping[str, str]
+    ) -> SystemReply | None:
+        import httpx
+
+        assert isinstance(web, httpx.AsyncClient)
+        started = perf_counter_ns()
+        try:
+            varz = (await web.get(f"{url}/varz")).json()
+            rtt_ns = perf_counter_ns() - started
+            data = varz
+            if PATHS[kind] != "varz":
+                data = (await web.get(f"{url}/{PATHS[kind]}", params=dict(query))).json()
+        except (httpx.HTTPError, ValueError):
+            return None
+        server = _server_of(varz)
+        return SystemReply(server, data, None, rtt_ns, {"server": encode(server), "data": data})
+
+
+def _server_of(varz: Mapping[str, object]) -> ServerInfo:
+    jetstream = varz.get("jetstream")
+    config = jetstream.get("config") if isinstance(jetstream, dict) else None
+    cluster = varz.get("cluster")
+    tags = varz.get("tags")
+    return ServerInfo(
+        name=str(varz.get("server_name", "")),
+        host=str(varz.get("host", "")),
+        id=str(varz.get("server_id", "")),
+        cluster=str(cluster.get("name", "")) if isinstance(cluster, dict) else "",
+        domain=str(config.get("domain", "")) if isinstance(config, dict) else "",
+        ver=str(varz.get("version", "")),
+        tags=tuple(tags) if isinstance(tags, list) else (),
+        jetstream=bool(config),
+        time=str(varz.get("now", "")),
+    )
+
+
+def _query(kind: str, options: Mapping[str, object]) -> dict[str, str]:
+    query: dict[str, str] = {}
+    for key, value in options.items():
+        name = _QUERY_NAMES.get(key, key)
+        if key == "account" and kind in _ACCOUNT_IS_ACC:
+            name = "acc"
+        if value not in (None, "", False):
+            query[name] = "true" if value is True else str(value)
+    return query
+
+
+def _matches(server: ServerInfo, where: EventFilterOptions) -> bool:
+    pairs = (
+        (where.server_name, server.name),
+        (where.cluster, server.cluster),
+        (where.host, server.host),
+        (where.domain, server.domain),
+    )
+    for wanted, actual in pairs:
+        if wanted and not (wanted == actual if where.exact_match else wanted in actual):
+            return False
+    return set(where.tags) <= set(server.tags)
+
+
+def open_system(client: "Client | None", settings: Settings) -> SystemSource:
+    """Monitoring ports when the settings name some, else the connection."""
+    if settings.monitor:
+        return MonitorSystem(settings.monitor, settings.timeout)
+    assert client is not None
+    return NatsSystem(client, settings)
