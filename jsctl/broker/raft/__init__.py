@@ -1,0 +1,1 @@
+"""Raft as a pure state machine; see `core` for how to drive it. Imports nothing of jsctl."""

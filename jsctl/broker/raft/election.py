@@ -1,0 +1,289 @@
+"""Who leads: timeouts, pre-votes, votes, stickiness, transfer, and starting over.
+
+A node asks for pre-votes first (`term` + 1, nothing is changed anywhere by that), then for votes.
+Voters refuse both while their promise to a leader runs, unless that leader asked for the election
+itself (`transfer`). SUSPECT and UNKNOWN nodes never campaign (`Standing`).
+"""
+
+from jsctl.broker.raft.progress import NEVER
+from jsctl.broker.raft.quorum import Verdict, quorum_size, tally
+from jsctl.broker.raft.state import State
+from jsctl.broker.raft.types import (
+    Entry,
+    EntryKind,
+    PeerId,
+    Role,
+    StandingKind,
+    Term,
+    TimeoutNow,
+    VoteReply,
+    VoteRequest,
+)
+
+
+def may_campaign(state: State) -> bool:
+    """Voters with a whole log may."""
+    return (
+        state.standing.kind == StandingKind.WHOLE
+        and state.me in state.members.voters
+        and state.role is not Role.LEADER
+    )
+
+
+def reset_timeout(state: State) -> None:
+    """Draw a new election timeout and start it."""
+    ticks = state.timing.election_ticks
+    state.timeout = ticks + state.jitter(ticks)
+    state.deadline = state.now + state.timeout
+
+
+def campaign_soon(state: State, earliest: int = 0) -> None:
+    """Campaign within a few ticks, at random so that few collide."""
+    soon = state.now + 1 + state.jitter(state.timing.soon_ticks + 1)
+    state.deadline = min(state.deadline, max(soon, earliest))
+
+
+def become_follower(state: State, term: Term, leader: PeerId | None) -> None:
+    """Follow `leader`, or nobody yet, in `term`."""
+    if term > state.term:
+        state.enter_term(term)
+    if state.role is Role.LEADER:
+        _retire(state)
+    state.role = Role.FOLLOWER
+    state.leader = leader
+    state.verified = state.acked = state.owed = state.leader_commit = 0
+    state.votes = {}
+    state.fresh = False
+    state.dirty = True
+    reset_timeout(state)
+    if leader is not None and not state.vote and state.standing.kind != StandingKind.WHOLE:
+        # A damaged node may have forgotten a vote in this term; it gives no other one.
+        state.vote = leader
+        state.write_hard_state()
+
+
+def _retire(state: State) -> None:
+    """Drop what only leaders have. Answers that were waiting fail."""
+    state.out.reads_failed.extend(token for token, _, _ in state.reads_waiting)
+    state.out.reads_failed.extend(state.early_reads)
+    state.reads_waiting = []
+    state.early_reads = []
+    state.round_wanted = False
+    state.peers = {}
+    state.transferee = None
+    state.serving = False
+    state.send_dirty = False
+    state.lease_allowed = False
+    state.pending_bytes = 0
+    state.quiet = False
+
+
+def become_leader(state: State) -> None:
+    """Lead from now on: everything of before gets committed with the first own entry."""
+    assert state.role is Role.CANDIDATE
+    # Invariant: a damaged node never leads, unless the whole group starts over.
+    assert state.standing.kind == StandingKind.WHOLE or state.fresh
+    if state.standing.kind != StandingKind.WHOLE:
+        state.become_whole()
+    state.role = Role.LEADER
+    state.leader = state.me
+    state.fresh = False
+    state.peers = {}
+    state.elected_alone = quorum_size(len(state.members.voters)) == 1
+    state.own_term_index = state.log.last_index + 1
+    state.serving = False
+    state.lease_allowed = True
+    state.round_commit = state.log.last_index + 1
+    state.transferee = None
+    state.active_tick = state.heartbeat_due = state.now
+    uncommitted = state.log.slice(state.log.commit + 1, state.log.last_index)
+    state.pending_bytes = sum(len(entry.data) for entry in uncommitted)
+    state.sync_progress()
+    state.append([Entry(state.own_term_index, state.term, EntryKind.EMPTY, b"")])
+    state.verified = state.log.last_index
+
+
+# -- campaigns -------------------------------------------------------------------------------------
+
+
+def start(state: State) -> None:
+    """The election timeout is over, or the caller wants this node to lead."""
+    if not may_campaign(state):
+        reset_timeout(state)
+        if state.role is not Role.FOLLOWER or state.leader is not None:
+            become_follower(state, state.term, None)
+        return
+    if state.term == 0 and state.log.last_index == 0:
+        ask_votes(state)  # Nobody has promised anything in a new group.
+        return
+    state.role = Role.PRE_CANDIDATE
+    state.leader = None
+    state.votes = {state.me: True}
+    state.dirty = True
+    reset_timeout(state)
+    if tally(state.members.voters, state.votes) is Verdict.WON:
+        ask_votes(state)
+        return
+    _broadcast(state, state.term + 1, pre=True)
+
+
+def ask_votes(state: State, *, transfer: bool = False, fresh_term: Term = 0) -> None:
+    """Stand for election; `fresh_term` for starting the group over in that term."""
+    state.enter_term(max(state.term + 1, fresh_term))
+    state.vote = state.me
+    state.role = Role.CANDIDATE
+    state.leader = None
+    state.fresh = fresh_term > 0
+    state.votes = {state.me: True}
+    state.verified = state.acked = state.owed = state.leader_commit = 0
+    reset_timeout(state)
+    if tally(state.members.voters, state.votes, all_needed=state.fresh) is Verdict.WON:
+        become_leader(state)
+        return
+    _broadcast(state, state.term, transfer=transfer, fresh=state.fresh)
+
+
+def _broadcast(
+    state: State,
+    term: Term,
+    *,
+    pre: bool = False,
+    transfer: bool = False,
+    poll: bool = False,
+    fresh: bool = False,
+) -> None:
+    emit = state.send if pre else state.send_after_sync
+    for peer in state.members.voters:
+        if peer != state.me:
+            emit(
+                VoteRequest(
+                    peer,
+                    state.me,
+                    term,
+                    state.log.last_index,
+                    state.log.last_term,
+                    pre,
+                    transfer,
+                    poll,
+                    fresh,
+                )
+            )
+
+
+def poll(state: State) -> None:
+    """UNKNOWN: ask the voters for their terms, and whether they are empty too."""
+    half = state.timing.election_ticks // 2
+    state.poll_due = state.now + half + state.jitter(half + 1)
+    _broadcast(state, state.term + 1, pre=True, poll=True)
+    _maybe_start_over(state)  # For a group of one, nobody else is to be asked.
+
+
+# -- voters ----------------------------------------------------------------------------------------
+
+
+def on_vote_request(state: State, m: VoteRequest) -> None:
+    """Answer a candidate."""
+    if m.poll or (bound(state) and not m.transfer):
+        _reply(state, m, granted=False)
+    elif m.pre:
+        _reply(state, m, granted=m.term > state.term and can_vote(state) and up_to_date(state, m))
+    else:
+        _on_real_vote_request(state, m)
+
+
+def _on_real_vote_request(state: State, m: VoteRequest) -> None:
+    if m.term < state.term:
+        _reply(state, m, granted=False)
+        return
+    if m.term > state.term:
+        become_follower(state, m.term, None)
+    free = state.vote == m.sender or (not state.vote and state.leader is None)
+    able = state.is_empty() if m.fresh else can_vote(state)
+    granted = free and able and up_to_date(state, m)
+    if granted:
+        state.vote = m.sender
+        state.write_hard_state()
+        reset_timeout(state)
+        if m.fresh:
+            state.fresh_term = m.term
+    elif free and able and may_campaign(state):
+        campaign_soon(state)  # This log is ahead; the candidate cannot win with this voter.
+    _reply(state, m, granted=granted)
+
+
+def bound(state: State) -> bool:
+    """Whether this node leads, or promised a leader not to elect another one yet."""
+    return state.role is Role.LEADER or state.now < state.promise_until
+
+
+def can_vote(state: State) -> bool:
+    """UNKNOWN nodes do not vote: nobody knows what they had promised."""
+    return state.standing.kind != StandingKind.UNKNOWN
+
+
+def up_to_date(state: State, m: VoteRequest) -> bool:
+    """Candidate's log is at least this one, and at least what a SUSPECT node had promised."""
+    needed = (state.log.last_term, state.log.last_index)
+    if state.standing.kind == StandingKind.SUSPECT:
+        needed = max(needed, (state.standing.term, state.standing.index))
+    return (m.last_term, m.last_index) >= needed
+
+
+def _reply(state: State, m: VoteRequest, *, granted: bool) -> None:
+    emit = state.send if m.pre else state.send_after_sync
+    emit(VoteReply(m.sender, state.me, m.term, state.term, m.pre, granted, state.is_empty()))
+
+
+def on_vote_reply(state: State, m: VoteReply) -> None:
+    """Count a vote."""
+    if state.standing.kind == StandingKind.UNKNOWN:
+        state.polled[m.sender] = (m.voter_term, m.empty)
+    if m.voter_term > state.term:
+        become_follower(state, m.voter_term, None)
+        return
+    if state.standing.kind == StandingKind.UNKNOWN and not state.fresh:
+        state.review_standing()
+        _maybe_start_over(state)
+    elif m.pre:
+        if state.role is Role.PRE_CANDIDATE and m.term == state.term + 1:
+            _count(state, m)
+    elif state.role is Role.CANDIDATE and m.term == state.term:
+        _count(state, m)
+
+
+def _count(state: State, m: VoteReply) -> None:
+    state.votes.setdefault(m.sender, m.granted)
+    verdict = tally(state.members.voters, state.votes, all_needed=state.fresh)
+    if verdict is Verdict.LOST:
+        become_follower(state, state.term, None)
+    elif verdict is Verdict.WON and m.pre:
+        ask_votes(state)
+    elif verdict is Verdict.WON:
+        become_leader(state)
+
+
+def _maybe_start_over(state: State) -> None:
+    """Every voter is UNKNOWN with an empty log: nothing is left to lose.
+
+    The answers were given at different times, so they only allow to ask. The vote itself needs
+    every voter, still empty, in one new term: none of them can hold anything of before then,
+    and none takes anything of an older term afterwards.
+    """
+    others = [peer for peer in state.members.voters if peer != state.me]
+    if (
+        state.me not in state.members.voters
+        or not state.is_empty()
+        or state.leader is not None
+        or not all(state.polled.get(peer, (0, False))[1] for peer in others)
+    ):
+        return
+    term = max([state.term, *(state.polled[peer][0] for peer in others)]) + 1
+    state.polled = {}
+    ask_votes(state, fresh_term=term)
+
+
+def on_timeout_now(state: State, m: TimeoutNow) -> None:
+    """The leader of this term wants this node to lead."""
+    if m.term == state.term and state.leader == m.sender and may_campaign(state):
+        state.promise_until = NEVER
+        ask_votes(state, transfer=True)

@@ -1,0 +1,272 @@
+"""Everything one group's node knows, and the small steps that keep it consistent.
+
+`election`, `replication`, `reads` and `hibernation` are functions over this state; `core.Raft` is
+the state with the public methods. Time is `now`, a count of ticks that only ever rises.
+
+Rules that hold everywhere:
+
+* What was promised (a term, a vote, an entry) leaves in messages that wait for the sync.
+* `verified` is how far the log is known to equal the current leader's; only what is verified
+  *and* durable is acknowledged, and only what is verified is taken as committed.
+* A follower that heard a leader refuses to elect another until `promise_until`; leases of the
+  leader rest on that (`reads`).
+"""
+
+from collections.abc import Callable, Sequence
+
+from jsctl.broker.raft.log import Log
+from jsctl.broker.raft.membership import Membership
+from jsctl.broker.raft.progress import NEVER, Progress
+from jsctl.broker.raft.ready import Ready, RoleChange
+from jsctl.broker.raft.types import (
+    Entry,
+    EntryKind,
+    Index,
+    Limits,
+    Members,
+    Message,
+    PeerId,
+    Role,
+    Standing,
+    StandingKind,
+    Term,
+    Timing,
+)
+
+Jitter = Callable[[int], int]
+"""jitter(n) gives a number from 0 to n - 1."""
+
+
+class State:
+    """See the module. Fields are changed by this package only."""
+
+    __slots__ = (
+        "acked", "active_tick", "applied", "deadline", "dirty", "down", "early_reads",
+        "elected_alone", "emitted", "fresh", "fresh_term", "handed", "hard_dirty",
+        "hard_state_known", "heard_tick", "heartbeat_due", "jitter", "leader", "leader_commit",
+        "lease_allowed", "limits", "log", "me", "members", "membership", "now", "out", "owed",
+        "own_term_index", "peers", "pending_bytes", "poll_due", "polled", "promise_until",
+        "quiet", "quiet_round", "reads_waiting", "reported", "role", "round", "round_commit",
+        "round_wanted", "send_dirty", "serving", "standing", "term", "timeout", "timing",
+        "transfer_deadline", "transferee", "verified", "vote", "votes",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        me: PeerId,
+        log: Log,
+        membership: Membership,
+        timing: Timing,
+        jitter: Jitter,
+        limits: Limits,
+    ) -> None:
+        self.me = me
+        self.log = log
+        self.membership = membership
+        self.members: Members = membership.active
+        self.timing = timing
+        self.jitter = jitter
+        self.limits = limits
+        self.now = 0
+        self.out = Ready()
+        self.dirty = False
+        self.handed: Index = log.last_index
+        """Last index that the caller was given to write, in a Ready or at the start."""
+        self.emitted: Index = 0
+        """Last index given out in `committed`."""
+        self.applied: Index = 0
+        self.pending_bytes = 0
+        """Leader: entry data that is proposed and not yet committed."""
+        self.quiet = False
+        self.active_tick = 0
+        """Leader: last tick at which there was work."""
+        self.quiet_round = 0
+        self.down: set[PeerId] = set()
+        """Peers whose server is known to be down."""
+        self.reported = RoleChange(Role.FOLLOWER, 0, None)
+        self._init_election()
+        self._init_leader()
+
+    def _init_election(self) -> None:
+        self.role = Role.FOLLOWER
+        self.term: Term = 0
+        self.vote: PeerId = ""
+        self.hard_dirty = False
+        self.standing = Standing()
+        self.hard_state_known = True
+        """Term and vote are certain even if the log is not."""
+        self.leader: PeerId | None = None
+        self.heard_tick = NEVER
+        self.timeout = self.timing.election_ticks
+        self.deadline = self.timeout
+        self.promise_until = NEVER
+        """Tick before which this node elects no other leader."""
+        self.verified: Index = 0
+        self.acked: Index = 0
+        """Follower: last index acknowledged to the current leader."""
+        self.owed: Index = 0
+        """Follower: index whose ack waits for a sync that is under way."""
+        self.leader_commit: Index = 0
+        self.votes: dict[PeerId, bool] = {}
+        self.fresh = False
+        """Candidate that starts the group over: needs every vote."""
+        self.fresh_term: Term = 0
+        """Term in which this node granted such a vote."""
+        self.polled: dict[PeerId, tuple[Term, bool]] = {}
+        """UNKNOWN: (term, empty) of the voters that answered."""
+        self.poll_due = 1
+
+    def _init_leader(self) -> None:
+        self.peers: dict[PeerId, Progress] = {}
+        self.own_term_index: Index = 0
+        """Index of the empty entry of the own term."""
+        self.elected_alone = False
+        self.serving = False
+        self.send_dirty = False
+        self.heartbeat_due = 0
+        self.transferee: PeerId | None = None
+        self.transfer_deadline = 0
+        self.lease_allowed = False
+        self.round = 0
+        """Number of the newest heartbeat round."""
+        self.round_wanted = False
+        self.round_commit: Index = 0
+        """Commit index one heartbeat ago: a learner that has it is caught up."""
+        self.reads_waiting: list[tuple[int, Index, int]] = []
+        """(token, index, round): rounds rise; 0 stands for the next one."""
+        self.early_reads: list[int] = []
+
+    # -- the log and what is written of it ---------------------------------------------------
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Add entries at the end of the log and to what is to be written."""
+        self.log.append(entries)
+        self.out.append.extend(entries)
+        self.dirty = True
+        if any(entry.kind == EntryKind.CONFIG for entry in entries) and self.membership.append(
+            entries
+        ):
+            self.members_changed()
+
+    def truncate(self, from_index: Index) -> None:
+        """Drop the end of the log, here and in what was or is to be written."""
+        self.log.truncate(from_index)
+        self.forget_unwritten(from_index)
+        if self.membership.truncate(from_index):
+            self.members_changed()
+        self.verified = min(self.verified, from_index - 1)
+        self.acked = min(self.acked, from_index - 1)
+        self.owed = 0
+
+    def forget_unwritten(self, from_index: Index) -> None:
+        """Take back entries from `from_index` on that were handed out, or are about to be."""
+        out = self.out
+        while out.append and out.append[-1].index >= from_index:
+            out.append.pop()
+        if from_index <= self.handed:
+            self.handed = from_index - 1
+            out.truncate_from = min(from_index, out.truncate_from or from_index)
+        self.dirty = True
+
+    def members_changed(self) -> None:
+        """The active set is another one: follow it."""
+        members = self.members = self.membership.active
+        self.out.members = members
+        self.dirty = True
+        if self.role is Role.LEADER:
+            self.sync_progress()
+
+    def sync_progress(self) -> None:
+        """Leader: one Progress for each member but this node."""
+        members = self.members
+        self.peers = {peer: p for peer, p in self.peers.items() if peer in members}
+        for peer in members.all():
+            if peer != self.me and peer not in self.peers:
+                progress = Progress(self.log.last_index + 1, self.now, learner=False)
+                progress.down = peer in self.down
+                self.peers[peer] = progress
+        for peer, progress in self.peers.items():
+            progress.learner = peer not in members.voters
+        self.send_dirty = self.dirty = True
+
+    def durable_match(self) -> Index:
+        """Up to where the log is durable here and equal to the leader's."""
+        return min(self.verified, self.log.stable)
+
+    # -- term, vote, standing ----------------------------------------------------------------
+
+    def enter_term(self, term: Term) -> None:
+        """Move to a later term, in which no vote was given yet."""
+        assert term > self.term, "terms only rise"
+        self.term = term
+        self.vote = ""
+        self.write_hard_state()
+
+    def writes(self) -> bool:
+        """Whether the next Ready has something to write, so that something syncs with it."""
+        return self.hard_dirty or self.out.writes()
+
+    def write_hard_state(self) -> None:
+        """Have term and vote written with the next Ready.
+
+        Also called for a vote that is given a second time: its reply must wait for the sync of
+        the first, which may still be under way.
+        """
+        self.hard_dirty = self.dirty = True
+
+    def become_whole(self) -> None:
+        """What this node lost has been made good."""
+        self.standing = Standing()
+        self.out.standing = self.standing
+        self.dirty = True
+
+    def review_standing(self) -> None:
+        """Become whole if the conditions for it hold now.
+
+        SUSPECT: durable and verified by a leader at least as far as what had been promised; a
+        later term behind it supersedes the promise. UNKNOWN: filled up to the commit index of a
+        leader of this term, by an entry of this term; and if votes may have been forgotten, all
+        other voters were asked for their terms and none is in a later one. A forgotten vote can
+        elect no one then: its candidate would be in the term it was given for.
+        """
+        kind = self.standing.kind
+        match = self.durable_match()
+        if kind == StandingKind.SUSPECT:
+            term = self.log.term_at(match) if match else None
+            if term is not None and (term, match) >= (self.standing.term, self.standing.index):
+                self.become_whole()
+        elif kind == StandingKind.UNKNOWN and self.leader is not None:
+            commit = self.log.commit
+            filled = (
+                commit >= self.leader_commit
+                and commit > 0
+                and match >= commit
+                and self.log.term_at(commit) == self.term
+            )
+            if filled and self.knows_terms():
+                self.become_whole()
+
+    def knows_terms(self) -> bool:
+        """Whether no vote that this node may have forgotten can still count."""
+        if self.hard_state_known:
+            return True
+        return all(
+            peer == self.me or (peer in self.polled and self.polled[peer][0] <= self.term)
+            for peer in self.members.voters
+        )
+
+    def is_empty(self) -> bool:
+        """UNKNOWN, and nothing in the log."""
+        return self.standing.kind == StandingKind.UNKNOWN and self.log.last_index == 0
+
+    # -- output --------------------------------------------------------------------------------
+
+    def send(self, message: Message) -> None:
+        """Send without waiting for the disk: the message promises nothing."""
+        self.out.send.append(message)
+        self.dirty = True
+
+    def send_after_sync(self, message: Message) -> None:
+        """Send once this Ready is durable."""
+        self.out.send_after_sync.append(message)
+        self.dirty = True
