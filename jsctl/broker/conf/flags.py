@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from jsctl.broker.errors import ConfigError
 
 TRUE_WORDS = ("1", "t", "T", "true", "TRUE", "True")
+HELP_COLUMN = 36
 FALSE_WORDS = ("0", "f", "F", "false", "FALSE", "False")
 
 
@@ -22,7 +23,7 @@ class Flag:
     names: tuple[str, ...]
     kind: str
     shown: str
-    """Its left column in the help text; empty for a flag that is an alias."""
+    """Its left column in the help text."""
     help: str
 
 
@@ -103,11 +104,9 @@ def help_text(program: str) -> str:
     for title, flags in GROUPS:
         lines.append(f"{title}:")
         for flag in flags:
-            for number, left in enumerate(flag.shown.split("\n")):
-                help_line = (flag.help.split("\n") + [""])[number] if flag.shown else ""
-                lines.append(f"    {left:<34}{help_line}".rstrip())
-            for more in flag.help.split("\n")[len(flag.shown.split("\n")) :]:
-                lines.append(" " * 38 + more)
+            first, *more = flag.help.split("\n")
+            lines.append(f"    {flag.shown:<{HELP_COLUMN}}{first}")
+            lines += [" " * (HELP_COLUMN + 4) + line for line in more]
         lines.append("")
     return "\n".join(lines)
 

@@ -125,17 +125,18 @@ def _auth(options: Options, parsed: Parsed) -> Options:
 
 def _tls(tls: TlsOptions | None, parsed: Parsed) -> TlsOptions | None:
     wanted, verify = parsed.switch("tls"), parsed.switch("tlsverify")
-    files = {
-        "cert_file": parsed.text("tlscert"),
-        "key_file": parsed.text("tlskey"),
-        "ca_file": parsed.text("tlscacert"),
-    }
+    cert, key, authority = (parsed.text(name) for name in ("tlscert", "tlskey", "tlscacert"))
     if wanted is False:
         return None
-    if not wanted and not verify and not any(files.values()):
+    if not (wanted or verify or cert or key or authority):
         return tls
-    given = {name: path for name, path in files.items() if path is not None}
-    found = replace(tls or TlsOptions(), **given)
+    found = tls or TlsOptions()
+    found = replace(
+        found,
+        cert_file=_given(cert, found.cert_file),
+        key_file=_given(key, found.key_file),
+        ca_file=_given(authority, found.ca_file),
+    )
     if verify is not None:
         found = replace(found, verify=verify)
     for missing, what in ((found.cert_file, "certificate"), (found.key_file, "private key")):

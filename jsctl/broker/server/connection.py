@@ -1,0 +1,260 @@
+"""One connection of a client or a route: bytes in, bytes out, watermarks, an orderly end.
+
+All connections share one read buffer: the event loop fills it and calls `buffer_updated` at
+once, so each chunk is copied exactly once. Nothing here knows the protocol, except that a server
+speaks first, with INFO.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from jsctl.broker.options import ClientLimits, EdgeLimits
+from jsctl.broker.server.turns import Turns
+from jsctl.broker.turn import Accepted, ConnKind, Dial
+
+NANOSECONDS = 1_000_000_000
+MAPPED_IPV4 = "::ffff:"
+
+CLIENT_CLOSED = "Client Closed"
+READ_ERROR = "Read Error"
+WRITE_DEADLINE = "Slow Consumer (Write Deadline)"
+TLS_FAILED = "TLS Handshake Failure"
+
+
+@dataclass(slots=True)
+class Connections:
+    """The open connections and what they share."""
+
+    turns: Turns
+    limits: EdgeLimits
+    client: ClientLimits
+    by_id: dict[int, "Connection"] = field(default_factory=dict)
+    buffer: memoryview = field(default_factory=lambda: memoryview(b""))
+    last_id: int = 0
+
+    def __post_init__(self) -> None:
+        self.buffer = memoryview(bytearray(self.limits.read_bytes_max))
+
+    def new_id(self) -> int:
+        """Ids count up from 1 and are never used again."""
+        self.last_id += 1
+        return self.last_id
+
+
+class Connection(asyncio.BufferedProtocol):
+    """A socket as the node knows it: a number.
+
+    `hold` keeps the connection from the node until `announce`: while it is held, what arrives is
+    kept, so that a TLS handshake can come first.
+    """
+
+    __slots__ = (
+        "_closing",
+        "_early",
+        "_limits",
+        "_lost",
+        "_paused",
+        "_sent_before",
+        "_shared",
+        "_timer",
+        "_written",
+        "announced",
+        "dial",
+        "first_line",
+        "held_writes",
+        "id",
+        "kind",
+        "spoke",
+        "transport",
+    )
+
+    def __init__(self, shared: Connections, kind: ConnKind, dial: Dial | None = None) -> None:
+        self.id = shared.new_id()
+        self.kind = kind
+        self.dial = dial
+        self.transport: asyncio.Transport | None = None
+        self.announced = False
+        self.held_writes: list[bytes] | None = None
+        """Not None while a handshake runs: what the node wrote meanwhile."""
+        self.spoke: asyncio.Future[None] | None = None
+        """Resolved by the node's first write, for handshakes that follow INFO."""
+        self.first_line: asyncio.Future[None] | None = None
+        """Resolved when a held connection has received a whole line."""
+        self._shared = shared
+        self._limits = shared.limits
+        self._early: list[bytes] = []
+        self._closing = False
+        self._lost = False
+        self._paused = False
+        self._written = 0
+        self._sent_before = -1
+        self._timer: asyncio.TimerHandle | None = None
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A socket is there; the node hears of it by `announce`."""
+        assert isinstance(transport, asyncio.Transport)
+        self.attach(transport)
+        self._shared.by_id[self.id] = self
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """The buffer that all connections share."""
+        return self._shared.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """A chunk has arrived."""
+        if self._closing:
+            return
+        chunk = bytes(self._shared.buffer[:nbytes])
+        if self.announced:
+            turns = self._shared.turns
+            turns.inputs.chunks.append((self.id, chunk))
+            turns.wake()
+            return
+        self._early.append(chunk)
+        if self.first_line is not None and b"\n" in chunk and not self.first_line.done():
+            self.pause_reading()
+            self.first_line.set_result(None)
+
+    def eof_received(self) -> None:
+        """The peer sends no more: the transport closes itself."""
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The socket is gone."""
+        self.lost(CLIENT_CLOSED if exc is None else READ_ERROR)
+
+    def pause_writing(self) -> None:
+        """Unsent bytes passed the high mark."""
+        self._paused = True
+        self._report_pending()
+        if self._timer is None:
+            self._watch_writes()
+
+    def resume_writing(self) -> None:
+        """Unsent bytes fell below the low mark."""
+        self._paused = False
+        self._report_pending()
+        if self._timer is not None and not self._closing:
+            self._timer.cancel()
+            self._timer = None
+
+    # What the edge calls.
+
+    def attach(self, transport: asyncio.Transport) -> None:
+        """Use this transport from now on: the socket's, then perhaps a TLS layer over it."""
+        self.transport = transport
+        transport.set_write_buffer_limits(
+            self._limits.pending_bytes_high, self._limits.pending_bytes_low
+        )
+
+    def announce(self, *, tls: bool) -> None:
+        """Tell the node of the connection and hand over what arrived before."""
+        if self._lost or self.transport is None:
+            return
+        self.announced = True
+        remote = _address(self.transport.get_extra_info("peername"))
+        local = _address(self.transport.get_extra_info("sockname"))
+        turns = self._shared.turns
+        token = self.dial.token if self.dial else 0
+        turns.inputs.accepted.append(
+            Accepted(self.id, self.kind, *remote, *local, tls=tls, dial_token=token)
+        )
+        turns.inputs.chunks += [(self.id, chunk) for chunk in self._early]
+        self._early = []
+        turns.wake()
+
+    def write(self, data: bytes) -> None:
+        """Send, or keep until the handshake is over."""
+        if self._closing or self._lost or self.transport is None:
+            return
+        if self.held_writes is not None:
+            self.held_writes.append(data)
+            return
+        self._written += len(data)
+        self.transport.write(data)
+        if self.spoke is not None and not self.spoke.done():
+            self.held_writes = []
+            self.spoke.set_result(None)
+        if self._paused:
+            self._report_pending()
+
+    def release_writes(self) -> None:
+        """Send what was written during the handshake."""
+        held, self.held_writes = self.held_writes, None
+        if held:
+            self.write(b"".join(held))
+
+    def close(self) -> None:
+        """Read no more; end once everything written has been sent, or at the write deadline."""
+        if self._closing or self._lost or self.transport is None:
+            return
+        if self.held_writes is not None:
+            self.abort(TLS_FAILED)
+            return
+        self._closing = True
+        self.transport.close()
+        if self.transport.get_write_buffer_size() and self._timer is None:
+            self._watch_writes()
+
+    def abort(self, reason: str) -> None:
+        """End at once; unsent bytes are dropped."""
+        if self.transport is not None:
+            self.transport.abort()
+        self.lost(reason)
+
+    def lost(self, reason: str) -> None:
+        """Tell the node, once, if it knows the connection."""
+        if self._lost:
+            return
+        self._lost = True
+        self._shared.by_id.pop(self.id, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for waiter in (self.spoke, self.first_line):
+            if waiter is not None and not waiter.done():
+                waiter.cancel()
+        if self.announced:
+            self._shared.turns.inputs.closed.append((self.id, reason))
+            self._shared.turns.wake()
+
+    def pause_reading(self) -> None:
+        """Take no more from the socket, so that the peer has to wait."""
+        if self.transport is not None and not self._lost:
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        if self.transport is not None and not self._lost and not self._closing:
+            self.transport.resume_reading()
+
+    @property
+    def gone(self) -> bool:
+        """Whether the socket is closed."""
+        return self._lost
+
+    def _report_pending(self) -> None:
+        if self.announced and not self._lost and self.transport is not None:
+            size = self.transport.get_write_buffer_size()
+            self._shared.turns.inputs.pending.append((self.id, size))
+            self._shared.turns.wake()
+
+    def _watch_writes(self) -> None:
+        """End the connection if nothing at all is sent for a whole write deadline."""
+        if self._lost or self.transport is None:
+            return
+        sent = self._written - self.transport.get_write_buffer_size()
+        if sent == self._sent_before:
+            self.abort(WRITE_DEADLINE)
+            return
+        self._sent_before = sent
+        delay = self._shared.client.write_deadline_ns / NANOSECONDS
+        self._timer = asyncio.get_running_loop().call_later(delay, self._watch_writes)
+
+
+def _address(name: object) -> tuple[str, int]:
+    """(host, port) of a socket name; IPv4 addresses as such where IPv6 carries them."""
+    if isinstance(name, tuple) and len(name) >= 2:
+        return (str(name[0]).removeprefix(MAPPED_IPV4), int(name[1]))
+    return ("", 0)

@@ -1,0 +1,71 @@
+"""The pid file and the ports file, by which supervisors and test tools find a server."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jsctl.broker.conf.units import host_text
+from jsctl.broker.errors import ConfigError
+
+PORTS_FILE_PREFIX = "nats-server_"
+"""The name that tools look for, whatever the program is called."""
+ANY_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}
+
+
+@dataclass(slots=True)
+class Addresses:
+    """Where the server listens: kind -> (host, port). Kinds are those of the ports file."""
+
+    bound: dict[str, tuple[str, int]] = field(default_factory=dict)
+    schemes: dict[str, str] = field(
+        default_factory=lambda: {"nats": "nats", "monitoring": "http", "cluster": "nats"}
+    )
+
+    def urls(self) -> dict[str, list[str]]:
+        """kind -> URLs that a process on this machine can use."""
+        found: dict[str, list[str]] = {}
+        for kind, (host, port) in self.bound.items():
+            local = ANY_HOSTS.get(host)
+            where = f"{local}:{port}" if local else host_text(host, port)
+            found[kind] = [f"{self.schemes[kind]}://{where}"]
+        return found
+
+
+class RunFiles:
+    """Written when the server is ready, removed when it ends."""
+
+    def __init__(self, pid_file: str, ports_file_dir: str) -> None:
+        self._pid_file = Path(pid_file) if pid_file else None
+        name = f"{PORTS_FILE_PREFIX}{os.getpid()}.ports"
+        self._ports_file = Path(ports_file_dir) / name if ports_file_dir else None
+
+    def write_pid(self) -> None:
+        """Write the pid without a line break. Raises ConfigError."""
+        if self._pid_file is not None:
+            _replace(self._pid_file, str(os.getpid()), "pid file")
+
+    def write_ports(self, addresses: Addresses) -> None:
+        """Write the ports file, whole or not at all. Raises ConfigError."""
+        if self._ports_file is not None:
+            text = json.dumps(addresses.urls(), separators=(",", ":"))
+            _replace(self._ports_file, text, "ports file")
+
+    def remove(self) -> None:
+        """Remove both; no error when missing."""
+        for path in (self._pid_file, self._ports_file):
+            if path is not None:
+                path.unlink(missing_ok=True)
+
+
+def _replace(path: Path, text: str, what: str) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_text(text)
+        partial.replace(path)
+    except OSError as error:
+        raise ConfigError(
+            f"could not write {what}: {error.strerror}",
+            place=str(path),
+            remedy="choose a directory that exists and can be written",
+        ) from error

@@ -1,0 +1,79 @@
+"""Listening sockets: bound early, so that the port is known and ours, opened when ready."""
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Callable
+
+from jsctl.broker.conf.units import host_text
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import ANY_HOST, ANY_PORT
+
+REASONS = {errno.EADDRINUSE: "bind: address already in use"}
+
+
+class Listener:
+    """One bound address. IPv4's and IPv6's "any" are one socket where the machine can."""
+
+    def __init__(self, host: str, port: int, backlog: int) -> None:
+        """Bind. Raises ConfigError that names host and port."""
+        self.host = host
+        self.port = max(0, port)
+        self._backlog = backlog
+        self._server: asyncio.Server | None = None
+        try:
+            self._socket = _bind(host, self.port, reuse=port != ANY_PORT)
+        except OSError as error:
+            raise self._error(error) from error
+        self.port = self._socket.getsockname()[1]
+
+    async def open(
+        self,
+        protocol: Callable[[], asyncio.BaseProtocol],
+        context: ssl.SSLContext | None = None,
+    ) -> None:
+        """Accept connections. Raises ConfigError if somebody else was quicker."""
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                protocol, sock=self._socket, backlog=self._backlog, ssl=context
+            )
+        except OSError as error:
+            raise self._error(error) from error
+
+    def close(self) -> None:
+        """Accept no more; open connections stay."""
+        if self._server is not None:
+            self._server.close()
+        self._socket.close()
+
+    def _error(self, error: OSError) -> ConfigError:
+        where = host_text(self.host, self.port)
+        reason = REASONS.get(error.errno or 0, error.strerror or str(error))
+        return ConfigError(
+            f'Error listening on port: {where}, "listen tcp {where}: {reason}"',
+            remedy="choose another port, or -1 for any free one",
+        )
+
+
+def _bind(host: str, port: int, *, reuse: bool) -> socket.socket:
+    """A bound socket that does not listen yet."""
+    if host in (ANY_HOST, "", "::") and socket.has_dualstack_ipv6():
+        family, address = socket.AF_INET6, "::"
+    else:
+        found = socket.getaddrinfo(host or ANY_HOST, port, type=socket.SOCK_STREAM)
+        family, address = found[0][0], str(found[0][4][0])
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if reuse:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            only = 0 if address == "::" else 1
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only)
+        bound.setblocking(False)
+        bound.bind((address, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound

@@ -1,0 +1,121 @@
+"""The operator's log, in the format that NATS operators and tools know.
+
+    [4321] 2026/01/02 15:04:05.123456 [INF] Server is ready
+
+Goes to stderr or to a file that may be reopened (for log rotation by others) or is rotated here.
+"""
+
+import logging
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import LogOptions
+from jsctl.broker.turn import LogLevel, LogLine
+
+LEVELS = {
+    logging.CRITICAL: LogLevel.FATAL,
+    logging.ERROR: LogLevel.ERROR,
+    logging.WARNING: LogLevel.WARNING,
+    logging.INFO: LogLevel.INFO,
+    logging.DEBUG: LogLevel.DEBUG,
+}
+
+
+class Log:
+    """Formats and writes lines; levels that are off are dropped."""
+
+    def __init__(self, options: LogOptions, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._file: TextIO | None = None
+        self._size = 0
+        self._prefix = f"[{os.getpid()}] "
+        self.configure(options)
+
+    def configure(self, options: LogOptions) -> None:
+        """Take other options. Raises ConfigError if the file cannot be opened."""
+        self._options = options
+        self._shown = set(LogLevel)
+        if not (options.trace or options.trace_verbose):
+            self._shown.discard(LogLevel.TRACE)
+        if not options.debug:
+            self._shown.discard(LogLevel.DEBUG)
+        self.reopen()
+
+    def reopen(self) -> None:
+        """Open the file anew, as it may have been moved. Raises ConfigError."""
+        self.close()
+        if not self._options.file:
+            return
+        try:
+            path = Path(self._options.file)
+            self._file = path.open("a", encoding="utf-8", errors="backslashreplace")
+            self._size = path.stat().st_size
+        except OSError as error:
+            raise ConfigError(
+                f"error opening log file: {error.strerror}",
+                place=self._options.file,
+                remedy="choose a path that can be written",
+            ) from error
+
+    def close(self) -> None:
+        """Close the file; later lines go to stderr."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def write(self, lines: list[LogLine]) -> None:
+        """Write a batch of lines with one call."""
+        text = "".join(self.format(line) for line in lines if line.level in self._shown)
+        if not text:
+            return
+        try:
+            stream = self._file or self._stream
+            stream.write(text)
+            stream.flush()
+        except (OSError, ValueError):
+            return  # A full disk or a closed stderr must not stop the server.
+        self._size += len(text)
+        if self._file is not None and 0 < self._options.size_bytes_max < self._size:
+            self._rotate()
+
+    def line(self, level: LogLevel, text: str) -> None:
+        """Write one line."""
+        self.write([LogLine(level, text)])
+
+    def format(self, line: LogLine) -> str:
+        """A line as it is written, its line break included."""
+        stamp = ""
+        if self._options.logtime:
+            now = datetime.now(UTC) if self._options.logtime_utc else datetime.now()
+            stamp = now.strftime("%Y/%m/%d %H:%M:%S.%f ")
+        return f"{self._prefix}{stamp}[{line.level.value}] {line.text}\n"
+
+    def _rotate(self) -> None:
+        path = Path(self._options.file)
+        stamp = datetime.now(UTC).strftime("%Y.%m.%d.%H.%M.%S.") + f"{time.time_ns() % 10**9:09d}"
+        try:
+            path.rename(path.with_name(f"{path.name}.{stamp}"))
+            old = sorted(path.parent.glob(f"{path.name}.[0-9]*"))
+            if self._options.files_max > 0:
+                for extra in old[: -self._options.files_max]:
+                    extra.unlink(missing_ok=True)
+            self.reopen()
+        except (OSError, ConfigError):
+            self.close()
+
+
+class LoopMessages(logging.Handler):
+    """What asyncio and libraries say through `logging` ends in the operator's log."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        self._log.line(LEVELS.get(record.levelno, LogLevel.ERROR), self.format(record))

@@ -1,0 +1,63 @@
+"""Connections to other servers: opened when the node asks for one, each within its time."""
+
+import asyncio
+import ssl
+
+from jsctl.broker.options import ClusterOptions
+from jsctl.broker.server.connection import Connection, Connections
+from jsctl.broker.server.tls import HandshakeFailed, dialing_context, shake
+from jsctl.broker.turn import ConnKind, Dial
+
+NANOSECONDS = 1_000_000_000
+
+
+class Dialer:
+    """Opens route connections; failures are reported to the node, never raised."""
+
+    def __init__(self, shared: Connections, options: ClusterOptions) -> None:
+        self._shared = shared
+        self._options = options
+        self._context = dialing_context(options.tls) if options.tls else None
+
+    async def dial(self, wanted: Dial) -> None:
+        """Connect once; `accepted` or `dial_failed` carries the token."""
+        try:
+            async with asyncio.timeout(self._options.dial_timeout_ns / NANOSECONDS):
+                connection = await self._connect(wanted)
+        except (OSError, TimeoutError) as error:
+            self._failed(wanted, error.strerror or str(error) or "i/o timeout")
+            return
+        if self._context is None:
+            connection.announce(tls=False)
+            return
+        try:
+            await self._secure(connection, self._context)
+        except (HandshakeFailed, asyncio.CancelledError) as error:
+            connection.abort("TLS Handshake Failure")
+            self._failed(wanted, f"TLS handshake: {error}")
+
+    async def _connect(self, wanted: Dial) -> Connection:
+        connection = Connection(self._shared, ConnKind.ROUTE, wanted)
+        if self._context is not None:
+            connection.first_line = asyncio.get_running_loop().create_future()
+        await asyncio.get_running_loop().create_connection(
+            lambda: connection, wanted.host, wanted.port
+        )
+        return connection
+
+    async def _secure(self, connection: Connection, context: ssl.SSLContext) -> None:
+        """The other server's INFO comes in plain text, then the handshake."""
+        tls = self._options.tls
+        assert tls is not None and connection.first_line is not None and connection.dial is not None
+        try:
+            async with asyncio.timeout(tls.timeout_ns / NANOSECONDS):
+                await connection.first_line
+        except TimeoutError as error:
+            raise HandshakeFailed("no INFO in time") from error
+        connection.held_writes = []
+        await shake(connection, context, tls, server_side=False, name=connection.dial.host)
+        connection.announce(tls=True)
+
+    def _failed(self, wanted: Dial, reason: str) -> None:
+        self._shared.turns.inputs.dial_failed.append((wanted, reason))
+        self._shared.turns.wake()

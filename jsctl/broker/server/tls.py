@@ -1,0 +1,203 @@
+"""TLS for clients, routes and monitoring: contexts from the options, handshakes on connections.
+
+NATS servers send INFO in plain text first and shake hands then; `handshake_first` turns that
+round, and its `auto` form waits a moment to see what the client does.
+"""
+
+import asyncio
+import hashlib
+import os
+import socket
+import ssl
+
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import HandshakeFirst, TlsOptions
+from jsctl.broker.server.connection import Connection
+
+NANOSECONDS = 1_000_000_000
+HANDSHAKE_BYTE = 0x16
+"""The first byte of every TLS client hello; no NATS client begins with it."""
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+
+class HandshakeFailed(Exception):
+    """The peer and we did not agree; `args[0]` says why."""
+
+
+def server_context(options: TlsOptions, *, mutual: bool = False) -> ssl.SSLContext:
+    """For accepting. Raises ConfigError that names the file which is of no use."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _load(context, options)
+    if options.verify or mutual:
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def dialing_context(options: TlsOptions) -> ssl.SSLContext:
+    """For routes that this server opens. Raises ConfigError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    _load(context, options)
+    if options.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _load(context: ssl.SSLContext, options: TlsOptions) -> None:
+    context.minimum_version = VERSIONS[options.min_version]
+    try:
+        context.load_cert_chain(options.cert_file, options.key_file)
+    except (OSError, ssl.SSLError) as error:
+        where = f"{options.cert_file}, {options.key_file}"
+        raise ConfigError(
+            f"error parsing X509 certificate/key pair: {_reason(error)}",
+            place=where,
+            remedy="give a PEM certificate and its key",
+        ) from error
+    try:
+        if options.ca_file:
+            context.load_verify_locations(options.ca_file)
+        else:
+            context.load_default_certs()
+        if options.ciphers:
+            context.set_ciphers(":".join(_openssl_name(name) for name in options.ciphers))
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"cannot use the CA file or ciphers: {_reason(error)}", place=options.ca_file
+        ) from error
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or getattr(error, "reason", "") or str(error)
+
+
+def _openssl_name(name: str) -> str:
+    """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256."""
+    plain = name.removeprefix("TLS_").replace("_WITH_", "_").replace("AES_", "AES")
+    return plain.replace("_", "-").replace("-POLY1305-SHA256", "-POLY1305")
+
+
+class ServerSide:
+    """Secures accepted connections by one `tls` block."""
+
+    def __init__(self, options: TlsOptions, *, mutual: bool = False, plain: bool = False) -> None:
+        self.options = options
+        self.context = server_context(options, mutual=mutual)
+        self._plain = plain
+        """Clients that do not want TLS are welcome, too."""
+
+    async def welcome(self, connection: Connection) -> None:
+        """Announce and secure a new connection. Raises HandshakeFailed."""
+        first = self.options.handshake_first
+        if first is HandshakeFirst.AUTO:
+            wait_s = self.options.handshake_first_wait_ns / NANOSECONDS
+            first = HandshakeFirst.NEVER
+            if await first_byte(connection, wait_s) == HANDSHAKE_BYTE:
+                first = HandshakeFirst.ALWAYS
+        if first is HandshakeFirst.ALWAYS:
+            connection.held_writes = []
+            await self._shake(connection)
+            connection.announce(tls=True)
+            return
+        connection.spoke = asyncio.get_running_loop().create_future()
+        connection.announce(tls=not self._plain)
+        await connection.spoke
+        if self._plain and await first_byte(connection, None) != HANDSHAKE_BYTE:
+            connection.release_writes()
+            connection.resume_reading()
+            return
+        await self._shake(connection)
+
+    async def _shake(self, connection: Connection) -> None:
+        await shake(connection, self.context, self.options, server_side=True)
+
+
+async def shake(
+    connection: Connection,
+    context: ssl.SSLContext,
+    options: TlsOptions,
+    *,
+    server_side: bool,
+    name: str | None = None,
+) -> None:
+    """Put TLS under a connection. Raises HandshakeFailed and leaves it to be aborted."""
+    assert connection.transport is not None
+    try:
+        transport = await asyncio.get_running_loop().start_tls(
+            connection.transport,
+            connection,
+            context,
+            server_side=server_side,
+            server_hostname=name,
+            ssl_handshake_timeout=options.timeout_ns / NANOSECONDS,
+        )
+    except (ssl.SSLError, OSError) as error:
+        raise HandshakeFailed(_reason(error)) from error
+    if transport is None:
+        raise HandshakeFailed("connection closed")
+    check_pin(transport, options)
+    connection.attach(transport)
+    connection.release_writes()
+
+
+def check_pin(transport: asyncio.Transport, options: TlsOptions) -> None:
+    """Raise HandshakeFailed unless the peer's key is among the pinned ones, if there are any."""
+    if not options.pinned_certs:
+        return
+    found = transport.get_extra_info("ssl_object")
+    certificate = found.getpeercert(binary_form=True) if found is not None else None
+    if certificate is None:
+        raise HandshakeFailed("pinned certificates: the peer has shown none")
+    if hashlib.sha256(public_key(certificate)).hexdigest() not in options.pinned_certs:
+        raise HandshakeFailed("certificate not pinned")
+
+
+def public_key(certificate: bytes) -> bytes:
+    """The SubjectPublicKeyInfo of a DER certificate: the sixth part of its signed body,
+    the seventh where a version is given."""
+    body = _contents(_contents(certificate, 0)[0], 0)[0]
+    at, parts = 0, []
+    while at < len(body):
+        start = at
+        _, at = _contents(body, at)
+        parts.append(body[start:at])
+    return parts[6] if parts[0][0] == 0xA0 else parts[5]
+
+
+def _contents(data: bytes, at: int) -> tuple[bytes, int]:
+    """The content of the DER element at an offset, and where the next one begins."""
+    length, start = data[at + 1], at + 2
+    if length & 0x80:
+        size = length & 0x7F
+        length = int.from_bytes(data[start : start + size], "big")
+        start += size
+    return (data[start : start + length], start + length)
+
+
+async def first_byte(connection: Connection, wait_s: float | None) -> int | None:
+    """Look at the first byte without taking it; None if nothing comes in time.
+
+    Works on a duplicate of the socket, so that the transport, which is paused, is not disturbed.
+    Raises HandshakeFailed if the peer has gone.
+    """
+    transport = connection.transport
+    assert transport is not None
+    original = transport.get_extra_info("socket")
+    with socket.socket(fileno=os.dup(original.fileno())) as peek:
+        peek.setblocking(False)
+        loop = asyncio.get_running_loop()
+        readable: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(peek.fileno(), lambda: readable.done() or readable.set_result(None))
+        try:
+            async with asyncio.timeout(wait_s):
+                await readable
+            found = peek.recv(1, socket.MSG_PEEK)
+        except TimeoutError:
+            return None
+        except OSError as error:
+            raise HandshakeFailed(_reason(error)) from error
+        finally:
+            loop.remove_reader(peek.fileno())
+    if not found:
+        raise HandshakeFailed("connection closed")
+    return found[0]

@@ -1,0 +1,145 @@
+"""The loop that drives the node: collect inputs, run one turn per burst, perform the outputs.
+
+Whoever has something for the node puts it into `inputs` and calls `wake`. The turn runs in the
+next round of the event loop, so that everything that arrived in this round is one batch.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from jsctl.broker.options import EdgeLimits
+from jsctl.broker.turn import LogLevel, LogLine, TurnInputs, TurnOutputs
+
+NANOSECONDS = 1_000_000_000
+
+
+class NodeLike(Protocol):
+    """The broker without I/O, as the edge sees it."""
+
+    def listening(self, kind: str, host: str, port: int) -> None:
+        """Before `start`: where the edge listens; kind is client, cluster or monitor."""
+
+    def start(self, now_ns: int) -> TurnOutputs:
+        """Recover. Raises ConfigError, DiskError."""
+
+    def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
+        """Take everything that happened, answer with everything that is to be done."""
+
+
+class Clock:
+    """Unix time in ns that never steps back.
+
+    When the machine's clock is set back, this one runs at half speed until they meet, so that
+    deadlines still come; when it is set forward, this one follows.
+    """
+
+    def __init__(
+        self,
+        wall_ns: Callable[[], int] = time.time_ns,
+        steady_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._wall_ns = wall_ns
+        self._steady_ns = steady_ns
+        self._now = wall_ns()
+        self._steady = steady_ns()
+
+    def now_ns(self) -> int:
+        """The time; at least that of the call before."""
+        steady = self._steady_ns()
+        elapsed, self._steady = steady - self._steady, steady
+        self._now = max(self._now + elapsed // 2, self._wall_ns())
+        return self._now
+
+
+class Turns:
+    """Runs turns. All methods belong to the event loop's thread."""
+
+    def __init__(
+        self,
+        node: NodeLike,
+        perform: Callable[[TurnOutputs], None],
+        clock: Clock,
+        limits: EdgeLimits,
+    ) -> None:
+        self.inputs = TurnInputs()
+        self.count = 0
+        self._node = node
+        self._perform = perform
+        self._clock = clock
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._asked = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ns = 0
+        self._deadline_ns: int | None = None
+        self._stall_told_ns = 0
+        self._started = False
+
+    def start(self) -> None:
+        """Recover the node and perform what it wants first."""
+        outputs = self._node.start(self._clock.now_ns())
+        self._started = True
+        self._finish(outputs)
+        self.wake()
+
+    def wake(self) -> None:
+        """Ask for a turn; asking again before it runs changes nothing."""
+        if not self._asked and self._started:
+            self._asked = True
+            self._loop.call_soon(self._run)
+
+    def stop(self) -> None:
+        """No turn runs after this."""
+        self._started = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _run(self) -> None:
+        self._asked = False
+        if not self._started:
+            return
+        inputs, self.inputs = self.inputs, TurnInputs()
+        began_ns = time.monotonic_ns()
+        self.count += 1
+        outputs = self._node.turn(inputs, self._clock.now_ns())
+        took_ns = time.monotonic_ns() - began_ns
+        if took_ns > self._limits.stall_warn_ns:
+            self._tell_stall(outputs, took_ns, began_ns)
+        self._finish(outputs)
+
+    def _finish(self, outputs: TurnOutputs) -> None:
+        self._deadline_ns = outputs.deadline_ns
+        if outputs.deadline_ns is not None:
+            self._set_timer(outputs.deadline_ns)
+        self._perform(outputs)
+
+    def _set_timer(self, deadline_ns: int) -> None:
+        """Keep a timer that fires first; it looks again then. Saves a timer a turn."""
+        if self._timer is not None:
+            if self._timer_ns <= deadline_ns:
+                return
+            self._timer.cancel()
+        delay_ns = max(0, deadline_ns - self._clock.now_ns())
+        self._timer_ns = deadline_ns
+        self._timer = self._loop.call_later(delay_ns / NANOSECONDS, self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        if self._deadline_ns is None:
+            return
+        if self._clock.now_ns() >= self._deadline_ns:
+            self.wake()
+        else:
+            self._set_timer(self._deadline_ns)
+
+    def _tell_stall(self, outputs: TurnOutputs, took_ns: int, now_ns: int) -> None:
+        if self._stall_told_ns and now_ns < (
+            self._stall_told_ns + self._limits.stall_warn_interval_ns
+        ):
+            return
+        self._stall_told_ns = now_ns
+        text = f"A turn took {took_ns / 1e6:.0f} ms: clients and peers waited"
+        outputs.logs.append(LogLine(LogLevel.WARNING, text))
