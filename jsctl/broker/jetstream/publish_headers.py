@@ -1,0 +1,52 @@
+"""The headers by which publishers steer a stream, read once a message."""
+
+from jsctl.api.times import SECOND_NS, parse_duration
+from jsctl.broker.jetstream.ttl import NEVER
+
+MSG_ID = b"Nats-Msg-Id"
+EXPECTED_STREAM = b"Nats-Expected-Stream"
+EXPECTED_LAST_SEQ = b"Nats-Expected-Last-Sequence"
+EXPECTED_LAST_SUBJECT_SEQ = b"Nats-Expected-Last-Subject-Sequence"
+EXPECTED_LAST_SUBJECT = b"Nats-Expected-Last-Subject-Sequence-Subject"
+EXPECTED_LAST_MSG_ID = b"Nats-Expected-Last-Msg-Id"
+ROLLUP = b"Nats-Rollup"
+TTL = b"Nats-TTL"
+INCREMENT = b"Nats-Incr"
+BATCH_ID = b"Nats-Batch-Id"
+SCHEDULE = b"Nats-Schedule"
+STREAM_SOURCE = b"Nats-Stream-Source"
+MARKER_REASON = b"Nats-Marker-Reason"
+ROLLUP_SUBJECT = b"sub"
+ROLLUP_ALL = b"all"
+_PREFIX = b"Nats-"
+
+
+def nats_fields(headers: bytes) -> dict[bytes, bytes]:
+    """The fields that begin with `Nats-`; of several with one name the first counts."""
+    found: dict[bytes, bytes] = {}
+    if _PREFIX not in headers:
+        return found
+    for line in headers.split(b"\r\n")[1:]:
+        if line.startswith(_PREFIX):
+            key, _, value = line.partition(b":")
+            found.setdefault(key, value.strip())
+    return found
+
+
+def parse_number(text: bytes) -> int | None:
+    """A non-negative decimal number; None for anything else."""
+    return int(text) if text.isdigit() and len(text) < 20 else None
+
+
+def parse_ttl(text: bytes) -> int | None:
+    """A time to live in ns; NEVER for `never`, 0 for none, None if it is not valid."""
+    if text == b"never":
+        return NEVER
+    number = parse_number(text)
+    if number is not None:
+        return number * SECOND_NS
+    try:
+        duration_ns = parse_duration(text.decode(), go_only=True)
+    except ValueError:
+        return None
+    return duration_ns // SECOND_NS * SECOND_NS if duration_ns >= SECOND_NS else None
