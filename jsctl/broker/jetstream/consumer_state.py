@@ -1,0 +1,282 @@
+"""Where a consumer stands: what was delivered, what waits for an ack, what was redelivered.
+
+Two copies of this exist at a consumer's leader. The committed one is part of `Consumer` and
+changes by applied entries. The working one runs ahead of it: the leader does an operation here
+and writes it down for the log in the same breath, so that both copies are equal once nothing
+is in flight. Followers have only the committed copy.
+
+Invariant: `pending` holds stream sequences in ascending order with the consumer sequences of
+their first deliveries, ascending too. Deliveries only append, so dict order is sequence order.
+"""
+
+import struct
+import zlib
+from array import array
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from itertools import repeat, takewhile
+from operator import itemgetter
+
+Pending = tuple[int, int]
+"""(consumer sequence of the first delivery, time in ns from which the ack wait runs)."""
+
+_HEADER = struct.Struct("<BBQQQQqqQQIII")
+_VERSION = 1
+
+
+class ConsumerState:
+    """Positions and outstanding messages. Times in ns since the epoch, 0 for never."""
+
+    __slots__ = (
+        "acked",
+        "acks_needed",
+        "acks_watched",
+        "delivered_last_ns",
+        "delivered_seq",
+        "delivered_stream",
+        "floor_last_ns",
+        "floor_seq",
+        "floor_stream",
+        "last_seqs",
+        "pending",
+        "redelivered",
+        "resume",
+        "skipped",
+        "started",
+    )
+
+    def __init__(self, *, acks_needed: bool, acks_watched: bool = False) -> None:
+        self.acks_needed = acks_needed
+        """False for ack policy none: what is delivered is done."""
+        self.acks_watched = acks_watched
+        self.acked: list[int] = []
+        """Stream sequences done with since they were last taken, if `acks_watched`."""
+        self.clear()
+
+    def clear(self) -> None:
+        """As before the first delivery, with no start position."""
+        self.started = False
+        self.delivered_seq = self.delivered_stream = 0
+        self.floor_seq = self.floor_stream = 0
+        self.delivered_last_ns = self.floor_last_ns = 0
+        self.pending: dict[int, Pending] = {}
+        self.redelivered: dict[int, int] = {}
+        """Stream sequence -> deliveries beyond the first."""
+        self.skipped = 0
+        """Nothing at or below is to be delivered for the first time."""
+        self.last_seqs: list[int] = []
+        """Chosen sequences that come first (last per subject), ascending."""
+        self.resume = 0
+        """Where reading goes on once `last_seqs` are delivered."""
+
+    @property
+    def next_stream(self) -> int:
+        """The first stream sequence that may be delivered next, outside of `last_seqs`."""
+        return max(self.delivered_stream, self.skipped, self.resume) + 1
+
+    def deliveries(self, seq: int) -> int:
+        """How often a message was delivered that was delivered at least once."""
+        return self.redelivered.get(seq, 0) + 1
+
+    # Operations. Each is deterministic and ignores what does not apply any more.
+
+    def start(self, first: int, resume: int, last_seqs: Sequence[int]) -> None:
+        """Stand right before `first`; deliver `last_seqs` before anything above `resume`."""
+        self.clear()
+        self.started = True
+        self.delivered_stream = self.floor_stream = first - 1
+        self.resume = resume
+        self.last_seqs = list(last_seqs)
+
+    def reset(self, first: int) -> None:
+        """Forget deliveries and stand right before `first`."""
+        self.start(first, 0, ())
+
+    def deliver(self, seqs: Sequence[int], first_seq: int, time_ns: int) -> None:
+        """First deliveries, ascending, with consumer sequences from `first_seq` on."""
+        if not seqs:
+            return
+        count, last = len(seqs), seqs[-1]
+        self.delivered_seq = first_seq + count - 1
+        self.delivered_stream = max(self.delivered_stream, last)
+        self.delivered_last_ns = time_ns
+        if self.last_seqs:
+            del self.last_seqs[: bisect_right(self.last_seqs, last)]
+        if self.acks_needed:
+            self.pending.update(
+                zip(seqs, zip(range(first_seq, first_seq + count), repeat(time_ns)), strict=False)
+            )
+            return
+        self.floor_seq, self.floor_stream = self.delivered_seq, self.delivered_stream
+        if self.acks_watched:
+            self.acked.extend(seqs)
+
+    def redeliver(self, seqs: Sequence[int], first_seq: int, time_ns: int) -> None:
+        """Deliveries of messages that are pending; each takes a new consumer sequence."""
+        pending, redelivered = self.pending, self.redelivered
+        for seq in seqs:
+            held = pending.get(seq)
+            if held is not None:
+                pending[seq] = (held[0], time_ns)
+                redelivered[seq] = redelivered.get(seq, 0) + 1
+        self.delivered_seq = first_seq + len(seqs) - 1
+        self.delivered_last_ns = time_ns
+
+    def touch(self, times: Iterable[tuple[int, int]]) -> None:
+        """The ack wait of (sequence, time) runs from that time on."""
+        for seq, time_ns in times:
+            held = self.pending.get(seq)
+            if held is not None:
+                self.pending[seq] = (held[0], time_ns)
+
+    def ack(self, seqs: Collection[int], time_ns: int) -> None:
+        """These are done with, by an ack or because nobody can have them any more."""
+        self._take(seqs, self.acked if self.acks_watched else None)
+        self.floor_last_ns = time_ns
+
+    def exhaust(self, seqs: Collection[int]) -> None:
+        """These were delivered as often as they may be; they stay in the stream, unacked."""
+        kept = {seq: self.redelivered.get(seq, 0) for seq in seqs}
+        self._take(kept, None)
+        self.redelivered.update(kept)
+
+    def _take(self, seqs: Collection[int], acked: list[int] | None) -> None:
+        pending, forget = self.pending, self.redelivered
+        oldest = next(iter(pending), 0)
+        take = pending.pop
+        found = [seq for seq in seqs if take(seq, None) is not None]
+        if forget:
+            for seq in seqs:
+                forget.pop(seq, None)
+        if acked is not None:
+            acked.extend(found)
+        if found:
+            self._raise_floor(oldest)
+
+    def _raise_floor(self, oldest: int) -> None:
+        """After removals: the floor moves only when what was pending longest is gone."""
+        for seq, (cseq, _) in self.pending.items():
+            if seq != oldest:
+                self.floor_seq, self.floor_stream = cseq - 1, seq - 1
+            return
+        self.floor_seq, self.floor_stream = self.delivered_seq, self.delivered_stream
+
+    def ack_all(self, seq: int, cseq: int, time_ns: int) -> None:
+        """Everything up to a stream sequence, delivered as consumer sequence `cseq`, is done."""
+        if seq <= self.floor_stream or cseq <= self.floor_seq:
+            return
+        done = list(takewhile(seq.__ge__, self.pending))
+        self._take(done, self.acked if self.acks_watched else None)
+        self.floor_seq = min(cseq, self.delivered_seq)
+        self.floor_stream = min(seq, self.delivered_stream)
+        self.floor_last_ns = time_ns
+
+    def skip(self, up_to: int) -> None:
+        """Nothing at or below `up_to` is left to deliver for the first time."""
+        self.skipped = max(self.skipped, up_to)
+        if self.last_seqs:
+            del self.last_seqs[: bisect_right(self.last_seqs, up_to)]
+
+    # Copies and bytes.
+
+    def copy(self) -> "ConsumerState":
+        """An equal state of its own, with nothing in `acked`."""
+        made = ConsumerState(acks_needed=self.acks_needed)
+        for name in self.__slots__:
+            value = getattr(self, name)
+            setattr(made, name, value.copy() if isinstance(value, dict | list) else value)
+        made.acked = []
+        made.acks_watched = False
+        return made
+
+    def facts(self) -> tuple[object, ...]:
+        """Everything that is replicated, for comparing two states."""
+        return (
+            self.started,
+            self.delivered_seq,
+            self.delivered_stream,
+            self.delivered_last_ns,
+            self.floor_seq,
+            self.floor_stream,
+            self.floor_last_ns,
+            self.skipped,
+            self.resume,
+            tuple(self.last_seqs),
+            tuple(self.pending.items()),
+            tuple(sorted(self.redelivered.items())),
+        )
+
+    def encode(self) -> bytes:
+        """Inverse of `decode`. Columns of differences compress to little."""
+        pending = self.pending
+        times = list(map(itemgetter(1), pending.values()))
+        cseqs = list(map(itemgetter(0), pending.values()))
+        forget = sorted(self.redelivered.items())
+        columns = (
+            _deltas(list(pending)),
+            _deltas(cseqs),
+            _deltas(times),
+            _deltas(self.last_seqs),
+            _deltas([seq for seq, _ in forget]),
+            array("q", [count for _, count in forget]).tobytes(),
+        )
+        header = _HEADER.pack(
+            _VERSION,
+            self.started,
+            self.delivered_seq,
+            self.delivered_stream,
+            self.floor_seq,
+            self.floor_stream,
+            self.delivered_last_ns,
+            self.floor_last_ns,
+            self.skipped,
+            self.resume,
+            len(pending),
+            len(self.last_seqs),
+            len(forget),
+        )
+        return header + zlib.compress(b"".join(columns), 1)
+
+    def decode(self, data: bytes) -> None:
+        """Become the state that `encode` wrote."""
+        version, started, *rest = _HEADER.unpack_from(data)
+        assert version == _VERSION, version
+        self.clear()
+        self.started = bool(started)
+        (
+            self.delivered_seq,
+            self.delivered_stream,
+            self.floor_seq,
+            self.floor_stream,
+            self.delivered_last_ns,
+            self.floor_last_ns,
+            self.skipped,
+            self.resume,
+            held,
+            lasts,
+            forgets,
+        ) = rest
+        columns = zlib.decompress(data[_HEADER.size :])
+        sizes = (held, held, held, lasts, forgets, forgets)
+        parts, at = [], 0
+        for size in sizes:
+            parts.append(array("q", columns[at : at + 8 * size]).tolist())
+            at += 8 * size
+        seqs, cseqs, times, last_seqs, again, counts = parts
+        pairs = zip(_sums(cseqs), _sums(times), strict=True)
+        self.pending = dict(zip(_sums(seqs), pairs, strict=True))
+        self.last_seqs = _sums(last_seqs)
+        self.redelivered = dict(zip(_sums(again), counts, strict=True))
+
+
+def _deltas(values: list[int]) -> bytes:
+    before = [0, *values[:-1]] if values else []
+    return array("q", [one - last for one, last in zip(values, before, strict=True)]).tobytes()
+
+
+def _sums(deltas: list[int]) -> list[int]:
+    made, total = [], 0
+    for delta in deltas:
+        total += delta
+        made.append(total)
+    return made

@@ -1,0 +1,242 @@
+"""Pull requests waiting at a consumer's leader: parsing, refusal, order, expiry.
+
+A queue of requests, served round robin or, for priority policy `prioritized`, lowest number
+first. Knows nothing of messages or sequences; the leader asks it who is next and tells it how
+much each got.
+"""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jsctl.api.codec import DecodeError, loads
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.requests import ConsumerGetNextRequest, PriorityGroup
+from jsctl.api.times import format_duration
+from jsctl.api.words import PriorityPolicy
+
+Interest = Callable[[bytes], bool]
+Status = tuple[bytes, bytes]
+"""(reply subject, header block)."""
+
+_NO_GROUP = PriorityGroup()
+_PRIORITY_MAX = 9
+
+
+@dataclass(slots=True, eq=False)
+class PullRequest:
+    """A request that waits. Times in ns, 0 for none; `left` messages may still be sent."""
+
+    reply: bytes
+    left: int
+    bytes_left: int = 0
+    """0: no limit."""
+    no_wait: bool = False
+    expires_ns: int = 0
+    heartbeat_ns: int = 0
+    beat_at_ns: int = 0
+    group: PriorityGroup = _NO_GROUP
+    grouped: bool = False
+    """The request was JSON: only then do its priority words count."""
+    received_ns: int = 0
+    delivered: int = 0
+    pin: str = ""
+    limited: bool = False
+    """It came with max_bytes."""
+
+
+def status(code: int, text: str) -> bytes:
+    """A header block that is only a status line."""
+    return b"NATS/1.0 %d %s\r\n\r\n" % (code, text.encode())
+
+
+def pending_status(code: int, text: str, request: PullRequest) -> bytes:
+    """A status that says how much of a request is left undone."""
+    return b"NATS/1.0 %d %s\r\nNats-Pending-Messages: %d\r\nNats-Pending-Bytes: %d\r\n\r\n" % (
+        code,
+        text.encode(),
+        request.left,
+        request.bytes_left,
+    )
+
+
+def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
+    """The request of a payload, or why it is a bad one."""
+    text = payload.strip()
+    if not text.startswith(b"{"):
+        try:
+            count = int(text) if text else 1
+        except ValueError:
+            count = 1
+        return PullRequest(reply, count, received_ns=now_ns)
+    try:
+        asked = loads(ConsumerGetNextRequest, text)
+    except (DecodeError, ValueError) as error:
+        return str(error)
+    beat = asked.idle_heartbeat
+    if beat > 0 and 2 * beat > asked.expires:
+        return "heartbeat value too large"
+    return PullRequest(
+        reply,
+        asked.batch,
+        bytes_left=asked.max_bytes,
+        limited=asked.max_bytes > 0,
+        no_wait=asked.no_wait,
+        expires_ns=now_ns + asked.expires if asked.expires else 0,
+        heartbeat_ns=max(beat, 0),
+        beat_at_ns=now_ns + beat if beat > 0 else 0,
+        group=asked.priority,
+        grouped=True,
+        received_ns=now_ns,
+        pin=asked.priority.id,
+    )
+
+
+def refusals(request: PullRequest, config: ConsumerConfig, now_ns: int) -> tuple[list[bytes], bool]:
+    """Statuses that a request is answered with at once, and whether it is refused.
+
+    Words of another priority policy are pointed out without refusing, as the real server does.
+    """
+    if 0 < config.max_batch < request.left:
+        return [status(409, f"Exceeded MaxRequestBatch of {config.max_batch}")], True
+    if 0 < config.max_expires < request.expires_ns - now_ns:
+        longest = format_duration(config.max_expires)
+        return [status(409, f"Exceeded MaxRequestExpires of {longest}")], True
+    if 0 < config.max_bytes < request.bytes_left:
+        return [status(409, f"Exceeded MaxRequestMaxBytes of {config.max_bytes}")], True
+    if not request.grouped:
+        return [], False
+    return _group_refusals(request.group, config)
+
+
+def _group_refusals(group: PriorityGroup, config: ConsumerConfig) -> tuple[list[bytes], bool]:
+    policy, said = config.priority_policy, []
+    if (group.min_pending or group.min_ack_pending) and policy is not PriorityPolicy.OVERFLOW:
+        said.append(status(400, "Bad Request - Not a Overflow Priority consumer"))
+    if group.id and policy is not PriorityPolicy.PINNED_CLIENT:
+        said.append(status(400, "Bad Request - Not a Pinned Client Priority consumer"))
+    if not 0 <= group.priority <= _PRIORITY_MAX:
+        said.append(status(400, "Bad Request - Priority must be between 0 and 9"))
+        return said, True
+    if policy is PriorityPolicy.NONE:
+        return said, False
+    if not group.group:
+        said.append(status(400, "Bad Request - Priority Group missing"))
+        return said, True
+    if group.group not in config.priority_groups:
+        said.append(status(400, "Bad Request - Invalid Priority Group"))
+        return said, True
+    return said, False
+
+
+class WaitQueue:
+    """Waiting requests in the order in which they are served."""
+
+    __slots__ = ("_due_ns", "last_ns", "prioritized", "requests", "room")
+
+    def __init__(self, room: int, *, prioritized: bool, now_ns: int) -> None:
+        self.room = room
+        self.prioritized = prioritized
+        self.requests: deque[PullRequest] = deque()
+        self.last_ns = now_ns
+        """When somebody last asked or got something."""
+        self._due_ns: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.requests)
+
+    @property
+    def wanted(self) -> int:
+        """Messages asked for and not yet sent."""
+        return sum(request.left for request in self.requests)
+
+    def add(self, request: PullRequest) -> bool:
+        """Queue a request; False when the queue is full."""
+        if len(self.requests) >= self.room:
+            return False
+        self._insert(request)
+        self._due_soon(request.expires_ns)
+        self._due_soon(request.beat_at_ns)
+        self.last_ns = request.received_ns
+        return True
+
+    def _insert(self, request: PullRequest) -> None:
+        if not self.prioritized:
+            self.requests.append(request)
+            return
+        at = bisect_right(self.requests, request.group.priority, key=lambda r: r.group.priority)
+        self.requests.insert(at, request)
+
+    def served(self, count: int) -> None:
+        """The first request got `count` messages: it goes behind the others, or leaves."""
+        request = self.requests[0]
+        request.left -= count
+        request.delivered += count
+        if request.left <= 0:
+            self.requests.popleft()
+        elif len(self.requests) > 1:
+            self.requests.popleft()
+            self._insert(request)
+
+    def drop(self) -> PullRequest:
+        """Remove the first request."""
+        return self.requests.popleft()
+
+    def cycle(self) -> None:
+        """The first request is passed over."""
+        self.requests.rotate(-1)
+
+    def _due_soon(self, at_ns: int) -> None:
+        if at_ns and (self._due_ns is None or at_ns < self._due_ns):
+            self._due_ns = at_ns
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When `tend` has something to do, at the earliest."""
+        return self._due_ns if self.requests else None
+
+    def tend(
+        self, now_ns: int, has_interest: Interest, *, idle: bool, beat: bytes
+    ) -> tuple[list[Status], list[bytes]]:
+        """Expire and drop requests. Returns statuses, and replies that get a heartbeat.
+
+        `idle`: nothing is left to deliver, which ends no_wait requests. `beat` is the header
+        block of a heartbeat.
+        """
+        kept: deque[PullRequest] = deque()
+        said: list[Status] = []
+        beats: list[bytes] = []
+        self._due_ns = None
+        for request in self.requests:
+            ended = _ending(request, now_ns, idle)
+            if ended is not None:
+                said.append((request.reply, ended))
+                continue
+            if not has_interest(request.reply):
+                continue
+            if request.beat_at_ns and now_ns >= request.beat_at_ns:
+                beats.append(request.reply)
+                request.beat_at_ns = now_ns + request.heartbeat_ns
+            self._due_soon(request.beat_at_ns)
+            self._due_soon(request.expires_ns)
+            kept.append(request)
+        self.requests = kept
+        return said, beats
+
+    def close(self, text: str, *, pending: bool = False) -> list[Status]:
+        """End all requests with a 409, as when the consumer goes away."""
+        said = [
+            (one.reply, pending_status(409, text, one) if pending else status(409, text))
+            for one in self.requests
+        ]
+        self.requests.clear()
+        return said
+
+
+def _ending(request: PullRequest, now_ns: int, idle: bool) -> bytes | None:
+    if request.expires_ns and now_ns >= request.expires_ns:
+        return pending_status(408, "Request Timeout", request)
+    if idle and request.no_wait and (not request.expires_ns or request.delivered):
+        return status(404, "No Messages")
+    return None

@@ -1,0 +1,312 @@
+"""Who gets the next message of a pull consumer: requests, priority groups and pins.
+
+Requests are judged one by one as in the real server: too small for the message, expired,
+without interest, waiting for a pin or for enough backlog. The common case, one plain request,
+takes a whole batch at once.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+from jsctl.api.words import PriorityPolicy
+from jsctl.broker.jetstream.consumer import Consumer
+from jsctl.broker.jetstream.consumer_facts import Advisory, AdvisoryKind, Interest, Item
+from jsctl.broker.jetstream.delivery import Delivery, Row, size_of, with_header
+from jsctl.broker.jetstream.pull import (
+    PullRequest,
+    Status,
+    WaitQueue,
+    parse,
+    pending_status,
+    refusals,
+    status,
+)
+from jsctl.broker.jetstream.push import idle_heartbeat
+
+_CROWDED_CHECK_NS = 1_000_000_000
+"""How often a full queue is searched for requests that may go."""
+
+
+class _Verdict(Enum):
+    SERVE = 1
+    PASS = 2
+    DROP = 3
+
+
+class PullDesk:
+    """The waiting requests of a leading pull consumer, and its pinned client."""
+
+    __slots__ = (
+        "_checked_ns",
+        "_has_interest",
+        "_new_id",
+        "_policy",
+        "_said",
+        "consumer",
+        "facts",
+        "pin",
+        "pin_due_ns",
+        "pinned_ns",
+        "queue",
+    )
+
+    def __init__(
+        self, consumer: Consumer, has_interest: Interest, new_id: Callable[[], str], now_ns: int
+    ) -> None:
+        self.consumer = consumer
+        self._has_interest = has_interest
+        self._new_id = new_id
+        self._policy = consumer.config.priority_policy
+        self.queue = WaitQueue(
+            consumer.config.max_waiting,
+            prioritized=self._policy is PriorityPolicy.PRIORITIZED,
+            now_ns=now_ns,
+        )
+        self.pin = ""
+        self.pinned_ns = 0
+        self.pin_due_ns = 0
+        self.facts: list[Advisory] = []
+        self._said: list[Item] = []
+        self._checked_ns = 0
+
+    def configure(self) -> None:
+        """The consumer's config changed."""
+        self._policy = self.consumer.config.priority_policy
+        self.queue.prioritized = self._policy is PriorityPolicy.PRIORITIZED
+        if self._policy is not PriorityPolicy.PINNED_CLIENT:
+            self.pin, self.pin_due_ns = "", 0
+
+    # Requests come in.
+
+    def admit(self, reply: bytes, payload: bytes, delivery: Delivery, now_ns: int) -> list[Item]:
+        """Queue a request; returns what it, or others, are told at once."""
+        request = parse(reply, payload, now_ns)
+        if isinstance(request, str):
+            return [_say(reply, status(400, f"Bad Request - {request}"))]
+        said, refused = refusals(request, self.consumer.config, now_ns)
+        out = [_say(reply, one) for one in said]
+        if refused:
+            return out
+        if self._wrong_pin(request, now_ns):
+            return [*out, _say(reply, status(423, "Nats-Pin-Id mismatch"))]
+        if len(self.queue) >= self.queue.room and now_ns - self._checked_ns > _CROWDED_CHECK_NS:
+            self._checked_ns = now_ns
+            out += self.tend(delivery, now_ns, idle=False)
+        if request.no_wait:
+            no = self._no_wait_refusal(request, delivery)
+            if no:
+                self.queue.last_ns = now_ns
+                return [*out, _say(reply, no)]
+        if not self.queue.add(request) and not request.heartbeat_ns:
+            out.append(_say(reply, status(409, "Exceeded MaxWaiting")))
+        return out
+
+    def _wrong_pin(self, request: PullRequest, now_ns: int) -> bool:
+        if self._policy is not PriorityPolicy.PINNED_CLIENT or not self.pin:
+            return False
+        if request.pin == self.pin:
+            self.pin_due_ns = now_ns + self.consumer.config.priority_timeout
+            return False
+        return bool(request.pin)
+
+    def _no_wait_refusal(self, request: PullRequest, delivery: Delivery) -> bytes:
+        there = delivery.num_pending + len(delivery.redelivery.again)
+        if there == 0:
+            return b"" if request.expires_ns else status(404, "No Messages")
+        if there < self.queue.wanted:
+            return status(408, "Requests Pending")
+        return b""
+
+    def tend(self, delivery: Delivery, now_ns: int, *, idle: bool) -> list[Item]:
+        """Expire requests and send heartbeats; `idle` also ends no_wait requests."""
+        queue = self.queue
+        due = queue.next_due_ns
+        hurried = idle and any(request.no_wait for request in queue.requests)
+        if not hurried and (due is None or due > now_ns):
+            return []
+        state = delivery.progress.state
+        beat = idle_heartbeat(state.delivered_seq, max(state.delivered_stream, delivery.cursor - 1))
+        said, beats = queue.tend(now_ns, self._has_interest, idle=idle, beat=beat)
+        return [_say(*one) for one in said] + [_say(reply, beat) for reply in beats]
+
+    def prune(self) -> int:
+        """Drop requests that nobody listens for; how many wait."""
+        queue = self.queue
+        kept = [request for request in queue.requests if self._has_interest(request.reply)]
+        if len(kept) < len(queue.requests):
+            queue.requests.clear()
+            queue.requests.extend(kept)
+        return len(kept)
+
+    # Messages go out.
+
+    def serve(self, delivery: Delivery, now_ns: int, budget: int, out: list[Item]) -> bool:
+        """Hand out messages; False when the budget ended it and there may be more."""
+        queue = self.queue
+        if not queue.requests:
+            return True
+        wanted = min(budget, queue.wanted)
+        again = self._hand_out(delivery, delivery.present_again(wanted, now_ns), now_ns, out, True)
+        if again is None or not queue.requests:
+            return True
+        room = delivery.room()
+        rows = delivery.peek_new(min(wanted - again, room))
+        given = self._give(delivery, rows, now_ns, out)
+        return given < len(rows) or not rows or not queue.requests or given >= room
+
+    def _give(self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item]) -> int:
+        request = self.queue.requests[0]
+        plain = self._policy is PriorityPolicy.NONE and not request.limited
+        if not plain or len(self.queue) > 1 or request.left < len(rows):
+            return self._hand_out(delivery, rows, now_ns, out, False) or 0
+        if not rows:
+            return 0
+        if not self._has_interest(request.reply):
+            self.queue.drop()
+            return 0
+        out += delivery.items_new(rows, request.reply)
+        delivery.take_new(rows, now_ns)
+        self._note(request, len(rows), now_ns)
+        return len(rows)
+
+    def _note(self, request: PullRequest, count: int, now_ns: int) -> None:
+        self.queue.last_ns = now_ns
+        if request.heartbeat_ns:
+            request.beat_at_ns = now_ns + request.heartbeat_ns
+        self.queue.served(count)
+
+    def _hand_out(
+        self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item], again: bool
+    ) -> int | None:
+        """One message to each request in turn; None when rows are left that nobody may have."""
+        listening: dict[bytes, bool] = {}
+        given = 0
+        for row in rows:
+            item = delivery.item(row, b"", given, again)
+            request = self._next(delivery, size_of(item), now_ns, listening, given, again, out)
+            if request is None:
+                break
+            headers = item[2]
+            if self._policy is PriorityPolicy.PINNED_CLIENT:
+                headers = with_header(headers, b"Nats-Pin-Id: " + self.pin.encode())
+            out.append((request.reply, item[1], headers, item[3], item[4]))
+            given += 1
+            self._charge(request, size_of(item), now_ns, out)
+        (delivery.take_again if again else delivery.take_new)(rows[:given], now_ns)
+        return None if given < len(rows) and again else given
+
+    def _charge(self, request: PullRequest, size: int, now_ns: int, out: list[Item]) -> None:
+        if request.limited:
+            request.bytes_left -= size
+            if request.bytes_left == 0:
+                request.left = 1
+        self._note(request, 1, now_ns)
+        if request.left <= 0 and request.bytes_left > 0:
+            out.append(_say(request.reply, pending_status(409, "Batch Completed", request)))
+
+    def _next(
+        self,
+        delivery: Delivery,
+        size: int,
+        now_ns: int,
+        listening: dict[bytes, bool],
+        given: int,
+        again: bool,
+        out: list[Item],
+    ) -> PullRequest | None:
+        """The request that gets the next message; drops those that cannot have any."""
+        queue = self.queue
+        passed = 0
+        while queue.requests and passed < len(queue.requests):
+            request = queue.requests[0]
+            ended = self._unfit(request, size, now_ns)
+            if ended:
+                out.append(_say(request.reply, ended))
+                queue.drop()
+                continue
+            verdict = self._judge_pin(request, now_ns, out)
+            if verdict is _Verdict.SERVE:
+                backlog = delivery.num_pending + (1 if again else -given)
+                unacked = len(delivery.progress.state.pending) + (0 if again else given)
+                verdict = self._judge_overflow(request, backlog, unacked)
+            if verdict is _Verdict.PASS:
+                queue.cycle()
+                passed += 1
+                continue
+            if verdict is _Verdict.SERVE and self._listens(request, listening):
+                return request
+            queue.drop()
+        return None
+
+    def _listens(self, request: PullRequest, listening: dict[bytes, bool]) -> bool:
+        known = listening.get(request.reply)
+        if known is None:
+            known = listening[request.reply] = self._has_interest(request.reply)
+        return known
+
+    def _unfit(self, request: PullRequest, size: int, now_ns: int) -> bytes:
+        if request.limited and size > request.bytes_left:
+            return pending_status(409, "Message Size Exceeds MaxBytes", request)
+        if request.expires_ns and now_ns >= request.expires_ns:
+            return pending_status(408, "Request Timeout", request)
+        return b""
+
+    def _judge_pin(self, request: PullRequest, now_ns: int, out: list[Item]) -> _Verdict:
+        if self._policy is not PriorityPolicy.PINNED_CLIENT:
+            return _Verdict.SERVE
+        if self.pin and request.pin == self.pin:
+            return _Verdict.SERVE
+        if request.pin:
+            out.append(_say(request.reply, pending_status(423, "Nats-Wrong-Pin-Id", request)))
+            return _Verdict.DROP
+        if self.pin:
+            return _Verdict.PASS
+        self.pin = request.pin = self._new_id()
+        self.pinned_ns = now_ns
+        self.pin_due_ns = now_ns + self.consumer.config.priority_timeout
+        group = request.group.group
+        self.facts.append(Advisory(AdvisoryKind.PINNED, group=group, pin=self.pin))
+        return _Verdict.SERVE
+
+    def _judge_overflow(self, request: PullRequest, backlog: int, unacked: int) -> _Verdict:
+        group = request.group
+        if self._policy is not PriorityPolicy.OVERFLOW:
+            return _Verdict.SERVE
+        if not group.min_pending and not group.min_ack_pending:
+            return _Verdict.SERVE
+        enough = 0 < group.min_pending <= backlog or 0 < group.min_ack_pending <= unacked
+        return _Verdict.SERVE if enough else _Verdict.PASS
+
+    # Pins.
+
+    def unpin(self, reason: str) -> bool:
+        """Release the pinned client; False when there is none."""
+        if not self.pin:
+            return False
+        group = self.consumer.config.priority_groups[0]
+        self.pin, self.pin_due_ns = "", 0
+        self.facts.append(Advisory(AdvisoryKind.UNPINNED, group=group, reason=reason))
+        return True
+
+    def check_pin(self, now_ns: int) -> None:
+        """Release a client that did not pull for the priority timeout."""
+        if self.pin_due_ns and now_ns >= self.pin_due_ns:
+            self.unpin("timeout")
+
+    def take_facts(self) -> list[Advisory]:
+        """Advisories since the last call."""
+        facts, self.facts = self.facts, []
+        return facts
+
+    def close(self, text: str, *, pending: bool = False) -> list[Item]:
+        """End all requests with a 409."""
+        return [_say(*one) for one in self.queue.close(text, pending=pending)]
+
+
+def _say(reply: bytes, headers: bytes) -> Item:
+    return reply, b"", headers, b"", b""
+
+
+def say_all(statuses: Sequence[Status]) -> list[Item]:
+    """Statuses as items to publish."""
+    return [_say(*one) for one in statuses]
