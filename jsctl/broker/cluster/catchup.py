@@ -9,9 +9,8 @@ nothing half-built is ever used.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
 
-from jsctl.broker.cluster.group import Group, SyncJob
+from jsctl.broker.cluster.group import Group, Importer, SyncJob
 
 WINDOW_BYTES = 4 * 1024 * 1024
 """Sent and not yet acknowledged."""
@@ -50,22 +49,6 @@ class StateAck:
     offset: int
     done: bool
     failed: str = ""
-
-
-class Importer(Protocol):
-    """Builds a unit's state from chunks, beside the state in use."""
-
-    def feed(self, chunk: bytes) -> None:
-        """Take the next piece. Raises BrokerError when it does not fit."""
-
-    def finish(self, index: int, term: int, members: bytes) -> SyncJob:
-        """All pieces are there: the job that makes the new state durable."""
-
-    def switch(self) -> None:
-        """The job ran: use the new state from now on."""
-
-    def abandon(self) -> None:
-        """Throw away what was built."""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ Knows no socket, no file and no JetStream meaning. `Groups` drives many of these
 write-ahead log they share.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -24,10 +24,28 @@ class GroupKind(Enum):
 class SyncJob(Protocol):
     """Work for the disk thread; afterwards everything up to `index` is safe without the log."""
 
-    index: int
+    @property
+    def index(self) -> int:
+        """Up to here the log is not needed once this ran."""
 
     def run(self) -> None:
         """Write and sync. Raises DiskError."""
+
+
+class Importer(Protocol):
+    """Builds a unit's state from pieces, beside the state in use."""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next piece. Raises BrokerError when it does not fit."""
+
+    def finish(self, index: int, term: int, members: bytes) -> SyncJob:
+        """All pieces are there: the job that makes the new state durable."""
+
+    def switch(self) -> None:
+        """The job ran: use the new state from now on."""
+
+    def abandon(self) -> None:
+        """Throw away what was built."""
 
 
 class Unit(Protocol):
@@ -47,6 +65,15 @@ class Unit(Protocol):
 
     def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
         """A job that makes the applied state durable; None when there is nothing new."""
+
+    def checkpointed(self, job: SyncJob) -> None:
+        """A job of `checkpoint` ran."""
+
+    def export(self) -> Iterator[bytes]:
+        """The applied state in pieces, for a replica that is too far behind."""
+
+    def importer(self) -> "Importer":
+        """Start to build a state from the pieces of another replica's `export`."""
 
     def close(self) -> None:
         """Release files; keep the data."""
@@ -78,7 +105,7 @@ class Group:
     ticket: int = 0
     """The last disk batch that carries records of this group."""
     applied_term: int = 0
-    checkpointed: Index = Index(0)
+    checkpointed: Index = 0
     """Entries up to here are not needed for recovery."""
     checkpoint_running: bool = False
     log_bytes: int = 0

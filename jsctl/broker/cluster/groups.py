@@ -17,9 +17,8 @@ from typing import Protocol
 
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
 from jsctl.broker.raft import codec
-from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.ready import Ready
-from jsctl.broker.raft.types import EntryKind, Index, Members, Message, PeerId, Role
+from jsctl.broker.raft.types import EntryKind, Index, Message, PeerId, Role
 from jsctl.broker.store.wal import Wal
 from jsctl.broker.turn import DiskBatch
 
@@ -29,8 +28,7 @@ class After:
     """What waits for a batch: messages of one group, and how far its log is then durable."""
 
     group: Group
-    index: Index
-    term: int
+    to_persist: tuple[Index, int] | None
     messages: list[Message]
 
 
@@ -86,6 +84,10 @@ class Groups:
     changes: list[LeaderChange] = field(default_factory=list)
     needs_state: list[tuple[Group, PeerId]] = field(default_factory=list)
     """(group, follower) whose next entry this leader does not keep any more."""
+    finished: list[tuple[Group, SyncJob]] = field(default_factory=list)
+    """Jobs of `run_job` that ran."""
+    standings: list[Group] = field(default_factory=list)
+    """Groups whose own standing changed."""
     reads: list[tuple[Group, int, bool]] = field(default_factory=list)
     """(group, token, whether the read may be served)."""
     _by_key: dict[bytes, Group] = field(default_factory=dict)
@@ -95,6 +97,8 @@ class Groups:
     _after: list[After] = field(default_factory=list)
     _in_sync: dict[int, list[After]] = field(default_factory=dict)
     _jobs: dict[int, Job] = field(default_factory=dict)
+    _queued: list[Job] = field(default_factory=list)
+    _foreign: set[int] = field(default_factory=set)
     _in_flight: int = 0
     _done: int = 0
     _job_ticket: int = -1
@@ -119,6 +123,10 @@ class Groups:
         self._after = [after for after in self._after if after.group is not group]
         self.wal.add_drop(group.key)
 
+    def by_key(self, key: bytes) -> Group | None:
+        """The group that peers name by this key."""
+        return self._by_key.get(key)
+
     def touch(self, group: Group) -> None:
         """The group has something to do."""
         if not group.dirty:
@@ -135,12 +143,14 @@ class Groups:
         self.touch(group)
         return True
 
-    def propose(self, group: Group, entries: Sequence[bytes], waiter: Waiter | None) -> Index | None:
+    def propose(
+        self, group: Group, entries: Sequence[bytes], waiter: Waiter | None
+    ) -> Index | None:
         """Put entries into the log; `waiter` is told the last one's result. None: not leading."""
         index = group.raft.propose(entries)
         if index is None:
             return None
-        last = Index(index + len(entries) - 1)
+        last = index + len(entries) - 1
         if waiter is not None:
             group.waiting[last] = waiter
         self._awake[group.name] = group
@@ -188,7 +198,7 @@ class Groups:
         """A batch is durable: release what waited for it."""
         job = self._jobs.pop(ticket, None)
         if job is not None:
-            self._checkpoint_done(job)
+            self._job_done(job)
             return
         self.wal.done(ticket)
         self._in_flight -= 1
@@ -200,8 +210,8 @@ class Groups:
         group = after.group
         if group.name not in self.by_name:
             return
-        if after.index:
-            group.raft.persisted(after.index, after.term)
+        if after.to_persist is not None:
+            group.raft.persisted(*after.to_persist)
         self._send(group, after.messages)
         self.touch(group)
 
@@ -228,13 +238,16 @@ class Groups:
         return bool(self._dirty)
 
     def _drain_one(self, group: Group) -> None:
-        raft = group.raft
-        ready = raft.ready()
+        ready = group.raft.ready()
+        if not ready:
+            return
         self._write(group, ready)
         if ready.send:
             self._send(group, ready.send)
         if ready.committed:
             self._apply(group, ready)
+        if ready.standing is not None:
+            self.standings.append(group)
         if ready.needs_snapshot:
             self.needs_state.extend((group, peer) for peer in ready.needs_snapshot)
         self._take_reads(group, ready)
@@ -250,14 +263,11 @@ class Groups:
         if ready.hard_state is not None:
             term, vote = ready.hard_state
             wal.add_vote(key, term, vote.encode())
-        index, last_term = Index(0), 0
         if ready.append:
             wal.add_entries(key, [(e.index, e.term, int(e.kind), e.data) for e in ready.append])
-            last = ready.append[-1]
-            index, last_term = last.index, last.term
-            group.log_bytes += sum(len(e.data) for e in ready.append)
-        if index or ready.send_after_sync:
-            self._after.append(After(group, index, last_term, ready.send_after_sync))
+            group.log_bytes += sum([len(e.data) for e in ready.append])
+        if ready.to_persist or ready.send_after_sync:
+            self._after.append(After(group, ready.to_persist, ready.send_after_sync))
 
     def _apply(self, group: Group, ready: Ready) -> None:
         unit, waiting = group.unit, group.waiting
@@ -330,6 +340,8 @@ class Groups:
                 after_all, self._after = self._after, []
                 for after in after_all:
                     self._hold_or_release(after)
+        batches.extend(self._queued)
+        self._queued = []
         batches.extend(self._checkpoints())
         return batches
 
@@ -359,17 +371,30 @@ class Groups:
             return []
         group.checkpoint_running = True
         group.log_bytes = 0
+        return [self._job(group, work)]
+
+    def _job(self, group: Group, work: SyncJob) -> Job:
         job = Job(self._job_ticket, group, work)
         self._job_ticket -= 1
         self._jobs[job.ticket] = job
-        return [job]
+        return job
 
-    def _checkpoint_done(self, job: Job) -> None:
+    def run_job(self, group: Group, work: SyncJob) -> None:
+        """Have the disk thread do something for a group; it comes back in `finished`."""
+        self._queued.append(self._job(group, work))
+        self._foreign.add(self._queued[-1].ticket)
+
+    def _job_done(self, job: Job) -> None:
         group = job.group
-        group.checkpoint_running = False
         if group.name not in self.by_name:
             return
-        group.checkpointed = Index(max(group.checkpointed, job.work.index))
+        if job.ticket in self._foreign:
+            self._foreign.discard(job.ticket)
+            self.finished.append((group, job.work))
+            return
+        group.checkpoint_running = False
+        group.checkpointed = max(group.checkpointed, job.work.index)
+        group.unit.checkpointed(job.work)
         self.wal.release(group.key, group.checkpointed)
         self.compact(group)
 
@@ -377,9 +402,8 @@ class Groups:
         """Let memory go of entries that nobody needs: durable in the store, known to followers."""
         raft = group.raft
         keep_from = raft.applied - self.limits.entries_kept
-        known = min((p.match for p in raft.progress() if p.peer != raft.me), default=raft.applied)
+        known = min((p.match for p in raft.progress()), default=raft.applied)
         floor = min(group.checkpointed, max(keep_from, known))
         if floor > raft.base_index:
-            raft.compact(Index(floor))
+            raft.compact(floor)
             self.touch(group)
-

@@ -8,16 +8,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from jsctl.broker.raft.core import Raft
-from jsctl.broker.raft.membership import AddLearner, Promote, Remove
-from jsctl.broker.raft.types import PeerId
-
-MATCH_SLACK_ENTRIES = 16
-"""A learner this close to the leader's last entry counts as caught up."""
+from jsctl.broker.raft.types import AddLearner, PeerId, Promote, Remove
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Propose this change of members."""
+    """Propose this change of members; raft may refuse it for now, with a reason."""
 
     change: AddLearner | Promote | Remove
 
@@ -45,13 +41,9 @@ class Settled:
 Step = Change | HandOver | Waiting | Settled
 
 
-def next_step(
-    raft: Raft, wanted: Sequence[PeerId], online: Callable[[PeerId], bool]
-) -> Step:
+def next_step(raft: Raft, wanted: Sequence[PeerId], online: Callable[[PeerId], bool]) -> Step:
     """The next step of a leader towards `wanted`; call again when it is done."""
     voters, learners = raft.members.voters, raft.members.learners
-    if raft.change_pending:
-        return Waiting("membership", "waiting for membership change to commit")
     return (
         _add(wanted, voters, learners, online)
         or _promote(raft, wanted, learners)
@@ -77,9 +69,8 @@ def _promote(raft: Raft, wanted: Sequence[PeerId], learners: Collection[PeerId])
     joining = [peer for peer in learners if peer in wanted]
     if not joining:
         return None
-    match = {p.peer: p.match for p in raft.progress()}
     for peer in joining:
-        if match.get(peer, 0) + MATCH_SLACK_ENTRIES >= raft.last_index:
+        if not raft.refusal(Promote(peer)):
             return Change(Promote(peer))
     return Waiting("catchup", f"waiting for peer {joining[0]} to catch up before adding it")
 

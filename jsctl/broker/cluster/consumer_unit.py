@@ -1,0 +1,251 @@
+"""A consumer on this server: its replica, and while this server leads, its deliveries.
+
+The leader's server subscribes to the consumer's pull requests, acknowledgements and flow control
+replies. Once a turn, when something happened, the leader says what to publish and what to log.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jsctl.broker.cluster.env import Env
+from jsctl.broker.cluster.group import Group, SyncJob, Waiter
+from jsctl.broker.cluster.state_file import State, WriteState
+from jsctl.broker.cluster.state_import import StateImporter, pieces
+from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.jetstream.acks import ack_pattern, flow_pattern, next_subject
+from jsctl.broker.jetstream.assignments import ConsumerAssignment
+from jsctl.broker.jetstream.consumer import Consumer, config_entry
+from jsctl.broker.jetstream.consumer_facts import Advisory, Item
+from jsctl.broker.jetstream.consumer_leader import LEADERSHIP_CHANGE, ConsumerLeader
+from jsctl.broker.routing.targets import Sink, Subscription
+from jsctl.broker.turn import LogLevel
+
+
+class Reports(Protocol):
+    """Who wants to know what a leading consumer finds out."""
+
+    def advisories(self, unit: "ConsumerUnit", facts: list[Advisory]) -> None:
+        """Facts to be told to operators."""
+
+    def inactive(self, unit: "ConsumerUnit") -> None:
+        """The consumer was not used for its threshold: it is to be deleted."""
+
+
+@dataclass(slots=True)
+class ConsumerUnit:
+    """Implements `group.Unit`, `env.Runner` and `stream_unit.Watcher`."""
+
+    env: Env
+    assignment: ConsumerAssignment
+    consumer: Consumer
+    stream: StreamUnit
+    directory: str
+    reports: Reports
+    new_id: Callable[[], str]
+    volatile: bool
+    generation: int = 0
+    group: Group = field(init=False)
+    leader: ConsumerLeader | None = None
+    acks: Sink = field(init=False)
+    pulls: Sink = field(init=False)
+    flow: Sink = field(init=False)
+    due_ns: int | None = None
+    """When `run` has to be called even if nothing happens."""
+    _tickets: dict[int, int] = field(default_factory=dict)
+    """Log index -> ticket of the leader's turn."""
+    _subscriptions: list[Subscription] = field(default_factory=list)
+    _checkpointed: int = 0
+    _told_damage: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
+
+    @property
+    def account(self) -> str:
+        """The account that the consumer belongs to."""
+        return self.assignment.account
+
+    # group.Unit
+
+    def apply(self, index: int, data: bytes) -> int:
+        """Take one committed entry; publish what waited for it."""
+        result = self.consumer.apply(index, data)
+        ticket = self._tickets.pop(index, None)
+        if ticket is not None and self.leader is not None:
+            self._publish(self.leader.committed(ticket))
+        return result
+
+    def caught_up(self) -> None:
+        """Tell the stream what was consumed; look for more to do."""
+        acked = self.consumer.take_acked()
+        if acked:
+            self.stream.consumed(acked)
+        if self.leader is not None:
+            self.env.wake(self.group.name, self)
+
+    def lead(self, term: int) -> None:
+        """Start to deliver."""
+        self.leader = ConsumerLeader(
+            self.consumer,
+            self.stream.store,
+            replicated=len(self.group.raft.members.voters) > 1,
+            has_interest=lambda subject: self.env.traffic.wanted(self.account, subject),
+            jitter=self.env.jitter,
+            new_id=self.new_id,
+            now_ns=self.env.now_ns,
+        )
+        stream, name = self.assignment.stream, self.assignment.name
+        for pattern, sink in (
+            (next_subject(stream, name), self.pulls),
+            (ack_pattern(stream, name), self.acks),
+            (flow_pattern(stream, name), self.flow),
+        ):
+            made = self.env.traffic.listen(self.account, pattern, sink)
+            if made is not None:
+                self._subscriptions.append(made)
+        self._propose_config()
+        self.env.wake(self.group.name, self)
+
+    def unlead(self) -> None:
+        """Stop to deliver; waiting pulls are told to ask the next leader."""
+        self._quit(LEADERSHIP_CHANGE)
+
+    def _quit(self, reason: str, pending: bool = False) -> None:
+        for subscription in self._subscriptions:
+            self.env.traffic.unlisten(subscription)
+        self._subscriptions.clear()
+        leader, self.leader = self.leader, None
+        self._tickets.clear()
+        self.due_ns = None
+        for sink in (self.acks, self.pulls, self.flow):
+            sink.messages.clear()
+        if leader is not None:
+            self._publish(leader.close(reason, pending=pending))
+
+    def end(self, reason: str, *, pending: bool = False) -> None:
+        """The consumer is deleted, or the server goes: tell waiting pulls so."""
+        self._quit(reason, pending)
+
+    # Once a turn
+
+    def run(self) -> None:
+        """Take what came in, deliver, log the progress."""
+        leader = self.leader
+        if leader is None:
+            return
+        turn = leader.turn(
+            self.env.now_ns,
+            acks=self.acks.take(),
+            pulls=self.pulls.take(),
+            flow=self.flow.take(),
+        )
+        if turn.entry is not None:
+            index = self.env.groups.propose(self.group, [turn.entry], None)
+            if index is not None:
+                self._tickets[index] = turn.ticket
+        self._publish(turn.publish)
+        if turn.advisories:
+            self.reports.advisories(self, turn.advisories)
+        if turn.damaged is not None and turn.damaged != self._told_damage:
+            self._told_damage = turn.damaged
+            first, last = turn.damaged
+            self.env.log(
+                LogLevel.ERROR,
+                f"Consumer '{self.account} > {self.assignment.stream} > {self.assignment.name}'"
+                f" waits: messages {first} to {last} cannot be read on this server",
+            )
+        if turn.inactive:
+            self.reports.inactive(self)
+        self.due_ns = turn.next_due_ns
+        if turn.again:
+            self.env.wake_again(self.group.name, self)
+
+    def _publish(self, items: list[Item]) -> None:
+        if items:
+            self.env.traffic.deliver(self.account, items)
+
+    def propose(self, entry: bytes, waiter: Waiter) -> bool:
+        """An entry of an API request; False when this server does not lead."""
+        return self.env.groups.propose(self.group, [entry], waiter) is not None
+
+    # stream_unit.Watcher
+
+    def stored(self, subjects: list[bytes]) -> None:
+        """The stream took messages with these subjects."""
+        if self.leader is not None:
+            self.leader.stored(subjects)
+            self.env.wake(self.group.name, self)
+
+    def stream_changed(self) -> None:
+        """The stream lost messages, or was replaced by a received state."""
+        if self.leader is not None:
+            self.leader.stream_changed()
+            self.env.wake(self.group.name, self)
+
+    def needs(self, seq: int, subject: bytes) -> bool:
+        """Whether this consumer still has to see a message, or waits for its ack."""
+        return self.consumer.needs(seq, subject)
+
+    def interested(self, subject: bytes) -> bool:
+        """Whether messages on a subject are for this consumer."""
+        return self.consumer.filters.match(subject)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every subject of the stream is for this consumer."""
+        return self.consumer.filters.is_all
+
+    @property
+    def leading(self) -> bool:
+        """Whether deliveries are made here."""
+        return self.leader is not None
+
+    # Configuration travels through the consumer's own log
+
+    def assigned(self, assignment: ConsumerAssignment) -> None:
+        """The meta state has another assignment for this consumer."""
+        self.assignment = assignment
+        self._propose_config()
+
+    def _propose_config(self) -> None:
+        if self.leader is None or self.assignment.config == self.consumer.config:
+            return
+        self.env.groups.propose(self.group, [config_entry(self.assignment.config)], None)
+
+    # Durability
+
+    def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
+        """Write the state."""
+        if index <= self._checkpointed:
+            return None
+        self._checkpointed = index
+        self.generation += 1
+        state = State(self.generation, index, term, members, self.consumer.snapshot())
+        return WriteState(self.env.disk, self.directory, state, ())
+
+    def checkpointed(self, job: SyncJob) -> None:
+        """Nothing more to do."""
+
+    def export(self) -> Iterator[bytes]:
+        """The whole state."""
+        return pieces([self.consumer.snapshot()])
+
+    def importer(self) -> StateImporter:
+        """Take the state of another replica."""
+        return StateImporter(self.env.disk, self.directory, self._next_generation, self._take)
+
+    def _next_generation(self) -> int:
+        self.generation += 1
+        return self.generation
+
+    def _take(self, snapshot: bytes) -> None:
+        self.consumer.restore(snapshot)
+
+    def close(self) -> None:
+        """Release what is held outside; keep the data."""
+        self._quit(LEADERSHIP_CHANGE)
+
+    def delete(self) -> None:
+        """Remove the data: the meta group decided so."""
+        self.env.disk.remove_tree(self.directory)

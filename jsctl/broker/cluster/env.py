@@ -1,0 +1,73 @@
+"""What the units of one server share: who it is, its disk, its router, its groups, the time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jsctl.broker.cluster.groups import Groups
+from jsctl.broker.ports import Disk
+from jsctl.broker.routing.targets import Sink, Subscription
+from jsctl.broker.turn import Jitter, LogLevel, LogLine
+
+Delivery = tuple[bytes, bytes, bytes, bytes, bytes]
+"""(subject, reply, headers, payload, subject shown to the receiver)."""
+
+
+class Traffic(Protocol):
+    """The router, as far as streams and consumers need it. Accounts by name."""
+
+    def listen(
+        self, account: str, pattern: bytes, sink: Sink, queue: bytes = b""
+    ) -> Subscription | None:
+        """Capture what is published; None for an unknown account."""
+
+    def unlisten(self, subscription: Subscription) -> None:
+        """End a capture."""
+
+    def deliver(self, account: str, items: Sequence[Delivery]) -> None:
+        """Publish a batch, in order."""
+
+    def wanted(self, account: str, subject: bytes) -> bool:
+        """Whether anybody listens."""
+
+
+@dataclass(slots=True)
+class Env:
+    """Shared by all units of a server; `now_ns` is set at the start of each turn."""
+
+    me: str
+    server_name: str
+    cluster: str
+    incarnation: int
+    boot: int
+    """This run of the process; what only memory holds is bound to it."""
+    disk: Disk
+    traffic: Traffic
+    groups: Groups
+    jitter: Jitter
+    now_ns: int = 0
+    logs: list[LogLine] = field(default_factory=list)
+    dirty: dict[str, "Runner"] = field(default_factory=dict)
+    """Units that have something to do in this turn, by group name, in order."""
+
+    later: dict[str, "Runner"] = field(default_factory=dict)
+    """Units that have more to do in the next turn."""
+
+    def wake_again(self, name: str, runner: "Runner") -> None:
+        """`runner.run` is called in the next turn, which follows at once."""
+        self.later[name] = runner
+
+    def log(self, level: LogLevel, text: str) -> None:
+        """A fact for the operator."""
+        self.logs.append(LogLine(level, text))
+
+    def wake(self, name: str, runner: "Runner") -> None:
+        """`runner.run` is called before the turn ends."""
+        self.dirty[name] = runner
+
+
+class Runner(Protocol):
+    """A unit that works once a turn when something happened to it."""
+
+    def run(self) -> None:
+        """Do what there is to do now; may propose, deliver and reply."""

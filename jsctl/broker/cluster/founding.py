@@ -1,0 +1,179 @@
+"""How a group starts on this server: as founder, from what is on the disk, or in doubt.
+
+Three ways. With state or log on the disk, from there. Without, as a founding member: the
+assignment says that this very life of the server (or, for what only memory holds, this very run of
+the process) was given a replica when the group was made, so nothing can have been promised yet
+that is not on the disk. Anything else is doubt: the server follows, but neither votes nor stands
+for election until a leader has filled it up (reliability: voting of damaged nodes). Doubt is
+itself on the disk until it is resolved, so that a restart does not mistake a half-filled log for a
+whole one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jsctl.broker.cluster.state_file import State
+from jsctl.broker.ports import Disk
+from jsctl.broker.raft import codec
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import (
+    UNKNOWN,
+    WHOLE,
+    Entry,
+    EntryKind,
+    Limits,
+    Members,
+    Standing,
+    StandingKind,
+    Timing,
+)
+from jsctl.broker.store.wal import RecoveredGroup, Wal
+from jsctl.broker.turn import Jitter
+
+_DOUBT = "doubt"
+_STANDINGS = {
+    "whole": StandingKind.WHOLE,
+    "suspect": StandingKind.SUSPECT,
+    "unknown": StandingKind.UNKNOWN,
+}
+
+
+@dataclass(slots=True)
+class Founder:
+    """Starts rafts for one server. `life` is the server's incarnation, `boot` this run."""
+
+    me: str
+    life: int
+    boot: int
+    disk: Disk
+    wal: Wal
+    timing: Timing
+    jitter: Jitter
+    limits: Limits = field(default_factory=Limits)
+    recovered: dict[bytes, RecoveredGroup] = field(default_factory=dict)
+    """What the log held at start, by group; taken out when the group starts."""
+
+    def start(
+        self,
+        key: bytes,
+        directory: str,
+        state: State | None,
+        *,
+        peers: Sequence[str],
+        lives: Mapping[str, int],
+        volatile: bool,
+        doubt: bool = False,
+    ) -> Raft:
+        """The raft of a group. `lives` are those of its founders; `doubt`: state is damaged."""
+        found = self.recovered.pop(key, None)
+        if volatile and (found is not None or state is not None):
+            self.wal.add_drop(key)
+            term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
+            self.wal.add_vote(key, term, vote.encode())
+            return self._raft(Members(tuple(peers)), term, vote, standing=UNKNOWN)
+        if found is None and state is None:
+            mine = self.boot if volatile else self.life
+            if lives.get(self.me) != mine or doubt:
+                self._mark_doubt(directory)
+                return self._raft(Members(), 0, "", standing=UNKNOWN)
+            members = Members(tuple(peers))
+            self.wal.add_base(key, 0, 0, codec.encode_members(members))
+            return self._raft(members, 0, "", standing=WHOLE)
+        return self._from_disk(directory, state, found, doubt)
+
+    def _from_disk(
+        self, directory: str, state: State | None, found: RecoveredGroup | None, doubt: bool
+    ) -> Raft:
+        term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
+        index, base_term, members = 0, 0, Members()
+        if found is not None and found.members:
+            index, base_term = found.base_index, found.base_term
+            members = codec.decode_members(found.members)
+        if state is not None and state.index >= index:
+            index, base_term = state.index, state.term
+            members = codec.decode_members(state.members)
+        entries = _entries(found, index)
+        standing = _standing(found)
+        whole = not entries or entries[0].index == index + 1
+        if not whole or (state is None and index > 0):
+            # What lies between state and log is missing: believe neither.
+            entries, standing = [], UNKNOWN
+            if state is not None:
+                index, base_term = state.index, state.term
+        if doubt or self.disk.exists(f"{directory}/{_DOUBT}"):
+            standing = UNKNOWN
+        if standing.kind is StandingKind.UNKNOWN:
+            self._mark_doubt(directory)
+        return self._raft(
+            members,
+            term,
+            vote,
+            standing=standing,
+            base=(index, base_term) if state is not None or index == 0 else (0, 0),
+            entries=entries,
+            commit=0 if found is None else found.commit,
+        )
+
+    def _raft(
+        self,
+        members: Members,
+        term: int,
+        vote: str,
+        *,
+        standing: Standing,
+        base: tuple[int, int] = (0, 0),
+        entries: Sequence[Entry] = (),
+        commit: int = 0,
+    ) -> Raft:
+        last = entries[-1].index if entries else base[0]
+        return Raft(
+            self.me,
+            members=members,
+            term=term,
+            vote=vote,
+            base_index=base[0],
+            base_term=base[1],
+            entries=entries,
+            commit=max(base[0], min(commit, last)),
+            applied=base[0],
+            standing=standing,
+            timing=self.timing,
+            jitter=self.jitter,
+            limits=self.limits,
+        )
+
+    def _mark_doubt(self, directory: str) -> None:
+        path = f"{directory}/{_DOUBT}"
+        if self.disk.exists(path):
+            return
+        self.disk.make_directory(directory)
+        file = self.disk.open(path, create=True)
+        file.sync()
+        file.close()
+        self.disk.sync_directory(directory)
+
+    def resolved(self, directory: str) -> None:
+        """A group in doubt is whole again."""
+        path = f"{directory}/{_DOUBT}"
+        if self.disk.exists(path):
+            self.disk.remove(path)
+            self.disk.sync_directory(directory)
+
+
+def _entries(found: RecoveredGroup | None, base: int) -> list[Entry]:
+    if found is None:
+        return []
+    return [
+        Entry(index, term, EntryKind(kind), data)
+        for index, term, kind, data in found.entries
+        if index > base
+    ]
+
+
+def _standing(found: RecoveredGroup | None) -> Standing:
+    if found is None:
+        return WHOLE
+    kind = _STANDINGS[found.standing]
+    if kind is StandingKind.SUSPECT:
+        return Standing(kind, found.suspect_term, found.suspect_index)
+    return WHOLE if kind is StandingKind.WHOLE else UNKNOWN

@@ -1,0 +1,428 @@
+"""A stream on this server: its replica, and while this server leads, admission and interest.
+
+The leader's server subscribes to the stream's subjects; what is captured there is admitted once a
+turn, proposed, and acknowledged when its entry is applied.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jsctl.api.codec import dumps
+from jsctl.api.words import Retention
+from jsctl.broker.cluster.env import Delivery, Env
+from jsctl.broker.cluster.group import Group, SyncJob, Waiter
+from jsctl.broker.cluster.state_file import State, WriteState
+from jsctl.broker.cluster.state_import import Joiner, pieces
+from jsctl.broker.errors import Damaged, ProtocolError
+from jsctl.broker.jetstream.admission import Admitted, StreamLeader
+from jsctl.broker.jetstream.assignments import StreamAssignment
+from jsctl.broker.jetstream.entries import Flags, Kind
+from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.routing.targets import Sink, Subscription
+from jsctl.broker.store.record import FRAME_HEADER_BYTES, columns
+from jsctl.broker.store.stream_store import Job, StreamStore
+from jsctl.broker.turn import LogLevel
+
+DIRECT_QUEUE = b"_sys_"
+PLAIN_MESSAGES = bytes((Kind.MESSAGES, Flags.NONE))
+REMOVE_SEQS_MAX = 10_000
+"""Consumed messages removed by one entry."""
+
+
+_NUMBER = struct.Struct("<I")
+
+
+class Watcher(Protocol):
+    """A consumer with a replica here."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether deliveries are made here."""
+
+    def stored(self, subjects: list[bytes]) -> None:
+        """The stream took messages with these subjects."""
+
+    def stream_changed(self) -> None:
+        """The stream lost messages, or was replaced by a received state."""
+
+    def needs(self, seq: int, subject: bytes) -> bool:
+        """Whether this consumer still has to see a message, or waits for its ack."""
+
+    def interested(self, subject: bytes) -> bool:
+        """Whether messages on a subject are for this consumer."""
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every subject of the stream is for this consumer."""
+
+
+class Stores(Protocol):
+    """Opens and removes the message stores of one stream; each has a number."""
+
+    def open(self, number: int) -> StreamStore:
+        """The store of that number, made when there is none. Raises DiskError."""
+
+    def remove(self, number: int) -> None:
+        """Delete it."""
+
+
+@dataclass(slots=True)
+class StoreState:
+    """A job: sync the message store, then write the state that relies on it."""
+
+    store_job: Job | None
+    state: WriteState
+
+    @property
+    def index(self) -> int:
+        """Up to here the log is not needed once this ran."""
+        return self.state.index
+
+    def run(self) -> None:
+        """Write and sync. Raises DiskError."""
+        if self.store_job is not None:
+            self.store_job.run()
+        self.state.run()
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToKeep:
+    """The job of a memory stream: what a restart loses anyway needs no log."""
+
+    index: int
+
+    def run(self) -> None:
+        """Nothing."""
+
+
+@dataclass(slots=True)
+class StreamUnit:
+    """Implements `group.Unit`."""
+
+    env: Env
+    assignment: StreamAssignment
+    stream: Stream
+    directory: str
+    stores: Stores
+    store_number: int
+    volatile: bool
+    """Only memory holds the messages."""
+    generation: int = 0
+    group: Group = field(init=False)
+    leader: StreamLeader | None = None
+    sink: Sink = field(init=False)
+    direct: Sink = field(init=False)
+    watchers: dict[str, Watcher] = field(default_factory=dict)
+    """Consumers with a replica here, by name."""
+    _subscriptions: list[Subscription] = field(default_factory=list)
+    _subjects: tuple[str, ...] = ()
+    _acks: dict[int, list[tuple[bytes, bytes]]] = field(default_factory=dict)
+    _ready: list[Delivery] = field(default_factory=list)
+    _consumed: set[int] = field(default_factory=set)
+    _checkpointed: int = 0
+
+    def __post_init__(self) -> None:
+        self.sink = Sink(self)
+        self.direct = Sink(self)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Account and name."""
+        return self.assignment.account, self.assignment.name
+
+    @property
+    def store(self) -> StreamStore:
+        """The messages of this replica."""
+        return self.stream.store
+
+    # group.Unit
+
+    def apply(self, index: int, data: bytes) -> int:
+        """Take one committed entry and set its acknowledgements free."""
+        before = self.store.state().messages if self.watchers else 0
+        result = self.stream.apply(index, data)
+        if self.watchers:
+            self._tell_watchers(data, before)
+        acks = self._acks.pop(index, None)
+        if acks:
+            self._ready.extend([(reply, b"", b"", ack, b"") for reply, ack in acks])
+        return result
+
+    def caught_up(self) -> None:
+        """Publish the acknowledgements of what was applied, and tell the consumers."""
+        if self._ready:
+            ready, self._ready = self._ready, []
+            self.env.traffic.deliver(self.assignment.account, ready)
+        if self.leader is not None:
+            self.leader.applied(self.group.raft.applied)
+            if self.stream.config.subjects != self._subjects:
+                self._subscribe()
+
+    def _tell_watchers(self, data: bytes, before: int) -> None:
+        leading = [watcher for watcher in self.watchers.values() if watcher.leading]
+        if not leading:
+            return
+        stored: list[bytes] = []
+        if data.startswith(PLAIN_MESSAGES):
+            stored = columns(data, len(PLAIN_MESSAGES) + FRAME_HEADER_BYTES, len(data)).subjects
+        for watcher in leading:
+            if stored and self.store.state().messages == before + len(stored):
+                watcher.stored(stored)
+            else:
+                watcher.stream_changed()
+
+    def lead(self, term: int) -> None:
+        """Start to admit."""
+        self.leader = StreamLeader(self.stream, interested=self._interested)
+        self._subscribe()
+        self._propose_config()
+        self.consumed_anew()
+        self.env.wake(self.group.name, self)
+
+    def unlead(self) -> None:
+        """Stop to admit; what is in flight is decided by the next leader."""
+        self._unsubscribe()
+        self.leader = None
+        self.sink.messages.clear()
+        self._acks.clear()
+        self._consumed.clear()
+
+    def _subscribe(self) -> None:
+        self._unsubscribe()
+        self._subjects = self.stream.config.subjects
+        for subject in self._subjects:
+            made = self.env.traffic.listen(self.assignment.account, subject.encode(), self.sink)
+            if made is not None:
+                self._subscriptions.append(made)
+
+    def _unsubscribe(self) -> None:
+        for subscription in self._subscriptions:
+            self.env.traffic.unlisten(subscription)
+        self._subscriptions.clear()
+        self._subjects = ()
+
+    def _interested(self, subject: bytes) -> bool:
+        if self.stream.config.retention is not Retention.INTEREST:
+            return True
+        return any(watcher.interested(subject) for watcher in self.watchers.values())
+
+    # Once a turn
+
+    def run(self) -> None:
+        """Admit what was captured; expire what is due; remove what was consumed."""
+        leader = self.leader
+        if leader is None:
+            self.sink.messages.clear()
+            return
+        if self.sink.messages:
+            batch, self.sink.messages = self.sink.messages, []
+            self._propose(leader.admit(batch, self.env.now_ns))
+        due = leader.next_due_ns()
+        if due is not None and due <= self.env.now_ns:
+            self._propose(leader.expire(self.env.now_ns))
+        if self._consumed:
+            self._propose_removals(leader)
+
+    def _propose(self, admitted: Admitted) -> None:
+        if admitted.entries:
+            assert self.leader is not None
+            first = self.env.groups.propose(self.group, admitted.entries, None)
+            self.leader.proposed(first)
+            if first is not None:
+                for index, acks in enumerate(admitted.acks, first):
+                    if acks is not None:
+                        self._acks[index] = acks
+        if admitted.rejects:
+            items = [(reply, b"", b"", body, b"") for reply, body in admitted.rejects]
+            self.env.traffic.deliver(self.assignment.account, items)
+
+    def propose(self, entry: bytes, waiter: Waiter) -> bool:
+        """An entry of an API request; False when this server does not lead."""
+        return self.env.groups.propose(self.group, [entry], waiter) is not None
+
+    def next_due_ns(self) -> int | None:
+        """When `run` has to be called even if nothing happens."""
+        return None if self.leader is None else self.leader.next_due_ns()
+
+    # Configuration travels through the stream's own log
+
+    def assigned(self, assignment: StreamAssignment) -> None:
+        """The meta state has another assignment for this stream."""
+        self.assignment = assignment
+        self._propose_config()
+
+    def _propose_config(self) -> None:
+        if self.leader is None or self.assignment.revision <= self.stream.revision:
+            return
+        config = dumps(self.assignment.config)
+        entry = self.leader.configure(self.assignment.revision, config)
+        self.env.groups.propose(self.group, [entry], None)
+
+    # Work-queue and interest streams
+
+    def consumed(self, seqs: list[int]) -> None:
+        """A consumer is done with these; they go when no other one needs them."""
+        if self.leader is None or self.stream.config.retention is Retention.LIMITS:
+            return
+        self._consumed.update(seqs)
+        self.env.wake(self.group.name, self)
+
+    def consumed_anew(self) -> None:
+        """Look at every message: after a change of leader, or of the set of consumers."""
+        if self.leader is None or self.stream.config.retention is Retention.LIMITS:
+            return
+        if self.stream.config.retention is Retention.WORK_QUEUE and not self.watchers:
+            return
+        state = self.store.state()
+        self._consumed.update(range(state.first_seq, state.last_seq + 1))
+        self.env.wake(self.group.name, self)
+
+    def _propose_removals(self, leader: StreamLeader) -> None:
+        seqs = sorted(self._consumed)
+        self._consumed.clear()
+        gone = [seq for seq in seqs if self._done_with(seq)]
+        for at in range(0, len(gone), REMOVE_SEQS_MAX):
+            entry = leader.remove(gone[at : at + REMOVE_SEQS_MAX])
+            self.env.groups.propose(self.group, [entry], None)
+
+    def _done_with(self, seq: int) -> bool:
+        if not self.store.is_live(seq):
+            return False
+        watchers = self.watchers.values()
+        subject = b""
+        if not all(watcher.takes_all for watcher in watchers):
+            found = self._load(seq)
+            if found is None:
+                return False
+            subject = found
+        if self.stream.config.retention is Retention.WORK_QUEUE:
+            mine = [watcher for watcher in watchers if watcher.interested(subject)]
+            return bool(mine) and not any(watcher.needs(seq, subject) for watcher in mine)
+        return not any(watcher.needs(seq, subject) for watcher in watchers)
+
+    def _load(self, seq: int) -> bytes | None:
+        """The subject of a message; None when its bytes cannot be read."""
+        try:
+            row = self.store.load(seq)
+        except Damaged:
+            return None
+        return None if row is None else row[2]
+
+    # Durability
+
+    def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
+        """Sync the store and write the small state beside it."""
+        if index <= self._checkpointed:
+            return None
+        self._checkpointed = index
+        if self.volatile:
+            return NothingToKeep(index)
+        return self.state_job(self.stream, self.store_number, index, term, members)
+
+    def state_job(
+        self, stream: Stream, number: int, index: int, term: int, members: bytes
+    ) -> StoreState:
+        """The job that makes a stream state and its store durable."""
+        self.generation += 1
+        snapshot = _NUMBER.pack(number) + stream.snapshot()
+        state = State(self.generation, index, term, members, snapshot)
+        write = WriteState(self.env.disk, self.directory, state, ())
+        return StoreState(stream.store.checkpoint(), write)
+
+    def checkpointed(self, job: SyncJob) -> None:
+        """The store may forget what it kept for the job."""
+        if isinstance(job, StoreState) and job.store_job is not None:
+            self.store.done(job.store_job)
+
+    def export(self) -> Iterator[bytes]:
+        """The whole state: the small one first, then the store's chunks."""
+        return pieces(self._blobs())
+
+    def _blobs(self) -> Iterator[bytes]:
+        yield self.stream.snapshot()
+        yield from self.store.export_chunks()
+
+    def importer(self) -> "StreamImporter":
+        """Take the state of another replica into a store of its own."""
+        return StreamImporter(self, self.store_number + 1)
+
+    def replace(self, stream: Stream, number: int) -> None:
+        """Use a received state from now on."""
+        old, old_number = self.store, self.store_number
+        self.stream, self.store_number = stream, number
+        old.close()
+        self.stores.remove(old_number)
+        for watcher in self.watchers.values():
+            watcher.stream_changed()
+
+    def close(self) -> None:
+        """Release files; keep the data."""
+        self._unsubscribe()
+        self.store.close()
+
+    def delete(self) -> None:
+        """Remove the data: the meta group decided so."""
+        self._unsubscribe()
+        self.store.close()
+        self.stores.remove(self.store_number)
+        self.env.disk.remove_tree(self.directory)
+        account, name = self.key
+        self.env.log(LogLevel.INFO, f"Removed the replica of stream '{account} > {name}'")
+
+
+def split_snapshot(snapshot: bytes) -> tuple[int, bytes]:
+    """(store number, stream snapshot) of a state file."""
+    number: int = _NUMBER.unpack_from(snapshot)[0]
+    return number, snapshot[_NUMBER.size :]
+
+
+@dataclass(slots=True)
+class StreamImporter:
+    """Implements `group.Importer`: a new store beside the one in use."""
+
+    unit: StreamUnit
+    number: int
+    _joiner: Joiner = field(default_factory=Joiner)
+    _stream: Stream | None = None
+    _snapshot: bytes | None = None
+    _complete: bool = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next piece. Raises Damaged, ProtocolError, DiskError."""
+        for blob in self._joiner.feed(chunk):
+            if self._stream is None:
+                self._begin(blob)
+            elif self._complete:
+                raise ProtocolError("a state transfer goes on behind its end")
+            else:
+                self._complete = self._stream.store.import_chunk(blob)
+
+    def _begin(self, snapshot: bytes) -> None:
+        unit = self.unit
+        unit.stores.remove(self.number)
+        store = unit.stores.open(self.number)
+        assignment = unit.assignment
+        self._stream = Stream(assignment.account, assignment.config, assignment.created_ns, store)
+        self._stream.restore(snapshot)
+
+    def finish(self, index: int, term: int, members: bytes) -> SyncJob:
+        """The job that makes it durable. Raises ProtocolError when pieces are missing."""
+        self._joiner.finish()
+        if self._stream is None or not self._complete:
+            raise ProtocolError("a state transfer ended before its last part")
+        if self.unit.volatile:
+            return NothingToKeep(index)
+        return self.unit.state_job(self._stream, self.number, index, term, members)
+
+    def switch(self) -> None:
+        """Use it."""
+        assert self._stream is not None
+        self.unit.replace(self._stream, self.number)
+
+    def abandon(self) -> None:
+        """Remove what was built."""
+        if self._stream is not None:
+            self._stream.store.close()
+        self.unit.stores.remove(self.number)
