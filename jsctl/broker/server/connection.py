@@ -51,6 +51,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_closing",
         "_early",
+        "_end",
         "_limits",
         "_lost",
         "_paused",
@@ -83,6 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         self._shared = shared
         self._limits = shared.limits
         self._early: list[bytes] = []
+        self._end: asyncio.Future[None] | None = None
         self._closing = False
         self._lost = False
         self._paused = False
@@ -212,9 +214,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for waiter in (self.spoke, self.first_line):
+        for waiter in (self.spoke, self.first_line, self._end):
             if waiter is not None and not waiter.done():
-                waiter.cancel()
+                waiter.set_result(None)
         if self.announced:
             self._shared.turns.inputs.closed.append((self.id, reason))
             self._shared.turns.wake()
@@ -228,6 +230,12 @@ class Connection(asyncio.BufferedProtocol):
         """Read again."""
         if self.transport is not None and not self._lost and not self._closing:
             self.transport.resume_reading()
+
+    async def ended(self) -> None:
+        """Wait until the socket is closed."""
+        if not self._lost:
+            self._end = asyncio.get_running_loop().create_future()
+            await self._end
 
     @property
     def gone(self) -> bool:

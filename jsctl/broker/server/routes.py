@@ -32,7 +32,7 @@ class Dialer:
             return
         try:
             await self._secure(connection, self._context)
-        except (HandshakeFailed, asyncio.CancelledError) as error:
+        except HandshakeFailed as error:
             connection.abort("TLS Handshake Failure")
             self._failed(wanted, f"TLS handshake: {error}")
 
@@ -54,6 +54,8 @@ class Dialer:
                 await connection.first_line
         except TimeoutError as error:
             raise HandshakeFailed("no INFO in time") from error
+        if connection.gone:
+            raise HandshakeFailed("connection closed")
         connection.held_writes = []
         await shake(connection, context, tls, server_side=False, name=connection.dial.host)
         connection.announce(tls=True)

@@ -102,6 +102,8 @@ class ServerSide:
         connection.spoke = asyncio.get_running_loop().create_future()
         connection.announce(tls=not self._plain)
         await connection.spoke
+        if connection.gone:
+            return
         if self._plain and await first_byte(connection, None) != HANDSHAKE_BYTE:
             connection.release_writes()
             connection.resume_reading()
@@ -174,6 +176,11 @@ def _contents(data: bytes, at: int) -> tuple[bytes, int]:
     return (data[start : start + length], start + length)
 
 
+def _resolve(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
 async def first_byte(connection: Connection, wait_s: float | None) -> int | None:
     """Look at the first byte without taking it; None if nothing comes in time.
 
@@ -187,7 +194,7 @@ async def first_byte(connection: Connection, wait_s: float | None) -> int | None
         peek.setblocking(False)
         loop = asyncio.get_running_loop()
         readable: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(peek.fileno(), lambda: readable.done() or readable.set_result(None))
+        loop.add_reader(peek.fileno(), _resolve, readable)
         try:
             async with asyncio.timeout(wait_s):
                 await readable

@@ -7,9 +7,9 @@ next round of the event loop, so that everything that arrived in this round is o
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from jsctl.broker.options import EdgeLimits
+from jsctl.broker.options import EdgeLimits, Options
 from jsctl.broker.turn import LogLevel, LogLine, TurnInputs, TurnOutputs
 
 NANOSECONDS = 1_000_000_000
@@ -26,6 +26,14 @@ class NodeLike(Protocol):
 
     def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
         """Take everything that happened, answer with everything that is to be done."""
+
+
+@runtime_checkable
+class Reloadable(Protocol):
+    """A node that takes changed options while it runs."""
+
+    def reload(self, options: Options) -> None:
+        """Checked options; they count from the next turn, which has Command.RELOAD."""
 
 
 class Clock:
@@ -60,6 +68,7 @@ class Turns:
         self,
         node: NodeLike,
         perform: Callable[[TurnOutputs], None],
+        crashed: Callable[[BaseException], None],
         clock: Clock,
         limits: EdgeLimits,
     ) -> None:
@@ -67,6 +76,7 @@ class Turns:
         self.count = 0
         self._node = node
         self._perform = perform
+        self._crashed = crashed
         self._clock = clock
         self._limits = limits
         self._loop = asyncio.get_running_loop()
@@ -101,6 +111,13 @@ class Turns:
         self._asked = False
         if not self._started:
             return
+        try:
+            self._turn()
+        except BaseException as error:  # noqa: BLE001 (top of every turn: a bug ends the process)
+            self.stop()
+            self._crashed(error)
+
+    def _turn(self) -> None:
         inputs, self.inputs = self.inputs, TurnInputs()
         began_ns = time.monotonic_ns()
         self.count += 1

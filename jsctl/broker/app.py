@@ -1,0 +1,429 @@
+"""The composition root: command line -> options -> disk, node and edge -> a running server.
+
+The only module that knows all parts, reads the environment and ends the process. What it prints
+is what operators, supervisors and test tools of nats-server look for.
+"""
+
+import asyncio
+import base64
+import hashlib
+import logging
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from jsctl import __version__
+from jsctl.broker.conf.check import check, start_warnings
+from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, parse_flags
+from jsctl.broker.conf.mapper import ConfigErrors, Loaded, load
+from jsctl.broker.conf.override import override
+from jsctl.broker.conf.units import host_text
+from jsctl.broker.errors import BrokerError, ConfigError
+from jsctl.broker.options import (
+    COMPATIBLE_API_LEVEL,
+    COMPATIBLE_VERSION,
+    GIB,
+    KIB,
+    MIB,
+    UNLIMITED,
+    JetStreamOptions,
+    Options,
+)
+from jsctl.broker.server import signals
+from jsctl.broker.server.edge import Edge
+from jsctl.broker.server.files import RunFiles
+from jsctl.broker.server.logfile import Log, LoopMessages
+from jsctl.broker.server.tls import server_context
+from jsctl.broker.server.turns import NodeLike
+from jsctl.broker.turn import Command, LogLevel
+
+PROGRAM = "jsctl broker"
+NAME_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+PEER_ID_LENGTH = 8
+SERVER_KEY_PREFIX = 13 << 3
+"""What makes a public nkey begin with N."""
+CRC_POLYNOMIAL = 0x1021
+CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
+STORE_FALLBACK_BYTES = 1024 * GIB
+SHARE = 3 / 4
+"""Of memory and free disk that JetStream may use when no limit is set."""
+RULE = "-------------------------------------------"
+
+
+class NodeMaker(Protocol):
+    """Builds the node for complete options."""
+
+    def __call__(self, options: Options, server_id: str, store: Path | None) -> NodeLike:
+        """`store` is JetStream's directory, None without JetStream."""
+
+
+def main(arguments: Sequence[str], make_node: NodeMaker | None = None) -> int:
+    """Run the `broker` command; the exit status is returned."""
+    try:
+        parsed = parse_flags(arguments)
+        return _dispatch(parsed, make_node or real_node)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        print(f"\n{help_text(PROGRAM)}", file=sys.stderr)
+    except ConfigErrors as error:
+        for each in error.errors:
+            print(f"{PROGRAM}: {each}", file=sys.stderr)
+    except BrokerError as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+    return 1
+
+
+def _dispatch(parsed: Parsed, make_node: NodeMaker) -> int:
+    first = parsed.words[0].lower() if parsed.words else ""
+    if first not in ("", "version", "help"):
+        raise ConfigError(f'unrecognized command: "{parsed.words[0]}"', remedy="see --help")
+    if parsed.switch("version") or first == "version":
+        print(f"nats-server: v{COMPATIBLE_VERSION} (jsctl {__version__})")
+        return 0
+    if parsed.switch("help") or first == "help":
+        print(help_text(PROGRAM))
+        return 0
+    if parsed.switch("help_tls"):
+        print(TLS_HELP)
+        return 0
+    if (command := parsed.text("signal")) is not None:
+        signals.send(command)
+        return 0
+    if parsed.switch("test"):
+        return test_config(parsed)
+    options = read_options(parsed)
+    errors = check(options)
+    if errors:
+        raise ConfigErrors(errors)
+    return asyncio.run(Server(options, parsed, make_node).run())
+
+
+def read_options(parsed: Parsed) -> Options:
+    """The configuration file, if there is one, under the flags. Raises ConfigError."""
+    return override(_load(parsed).options, parsed)
+
+
+def _load(parsed: Parsed) -> Loaded:
+    path = parsed.text("config")
+    return load(path, os.environ) if path else Loaded(Options())
+
+
+def test_config(parsed: Parsed) -> int:
+    """`-t`: say whether the file is sound, warnings counted as errors."""
+    loaded = _load(parsed)
+    if not loaded.options.config_file:
+        raise ConfigError("no configuration file to test", remedy="add -c FILE")
+    if loaded.strict_errors:
+        raise ConfigErrors(list(loaded.strict_errors))
+    for tls in (loaded.options.tls, loaded.options.cluster.tls):
+        if tls is not None and tls.cert_file:
+            server_context(tls)
+    for warning in loaded.options.warnings:
+        print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
+    path, digest = loaded.options.config_file, loaded.options.config_digest
+    print(f"{PROGRAM}: configuration file {path} is valid ({digest})", file=sys.stderr)
+    return 0
+
+
+def real_node(options: Options, server_id: str, store: Path | None) -> NodeLike:
+    """The broker's node on a real disk."""
+    from jsctl.broker.node import Node  # loaded late: version, help and -t need none of it
+    from jsctl.broker.store.disk import RealDisk
+
+    root = store or Path(os.environ.get("TMPDIR", "/tmp")) / "nats" / "none"
+    return Node(
+        options,
+        disk=RealDisk(str(root)),
+        jitter=secrets.randbelow,
+        server_id=server_id,
+        incarnation=secrets.token_hex(8),
+    )
+
+
+class Server:
+    """One life of the server process."""
+
+    def __init__(self, options: Options, parsed: Parsed, make_node: NodeMaker) -> None:
+        self._parsed = parsed
+        self._make_node = make_node
+        self._server_id = new_server_id()
+        self.options = complete(options, self._server_id)
+        self._log = Log(options.log)
+        self._files = RunFiles(options.pid_file, options.ports_file_dir)
+        self._edge: Edge | None = None
+
+    async def run(self) -> int:
+        """Start, serve, end; the exit status is returned."""
+        messages = LoopMessages(self._log)
+        logging.getLogger().addHandler(messages)
+        failures: list[BrokerError] = []
+        try:
+            await self._serve()
+        except* BrokerError as group:
+            failures = leaves(group)
+        finally:
+            for error in failures:
+                self._log.line(LogLevel.FATAL, fatal_text(error))
+            logging.getLogger().removeHandler(messages)
+            self._files.remove()
+            if self._edge is not None:
+                self._edge.close()
+            self._log.close()
+        return 1 if failures else 0
+
+    async def _serve(self) -> None:
+        self._banner()
+        store = self._prepare_store()
+        node = self._make_node(self.options, self._server_id, store)
+        self._edge = edge = Edge(node, self.options, self._log)
+        signals.install(self._heard)
+        self._files.write_pid()
+        edge.bind()
+        reason = await edge.run(self._open)
+        signals.uninstall()
+        self._info(f"Server Exiting.. ({reason})")
+
+    async def _open(self) -> None:
+        """Recover, then let peers in, then clients."""
+        edge = self._edge
+        assert edge is not None
+        if (monitor := edge.address("monitor")) is not None:
+            scheme = edge.addresses.schemes["monitoring"]
+            self._info(f"Starting {scheme} monitor on {host_text(*monitor)}")
+        began = time.monotonic_ns()
+        if self.options.jetstream.enabled:
+            self._jetstream_lines()
+        edge.start()
+        if self.options.jetstream.enabled:
+            self._info(f"Took {(time.monotonic_ns() - began) / 1e6:.3f}ms to start JetStream")
+        if (cluster := edge.address("cluster")) is not None:
+            await edge.open("cluster")
+            self._info(f"Cluster name is {self.options.cluster.name}")
+            self._info(f"Listening for route connections on {host_text(*cluster)}")
+        if monitor is not None:
+            await edge.open("monitor")
+        client = edge.address("client")
+        assert client is not None
+        await edge.open("client")
+        self._info(f"Listening for client connections on {host_text(*client)}")
+        if self.options.tls is not None:
+            self._info("TLS required for client connections")
+        self._files.write_ports(edge.addresses)
+        self._info("Server is ready")
+
+    def _info(self, text: str) -> None:
+        self._log.line(LogLevel.INFO, text)
+
+    def _banner(self) -> None:
+        options = self.options
+        self._info(f"Starting nats-server (jsctl {__version__})")
+        self._info(f"  Version:  {COMPATIBLE_VERSION} (jsctl {__version__})")
+        self._info("  Git:      [not set]")
+        if options.clustered:
+            self._info(f"  Cluster:  {options.cluster.name}")
+        self._info(f"  Name:     {options.server_name}")
+        if options.jetstream.enabled:
+            self._info(f"  Node:     {peer_id(options.server_name)}")
+        self._info(f"  ID:       {self._server_id}")
+        if options.config_file:
+            self._info(f"Using configuration file: {options.config_file} ({options.config_digest})")
+        for warning in [*start_warnings(options), *options.warnings]:
+            self._log.line(LogLevel.WARNING, warning)
+
+    def _jetstream_lines(self) -> None:
+        jetstream = self.options.jetstream
+        self._info("Starting JetStream")
+        self._info("---------------- JETSTREAM ----------------")
+        self._info(f"  Strict:          {str(jetstream.strict).lower()}")
+        self._info(f"  Max Memory:      {size_text(jetstream.memory_bytes_max)}")
+        self._info(f"  Max Storage:     {size_text(jetstream.store_bytes_max)}")
+        self._info(f'  Store Directory: "{store_path(jetstream)}"')
+        if jetstream.domain:
+            self._info(f"  Domain:          {jetstream.domain}")
+        self._info(f"  Sync:            {jetstream.sync.value}")
+        self._info(f"  API Level:       {COMPATIBLE_API_LEVEL}")
+        self._info(RULE)
+
+    def _prepare_store(self) -> Path | None:
+        """Make JetStream's directory. Raises ConfigError in the words that tools look for."""
+        if not self.options.jetstream.enabled:
+            return None
+        path = store_path(self.options.jetstream)
+        for directory in (path.parent, path):
+            if directory.exists() and not directory.is_dir():
+                raise ConfigError(
+                    "Can't start JetStream: storage directory is not a directory",
+                    place=str(directory),
+                    remedy="choose another store_dir",
+                )
+        try:
+            path.mkdir(mode=0o750, parents=True, exist_ok=True)
+            probe = path / f".probe.{os.getpid()}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise ConfigError(
+                f"Can't start JetStream: could not create storage directory - {error.strerror}",
+                place=str(path),
+                remedy="choose a store_dir that can be written",
+            ) from error
+        memory, store = jetstream_limits(self.options.jetstream, path)
+        jetstream = replace(self.options.jetstream, memory_bytes_max=memory, store_bytes_max=store)
+        self.options = replace(self.options, jetstream=jetstream)
+        return path
+
+    def _heard(self, number: signal.Signals) -> None:
+        assert self._edge is not None
+        actions: dict[signal.Signals, Callable[[], None]] = {
+            signal.SIGUSR1: self._reopen,
+            signal.SIGHUP: self._reload,
+        }
+        action = actions.get(number)
+        if action is None:
+            self._edge.heard(number)
+        else:
+            action()
+
+    def _reopen(self) -> None:
+        try:
+            self._log.reopen()
+        except ConfigError as error:
+            self._log.line(LogLevel.ERROR, str(error))
+        else:
+            self._info("File log re-opened")
+
+    def _reload(self) -> None:
+        """Read the configuration again; what is wrong leaves everything as it is."""
+        assert self._edge is not None
+        self._info("Reloading server configuration")
+        try:
+            options = complete(read_options(self._parsed), self._server_id)
+            errors = check(options) or not_reloadable(self.options, options)
+            if errors:
+                raise ConfigErrors(errors)
+            self._edge.load_certificates(options)
+            self._log.configure(options.log)
+        except ConfigError as error:
+            self._log.line(LogLevel.ERROR, f"Failed to reload server configuration: {error}")
+            return
+        self._edge.reload(options)
+        self._edge.command(Command.RELOAD)
+        self._info("Reloaded server configuration")
+
+
+def complete(options: Options, server_id: str) -> Options:
+    """Options with the values that only a process can know: its name, temporary directory."""
+    jetstream = options.jetstream
+    if jetstream.enabled and not jetstream.store_dir:
+        default = Path(os.environ.get("TMPDIR", "/tmp")) / "nats"
+        jetstream = replace(jetstream, store_dir=str(default))
+        note = f"Temporary storage directory used, data could be lost on system reboot: {default}"
+        options = replace(options, warnings=(*options.warnings, note))
+    cluster = options.cluster
+    if options.clustered and not cluster.name:
+        cluster = replace(cluster, name=server_id[-22:])
+    name = options.server_name or server_id
+    return replace(options, server_name=name, jetstream=jetstream, cluster=cluster)
+
+
+FIXED: dict[str, Callable[[Options], object]] = {
+    "server_name": lambda o: o.server_name,
+    "listen": lambda o: o.listen,
+    "cluster.name": lambda o: o.cluster.name,
+    "cluster.listen": lambda o: (o.cluster.host, o.cluster.port),
+    "jetstream.store_dir": lambda o: o.jetstream.store_dir,
+    "jetstream.domain": lambda o: o.jetstream.domain,
+    "jetstream.sync": lambda o: o.jetstream.sync,
+    "monitoring": lambda o: o.monitoring,
+    "raft": lambda o: o.raft,
+}
+"""What a running server cannot change."""
+
+
+def not_reloadable(old: Options, new: Options) -> list[ConfigError]:
+    """Changes that need a restart."""
+    return [
+        ConfigError(
+            f"config reload not supported for {name}: old={read(old)}, new={read(new)}",
+            remedy="restart the server",
+        )
+        for name, read in FIXED.items()
+        if read(old) != read(new)
+    ]
+
+
+def store_path(jetstream: JetStreamOptions) -> Path:
+    """Where JetStream's files lie."""
+    return Path(jetstream.store_dir) / "jetstream"
+
+
+def jetstream_limits(jetstream: JetStreamOptions, path: Path) -> tuple[int, int]:
+    """(memory, store) in bytes: what is set, or three quarters of what the machine has."""
+    memory, store = jetstream.memory_bytes_max, jetstream.store_bytes_max
+    if memory == UNLIMITED:
+        memory = int(machine_memory() * SHARE)
+    if store == UNLIMITED:
+        try:
+            found = os.statvfs(path)
+            store = int(found.f_bavail * found.f_frsize * SHARE)
+        except OSError:
+            store = STORE_FALLBACK_BYTES
+    return (memory, store)
+
+
+def machine_memory() -> int:
+    """Bytes of memory that this process may use."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = CGROUP_MEMORY.read_text().strip()
+    except OSError:
+        return total
+    return min(total, int(limit)) if limit.isdecimal() else total
+
+
+def size_text(size: int) -> str:
+    """Bytes as the start-up log shows them."""
+    for unit, factor in (("TB", 1024 * GIB), ("GB", GIB), ("MB", MIB), ("KB", KIB)):
+        if size >= factor:
+            return f"{size / factor:.2f} {unit}"
+    return f"{size} B"
+
+
+def peer_id(server_name: str) -> str:
+    """The short name that a server has in raft groups."""
+    digest = hashlib.sha256(server_name.encode()).digest()[:PEER_ID_LENGTH]
+    return bytes(NAME_DIGITS[byte % len(NAME_DIGITS)] for byte in digest).decode()
+
+
+def new_server_id() -> str:
+    """A fresh id in the form of a server's public nkey."""
+    raw = bytes([SERVER_KEY_PREFIX]) + secrets.token_bytes(32)
+    crc = 0
+    for byte in raw:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1) ^ (CRC_POLYNOMIAL if crc & 0x8000 else 0)
+        crc &= 0xFFFF
+    return base64.b32encode(raw + crc.to_bytes(2, "little")).decode().rstrip("=")
+
+
+def leaves(group: BaseExceptionGroup[BrokerError]) -> list[BrokerError]:
+    """The errors in a group of groups."""
+    found: list[BrokerError] = []
+    for error in group.exceptions:
+        found += leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+def fatal_text(error: BrokerError) -> str:
+    """The line that a server dies with."""
+    if isinstance(error, ConfigError) and error.place and error.place not in error.reason:
+        tail = f"{error.place}; {error.remedy}" if error.remedy else error.place
+        return f"{error.reason} ({tail})"
+    return str(error)

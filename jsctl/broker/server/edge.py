@@ -1,0 +1,268 @@
+"""The edge in one piece: listeners, turns, disk thread, verifier, monitoring, dials.
+
+Performs what the node decides, in the order of `TurnOutputs`: disk, writes, closes, dials, the
+rest. It decides nothing itself but how to end.
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+
+from jsctl.broker.options import PORT_OFF, Options
+from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
+from jsctl.broker.server.disk_worker import DiskWorker
+from jsctl.broker.server.files import Addresses
+from jsctl.broker.server.listener import Listener
+from jsctl.broker.server.logfile import Log
+from jsctl.broker.server.monitor import Monitor
+from jsctl.broker.server.routes import Dialer
+from jsctl.broker.server.signals import HEARD
+from jsctl.broker.server.tls import HandshakeFailed, ServerSide, server_context
+from jsctl.broker.server.turns import Clock, NodeLike, Reloadable, Turns
+from jsctl.broker.server.verify import Verifier
+from jsctl.broker.turn import Command, ConnKind, LogLevel, Query, TurnOutputs
+
+NANOSECONDS = 1_000_000_000
+COMMANDS = {
+    signal.SIGINT: Command.SHUTDOWN,
+    signal.SIGTERM: Command.SHUTDOWN,
+    signal.SIGUSR2: Command.LAME_DUCK,
+}
+
+
+class Edge:
+    """One running server. Create it in the loop, `bind`, `start`, `serve`, then `run`."""
+
+    def __init__(self, node: NodeLike, options: Options, log: Log) -> None:
+        """Raises ConfigError for a port that is taken and for certificates of no use."""
+        self.options = options
+        self.addresses = Addresses()
+        self._node = node
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._finished: asyncio.Future[str] = self._loop.create_future()
+        self._turns = Turns(node, self._perform, self._crashed, Clock(), options.edge)
+        self._connections = Connections(self._turns, options.edge, options.client)
+        self._disk = DiskWorker(self._synced, self._crashed)
+        self._verifier = Verifier(options.edge.verify_threads, self._verified)
+        self._monitor = Monitor(options.monitoring, self._ask)
+        self._dialer = Dialer(self._connections, options.cluster)
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: set[asyncio.Task[None]] = set()
+        self._lame = False
+        self._listeners: dict[str, Listener] = {}
+        self._client_tls: ServerSide | None = None
+        self._route_tls: ServerSide | None = None
+        self.load_certificates(options)
+
+    def load_certificates(self, options: Options) -> None:
+        """Read certificate files, at start and at reload; open connections keep theirs."""
+        plain = options.allow_non_tls
+        self._client_tls = ServerSide(options.tls, plain=plain) if options.tls else None
+        cluster = options.cluster
+        self._route_tls = ServerSide(cluster.tls, mutual=True) if cluster.tls else None
+
+    def reload(self, options: Options) -> None:
+        """Take changed options; a node that can, hears of them before Command.RELOAD."""
+        self.options = options
+        self._connections.client = options.client
+        if isinstance(self._node, Reloadable):
+            self._node.reload(options)
+
+    def bind(self) -> None:
+        """Take the ports and tell the node. Raises ConfigError."""
+        options, monitoring = self.options, self.options.monitoring
+        wanted = [("client", "nats", options.listen.host, options.listen.port)]
+        monitor_host = monitoring.host or options.listen.host
+        if monitoring.port != PORT_OFF:
+            wanted.append(("monitor", "monitoring", monitor_host, monitoring.port))
+        if monitoring.https_port != PORT_OFF:
+            self.addresses.schemes["monitoring"] = "https"
+            wanted.append(("monitor", "monitoring", monitor_host, monitoring.https_port))
+        if options.clustered:
+            wanted.append(("cluster", "cluster", options.cluster.host, options.cluster.port))
+        for kind, name, host, port in wanted:
+            listener = Listener(host, port, options.edge.accept_backlog)
+            self._listeners[kind] = listener
+            self.addresses.bound[name] = (host, listener.port)
+            self._node.listening(kind, host, listener.port)
+
+    def address(self, kind: str) -> tuple[str, int] | None:
+        """Host and real port of a listener."""
+        listener = self._listeners.get(kind)
+        return None if listener is None else (listener.host, listener.port)
+
+    def start(self) -> None:
+        """Recover the node. Raises what its `start` raises."""
+        self._turns.start()
+
+    async def open(self, kind: str) -> None:
+        """Begin to accept on one listener. Raises ConfigError if the port was lost."""
+        protocols: dict[str, Callable[[], asyncio.BaseProtocol]] = {
+            "client": lambda: self._accept(ConnKind.CLIENT),
+            "cluster": lambda: self._accept(ConnKind.ROUTE),
+            "monitor": self._monitor.protocol,
+        }
+        context = None
+        secure = self.options.monitoring.https_port != PORT_OFF
+        if kind == "monitor" and secure and self.options.tls:
+            context = server_context(self.options.tls)
+        await self._listeners[kind].open(protocols[kind], context)
+
+    async def run(self, body: Callable[[], Awaitable[None]]) -> str:
+        """Open everything by `body`, then serve until the node ends; the reason is returned."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            await body()
+            reason = await self._finished
+            self._close_listeners()
+            await self._drain()
+            self._tasks = None
+            self._stop_tasks()
+        return reason
+
+    def close(self) -> None:
+        """Release threads and sockets; safe to call in any state."""
+        self._turns.stop()
+        self._close_listeners()
+        self._monitor.close()
+        for connection in list(self._connections.by_id.values()):
+            connection.abort("Server Shutdown")
+        self._verifier.stop()
+        self._disk.stop(self.options.edge.shutdown_ns / NANOSECONDS)
+
+    def command(self, command: Command) -> None:
+        """Put an operator's wish to the node."""
+        self._turns.inputs.commands.append(command)
+        self._turns.wake()
+
+    def heard(self, number: signal.Signals) -> None:
+        """A signal that concerns the node; TERM is ignored while the lame duck swims."""
+        self._log.line(LogLevel.INFO, f'Trapped "{HEARD[number]}" signal')
+        if number is signal.SIGTERM and self._lame:
+            return
+        command = COMMANDS[number]
+        self._lame = self._lame or command is Command.LAME_DUCK
+        self.command(command)
+
+    def _accept(self, kind: ConnKind) -> asyncio.BufferedProtocol:
+        return AcceptedConnection(self._connections, kind, self._welcome)
+
+    def _welcome(self, connection: Connection) -> None:
+        """A socket was accepted: announce it, after its handshake where that comes first."""
+        client = connection.kind is ConnKind.CLIENT
+        tls = self._client_tls if client else self._route_tls
+        if tls is None:
+            connection.announce(tls=False)
+        else:
+            connection.pause_reading()
+            self._spawn(self._secure(connection, tls))
+
+    async def _secure(self, connection: Connection, tls: ServerSide) -> None:
+        try:
+            await tls.welcome(connection)
+        except HandshakeFailed as error:
+            self._log.line(LogLevel.ERROR, f"cid:{connection.id} - TLS handshake error: {error}")
+            connection.abort(TLS_FAILED)
+
+    def _perform(self, outputs: TurnOutputs) -> None:
+        for batch in outputs.disk:
+            self._disk.submit(batch)
+        by_id = self._connections.by_id
+        for conn, data in outputs.writes:
+            if (connection := by_id.get(conn)) is not None:
+                connection.write(data)
+        for conn, _ in outputs.closes:
+            if (connection := by_id.get(conn)) is not None:
+                connection.close()
+        for wanted in outputs.dials:
+            self._spawn(self._dialer.dial(wanted))
+        for connection in self._known(outputs.pauses):
+            connection.pause_reading()
+        for connection in self._known(outputs.resumes):
+            connection.resume_reading()
+        self._perform_rest(outputs)
+
+    def _known(self, conns: list[int]) -> list[Connection]:
+        by_id = self._connections.by_id
+        return [by_id[conn] for conn in conns if conn in by_id]
+
+    def _perform_rest(self, outputs: TurnOutputs) -> None:
+        for request in outputs.verifies:
+            self._verifier.submit(request)
+        for answer in outputs.answers:
+            self._monitor.answer(answer)
+        if outputs.logs:
+            self._log.write(outputs.logs)
+        if outputs.stop_accepting and (listener := self._listeners.get("client")):
+            listener.close()
+        if outputs.exit is not None and not self._finished.done():
+            self._turns.stop()
+            self._finished.set_result(outputs.exit)
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Run a handshake or a dial beside the turns; none is begun once the end has come."""
+        if self._tasks is None:
+            work.close()
+            return
+        task = self._tasks.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    def _synced(self, synced: list[int], failed: list[tuple[int, str]]) -> None:
+        inputs = self._turns.inputs
+        inputs.synced += synced
+        inputs.disk_failed += failed
+        self._turns.wake()
+
+    def _verified(self, token: int, ok: bool) -> None:
+        self._turns.inputs.verified.append((token, ok))
+        self._turns.wake()
+
+    def _ask(self, query: Query) -> None:
+        self._turns.inputs.queries.append(query)
+        self._turns.wake()
+
+    def _crashed(self, error: BaseException) -> None:
+        """A turn or the disk thread met a bug: nothing can be promised any more."""
+        if not self._finished.done():
+            self._finished.set_exception(error)
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners.values():
+            listener.close()
+
+    async def _drain(self) -> None:
+        """Let what was written be sent, for a limited time."""
+        deadline = self._loop.time() + self.options.edge.shutdown_ns / NANOSECONDS
+        for connection in list(self._connections.by_id.values()):
+            connection.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                for connection in list(self._connections.by_id.values()):
+                    await connection.ended()
+
+    def _stop_tasks(self) -> None:
+        """Handshakes and dials that still run have nobody to report to."""
+        for task in list(self._running):
+            task.cancel()
+        for connection in list(self._connections.by_id.values()):
+            connection.abort("Server Shutdown")
+
+
+class AcceptedConnection(Connection):
+    """A connection that came through a listener."""
+
+    __slots__ = ("_welcome",)
+
+    def __init__(
+        self, shared: Connections, kind: ConnKind, welcome: Callable[[Connection], None]
+    ) -> None:
+        super().__init__(shared, kind)
+        self._welcome = welcome
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Register, then announce or secure."""
+        super().connection_made(transport)
+        self._welcome(self)
