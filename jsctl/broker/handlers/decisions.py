@@ -1,5 +1,6 @@
 """What an API handler answers with. Handlers compute; the node carries decisions out."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -11,7 +12,9 @@ class Target(Enum):
 
     META_LEADER = "meta leader"
     STREAM_LEADER = "stream leader"
+    """Of the stream named in the subject; the meta leader where there is no such stream."""
     CONSUMER_LEADER = "consumer leader"
+    """Likewise, of the consumer."""
     EVERY_SERVER = "every server"
 
 
@@ -21,6 +24,13 @@ class Reply:
 
     payload: bytes
     headers: bytes = b""
+
+
+@dataclass(slots=True)
+class Replies:
+    """Answer with several messages, in order (direct get of a batch)."""
+
+    messages: list[Reply]
 
 
 @dataclass(slots=True)
@@ -42,24 +52,34 @@ class ProposeMeta:
 
 @dataclass(slots=True)
 class ProposeGroup:
-    """Put an entry into a stream's or consumer's log.
+    """Put entries into a stream's or consumer's log.
 
-    `reply` answers after it is applied. When None, the state machine's own result for the
-    entry (e.g. how many messages a purge removed) is given to `ApplyReply` of its kind.
+    `reply` answers after the last one is applied; as a function it is given what the state
+    machine returned for that entry (e.g. how many messages a purge removed).
     """
 
     group: str
     entries: list[bytes]
-    reply: bytes | None = None
+    reply: bytes | Callable[[int], bytes] | None = None
 
 
 @dataclass(slots=True)
 class StepDown:
     """Move a group's leadership (`_meta_` for the meta group) to one of `candidates`, best
-    first; empty means whoever is most up to date. `reply` is sent when it is on its way."""
+    first (peer ids); empty means whoever is most up to date. `reply` is sent when it is on
+    its way."""
 
     group: str
     candidates: list[str]
+    reply: bytes
+
+
+@dataclass(slots=True)
+class RemoveMetaPeer:
+    """Take a server out of the meta group's members and propose `entries`, then reply."""
+
+    peer: str
+    entries: list[bytes]
     reply: bytes
 
 
@@ -78,4 +98,6 @@ class Gather:
     offset: int = 0
 
 
-Decision = Reply | Silent | ProposeMeta | ProposeGroup | StepDown | Gather
+Decision = (
+    Reply | Replies | Silent | ProposeMeta | ProposeGroup | StepDown | RemoveMetaPeer | Gather
+)

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from jsctl.broker.jetstream.admission import StreamLeader
 from jsctl.broker.jetstream.consumer import Consumer
 from jsctl.broker.jetstream.meta import Meta
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.jetstream.stream_config import ConfigLimits
+from jsctl.broker.turn import Jitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,9 @@ class GroupView:
     leader: str
     leader_since_ns: int
     replicas: list[PeerView]
-    """All peers but the answering server; sorted by name."""
+    """All peers but the answering server; sorted by name. With its own if there is no leader."""
     is_leader: bool
+    traffic_account: str = "$SYS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,10 @@ class View(Protocol):
     cluster: str
     domain: str
     clustered: bool
+    unique_tag: str
+    """Server option: replicas go to servers with distinct tags of this prefix."""
+    config_limits: ConfigLimits
+    jitter: Jitter
 
     @property
     def meta(self) -> Meta:
@@ -85,6 +93,12 @@ class View(Protocol):
 
     def group(self, name: str) -> GroupView | None:
         """The group as seen here; None when this server is not a member."""
+
+    def stream_leader(self, account: str, name: str) -> StreamLeader | None:
+        """The admission of a stream that this server leads."""
+
+    def leader_of(self, group: str) -> str:
+        """Peer id of a group's leader as announced; empty if none is known."""
 
     def has_interest(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens."""

@@ -1,0 +1,424 @@
+"""Stream configs: defaults, what is valid, what an update may change.
+
+Pure. The checks run in the order of the real server and refuse in its words, so that the first
+of several mistakes named is the same one.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from jsctl.api.errors import ApiError, api_error
+from jsctl.api.stream import StreamConfig, StreamSource
+from jsctl.api.times import MINUTE_NS, SECOND_NS, format_duration
+from jsctl.api.words import Discard, PersistMode, Retention, Storage
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.subject.matching import overlaps, subset
+from jsctl.broker.subject.transforms import compile_transform
+from jsctl.broker.subject.validity import is_valid_subject
+
+NAME_LENGTH_MAX = 255
+DESCRIPTION_BYTES_MAX = 4096
+METADATA_BYTES_MAX = 128 << 10
+REPLICAS_MAX = 5
+DUPLICATE_WINDOW_NS = 2 * MINUTE_NS
+_SHORTEST_NS = SECOND_NS // 10
+_FORBIDDEN_IN_NAMES = frozenset(" \t\r\n\f.*>\\/")
+_API_SPACES = (b"$JS.>", b"$JSC.>", b"$NRG.>")
+LEVEL_KEY = "_nats.req.level"
+_RESERVED_KEYS = (LEVEL_KEY, "_nats.ver", "_nats.level")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLimits:
+    """What the server adds to the rules. -1 or 0: unlimited."""
+
+    duplicate_window_max_ns: int = 0
+
+
+def is_valid_name(name: str) -> bool:
+    """Whether streams and consumers may have this name."""
+    return bool(name) and not _FORBIDDEN_IN_NAMES.intersection(name)
+
+
+def invalid(text: str) -> ApiError:
+    """The error for most mistakes in a stream config."""
+    return api_error("JSStreamInvalidConfigF", err=text)
+
+
+def checked(
+    config: StreamConfig, *, pedantic: bool = False, limits: ConfigLimits | None = None
+) -> StreamConfig:
+    """The config with its defaults filled in. Raises ApiError."""
+    _check_texts(config)
+    config = _with_defaults(config, pedantic)
+    config = _with_window(config, pedantic, limits or ConfigLimits())
+    _check_policies(config)
+    config = _with_markers(config, pedantic)
+    _check_features(config)
+    _check_upstreams(config)
+    config = _with_subjects(config)
+    config = _with_mapping(config, pedantic)
+    if config.placement is not None and config.placement.preferred:
+        raise invalid("preferred server not permitted in placement")
+    return _with_level(config)
+
+
+def _check_texts(config: StreamConfig) -> None:
+    if not is_valid_name(config.name):
+        raise invalid(r"stream name is required and can not contain '.', '*', '>', '\', '/'")
+    if len(config.name.encode()) > NAME_LENGTH_MAX:
+        raise invalid(f"stream name is too long, maximum allowed is {NAME_LENGTH_MAX}")
+    if len(config.description.encode()) > DESCRIPTION_BYTES_MAX:
+        maximum = DESCRIPTION_BYTES_MAX
+        raise invalid(f"stream description is too long, maximum allowed is {maximum}")
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in config.metadata.items())
+    if size > METADATA_BYTES_MAX:
+        raise invalid(f"stream metadata exceeds maximum size of {METADATA_BYTES_MAX} bytes")
+
+
+_COUNTS = ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "max_consumers")
+
+
+def _with_defaults(config: StreamConfig, pedantic: bool) -> StreamConfig:
+    if config.num_replicas > REPLICAS_MAX:
+        raise invalid(f"maximum replicas is {REPLICAS_MAX}")
+    if config.num_replicas < 0:
+        raise api_error("JSReplicasCountCannotBeNegative")
+    for name in _COUNTS:
+        if getattr(config, name) < -1 and pedantic:
+            raise api_error("JSPedanticErrF", err=f"{name} must be set to -1")
+    return replace(
+        config,
+        num_replicas=config.num_replicas or 1,
+        max_msgs=_or_unlimited(config.max_msgs),
+        max_msgs_per_subject=_or_unlimited(config.max_msgs_per_subject),
+        max_bytes=_or_unlimited(config.max_bytes),
+        max_msg_size=_or_unlimited(config.max_msg_size),
+        max_consumers=_or_unlimited(config.max_consumers),
+    )
+
+
+def _or_unlimited(number: int) -> int:
+    return number if number > 0 else -1
+
+
+def _with_window(config: StreamConfig, pedantic: bool, limits: ConfigLimits) -> StreamConfig:
+    maximum = limits.duplicate_window_max_ns
+    if not config.duplicate_window and config.mirror is None and not config.sources:
+        window = DUPLICATE_WINDOW_NS
+        if 0 < maximum < window:
+            if pedantic:
+                text = "duplicate window limits are higher than current limits"
+                raise api_error("JSPedanticErrF", err=text)
+            window = maximum
+        if 0 < config.max_age < window:
+            if pedantic:
+                text = "duplicate window cannot be bigger than max age"
+                raise api_error("JSPedanticErrF", err=text)
+            window = config.max_age
+        config = replace(config, duplicate_window=window)
+    _check_times(config, maximum)
+    return config
+
+
+def _check_times(config: StreamConfig, window_max_ns: int) -> None:
+    window, age = config.duplicate_window, config.max_age
+    if age < 0:
+        raise invalid("max age can not be negative")
+    if 0 < age < _SHORTEST_NS:
+        raise invalid("max age needs to be >= 100ms")
+    if window < 0:
+        raise invalid("duplicates window can not be negative")
+    if age and window > age:
+        raise invalid("duplicates window can not be larger then max age")
+    if 0 < window_max_ns < window:
+        shown = format_duration(window_max_ns)
+        raise invalid(f"duplicates window can not be larger then server limit of {shown}")
+    if 0 < window < _SHORTEST_NS:
+        raise invalid("duplicates window needs to be >= 100ms")
+
+
+def _check_policies(config: StreamConfig) -> None:
+    if config.deny_purge and config.allow_rollup_hdrs:
+        raise invalid("roll-ups require the purge permission")
+    if config.discard_new_per_subject:
+        if config.discard is not Discard.NEW:
+            raise invalid("discard new per subject requires discard new policy to be set")
+        if config.max_msgs_per_subject <= 0:
+            raise invalid("discard new per subject requires max msgs per subject > 0")
+
+
+def _with_markers(config: StreamConfig, pedantic: bool) -> StreamConfig:
+    ttl = config.subject_delete_marker_ttl
+    if ttl < 0:
+        raise invalid("subject delete marker TTL must not be negative")
+    if not ttl:
+        return config
+    if ttl < SECOND_NS:
+        raise invalid("subject delete marker TTL must be at least 1 second")
+    if pedantic and not config.allow_msg_ttl:
+        text = "subject delete marker cannot be set if message TTLs are disabled"
+        raise api_error("JSPedanticErrF", err=text)
+    if pedantic and not config.allow_rollup_hdrs:
+        text = "subject delete marker cannot be set if roll-ups are disabled"
+        raise api_error("JSPedanticErrF", err=text)
+    if config.deny_purge:
+        raise invalid("roll-ups require the purge permission")
+    return replace(config, allow_msg_ttl=True, allow_rollup_hdrs=True)
+
+
+_Rule = tuple[Callable[[StreamConfig], object], str]
+_FEATURE_RULES: tuple[_Rule, ...] = (
+    (
+        lambda c: c.allow_msg_counter and c.discard is Discard.NEW,
+        "counter stream cannot use discard new",
+    ),
+    (
+        lambda c: c.allow_msg_counter and c.allow_msg_ttl,
+        "counter stream cannot use message TTLs",
+    ),
+    (
+        lambda c: c.allow_msg_counter and c.allow_msg_schedules,
+        "counter stream cannot use message schedules",
+    ),
+    (
+        lambda c: c.allow_msg_counter and c.retention is not Retention.LIMITS,
+        "counter stream can only use limits retention",
+    ),
+    (
+        lambda c: c.allow_msg_schedules and c.discard is Discard.NEW,
+        "message scheduling cannot use discard new",
+    ),
+    (
+        lambda c: c.persist_mode is PersistMode.ASYNC and c.storage is not Storage.FILE,
+        "async persist mode is only supported on file storage",
+    ),
+    (
+        lambda c: c.persist_mode is PersistMode.ASYNC and c.num_replicas > 1,
+        "async persist mode is not supported on replicated streams",
+    ),
+    (
+        lambda c: c.persist_mode is PersistMode.ASYNC and c.allow_atomic,
+        "async persist mode is not supported with atomic batch publish",
+    ),
+    (
+        lambda c: c.mirror_direct and c.mirror is None,
+        "stream has no mirror but does have mirror direct",
+    ),
+)
+
+
+def _check_features(config: StreamConfig) -> None:
+    for broken, text in _FEATURE_RULES:
+        if broken(config):
+            raise invalid(text)
+
+
+_MIRROR_RULES: tuple[_Rule, ...] = (
+    (lambda config: config.first_seq > 0, "JSMirrorWithFirstSeqErr"),
+    (lambda config: config.subjects, "JSMirrorWithSubjectsErr"),
+    (lambda config: config.sources, "JSMirrorWithSourcesErr"),
+    (lambda config: config.allow_msg_counter, "JSMirrorWithCountersErr"),
+    (lambda config: config.allow_atomic, "JSMirrorWithAtomicPublishErr"),
+    (lambda config: config.allow_batched, "JSMirrorWithBatchPublishErr"),
+    (lambda config: config.allow_msg_schedules, "JSMirrorWithMsgSchedulesErr"),
+)
+
+
+def _check_upstreams(config: StreamConfig) -> None:
+    if config.mirror is not None:
+        _check_mirror(config, config.mirror)
+    seen: set[object] = set()
+    for source in config.sources:
+        if source.external is None and not is_valid_name(source.name):
+            raise api_error("JSSourceInvalidStreamName")
+        if source.filter_subject and source.subject_transforms:
+            raise api_error("JSSourceMultipleFiltersNotAllowed")
+        identity = (source.name, source.external, source.filter_subject, source.subject_transforms)
+        if identity in seen:
+            raise api_error("JSSourceDuplicateDetected")
+        seen.add(identity)
+
+
+def _check_mirror(config: StreamConfig, mirror: StreamSource) -> None:
+    if config.subject_delete_marker_ttl:
+        raise invalid("subject delete markers forbidden on mirrors")
+    for broken, error in _MIRROR_RULES:
+        if broken(config):
+            raise api_error(error)
+    if mirror.filter_subject and mirror.subject_transforms:
+        raise api_error("JSMirrorMultipleFiltersNotAllowed")
+    if mirror.opt_start_seq and mirror.opt_start_time:
+        raise api_error("JSMirrorWithStartSeqAndTimeErr")
+    if mirror.external is None and not is_valid_name(mirror.name):
+        raise api_error("JSMirrorInvalidStreamName")
+
+
+def _with_subjects(config: StreamConfig) -> StreamConfig:
+    if not config.subjects:
+        if config.mirror is not None or config.sources:
+            return config
+        return replace(config, subjects=(config.name,))
+    seen: list[bytes] = []
+    for text in config.subjects:
+        subject = text.encode()
+        if not is_valid_subject(subject):
+            raise invalid("invalid subject")
+        if subject in seen:
+            raise invalid("duplicate subjects detected")
+        _check_capture(config, subject)
+        for other in seen:
+            if overlaps(subject, other):
+                raise invalid(f'subject "{text}" overlaps with "{other.decode()}"')
+        seen.append(subject)
+    return config
+
+
+def _check_capture(config: StreamConfig, subject: bytes) -> None:
+    if subject == b">":
+        if not config.no_ack:
+            raise invalid("capturing all subjects requires no-ack to be true")
+        if config.num_replicas != 1:
+            raise invalid("capturing all subjects requires replicas of 1")
+    if config.no_ack:
+        return
+    for space in _API_SPACES:
+        if overlaps(subject, space) and not subset(subject, b"$JS.EVENT.>"):
+            raise invalid("subjects that overlap with jetstream api require no-ack to be true")
+    if overlaps(subject, b"$SYS.>") and not subset(subject, b"$SYS.ACCOUNT.>"):
+        raise invalid("subjects that overlap with system api require no-ack to be true")
+
+
+def _with_mapping(config: StreamConfig, pedantic: bool) -> StreamConfig:
+    transform = config.subject_transform
+    if transform is not None:
+        if transform.src and not is_valid_subject(transform.src.encode()):
+            raise api_error(
+                "JSStreamTransformInvalidSource", err=f"invalid subject {transform.src}"
+            )
+        try:
+            compile_transform(transform.src.encode(), transform.dest.encode())
+        except ConfigError as error:
+            raise api_error("JSStreamTransformInvalidDestination", err=error.reason) from None
+    republish = config.republish
+    if republish is None:
+        return config
+    republish = replace(republish, src=republish.src or ">")
+    target = republish.dest.encode()
+    if any(overlaps(target, subject.encode()) for subject in config.subjects):
+        raise invalid("stream configuration for republish destination forms a cycle")
+    try:
+        compile_transform(republish.src.encode(), target)
+    except ConfigError:
+        text = f"stream configuration for republish with transform from '{republish.src}'"
+        raise invalid(f"{text} to '{republish.dest}' not valid") from None
+    return replace(config, republish=republish)
+
+
+def required_level(config: StreamConfig) -> int:
+    """The API level that a server needs to run this stream."""
+    if config.allow_batched:
+        return 4
+    modern = (config.allow_msg_counter, config.allow_atomic, config.allow_msg_schedules)
+    if any(modern) or config.persist_mode is PersistMode.ASYNC:
+        return 2
+    return 1 if config.allow_msg_ttl or config.subject_delete_marker_ttl else 0
+
+
+def _with_level(config: StreamConfig) -> StreamConfig:
+    metadata = {k: v for k, v in config.metadata.items() if k not in _RESERVED_KEYS}
+    metadata[LEVEL_KEY] = str(required_level(config))
+    return replace(config, metadata=metadata)
+
+
+def unsupported(config: StreamConfig) -> str:
+    """A feature of the config that this server does not have; empty if it has all."""
+    wanted = (
+        (config.mirror is not None, "mirror"),
+        (bool(config.sources), "sources"),
+        (config.allow_msg_counter, "allow_msg_counter"),
+        (config.allow_atomic, "allow_atomic"),
+        (config.allow_batched, "allow_batched"),
+        (config.allow_msg_schedules, "allow_msg_schedules"),
+    )
+    return next((name for asked, name in wanted if asked), "")
+
+
+def subjects_overlap(config: StreamConfig, others: Iterable[StreamConfig]) -> bool:
+    """Whether another stream listens on some subject of this one."""
+    mine = [subject.encode() for subject in config.subjects]
+    return any(
+        overlaps(one, subject.encode())
+        for other in others
+        if other.name != config.name
+        for subject in other.subjects
+        for one in mine
+    )
+
+
+# Updates.
+
+
+def _workqueue_changes(old: StreamConfig, new: StreamConfig) -> bool:
+    changed = old.retention is not new.retention
+    return changed and Retention.WORK_QUEUE in (old.retention, new.retention)
+
+
+_UPDATE = "stream configuration update can not "
+_UPDATE_RULES: tuple[tuple[Callable[[StreamConfig, StreamConfig], bool], str], ...] = (
+    (lambda a, b: a.name != b.name, "stream configuration name must match original"),
+    (lambda a, b: a.storage is not b.storage, _UPDATE + "change storage type"),
+    (_workqueue_changes, _UPDATE + "change retention policy to/from workqueue"),
+    (lambda a, b: a.sealed and not b.sealed, _UPDATE + "unseal a sealed stream"),
+    (
+        lambda a, b: not b.sealed and a.deny_delete and not b.deny_delete,
+        _UPDATE + "cancel deny message deletes",
+    ),
+    (
+        lambda a, b: not b.sealed and a.deny_purge and not b.deny_purge,
+        _UPDATE + "cancel deny purge",
+    ),
+    (lambda a, b: a.persist_mode is not b.persist_mode, _UPDATE + "change persist mode"),
+    (
+        lambda a, b: a.allow_msg_ttl and not b.allow_msg_ttl,
+        "message TTL status can not be disabled",
+    ),
+    (
+        lambda a, b: a.allow_msg_schedules and not b.allow_msg_schedules,
+        "message schedules can not be disabled",
+    ),
+    (
+        lambda a, b: a.allow_msg_counter != b.allow_msg_counter,
+        "stream configuration update can not change message counter setting",
+    ),
+)
+
+
+def updated(old: StreamConfig, new: StreamConfig) -> StreamConfig:
+    """`new`, already checked, as the update of `old`. Raises ApiError."""
+    for broken, text in _UPDATE_RULES:
+        if broken(old, new):
+            raise invalid(text)
+    if new.mirror != old.mirror and new.mirror is not None:
+        raise api_error("JSStreamMirrorNotUpdatableErr")
+    new = replace(new, first_seq=old.first_seq)
+    if new.sealed:
+        new = replace(
+            new,
+            max_age=0,
+            discard=Discard.NEW,
+            deny_delete=True,
+            deny_purge=True,
+            allow_rollup_hdrs=False,
+        )
+    return new
+
+
+def same(left: StreamConfig, right: StreamConfig) -> bool:
+    """Whether two checked configs are equal, apart from the server's own metadata."""
+    return _bare(left) == _bare(right)
+
+
+def _bare(config: StreamConfig) -> StreamConfig:
+    metadata = {k: v for k, v in config.metadata.items() if k not in _RESERVED_KEYS}
+    return replace(config, metadata=metadata)
