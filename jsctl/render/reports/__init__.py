@@ -1,0 +1,1 @@
+"""What reports show: rows made of API objects, and the columns and screens over them."""

@@ -1,0 +1,139 @@
+"""Rows and documents as JSON, JSON lines, YAML, CSV, TSV, Markdown and bare names."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from jsctl.api.codec import encode
+from jsctl.render.column import Column, documents
+from jsctl.render.table import safe
+
+R = TypeVar("R")
+_YAML_WORDS = frozenset(
+    {"", "yes", "no", "on", "off", "true", "false", "null", "none", "~", "y", "n"}
+)
+_YAML_MARKS = frozenset("-?:,[]{}#&*!|>'\"%@`")
+
+
+def as_json(value: object) -> str:
+    """Pretty, two spaces, characters as they are; API objects and plain data."""
+    return json.dumps(plain(value), indent=2, ensure_ascii=False)
+
+
+def as_json_line(value: object) -> str:
+    """One line."""
+    return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def plain(value: object) -> object:
+    """API objects as documents; everything else as it is."""
+    if hasattr(value, "__dataclass_fields__"):
+        return encode(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def as_yaml(value: object) -> str:
+    """A YAML document that any loader reads back to the same data."""
+    return "\n".join(_yaml_lines(plain(value), 0))
+
+
+def _yaml_lines(value: object, depth: int) -> list[str]:
+    pad = "  " * depth
+    if isinstance(value, dict) and value:
+        lines: list[str] = []
+        for key, item in value.items():
+            lines += _yaml_entry(f"{pad}{_yaml_scalar(key)}:", item, depth)
+        return lines
+    if isinstance(value, list) and value:
+        return [line for item in value for line in _yaml_item(item, depth)]
+    return [pad + _yaml_scalar(value)]
+
+
+def _yaml_entry(head: str, item: object, depth: int) -> list[str]:
+    if isinstance(item, dict | list) and item:
+        return [head, *_yaml_lines(item, depth + 1)]
+    return [f"{head} {_yaml_scalar(item)}"]
+
+
+def _yaml_item(item: object, depth: int) -> list[str]:
+    first, *rest = _yaml_lines(item, depth + 1)
+    return ["  " * depth + "- " + first[2 * (depth + 1) :], *rest]
+
+
+def _yaml_scalar(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, dict | list):
+        return "{}" if isinstance(value, dict) else "[]"
+    text = str(value)
+    plain_text = (
+        text.lower() not in _YAML_WORDS
+        and text.isprintable()
+        and text.strip() == text
+        and text[0] not in _YAML_MARKS
+        and not text[0].isdigit()
+        and text[0] not in "+."
+        and ": " not in text
+        and " #" not in text
+        and not text.endswith(":")
+    )
+    return text if plain_text else json.dumps(text, ensure_ascii=False)
+
+
+def as_csv(rows: Sequence[R], columns: Sequence[Column[R]], *, delimiter: str = ",") -> str:
+    """Headings and values, quoted where needed; lists joined by spaces."""
+    import csv
+    import io
+
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerow([column.key for column in columns])
+    for row in rows:
+        writer.writerow([_flat(column.value(row)) for column in columns])
+    return out.getvalue().rstrip("\n")
+
+
+def _flat(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return " ".join(str(item) for item in value)
+    return json.dumps(value) if isinstance(value, dict) else value
+
+
+def as_markdown(headings: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:
+    """A pipe table; the title is a heading above it."""
+    lines = [f"# {title}"] if title else []
+    lines.append("| " + " | ".join(_md(heading) for heading in headings) + " |")
+    lines.append("|" + " --- |" * len(headings))
+    lines += ["| " + " | ".join(_md(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _md(cell: object) -> str:
+    return safe(str(cell)).replace("|", "\\|")
+
+
+def render_rows(
+    rows: Sequence[R], columns: Sequence[Column[R]], form: str, *, title: str = ""
+) -> str:
+    """Rows in one of the formats other than `table`."""
+    if form == "json":
+        return as_json(documents(rows, columns))
+    if form == "jsonl":
+        return "\n".join(as_json_line(item) for item in documents(rows, columns))
+    if form == "yaml":
+        return as_yaml(documents(rows, columns))
+    if form in ("csv", "tsv"):
+        return as_csv(rows, columns, delimiter="," if form == "csv" else "\t")
+    if form == "names":
+        return "\n".join(str(columns[0].value(row)) for row in rows)
+    assert form == "md", form
+    cells = [[column.cell(row) for column in columns] for row in rows]
+    return as_markdown([column.title for column in columns], cells, title)

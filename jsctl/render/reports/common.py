@@ -1,0 +1,110 @@
+"""Pieces that several reports share."""
+
+from collections.abc import Mapping, Sequence
+
+from jsctl.api.cluster import ClusterInfo, PeerInfo, Placement
+from jsctl.api.fields import NANOS_MAX
+from jsctl.api.times import parse_time
+from jsctl.render.details import Details
+from jsctl.render.humanize import compact, duration, moment
+from jsctl.render.table import table
+from jsctl.render.theme import PLAIN, Theme
+
+REQUIRED_LEVEL = "_nats.req.level"
+SERVER_VERSION = "_nats.ver"
+SERVER_LEVEL = "_nats.level"
+NAMES_PER_ROW = 4
+
+
+def cluster_cell(cluster: ClusterInfo | None) -> str:
+    """`n1*, n2, n3!`: the leader has a star, a peer that is behind or away a mark."""
+    if cluster is None or not cluster.name:
+        return ""
+    peers = list(cluster.replicas)
+    names = compact([peer.name for peer in peers] + ([cluster.leader] if cluster.leader else []))
+    marked = [
+        name + ("!" if peer.offline or not peer.current else "")
+        for name, peer in zip(names, peers, strict=False)
+    ]
+    if cluster.leader:
+        marked.append(names[-1] + "*")
+    return ", ".join(sorted(marked))
+
+
+def placement_cell(placement: Placement | None) -> str:
+    """Where an asset was asked to live."""
+    if placement is None:
+        return ""
+    text = f"cluster: {placement.cluster} " if placement.cluster else ""
+    return text + (f"tags: {', '.join(placement.tags)}" if placement.tags else "")
+
+
+def api_level(metadata: Mapping[str, str]) -> int:
+    """The API level that an asset's configuration needs."""
+    text = metadata.get(REQUIRED_LEVEL, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def peer_state(peer: PeerInfo) -> str:
+    """`current` or `outdated`."""
+    return "current" if peer.current else "outdated"
+
+
+def peer_seen(peer: PeerInfo) -> str:
+    """When a peer was last heard."""
+    if 0 < peer.active < NANOS_MAX:
+        return f"seen {duration(peer.active)} ago"
+    return "not seen"
+
+
+def leader_text(cluster: ClusterInfo, now: str) -> str:
+    """The leader and how long it has been one."""
+    if not cluster.leader_since:
+        return cluster.leader
+    held = parse_time(now) - parse_time(cluster.leader_since)
+    return f"{cluster.leader} ({duration(held)})"
+
+
+def add_levels(screen: Details, metadata: Mapping[str, str]) -> None:
+    """The rows about the server's version and what the asset needs of it."""
+    screen.row_if("Host Version", metadata.get(SERVER_VERSION, ""))
+    if SERVER_LEVEL in metadata:
+        level = metadata.get(REQUIRED_LEVEL, "0") or "0"
+        screen.row("Required API Level", f"{level} hosted at level {metadata[SERVER_LEVEL]}")
+
+
+def add_metadata(screen: Details, metadata: Mapping[str, str]) -> None:
+    """What people attached; keys of the server itself are left out."""
+    screen.section("Metadata")
+    for key in sorted(metadata):
+        if not key.startswith("_nats."):
+            screen.row(key, metadata[key])
+
+
+def inaccessible_table(
+    kind: str, missing: Sequence[str], theme: Theme = PLAIN, width_max: int = 0
+) -> str:
+    """Assets that did not answer, four names a row, filled column by column."""
+    names = sorted(missing)
+    height = -(-len(names) // NAMES_PER_ROW)
+    rows = [[names[at] for at in range(row, len(names), height)] for row in range(height)]
+    return table([], rows, title=f"Inaccessible {kind}", theme=theme, width_max=width_max)
+
+
+def offline_table(
+    kind: str, offline: Mapping[str, str], theme: Theme = PLAIN, width_max: int = 0
+) -> str:
+    """Assets that their server cannot run, and why."""
+    one = kind.removesuffix("s")
+    return table(
+        [one, "Reason"],
+        [[name, offline[name]] for name in sorted(offline)],
+        title=f"Offline {kind}",
+        theme=theme,
+        width_max=width_max,
+    )
+
+
+def created_text(created: str) -> str:
+    """For headings."""
+    return moment(created)
