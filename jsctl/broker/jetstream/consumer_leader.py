@@ -34,6 +34,8 @@ from jsctl.broker.turn import Jitter
 
 TURN_MESSAGES_MAX = 8192
 """Messages that one consumer delivers in a turn; more follow in the next."""
+INACTIVE_REMINDER_NS = 1_000_000_000
+"""An unused consumer that is still there after this asks again to be deleted."""
 SKIP_WORTH_LOGGING = 1024
 """Passed over messages that are worth telling the followers about."""
 
@@ -277,7 +279,11 @@ class ConsumerLeader:
         redelivery = self.delivery.redelivery
         due = redelivery.next_due_ns
         if due is not None and due <= now_ns:
-            self._queue(redelivery.take_due(self.delivery.progress.state, now_ns))
+            found = redelivery.take_due(self.delivery.progress.state, now_ns)
+            live = list(filter(self.delivery.store.is_live, found))
+            if len(live) < len(found):
+                self.delivery.give_up(sorted(set(found).difference(live)), now_ns)
+            self._queue(live)
         if self.pull is not None:
             self.pull.check_pin(now_ns)
 
@@ -353,10 +359,10 @@ class ConsumerLeader:
         if self.pull is not None:
             made.advisories += self.pull.take_facts()
         idle_due = self._inactive_at(now_ns)
-        made.inactive = idle_due is not None and idle_due <= now_ns
         due = [at for at in self._deadlines(now_ns) if at]
         if idle_due is not None:
-            due.append(idle_due)
+            made.inactive = idle_due <= now_ns
+            due.append(now_ns + INACTIVE_REMINDER_NS if made.inactive else idle_due)
         made.next_due_ns = min(due, default=None)
 
     def _deadlines(self, now_ns: int) -> list[int | None]:

@@ -128,6 +128,7 @@ class Delivery:
             except Damaged as error:
                 self.damaged = (error.first_seq, error.last_seq)
                 self.redelivery.unqueue(seq)
+                self.redelivery.file((seq,), now_ns, self.progress.state.deliveries(seq))
                 continue
             if row is None:
                 gone.append(seq)
