@@ -199,9 +199,7 @@ def _encode_append_reply(m: AppendReply, parts: list[bytes]) -> None:
 def _decode_append_reply(r: _Reader, flags: int, to: PeerId, sender: PeerId) -> Message:
     term, index, hint_index, hint_term = r.unpack(_APPEND_REPLY)
     standing = _standing(flags >> 1)
-    return AppendReply(
-        to, sender, term, index, bool(flags & 1), hint_index, hint_term, standing
-    )
+    return AppendReply(to, sender, term, index, bool(flags & 1), hint_index, hint_term, standing)
 
 
 def _encode_heartbeat(m: Heartbeat, parts: list[bytes]) -> None:

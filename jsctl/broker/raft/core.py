@@ -88,7 +88,7 @@ class Raft(State):
         self.applied = self.emitted = max(applied, base_index)
         self.term = max(term, log.last_term)
         self.vote = vote if term == self.term else ""
-        self.standing = standing
+        self.standing = self._mended(standing)
         self.hard_state_known = hard_state_known
         self.reported = RoleChange(Role.FOLLOWER, self.term, None)
         self.poll_due = 1 + jitter(self.timing.heartbeat_ticks)
@@ -101,6 +101,12 @@ class Raft(State):
             self.campaign()
             if standing.kind == StandingKind.UNKNOWN:
                 election.poll(self)
+
+    def _mended(self, standing: Standing) -> Standing:
+        """A SUSPECT log that reaches the claim again was filled up before the restart."""
+        own = (self.log.last_term, self.log.last_index)
+        suspect = standing.kind == StandingKind.SUSPECT
+        return WHOLE if suspect and own >= (standing.term, standing.index) else standing
 
     # -- what callers read ---------------------------------------------------------------------
 
@@ -270,9 +276,7 @@ class Raft(State):
     def _hears_quorum(self) -> bool:
         since = self.now - self.timing.election_ticks
         voters = self.members.voters
-        heard = sum(
-            voter == self.me or self.peers[voter].heard_tick > since for voter in voters
-        )
+        heard = sum(voter == self.me or self.peers[voter].heard_tick > since for voter in voters)
         return heard >= quorum_size(len(voters))
 
     def persisted(self, index: Index, term: Term) -> None:
@@ -442,7 +446,7 @@ class Raft(State):
         role, leader, reported = self.role, self.leader, self.reported
         if role is not reported.role or leader != reported.leader or self.term != reported.term:
             out.role_change = self.reported = RoleChange(role, self.term, leader)
-        self._guard_promises(out)
+        self.guard_promises(out)
         return out
 
     def _give_committed(self, out: Ready) -> None:
@@ -456,7 +460,7 @@ class Raft(State):
             out.committed = log.slice(emitted + 1, upto)
             self.emitted = upto
 
-    def _guard_promises(self, out: Ready) -> None:
+    def guard_promises(self, out: Ready) -> None:
         """Messages that rest on an unsynced term wait for it."""
         if self.hard_dirty:
             self.hard_dirty = False

@@ -5,6 +5,7 @@ Voters refuse both while their promise to a leader runs, unless that leader aske
 itself (`transfer`). SUSPECT and UNKNOWN nodes never campaign (`Standing`).
 """
 
+from jsctl.broker.raft.codec import encode_members
 from jsctl.broker.raft.progress import NEVER
 from jsctl.broker.raft.quorum import Verdict, quorum_size, tally
 from jsctl.broker.raft.state import State
@@ -99,8 +100,19 @@ def become_leader(state: State) -> None:
     uncommitted = state.log.slice(state.log.commit + 1, state.log.last_index)
     state.pending_bytes = sum(len(entry.data) for entry in uncommitted)
     state.sync_progress()
-    state.append([Entry(state.own_term_index, state.term, EntryKind.EMPTY, b"")])
+    state.append([first_entry(state)])
     state.verified = state.log.last_index
+
+
+def first_entry(state: State) -> Entry:
+    """The entry that commits all before it: empty, or the members as the first of a log.
+
+    So the set can always be learned from the log alone, also by a node that lost everything.
+    """
+    index = state.own_term_index
+    if index == 1:
+        return Entry(index, state.term, EntryKind.CONFIG, encode_members(state.members))
+    return Entry(index, state.term, EntryKind.EMPTY, b"")
 
 
 # -- campaigns -------------------------------------------------------------------------------------
@@ -184,16 +196,16 @@ def poll(state: State) -> None:
 def on_vote_request(state: State, m: VoteRequest) -> None:
     """Answer a candidate."""
     if m.poll or (bound(state) and not m.transfer):
-        _reply(state, m, granted=False)
+        reply(state, m, granted=False)
     elif m.pre:
-        _reply(state, m, granted=m.term > state.term and can_vote(state) and up_to_date(state, m))
+        reply(state, m, granted=m.term > state.term and can_vote(state) and up_to_date(state, m))
     else:
         _on_real_vote_request(state, m)
 
 
 def _on_real_vote_request(state: State, m: VoteRequest) -> None:
     if m.term < state.term:
-        _reply(state, m, granted=False)
+        reply(state, m, granted=False)
         return
     if m.term > state.term:
         become_follower(state, m.term, None)
@@ -208,7 +220,7 @@ def _on_real_vote_request(state: State, m: VoteRequest) -> None:
             state.fresh_term = m.term
     elif free and able and may_campaign(state):
         campaign_soon(state)  # This log is ahead; the candidate cannot win with this voter.
-    _reply(state, m, granted=granted)
+    reply(state, m, granted=granted)
 
 
 def bound(state: State) -> bool:
@@ -229,7 +241,8 @@ def up_to_date(state: State, m: VoteRequest) -> bool:
     return (m.last_term, m.last_index) >= needed
 
 
-def _reply(state: State, m: VoteRequest, *, granted: bool) -> None:
+def reply(state: State, m: VoteRequest, *, granted: bool) -> None:
+    """Answer a request; an answer to a real one waits for the sync, it may be a promise."""
     emit = state.send if m.pre else state.send_after_sync
     emit(VoteReply(m.sender, state.me, m.term, state.term, m.pre, granted, state.is_empty()))
 

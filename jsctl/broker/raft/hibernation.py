@@ -32,8 +32,7 @@ def wanted(state: State) -> bool:
     if not idle:
         return False
     return sees_quorum(state) and all(
-        progress.down
-        or (progress.match == last and progress.standing == StandingKind.WHOLE)
+        progress.down or (progress.match == last and progress.standing == StandingKind.WHOLE)
         for progress in state.peers.values()
     )
 

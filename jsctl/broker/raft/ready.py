@@ -2,8 +2,8 @@
 
 The caller, for each `Ready` in order:
 
-1. hands `truncate_from`, `base`, `append`, `hard_state` to its write-ahead log, in that order and
-   in one batch (a batch may hold many groups);
+1. hands `truncate_from`, `base`, `append`, `hard_state`, `standing` to its write-ahead log, in
+   that order and in one batch (a batch may hold many groups);
 2. sends `send` at once, while the batch syncs;
 3. once this batch *and all earlier ones* are durable: sends `send_after_sync` and calls
    `persisted(*to_persist)` when that is not None;
@@ -88,6 +88,7 @@ class Ready:
             or self.hard_state is not None
             or self.truncate_from is not None
             or self.base is not None
+            or self.standing is not None
         )
 
 

@@ -33,16 +33,23 @@ def send_appends(state: State) -> None:
 
 
 def send_to(state: State, peer: PeerId, progress: Progress) -> None:
-    """Send one peer entries and the commit index, as far as flow control lets."""
+    """Send one peer entries and the commit index, as far as flow control lets.
+
+    A `resend` goes out even when the window is full, but without entries then: a peer that
+    lacks what is in the window rejects it, one that is only slow stays silent.
+    """
     log, limits = state.log, state.limits
-    while not progress.blocked(limits.inflight_bytes_max):
+    while True:
+        full = progress.blocked(limits.inflight_bytes_max)
+        if full and not (progress.resend and progress.flow is Flow.REPLICATE):
+            return
         prev = progress.next - 1
         prev_term = log.term_at(prev)
         if prev_term is None:
             progress.become_snapshot()
             state.out.needs_snapshot.append(peer)
             return
-        if prev == log.last_index:
+        if prev == log.last_index or full:
             news = log.commit > progress.commit_sent or progress.resend
             if not news and progress.flow is Flow.REPLICATE:
                 return
@@ -74,9 +81,7 @@ def send_heartbeats(state: State) -> None:
     for peer, progress in state.peers.items():
         known = min(progress.match, commit)
         state.send(
-            Heartbeat(
-                peer, state.me, state.term, known, state.round, state.now, quiet, last_index
-            )
+            Heartbeat(peer, state.me, state.term, known, state.round, state.now, quiet, last_index)
         )
     state.round_commit = commit
 
@@ -292,9 +297,7 @@ def on_append(state: State, m: Append) -> None:
 def _reply_stale(state: State, sender: PeerId, index: Index) -> None:
     """Tell the leader of a past term which term it is."""
     state.send_after_sync(
-        AppendReply(
-            sender, state.me, state.term, index, True, 0, 0, state.standing.kind
-        )
+        AppendReply(sender, state.me, state.term, index, True, 0, 0, state.standing.kind)
     )
 
 
@@ -359,9 +362,7 @@ def send_ack(state: State, index: Index) -> None:
             last.index = index
             return
     state.send_after_sync(
-        AppendReply(
-            state.leader, state.me, state.term, index, standing=state.standing.kind
-        )
+        AppendReply(state.leader, state.me, state.term, index, standing=state.standing.kind)
     )
 
 

@@ -250,7 +250,7 @@ class State:
         """Whether no vote that this node may have forgotten can still count."""
         if self.hard_state_known:
             return True
-        return all(
+        return bool(self.members.voters) and all(
             peer == self.me or (peer in self.polled and self.polled[peer][0] <= self.term)
             for peer in self.members.voters
         )
