@@ -35,10 +35,12 @@ from jsctl.broker.options import (
     JetStreamOptions,
     Options,
 )
+from jsctl.broker.ports import Disk
 from jsctl.broker.server import signals
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.files import RunFiles
 from jsctl.broker.server.logfile import Log, LoopMessages
+from jsctl.broker.server.no_disk import NoDisk
 from jsctl.broker.server.tls import server_context
 from jsctl.broker.server.turns import NodeLike
 from jsctl.broker.turn import Command, LogLevel
@@ -132,18 +134,27 @@ def test_config(parsed: Parsed) -> int:
 
 
 def real_node(options: Options, server_id: str, store: Path | None) -> NodeLike:
-    """The broker's node on a real disk."""
+    """The broker's node on a real disk. Raises DiskError if another process has the directory."""
     from jsctl.broker.node import Node  # loaded late: version, help and -t need none of it
-    from jsctl.broker.store.disk import RealDisk
 
-    root = store or Path(os.environ.get("TMPDIR", "/tmp")) / "nats" / "none"
     return Node(
         options,
-        disk=RealDisk(str(root)),
+        disk=open_disk(store),
         jitter=secrets.randbelow,
         server_id=server_id,
-        incarnation=secrets.token_hex(8),
+        incarnation=secrets.token_hex(16),
     )
+
+
+def open_disk(store: Path | None) -> Disk:
+    """JetStream's directory, locked for this process; an empty disk without JetStream."""
+    if store is None:
+        return NoDisk()
+    from jsctl.broker.store.disk import RealDisk
+
+    disk = RealDisk(store)
+    disk.lock()
+    return disk
 
 
 class Server:

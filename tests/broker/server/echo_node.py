@@ -1,0 +1,139 @@
+"""A small real node: speaks INFO, PING, PONG, and uses every output that the edge performs."""
+
+import json
+import sys
+from dataclasses import dataclass, field
+
+from jsctl.broker.options import COMPATIBLE_VERSION, Options
+from jsctl.broker.turn import (
+    Answer,
+    Command,
+    Dial,
+    LogLevel,
+    LogLine,
+    TurnInputs,
+    TurnOutputs,
+    Verify,
+)
+
+
+@dataclass
+class Batch:
+    """Stands for a write: notes on which thread it ran."""
+
+    ticket: int
+    ran: list[str] = field(default_factory=list)
+    failure: Exception | None = None
+
+    def run(self) -> None:
+        import threading
+
+        self.ran.append(threading.current_thread().name)
+        if self.failure is not None:
+            raise self.failure
+
+
+class EchoNode:
+    """Answers lines: PING, VERIFY password hash, DISK, DIAL port, FLOOD size, QUIT, LATER ms."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.ports: dict[str, tuple[str, int]] = {}
+        self.seen: list[TurnInputs] = []
+        self.kinds: dict[int, int] = {}
+        self.buffers: dict[int, bytes] = {}
+        self.verifying: dict[int, int] = {}
+        self.writing: dict[int, int] = {}
+        self.later: list[tuple[int, int]] = []
+        self.dialing: dict[int, int] = {}
+        self.tokens = 0
+        self.failure: Exception | None = None
+        self.raise_in_turn: Exception | None = None
+        self.reloaded: list[Options] = []
+
+    def listening(self, kind: str, host: str, port: int) -> None:
+        self.ports[kind] = (host, port)
+
+    def start(self, now_ns: int) -> TurnOutputs:
+        if self.failure is not None:
+            raise self.failure
+        return TurnOutputs(logs=[LogLine(LogLevel.DEBUG, "recovered")])
+
+    def reload(self, options: Options) -> None:
+        self.reloaded.append(options)
+
+    def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
+        self.seen.append(inputs)
+        if self.raise_in_turn is not None:
+            raise self.raise_in_turn
+        out = TurnOutputs()
+        for accepted in inputs.accepted:
+            self.kinds[accepted.conn] = accepted.kind
+            self.buffers[accepted.conn] = b""
+            info = {"version": COMPATIBLE_VERSION, "tls": accepted.tls}
+            if not accepted.dial_token:
+                out.writes.append((accepted.conn, f"INFO {json.dumps(info)}\r\n".encode()))
+            elif accepted.dial_token in self.dialing:
+                done = self.dialing.pop(accepted.dial_token)
+                out.writes.append((done, f"DIALED {accepted.tls}\r\n".encode()))
+        for conn, chunk in inputs.chunks:
+            *lines, rest = (self.buffers[conn] + chunk).split(b"\r\n")
+            self.buffers[conn] = rest
+            for line in lines:
+                self.line(conn, line.decode().split(" "), now_ns, out)
+        self.results(inputs, out)
+        self.due(now_ns, out)
+        return out
+
+    def line(self, conn: int, words: list[str], now_ns: int, out: TurnOutputs) -> None:
+        self.tokens += 1
+        match words:
+            case ["PING"]:
+                out.writes.append((conn, b"PONG\r\n"))
+            case ["VERIFY", password, hashed]:
+                self.verifying[self.tokens] = conn
+                out.verifies.append(Verify(self.tokens, password.encode(), hashed.encode()))
+            case ["DISK"]:
+                self.writing[self.tokens] = conn
+                out.disk.append(Batch(self.tokens))
+            case ["DIAL", port]:
+                self.dialing[self.tokens] = conn
+                out.dials.append(Dial(self.tokens, "localhost", int(port)))
+            case ["FLOOD", size]:
+                out.writes.append((conn, b"x" * int(size)))
+            case ["LATER", ms]:
+                self.later.append((now_ns + int(ms) * 1_000_000, conn))
+            case ["QUIT"]:
+                out.writes.append((conn, b"BYE\r\n"))
+                out.closes.append((conn, "asked"))
+
+    def results(self, inputs: TurnInputs, out: TurnOutputs) -> None:
+        for token, ok in inputs.verified:
+            out.writes.append((self.verifying.pop(token), f"VERIFIED {ok}\r\n".encode()))
+        for ticket in inputs.synced:
+            out.writes.append((self.writing.pop(ticket), b"SYNCED\r\n"))
+        for dial, _ in inputs.dial_failed:
+            out.writes.append((self.dialing.pop(dial.token), b"NOT DIALED\r\n"))
+        for query in inputs.queries:
+            status = 404 if query.path == "/nope" else 200
+            body = json.dumps({"path": query.path, "params": query.params}).encode()
+            out.answers.append(Answer(query.token, status, "application/json", body))
+        for command in inputs.commands:
+            out.logs.append(LogLine(LogLevel.INFO, f"Command: {command.value}"))
+            if command is Command.LAME_DUCK:
+                out.stop_accepting = True
+            if command is Command.SHUTDOWN:
+                out.exit = "asked"
+
+    def due(self, now_ns: int, out: TurnOutputs) -> None:
+        for at, conn in list(self.later):
+            if at <= now_ns:
+                self.later.remove((at, conn))
+                out.writes.append((conn, b"NOW\r\n"))
+        out.deadline_ns = min((at for at, _ in self.later), default=None)
+
+
+if __name__ == "__main__":
+    from jsctl.broker.app import main
+
+    sys.exit(main(sys.argv[1:], lambda options, server_id, store: EchoNode(options)))
