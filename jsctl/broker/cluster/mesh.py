@@ -341,7 +341,7 @@ class Mesh:
                 name=info.server_name,
                 account=link.account,
                 pool_index=link.index,
-                pool_size=0 if peer.no_pool else self.options.pool_size,
+                pool_size=1 if peer.no_pool else self.options.pool_size,
                 solicited=link.solicited,
             )
         )

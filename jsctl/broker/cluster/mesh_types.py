@@ -99,9 +99,9 @@ class PeerDown:
 class LinkAdded:
     """A connection may carry routed traffic from now on.
 
-    `account` is set on a dedicated link, whose lines carry no account names. A link without
-    pool (`pool_size` 0) carries all accounts; else those with `pool_index(account, size)`
-    equal to `pool_index`, by this server's own size.
+    `account` is set on a dedicated link, whose lines carry no account names. Other links carry
+    the accounts with `pool_index(account, pool_size)` equal to `pool_index`, by this server's
+    own size; without pooling the size is 1.
     """
 
     conn: int

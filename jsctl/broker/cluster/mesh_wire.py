@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.cluster.mesh_types import MeshOptions
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.subject.transforms import fnv1a32
 from jsctl.broker.turn import Jitter
 
 ROUTE_PROTO = 2
@@ -23,9 +24,6 @@ PONG = b"PONG\r\n"
 
 NONCE_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 NONCE_LENGTH = 15
-
-FNV_OFFSET = 2166136261
-FNV_PRIME = 16777619
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +67,8 @@ class RouteConnect:
 
 
 def pool_index(account: str, size: int) -> int:
-    """Which of `size` pooled links carries an account (FNV-1a, 32 bits)."""
-    if size <= 1:
-        return 0
-    state = FNV_OFFSET
-    for byte in account.encode():
-        state = ((state ^ byte) * FNV_PRIME) & 0xFFFFFFFF
-    return state % size
+    """Which of `size` pooled links carries an account."""
+    return fnv1a32(account.encode()) % size if size > 1 else 0
 
 
 def parse_info(body: bytes) -> RouteInfo:

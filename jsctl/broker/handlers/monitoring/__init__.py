@@ -1,0 +1,1 @@
+"""What operators ask a server about itself, over HTTP and over `$SYS.REQ`."""

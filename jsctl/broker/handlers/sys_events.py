@@ -1,0 +1,183 @@
+"""Events of the system account, and when they are due. The node publishes what comes back.
+
+Nothing is built here without being asked: the node asks when there is interest.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jsctl.api.codec import dumps, encode
+from jsctl.api.events import AccountNumConns, ConnectEventMsg, DisconnectEventMsg, TypedEvent
+from jsctl.api.server import ClientInfo, DataStats, ServerInfo
+from jsctl.api.statsz import ServerStatsMsg
+from jsctl.api.subjects import account_event, server_event
+from jsctl.api.times import format_time
+from jsctl.broker.handlers.monitoring.accounts import account_stat
+from jsctl.broker.handlers.monitoring.general import server_info, statsz
+from jsctl.broker.handlers.monitoring.view import AccountFacts, ConnFacts, ServerView
+from jsctl.broker.handlers.monitoring.words import SECOND_NS, time_or_nothing
+from jsctl.broker.handlers.sys_services import SysServices
+
+PREFIX = "io.nats.server.advisory.v1."
+STATSZ_FIRST_NS = SECOND_NS // 4
+STATSZ_MAX_NS = 10 * SECOND_NS
+STATSZ_RATE_NS = SECOND_NS
+ACCOUNT_CONNS_NS = 30 * SECOND_NS
+GLOBAL_ACCOUNT = "$G"
+
+Event = tuple[bytes, bytes]
+"""(subject, payload), published in the system account."""
+
+
+@dataclass(slots=True)
+class SysEvents:
+    """Builds events. `new_id` gives a fresh NUID; sequences are shared with the services."""
+
+    services: SysServices
+    new_id: Callable[[], str]
+
+    def connected(self, view: ServerView, conn: ConnFacts) -> list[Event]:
+        """A client logged in."""
+        message = ConnectEventMsg(
+            head=self._head("client_connect", view),
+            server=self._server(view),
+            client=_client(conn),
+        )
+        return [(account_event(conn.account, "CONNECT"), dumps(message))]
+
+    def disconnected(self, view: ServerView, conn: ConnFacts) -> list[Event]:
+        """A client that was logged in is gone."""
+        return [(account_event(conn.account, "DISCONNECT"), self._disconnect(view, conn))]
+
+    def refused(self, view: ServerView, conn: ConnFacts) -> list[Event]:
+        """A client could not log in; `conn.reason` says why."""
+        subject = server_event(view.settings.server_id, "CLIENT.AUTH.ERR")
+        return [(subject, self._disconnect(view, conn))]
+
+    def refused_in_account(self, view: ServerView, conn: ConnFacts) -> Event:
+        """The same for the account that the client belongs to; published there."""
+        return b"$SYS.ACCOUNT.CLIENT.AUTH.ERR", self._disconnect(view, conn)
+
+    def account_connections(self, view: ServerView, account: AccountFacts) -> list[Event]:
+        """Connections of an account: on change, and every 30 s while there are some."""
+        if account.name == GLOBAL_ACCOUNT:
+            return []
+        payload = dumps(
+            AccountNumConns(
+                head=self._head("account_connections", view),
+                server=self._server(view),
+                stat=account_stat(account),
+            )
+        )
+        old = f"$SYS.SERVER.ACCOUNT.{account.name}.CONNS".encode()
+        return [(old, payload), (account_event(account.name, "SERVER.CONNS"), payload)]
+
+    def stats(self, view: ServerView) -> list[Event]:
+        """The statistics that all servers tell each other."""
+        message = ServerStatsMsg(server=self._server(view), statsz=statsz(view))
+        return [(server_event(view.settings.server_id, "STATSZ"), dumps(message))]
+
+    def shutdown(self, view: ServerView) -> list[Event]:
+        """The server stops now."""
+        return self._leaving(view, "SHUTDOWN")
+
+    def lame_duck(self, view: ServerView) -> list[Event]:
+        """The server sends its clients away, then stops."""
+        return self._leaving(view, "LAMEDUCK")
+
+    def _leaving(self, view: ServerView, kind: str) -> list[Event]:
+        subject = server_event(view.settings.server_id, kind)
+        return [(subject, dumps(encode(self._server(view))))]
+
+    def _disconnect(self, view: ServerView, conn: ConnFacts) -> bytes:
+        # Sent and received are told from the client's side.
+        return dumps(
+            DisconnectEventMsg(
+                head=self._head("client_disconnect", view),
+                server=self._server(view),
+                client=_client(conn),
+                sent=DataStats(msgs=conn.in_msgs, bytes=conn.in_bytes),
+                received=DataStats(msgs=conn.out_msgs, bytes=conn.out_bytes),
+                reason=conn.reason,
+            )
+        )
+
+    def _head(self, kind: str, view: ServerView) -> TypedEvent:
+        return TypedEvent(type=PREFIX + kind, id=self.new_id(), timestamp=format_time(view.now_ns))
+
+    def _server(self, view: ServerView) -> ServerInfo:
+        self.services.sequence += 1
+        return server_info(view, self.services.sequence)
+
+
+def _client(conn: ConnFacts) -> ClientInfo:
+    return ClientInfo(
+        start=format_time(conn.start_ns),
+        host=conn.host,
+        id=conn.cid,
+        acc=conn.account,
+        user=conn.user,
+        name=conn.name,
+        lang=conn.lang,
+        ver=conn.version,
+        rtt=conn.rtt_ns if conn.stop_ns else 0,
+        stop=time_or_nothing(conn.stop_ns),
+        jwt=conn.jwt,
+        issuer_key=conn.issuer_key,
+        name_tag=conn.account_tag or conn.account,
+        tags=conn.tags,
+        kind=conn.kind,
+        client_type=conn.type,
+    )
+
+
+@dataclass(slots=True)
+class EventSchedule:
+    """When statistics and account events are due.
+
+    Statistics start 250 ms after the start and become rarer up to every 10 s; a JetStream
+    change brings the next one forward, at most one a second.
+    """
+
+    statsz_due_ns: int
+    _pause_ns: int = STATSZ_FIRST_NS
+    _last_statsz_ns: int = 0
+    _accounts: dict[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def starting(now_ns: int) -> "EventSchedule":
+        """The schedule of a server that starts now."""
+        return EventSchedule(now_ns + STATSZ_FIRST_NS)
+
+    def jetstream_changed(self, now_ns: int) -> None:
+        """Others should know soon."""
+        rate_ns = min(STATSZ_RATE_NS, self._pause_ns)
+        self.statsz_due_ns = min(self.statsz_due_ns, max(now_ns, self._last_statsz_ns + rate_ns))
+
+    def account_changed(self, account: str, now_ns: int) -> None:
+        """A connection of an account came or went."""
+        self._accounts[account] = now_ns
+
+    def take_statsz(self, now_ns: int) -> bool:
+        """Whether statistics are due; plans the next ones."""
+        if now_ns < self.statsz_due_ns:
+            return False
+        self._last_statsz_ns = now_ns
+        self._pause_ns = min(self._pause_ns * 2, STATSZ_MAX_NS)
+        self.statsz_due_ns = now_ns + self._pause_ns
+        return True
+
+    def take_accounts(self, now_ns: int) -> list[str]:
+        """Accounts whose event is due; they come again until `account_idle`."""
+        due = [account for account, at_ns in self._accounts.items() if at_ns <= now_ns]
+        for account in due:
+            self._accounts[account] = now_ns + ACCOUNT_CONNS_NS
+        return due
+
+    def account_idle(self, account: str) -> None:
+        """The account has no connection here any more: no more events until one comes."""
+        self._accounts.pop(account, None)
+
+    def deadline_ns(self) -> int:
+        """When something is due next."""
+        return min(self.statsz_due_ns, *self._accounts.values(), self.statsz_due_ns)
