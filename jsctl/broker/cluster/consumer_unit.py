@@ -119,7 +119,7 @@ class ConsumerUnit:
         self._tickets.clear()
         self.due_ns = None
         for sink in (self.acks, self.pulls, self.flow):
-            sink.messages.clear()
+            sink.take()
         if leader is not None:
             self._publish(leader.close(reason, pending=pending))
 

@@ -5,7 +5,7 @@ assignment says that this very life of the server (or, for what only memory hold
 the process) was given a replica when the group was made, so nothing can have been promised yet
 that is not on the disk. Anything else is doubt: the server follows, but neither votes nor stands
 for election until a leader has filled it up (reliability: voting of damaged nodes). Doubt is
-itself on the disk until it is resolved, so that a restart does not mistake a half-filled log for a
+itself in the log until it is resolved, so that a restart does not mistake a half-filled log for a
 whole one.
 """
 
@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.cluster.state_file import State
-from jsctl.broker.ports import Disk
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import (
@@ -30,7 +29,6 @@ from jsctl.broker.raft.types import (
 from jsctl.broker.store.wal import RecoveredGroup, Wal
 from jsctl.broker.turn import Jitter
 
-_DOUBT = "doubt"
 _STANDINGS = {
     "whole": StandingKind.WHOLE,
     "suspect": StandingKind.SUSPECT,
@@ -45,7 +43,6 @@ class Founder:
     me: str
     life: int
     boot: int
-    disk: Disk
     wal: Wal
     timing: Timing
     jitter: Jitter
@@ -56,7 +53,6 @@ class Founder:
     def start(
         self,
         key: bytes,
-        directory: str,
         state: State | None,
         *,
         peers: Sequence[str],
@@ -70,19 +66,20 @@ class Founder:
             self.wal.add_drop(key)
             term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
             self.wal.add_vote(key, term, vote.encode())
+            self.wal.add_standing(key, "unknown")
             return self._raft(Members(tuple(peers)), term, vote, standing=UNKNOWN)
         if found is None and state is None:
             mine = self.boot if volatile else self.life
             if lives.get(self.me) != mine or doubt:
-                self._mark_doubt(directory)
+                self.wal.add_standing(key, "unknown")
                 return self._raft(Members(), 0, "", standing=UNKNOWN)
             members = Members(tuple(peers))
             self.wal.add_base(key, 0, 0, codec.encode_members(members))
             return self._raft(members, 0, "", standing=WHOLE)
-        return self._from_disk(directory, state, found, doubt)
+        return self._from_disk(key, state, found, doubt)
 
     def _from_disk(
-        self, directory: str, state: State | None, found: RecoveredGroup | None, doubt: bool
+        self, key: bytes, state: State | None, found: RecoveredGroup | None, doubt: bool
     ) -> Raft:
         term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
         index, base_term, members = 0, 0, Members()
@@ -100,10 +97,10 @@ class Founder:
             entries, standing = [], UNKNOWN
             if state is not None:
                 index, base_term = state.index, state.term
-        if doubt or self.disk.exists(f"{directory}/{_DOUBT}"):
+        if doubt:
             standing = UNKNOWN
         if standing.kind is StandingKind.UNKNOWN:
-            self._mark_doubt(directory)
+            self.wal.add_standing(key, "unknown")
         return self._raft(
             members,
             term,
@@ -141,23 +138,6 @@ class Founder:
             jitter=self.jitter,
             limits=self.limits,
         )
-
-    def _mark_doubt(self, directory: str) -> None:
-        path = f"{directory}/{_DOUBT}"
-        if self.disk.exists(path):
-            return
-        self.disk.make_directory(directory)
-        file = self.disk.open(path, create=True)
-        file.sync()
-        file.close()
-        self.disk.sync_directory(directory)
-
-    def resolved(self, directory: str) -> None:
-        """A group in doubt is whole again."""
-        path = f"{directory}/{_DOUBT}"
-        if self.disk.exists(path):
-            self.disk.remove(path)
-            self.disk.sync_directory(directory)
 
 
 def _entries(found: RecoveredGroup | None, base: int) -> list[Entry]:

@@ -11,12 +11,25 @@ chunks of state are to be cut to `CHUNK_BYTES_MAX` by whoever makes them.
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
+from jsctl.broker.cluster.bootstrap import Founding
 from jsctl.broker.cluster.catchup import ChunkKind, StateAck, StateChunk
 from jsctl.broker.cluster.frame_codec import Reader, Writer
-from jsctl.broker.cluster.outbox import Announcement
+from jsctl.broker.cluster.frame_items import (
+    Announcement,
+    Forward,
+    ForwardReply,
+    GatherReply,
+    GatherRequest,
+    Heartbeat,
+    Item,
+    MetaProposal,
+    PeerFrame,
+    RaftBatch,
+    Removals,
+    ServerNews,
+)
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
@@ -30,142 +43,6 @@ CHUNK_BYTES_MAX = 1024 * 1024
 
 _HEAD = struct.Struct("<2sBBI")
 _ITEM = struct.Struct("<BI")
-
-
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
-    """One pulse of a server pair. `boot` is random per start of the process.
-
-    `echo` is the last sequence heard from the receiver, `echo_held_ns` how long ago.
-    """
-
-    boot: int
-    incarnation: int
-    sequence: int
-    echo: int = 0
-    echo_held_ns: int = 0
-    leaving: bool = False
-    """The server is shutting down on purpose."""
-
-
-@dataclass(frozen=True, slots=True)
-class RaftBatch:
-    """Messages of one group, in the encoding of the raft codec."""
-
-    group: bytes
-    messages: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """An API request for the receiver to answer; `token` names it at the sender."""
-
-    token: int
-    request: ApiRequest
-
-
-@dataclass(frozen=True, slots=True)
-class ForwardReply:
-    """The answer to a `Forward`. The receiver publishes it where the request came in."""
-
-    token: int
-    account: str
-    reply: bytes
-    headers: bytes
-    payload: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ServerNews:
-    """What a server tells of itself: on first contact, on change, and now and then."""
-
-    facts: ServerFacts
-    server_id: str
-    host: str
-    version: str
-    lame_duck: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class GatherRequest:
-    """Asks for the infos of the assets that the receiver leads. Consumer "" means stream."""
-
-    token: int
-    account: str
-    assets: list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class GatherReply:
-    """(stream, consumer, JSON of the info) of those that the sender leads; `more` follows."""
-
-    token: int
-    infos: list[tuple[str, str, bytes]]
-    more: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Removals:
-    """A consumer's leader to its stream's leader: these messages are done with."""
-
-    account: str
-    stream: str
-    consumer: str
-    sequences: list[int]
-
-
-Item = (
-    Heartbeat
-    | RaftBatch
-    | Announcement
-    | Forward
-    | ForwardReply
-    | ServerNews
-    | GatherRequest
-    | GatherReply
-    | StateChunk
-    | StateAck
-    | Removals
-)
-
-
-@dataclass(slots=True)
-class PeerFrame:
-    """The content of a frame by kind. `sender` is a peer id."""
-
-    sender: str
-    heartbeat: Heartbeat | None = None
-    raft: list[RaftBatch] = field(default_factory=list)
-    announcements: list[Announcement] = field(default_factory=list)
-    forwards: list[Forward] = field(default_factory=list)
-    replies: list[ForwardReply] = field(default_factory=list)
-    news: list[ServerNews] = field(default_factory=list)
-    gathers: list[GatherRequest] = field(default_factory=list)
-    gathered: list[GatherReply] = field(default_factory=list)
-    chunks: list[StateChunk] = field(default_factory=list)
-    acks: list[StateAck] = field(default_factory=list)
-    removals: list[Removals] = field(default_factory=list)
-
-    def items(self) -> Iterator[Item]:
-        """Everything in it, what is urgent first."""
-        if self.heartbeat is not None:
-            yield self.heartbeat
-        for items in self._lists():
-            yield from items
-
-    def _lists(self) -> Iterable[Sequence[Item]]:
-        return (
-            self.raft,
-            self.announcements,
-            self.replies,
-            self.forwards,
-            self.news,
-            self.acks,
-            self.removals,
-            self.gathers,
-            self.gathered,
-            self.chunks,
-        )
 
 
 def encode_frames(frame: PeerFrame, bytes_max: int = FRAME_BYTES_MAX) -> list[bytes]:
@@ -447,6 +324,23 @@ def _read_removals(data: Reader) -> Removals:
     return Removals(data.text(), data.text(), data.text(), data.each(data.u64))
 
 
+def _write_founding(out: Writer, item: Founding) -> None:
+    out.text(item.meta_id)
+    out.each(item.members, out.text)
+
+
+def _read_founding(data: Reader) -> Founding:
+    return Founding(data.text(), tuple(data.each(data.text)))
+
+
+def _write_proposal(out: Writer, item: MetaProposal) -> None:
+    out.each(item.entries, out.large)
+
+
+def _read_proposal(data: Reader) -> MetaProposal:
+    return MetaProposal(data.each(data.large))
+
+
 def _keep_heartbeat(frame: PeerFrame, item: Heartbeat) -> None:
     frame.heartbeat = item
 
@@ -464,6 +358,8 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[Reader], Item], str
     StateChunk: (9, _write_chunk, _read_chunk, "chunks"),
     StateAck: (10, _write_ack, _read_ack, "acks"),
     Removals: (11, _write_removals, _read_removals, "removals"),
+    Founding: (12, _write_founding, _read_founding, "foundings"),
+    MetaProposal: (13, _write_proposal, _read_proposal, "proposals"),
 }
 
 

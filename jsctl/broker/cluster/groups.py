@@ -86,8 +86,6 @@ class Groups:
     """(group, follower) whose next entry this leader does not keep any more."""
     finished: list[tuple[Group, SyncJob]] = field(default_factory=list)
     """Jobs of `run_job` that ran."""
-    standings: list[Group] = field(default_factory=list)
-    """Groups whose own standing changed."""
     reads: list[tuple[Group, int, bool]] = field(default_factory=list)
     """(group, token, whether the read may be served)."""
     _by_key: dict[bytes, Group] = field(default_factory=dict)
@@ -247,7 +245,9 @@ class Groups:
         if ready.committed:
             self._apply(group, ready)
         if ready.standing is not None:
-            self.standings.append(group)
+            standing = ready.standing
+            name = standing.kind.name.lower()
+            self.wal.add_standing(group.key, name, standing.term, standing.index)
         if ready.needs_snapshot:
             self.needs_state.extend((group, peer) for peer in ready.needs_snapshot)
         self._take_reads(group, ready)

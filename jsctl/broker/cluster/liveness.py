@@ -9,7 +9,7 @@ even if nobody noticed that it was away.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jsctl.broker.cluster.frames import Heartbeat
+from jsctl.broker.cluster.frame_items import Heartbeat
 
 HEARTBEAT_NS = 100_000_000
 DOWN_AFTER_NS = 1_000_000_000

@@ -7,46 +7,39 @@ that ten thousand groups cost one write per peer and turn.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jsctl.broker.cluster.catchup import StateAck, StateChunk
+from jsctl.broker.cluster.frame_items import PeerFrame, RaftBatch
+from jsctl.broker.cluster.frames import encode_frames
+from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Message, PeerId
 
 
 @dataclass(slots=True)
-class Announcement:
-    """`leader` leads `group` since `term`; sent by the leader itself."""
-
-    group: str
-    term: int
-    leader: PeerId
-
-
-@dataclass(slots=True)
-class Parcel:
-    """Everything for one peer."""
-
-    raft: dict[bytes, list[Message]] = field(default_factory=dict)
-    chunks: list[StateChunk] = field(default_factory=list)
-    acks: list[StateAck] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class PeerOutbox:
-    """Implements `groups.Outbox`."""
+    """Implements `groups.Outbox`. `me` is the sender's peer id."""
 
-    parcels: dict[PeerId, Parcel] = field(default_factory=dict)
+    me: PeerId
+    _parcels: dict[PeerId, PeerFrame] = field(default_factory=dict)
+    _raft: dict[PeerId, dict[bytes, list[Message]]] = field(default_factory=dict)
 
-    def parcel(self, peer: PeerId) -> Parcel:
-        """The collection for a peer in this turn."""
-        found = self.parcels.get(peer)
+    def parcel(self, peer: PeerId) -> PeerFrame:
+        """The frame for a peer in this turn; items may be added to it."""
+        found = self._parcels.get(peer)
         if found is None:
-            found = self.parcels[peer] = Parcel()
+            found = self._parcels[peer] = PeerFrame(self.me)
         return found
 
     def raft(self, peer: PeerId, key: bytes, messages: Sequence[Message]) -> None:
         """Queue messages of one group for a peer."""
-        self.parcel(peer).raft.setdefault(key, []).extend(messages)
+        self.parcel(peer)
+        self._raft.setdefault(peer, {}).setdefault(key, []).extend(messages)
 
-    def take(self) -> dict[PeerId, Parcel]:
-        """Everything collected; the outbox is empty afterwards."""
-        parcels, self.parcels = self.parcels, {}
-        return parcels
+    def take(self) -> list[tuple[PeerId, list[bytes]]]:
+        """(peer, encoded frames) of everything collected; the outbox is empty afterwards."""
+        parcels, self._parcels = self._parcels, {}
+        raft, self._raft = self._raft, {}
+        out = []
+        for peer, frame in parcels.items():
+            for key, messages in raft.get(peer, {}).items():
+                frame.raft.append(RaftBatch(key, codec.encode_messages(messages)))
+            out.append((peer, encode_frames(frame)))
+        return out

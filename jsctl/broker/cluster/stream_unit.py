@@ -185,7 +185,7 @@ class StreamUnit:
         """Stop to admit; what is in flight is decided by the next leader."""
         self._unsubscribe()
         self.leader = None
-        self.sink.messages.clear()
+        self.sink.take()
         self._acks.clear()
         self._consumed.clear()
 
@@ -214,11 +214,10 @@ class StreamUnit:
         """Admit what was captured; expire what is due; remove what was consumed."""
         leader = self.leader
         if leader is None:
-            self.sink.messages.clear()
+            self.sink.take()
             return
         if self.sink.messages:
-            batch, self.sink.messages = self.sink.messages, []
-            self._propose(leader.admit(batch, self.env.now_ns))
+            self._propose(leader.admit(self.sink.take(), self.env.now_ns))
         due = leader.next_due_ns()
         if due is not None and due <= self.env.now_ns:
             self._propose(leader.expire(self.env.now_ns))

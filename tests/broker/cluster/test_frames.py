@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from jsctl.broker.cluster import frames
 from jsctl.broker.cluster.catchup import ChunkKind, StateAck, StateChunk
-from jsctl.broker.cluster.frames import (
+from jsctl.broker.cluster.frame_items import (
+    Announcement,
     Forward,
     ForwardReply,
     GatherReply,
@@ -20,10 +21,8 @@ from jsctl.broker.cluster.frames import (
     RaftBatch,
     Removals,
     ServerNews,
-    decode_frame,
-    encode_frames,
 )
-from jsctl.broker.cluster.outbox import Announcement
+from jsctl.broker.cluster.frames import decode_frame, encode_frames
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo

@@ -1,0 +1,170 @@
+"""What brokers say to each other: the items of peer frames, as plain data.
+
+`frames` has their bytes.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jsctl.broker.cluster.bootstrap import Founding
+from jsctl.broker.cluster.catchup import StateAck, StateChunk
+from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.jetstream.requests import ApiRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """`leader` leads `group` since `term`; sent by the leader itself. Empty: nobody does."""
+
+    group: str
+    term: int
+    leader: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """One pulse of a server pair. `boot` is random per start of the process.
+
+    `echo` is the last sequence heard from the receiver, `echo_held_ns` how long ago.
+    """
+
+    boot: int
+    incarnation: int
+    sequence: int
+    echo: int = 0
+    echo_held_ns: int = 0
+    leaving: bool = False
+    """The server is shutting down on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaftBatch:
+    """Messages of one group, in the encoding of the raft codec."""
+
+    group: bytes
+    messages: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """An API request for the receiver to answer; `token` names it at the sender."""
+
+    token: int
+    request: ApiRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardReply:
+    """The answer to a `Forward`. The receiver publishes it where the request came in."""
+
+    token: int
+    account: str
+    reply: bytes
+    headers: bytes
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNews:
+    """What a server tells of itself: on first contact, on change, and now and then."""
+
+    facts: ServerFacts
+    server_id: str
+    host: str
+    version: str
+    lame_duck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GatherRequest:
+    """Asks for the infos of the assets that the receiver leads. Consumer "" means stream."""
+
+    token: int
+    account: str
+    assets: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class GatherReply:
+    """(stream, consumer, JSON of the info) of those that the sender leads; `more` follows."""
+
+    token: int
+    infos: list[tuple[str, str, bytes]]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """A consumer's leader to its stream's leader: these messages are done with."""
+
+    account: str
+    stream: str
+    consumer: str
+    sequences: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProposal:
+    """Entries for the meta group's log, from a server that saw the need for them."""
+
+    entries: list[bytes]
+
+
+Item = (
+    Heartbeat
+    | RaftBatch
+    | Announcement
+    | Forward
+    | ForwardReply
+    | ServerNews
+    | GatherRequest
+    | GatherReply
+    | StateChunk
+    | StateAck
+    | Removals
+    | Founding
+    | MetaProposal
+)
+
+
+@dataclass(slots=True)
+class PeerFrame:
+    """The content of a frame by kind. `sender` is a peer id."""
+
+    sender: str
+    heartbeat: Heartbeat | None = None
+    raft: list[RaftBatch] = field(default_factory=list)
+    announcements: list[Announcement] = field(default_factory=list)
+    forwards: list[Forward] = field(default_factory=list)
+    replies: list[ForwardReply] = field(default_factory=list)
+    news: list[ServerNews] = field(default_factory=list)
+    gathers: list[GatherRequest] = field(default_factory=list)
+    gathered: list[GatherReply] = field(default_factory=list)
+    chunks: list[StateChunk] = field(default_factory=list)
+    acks: list[StateAck] = field(default_factory=list)
+    removals: list[Removals] = field(default_factory=list)
+    foundings: list[Founding] = field(default_factory=list)
+    proposals: list[MetaProposal] = field(default_factory=list)
+
+    def items(self) -> Iterator[Item]:
+        """Everything in it, what is urgent first."""
+        if self.heartbeat is not None:
+            yield self.heartbeat
+        for items in self._lists():
+            yield from items
+
+    def _lists(self) -> Iterable[Sequence[Item]]:
+        return (
+            self.raft,
+            self.announcements,
+            self.replies,
+            self.forwards,
+            self.news,
+            self.acks,
+            self.removals,
+            self.foundings,
+            self.proposals,
+            self.gathers,
+            self.gathered,
+            self.chunks,
+        )

@@ -1,0 +1,37 @@
+"""The router as streams and consumers see it: accounts by name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jsctl.broker.cluster.env import Delivery
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.targets import Sink, Subscription
+
+
+@dataclass(slots=True)
+class RouterTraffic:
+    """Implements `env.Traffic`."""
+
+    router: Router
+
+    def listen(
+        self, account: str, pattern: bytes, sink: Sink, queue: bytes = b""
+    ) -> Subscription | None:
+        """Capture what is published; None for an unknown account."""
+        found = self.router.accounts.get(account)
+        return None if found is None else self.router.subscribe(found, pattern, sink, queue)
+
+    def unlisten(self, subscription: Subscription) -> None:
+        """End a capture."""
+        self.router.unsubscribe(subscription)
+
+    def deliver(self, account: str, items: Sequence[Delivery]) -> None:
+        """Publish a batch, in order."""
+        found = self.router.accounts.get(account)
+        if found is not None:
+            self.router.publish_batch(found, items)
+
+    def wanted(self, account: str, subject: bytes) -> bool:
+        """Whether anybody listens."""
+        found = self.router.accounts.get(account)
+        return found is not None and self.router.has_interest(found, subject)
