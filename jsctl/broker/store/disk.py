@@ -1,0 +1,191 @@
+"""The operating system's files: the only module of the broker that calls `os.*`.
+
+Foreign errors are mapped here and nowhere else: ENOSPC and EDQUOT to DiskFull, a failed fsync to
+SyncFailed, everything else to DiskError. Directories are 0700, files 0600.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
+
+_VECTORS_MAX = 512
+_ZEROS = bytes(1 << 20)
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+LOCK_NAME = "lock"
+
+
+@contextmanager
+def _mapped(what: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        kind = DiskFull if error.errno in _FULL else DiskError
+        raise kind(f"{path}: cannot {what}: {error.strerror or error}") from error
+
+
+class RealFile:
+    """A file descriptor. `write` and `read` are positional; no offset is shared."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, fd: int, path: str) -> None:
+        self._fd = fd
+        self.path = path
+
+    def size(self) -> int:
+        with _mapped("look at", self.path):
+            return os.fstat(self._fd).st_size
+
+    def read(self, offset: int, length: int) -> bytes:
+        with _mapped("read", self.path):
+            data = os.pread(self._fd, length, offset)
+            if len(data) == length or not data:
+                return data
+            parts = [data]
+            got = len(data)
+            while got < length and (data := os.pread(self._fd, length - got, offset + got)):
+                parts.append(data)
+                got += len(data)
+            return b"".join(parts)
+
+    def write(self, offset: int, parts: Sequence[bytes]) -> None:
+        with _mapped("write", self.path):
+            for start in range(0, len(parts), _VECTORS_MAX):
+                some = parts[start : start + _VECTORS_MAX]
+                total = sum(map(len, some))
+                wrote = os.pwritev(self._fd, some, offset)
+                if wrote < total:
+                    self._write_rest(offset + wrote, b"".join(some)[wrote:])
+                offset += total
+
+    def _write_rest(self, offset: int, rest: bytes) -> None:
+        """Finish a short write; what stops it is raised by the next call."""
+        while rest:
+            wrote = os.pwrite(self._fd, rest, offset)
+            offset += wrote
+            rest = rest[wrote:]
+
+    def sync(self) -> None:
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise SyncFailed(f"{self.path}: fsync failed: {error.strerror}") from error
+
+    def allocate(self, length: int) -> None:
+        with _mapped("reserve room for", self.path):
+            size = os.fstat(self._fd).st_size
+            if length <= size:
+                return
+            os.posix_fallocate(self._fd, 0, length)
+            # Blocks that were only reserved are converted at their first write, which makes
+            # every fdatasync write metadata; zeros written once avoid that.
+            for offset in range(size, length, len(_ZEROS)):
+                os.pwrite(self._fd, _ZEROS[: length - offset], offset)
+
+    def truncate(self, length: int) -> None:
+        with _mapped("cut", self.path):
+            os.ftruncate(self._fd, length)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            with _mapped("close", self.path):
+                os.close(fd)
+
+
+class RealDisk:
+    """A directory of the file system. `lock` keeps a second process out."""
+
+    def __init__(self, root: str | Path) -> None:
+        self._root = Path(root)
+        self._lock: int | None = None
+        with _mapped("create", str(root)):
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def lock(self) -> None:
+        """Own this directory until `unlock` or the end of the process. Raises DiskError."""
+        path = self._root / LOCK_NAME
+        with _mapped("open", str(path)):
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(fd)
+            raise DiskError(
+                f"{self._root}: in use by process {owner}; "
+                "stop that process or choose another store directory"
+            ) from error
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        self._lock = fd
+
+    def unlock(self) -> None:
+        """Let another process have the directory."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        full = self._path(path)
+        with _mapped("open", str(full)):
+            return RealFile(os.open(full, flags, 0o600), str(full))
+
+    def exists(self, path: str) -> bool:
+        return self._path(path).exists()
+
+    def list(self, directory: str) -> list[str]:
+        full = self._path(directory)
+        with _mapped("list", str(full)), suppress(FileNotFoundError):
+            return sorted(one.name for one in full.iterdir())
+        return []
+
+    def make_directory(self, path: str) -> None:
+        """Durable on return, as the layout above it is not synced by anybody else."""
+        full = self._path(path)
+        missing = [one for one in (full, *full.parents) if not one.exists()]
+        with _mapped("create", str(full)):
+            for one in reversed(missing):
+                one.mkdir(mode=0o700, exist_ok=True)
+                _sync_directory(one.parent)
+
+    def rename(self, old: str, new: str) -> None:
+        with _mapped("rename", str(self._path(old))):
+            self._path(old).replace(self._path(new))
+
+    def remove(self, path: str) -> None:
+        with _mapped("remove", str(self._path(path))):
+            self._path(path).unlink(missing_ok=True)
+
+    def remove_tree(self, path: str) -> None:
+        with _mapped("remove", str(self._path(path))), suppress(FileNotFoundError):
+            shutil.rmtree(self._path(path))
+
+    def sync_directory(self, path: str) -> None:
+        _sync_directory(self._path(path))
+
+    def free_bytes(self) -> int:
+        with _mapped("look at", str(self._root)):
+            facts = os.statvfs(self._root)
+            return facts.f_bavail * facts.f_frsize
+
+    def _path(self, path: str) -> Path:
+        return self._root / path
+
+
+def _sync_directory(path: Path) -> None:
+    with _mapped("open", str(path)):
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        raise SyncFailed(f"{path}: fsync failed: {error.strerror}") from error
+    finally:
+        os.close(fd)

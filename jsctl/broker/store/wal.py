@@ -1,0 +1,450 @@
+"""The log of a server: one for all its raft groups, synced once a turn.
+
+The loop collects records with `add_*` and hands them to the disk thread as one batch; while it
+syncs, the next one collects. The two sides share nothing: a batch carries what it needs, and the
+chain of hashes belongs to the thread. Start-up is in `wal_recovery`, bytes are in `wal_format`.
+
+Segments are zeroed before use, so that a sync writes no metadata. One is always held in reserve:
+while it is there the log cannot run out of room. A segment is used again when no group needs an
+entry in it; hard state that lies in it is written anew first.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jsctl.broker.errors import DiskFull
+from jsctl.broker.ports import Disk
+from jsctl.broker.store import wal_format as fmt
+from jsctl.broker.store.wal_batch import NewSegment, WalBatch, WalWriter
+from jsctl.broker.store.wal_format import Claim, Claimed
+from jsctl.broker.store.wal_recovery import (
+    SUSPECT,
+    UNKNOWN,
+    WHOLE,
+    FoundSegment,
+    Recovered,
+    RecoveredGroup,
+    Scan,
+)
+
+SEGMENT_BYTES = 16 << 20
+_FOREVER = 1 << 62
+_STANDING_CODES = {WHOLE: 0, SUSPECT: 1, UNKNOWN: 2}
+LogEntry = tuple[int, int, int, bytes]
+"""index, term, kind, data."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalOptions:
+    """`identity` has 16 bytes and is the store's incarnation."""
+
+    identity: bytes
+    segment_bytes: int = SEGMENT_BYTES
+
+
+@dataclass(slots=True)
+class _Segment:
+    number: int
+    length: int
+    first_frame: int = 0
+    groups: dict[bytes, int] = field(default_factory=dict)
+    hard: set[bytes] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Group:
+    """What must survive when old segments go."""
+
+    term: int = 0
+    vote: bytes = b""
+    voted: bool = False
+    base_index: int = 0
+    base: bytes = b""
+    commit: int = 0
+    standing: tuple[int, int, int] = (0, 0, 0)
+    """code, term, index."""
+    released: int = 0
+    first_needed: int = 0
+
+
+class Wal:
+    """See the module. Not for use by two threads; batches may run on another one, in order."""
+
+    def __init__(self, disk: Disk, directory: str, options: WalOptions, scan: Scan) -> None:
+        self._options = options
+        self._writer = WalWriter(disk, directory, options.identity, scan.last_hash)
+        self._parts: list[bytes] = []
+        self._count = 0
+        self._bytes = 0
+        self._claimed: dict[bytes, Claimed] = {}
+        self._touched: set[bytes] = set()
+        self._claims: list[Claim] = []
+        self._in_flight: dict[int, WalBatch] = {}
+        self._next_number = scan.last_number + 1
+        self._ticket = 0
+        self._groups: dict[bytes, _Group] = {}
+        self._segments: deque[_Segment] = deque()
+        self._position = 0
+        self._reserve: _Segment | None = None
+        self._wished: NewSegment | None = None
+        self._made_number = 0
+        self._holder = b""
+        self._retiring: tuple[int, _Segment] | None = None
+        self._retired: list[_Segment] = []
+        self._full = ""
+        self._adopt(scan)
+
+    @staticmethod
+    def open(disk: Disk, directory: str, options: WalOptions) -> tuple["Wal", Recovered]:
+        """Read the log and make it ready for writing. Raises DiskError, DiskFull."""
+        assert len(options.identity) == 16, "an identity has 16 bytes"
+        disk.make_directory(directory)
+        scan = Scan(disk, directory, options.identity)
+        scan.run()
+        wal = Wal(disk, directory, options, scan)
+        wal._prepare()
+        if scan.recovered.damage:
+            wal._note_damage(scan)
+        return wal, scan.recovered
+
+    # What is to be written
+
+    def add_entries(self, group: bytes, entries: Sequence[LogEntry]) -> None:
+        """Entries of a group, ascending; data is not copied before the disk thread runs."""
+        if not entries:
+            return
+        add = self._parts.append
+        pack = fmt.pack_record
+        size = 0
+        for index, term, kind, data in entries:
+            add(pack(fmt.ENTRY, kind, len(group), term, index, len(data)))
+            add(group)
+            add(data)
+            size += len(data)
+        count = len(entries)
+        self._count += count
+        self._bytes += size + count * (fmt.RECORD_BYTES + len(group))
+        claimed = self._claimed_of(group)
+        claimed.last_index, claimed.last_term = entries[-1][0], entries[-1][1]
+        self._state_of(group)
+
+    def add_truncate(self, group: bytes, from_index: int) -> None:
+        """Entries of a group from an index on are void."""
+        state = self._state_of(group)
+        assert from_index > state.base_index, "a log is not cut below its base"
+        self._add(fmt.TRUNCATE, group, 0, from_index)
+
+    def add_vote(self, group: bytes, term: int, vote: bytes) -> None:
+        """Term and vote of this server."""
+        state = self._state_of(group)
+        state.term, state.vote, state.voted = term, vote, True
+        self._add(fmt.VOTE, group, term, 0, vote)
+        claimed = self._claimed_of(group)
+        claimed.voted, claimed.vote_term, claimed.vote = True, term, vote
+
+    def add_base(self, group: bytes, index: int, term: int, members: bytes) -> None:
+        """The log of a group begins behind `index`; entries up to it are not recovered."""
+        state = self._state_of(group)
+        state.base_index, state.base = index, fmt.base_data(term, members)
+        self._add(fmt.BASE, group, 0, index, state.base)
+        self._claimed_of(group).unsure = True
+
+    def add_commit(self, group: bytes, index: int) -> None:
+        """A hint: entries up to `index` are committed."""
+        self._state_of(group).commit = index
+        self._add(fmt.COMMIT, group, 0, index)
+
+    def add_standing(self, group: bytes, standing: str, term: int = 0, index: int = 0) -> None:
+        """How far a group's log is to be believed: `whole` once a leader has filled it up."""
+        state = self._state_of(group)
+        state.standing = (_STANDING_CODES[standing], term, index)
+        self._add(fmt.STANDING, group, term, index, b"", state.standing[0])
+
+    def add_drop(self, group: bytes) -> None:
+        """The group is gone from this server."""
+        self._add(fmt.DROP, group, 0, 0)
+        self._claimed_of(group).unsure = True
+        self._groups.pop(group, None)
+        self._touched.discard(group)
+        for segment in self._segments:
+            segment.groups.pop(group, None)
+            segment.hard.discard(group)
+
+    def release(self, group: bytes, index: int) -> None:
+        """Entries up to `index` are durable elsewhere.
+
+        They are given up when the group's base (`add_base`) has reached them too.
+        """
+        state = self._groups.get(group)
+        if state is not None:
+            state.released = max(state.released, index)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Size of what the next batch would hold."""
+        return self._bytes
+
+    @property
+    def room_bytes(self) -> int:
+        """What fits before a new segment must be made; 0 when that has failed for lack of room.
+
+        Refuse new work when this is small.
+        """
+        if self._full:
+            return max(0, self._room() - self._bytes)
+        reserve = self._reserve.length if self._reserve else self._options.segment_bytes
+        return self._room() + reserve - self._bytes
+
+    def pinned(self) -> list[tuple[bytes, int]]:
+        """Groups that keep the oldest segment, each with the index it must release (and base)."""
+        if len(self._segments) < 2:
+            return []
+        return self._holders(self._segments[0])
+
+    @property
+    def segment_count(self) -> int:
+        """Segments in use."""
+        return len(self._segments)
+
+    def close(self) -> None:
+        """Release files. Only when no batch is running."""
+        self._writer.close()
+
+    # Batches
+
+    def take_batch(self) -> WalBatch | None:
+        """Everything added since the last one, as work for the disk thread; None if nothing.
+
+        A batch that raised DiskFull may be run again later; others behind it must wait. After
+        SyncFailed nothing can be written any more.
+        """
+        carried = self._retire()
+        if not self._parts and not self._retired:
+            return None
+        claims = b"".join(map(fmt.encode_claim, self._claims))
+        self._claims = []
+        self._ticket += 1
+        body_bytes = len(claims) + self._bytes
+        create = self._place(fmt.aligned(fmt.HEADER_BYTES + body_bytes))
+        segment = self._segments[-1]
+        number = self._next_number
+        self._next_number += 1
+        segment.first_frame = segment.first_frame or number
+        for group in self._touched:
+            segment.hard.add(group)
+        for group, one in self._claimed.items():
+            if one.last_index:
+                segment.groups[group] = max(segment.groups.get(group, 0), one.last_index)
+        batch = WalBatch(
+            ticket=self._ticket,
+            writer=self._writer,
+            number=number,
+            oldest=self._segments[0].first_frame,
+            segment=(segment.number, segment.length),
+            offset=self._position,
+            claims=claims,
+            parts=self._parts,
+            count=self._count,
+            claim=Claim(number, b"", self._claimed),
+            create=create,
+            reserve=self._wish(),
+            retired=[(one.number, one.length) for one in self._retired],
+        )
+        self._position += fmt.aligned(fmt.HEADER_BYTES + body_bytes)
+        if carried is not None:
+            self._retiring = (batch.ticket, carried)
+        self._in_flight[batch.ticket] = batch
+        self._parts, self._count, self._bytes = [], 0, 0
+        self._claimed, self._touched, self._retired = {}, set(), []
+        return batch
+
+    def done(self, ticket: int) -> None:
+        """The batch's `run` has returned: it is durable."""
+        batch = self._in_flight.pop(ticket)
+        self._claims.append(batch.claim)
+        if batch.reserve is not None:
+            self._full = batch.reserve_error
+            if self._wished == batch.reserve and not batch.reserve_error:
+                self._reserve = _Segment(*batch.reserve)
+                self._wished = None
+        if self._retiring is not None and self._retiring[0] == ticket:
+            segment = self._retiring[1]
+            assert self._segments[0] is segment, "segments go in order"
+            self._retired.append(self._segments.popleft())
+            self._retiring = None
+
+    # Inside
+
+    def _add(
+        self, kind: int, group: bytes, term: int, index: int, data: bytes = b"", entry_kind: int = 0
+    ) -> None:
+        self._parts += fmt.record_parts(kind, group, term, index, data, entry_kind)
+        self._count += 1
+        self._bytes += fmt.RECORD_BYTES + len(group) + len(data)
+        if kind not in (fmt.DROP, fmt.EXAMINED):
+            self._touched.add(group)
+            self._claimed_of(group)
+
+    def _state_of(self, group: bytes) -> _Group:
+        state = self._groups.get(group)
+        if state is None:
+            state = self._groups[group] = _Group()
+        return state
+
+    def _claimed_of(self, group: bytes) -> Claimed:
+        claimed = self._claimed.get(group)
+        if claimed is None:
+            claimed = self._claimed[group] = Claimed()
+        return claimed
+
+    def _holds(self, group: bytes, greatest: int) -> bool:
+        state = self._groups.get(group)
+        return state is not None and min(state.released, state.base_index) < greatest
+
+    def _holders(self, segment: _Segment) -> list[tuple[bytes, int]]:
+        return [one for one in segment.groups.items() if self._holds(*one)]
+
+    def _retire(self) -> _Segment | None:
+        """Begin to give up the oldest segment: repeat the hard state that lies in it."""
+        if len(self._segments) < 2 or self._retiring or self._retired:
+            return None
+        segment = self._segments[0]
+        if self._holds(self._holder, segment.groups.get(self._holder, 0)):
+            return None
+        holders = self._holders(segment)
+        if holders:
+            self._holder = holders[0][0]
+            return None
+        for group in sorted(segment.hard):
+            state = self._groups.get(group)
+            if state is not None:
+                self._repeat(group, state)
+        if not self._parts:
+            self._add(fmt.EXAMINED, b"", 0, 0)
+        return segment
+
+    def _repeat(self, group: bytes, state: _Group) -> None:
+        if state.base:
+            self._add(fmt.BASE, group, 0, state.base_index, state.base)
+        if state.voted:
+            self._add(fmt.VOTE, group, state.term, 0, state.vote)
+            claimed = self._claimed_of(group)
+            claimed.voted, claimed.vote_term, claimed.vote = True, state.term, state.vote
+        if state.commit:
+            self._add(fmt.COMMIT, group, 0, state.commit)
+        if state.standing[0]:
+            code, term, index = state.standing
+            self._add(fmt.STANDING, group, term, index, b"", code)
+
+    def _room(self) -> int:
+        if not self._segments:
+            return 0
+        return self._segments[-1].length - fmt.MIRROR_BYTES - self._position
+
+    def _place(self, length: int) -> list[NewSegment]:
+        """Choose where a frame goes; segments that must be made first are returned."""
+        if length <= self._room():
+            return []
+        need = max(self._options.segment_bytes, length + fmt.MIRROR_BYTES)
+        self._position = 0
+        create: list[NewSegment] = []
+        while self._reserve is not None or self._wished is not None:
+            if self._reserve is None and self._wished is not None:
+                create.append(self._wished)
+                self._reserve = _Segment(*self._wished)
+            chosen, self._reserve, self._wished = self._reserve, None, None
+            assert chosen is not None, "one of the two was there"
+            # A segment too short for this frame keeps its place in the order, empty.
+            chosen.first_frame = self._next_number
+            self._segments.append(chosen)
+            if chosen.length >= need:
+                return create
+        create.append(NewSegment(self._new_number(), need))
+        self._segments.append(_Segment(*create[-1]))
+        return create
+
+    def _wish(self) -> NewSegment | None:
+        """A reserve to be made with this batch; the same one again when that has failed."""
+        if self._reserve is not None:
+            return None
+        if self._wished is None:
+            self._wished = NewSegment(self._new_number(), self._options.segment_bytes)
+        return self._wished
+
+    def _new_number(self) -> int:
+        self._made_number += 1
+        return self._made_number
+
+    def _adopt(self, scan: Scan) -> None:
+        found = [one for one in scan.segments if one.frames]
+        for one in found:
+            self._segments.append(_segment_of(one))
+        numbers = [one.number for one in scan.segments]
+        last = found[-1].number if found else 0
+        spare = [_Segment(one.number, one.length) for one in scan.segments if one.number > last]
+        self._made_number = max(numbers, default=0)
+        if scan.recovered.damage:
+            # Whatever lies behind the damage is evidence: it is not written into.
+            self._position = _FOREVER
+            for kept in spare:
+                kept.first_frame = self._next_number
+            self._segments.extend(spare)
+        elif found:
+            self._position = found[-1].end
+        if spare and not scan.recovered.damage:
+            self._reserve = spare[0]
+            self._retired = spare[1:]
+            self._made_number = spare[0].number
+        for name, group in scan.recovered.groups.items():
+            self._groups[name] = _group_of(group)
+
+    def _prepare(self) -> None:
+        """Make the first segment and the reserve, before anything is promised."""
+        self._writer.remove([(one.number, one.length) for one in self._retired])
+        self._retired = []
+        if not self._segments:
+            if self._reserve is None:
+                self._reserve = self._make()
+            self._segments.append(self._reserve)
+            self._reserve = None
+        if self._reserve is None:
+            try:
+                self._reserve = self._make()
+            except DiskFull as error:
+                self._made_number -= 1
+                self._full = str(error)
+
+    def _make(self) -> _Segment:
+        wanted = NewSegment(self._new_number(), self._options.segment_bytes)
+        self._writer.create(wanted)
+        return _Segment(*wanted)
+
+    def _note_damage(self, scan: Scan) -> None:
+        """Write down what the damage means, so that the next start need not find it again."""
+        for name, group in scan.recovered.groups.items():
+            if group.standing != WHOLE:
+                self.add_standing(name, group.standing, group.suspect_term, group.suspect_index)
+            if group.term:
+                self.add_vote(name, group.term, group.vote)
+        self._add(fmt.EXAMINED, b"", 0, scan.last_number)
+
+
+def _segment_of(found: FoundSegment) -> _Segment:
+    return _Segment(found.number, found.length, found.frames[0], found.groups, found.hard)
+
+
+def _group_of(group: RecoveredGroup) -> _Group:
+    base = fmt.base_data(group.base_term, group.members) if group.base_index else b""
+    return _Group(
+        term=group.term,
+        vote=group.vote,
+        voted=bool(group.term),
+        base_index=group.base_index,
+        base=base,
+        commit=group.commit,
+        standing=(_STANDING_CODES[group.standing], group.suspect_term, group.suspect_index),
+    )
+
+
+__all__ = ["Recovered", "RecoveredGroup", "Wal", "WalBatch", "WalOptions"]

@@ -1,0 +1,394 @@
+"""What start-up makes of the files of the log.
+
+    frame bad, no claim for it anywhere       torn by a crash, never acknowledged: dropped
+    frame bad, claimed by a frame or mirror   damage: its groups are suspect from there
+    several bad frames, then good ones        damage
+    nothing tells what a bad frame held       every group is unknown
+
+A frame is written only after the sync of the one before it returned. So a bad frame with a good
+one behind it was durable once, claimed or not.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jsctl.broker.errors import DiskError
+from jsctl.broker.ports import Disk
+from jsctl.broker.store import wal_format as fmt
+from jsctl.broker.store.wal_format import Claim, Claimed, Header, WalRecord
+
+WHOLE, SUSPECT, UNKNOWN = "whole", "suspect", "unknown"
+_STANDINGS = (WHOLE, SUSPECT, UNKNOWN)
+_NAME = re.compile(r"([0-9a-f]{10})-([0-9a-f]{8})\.wal")
+
+
+@dataclass(slots=True)
+class RecoveredGroup:
+    """A group's log and hard state. Entries are `(index, term, kind, data)`, ascending."""
+
+    term: int = 0
+    vote: bytes = b""
+    base_index: int = 0
+    base_term: int = 0
+    members: bytes = b""
+    entries: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    commit: int = 0
+    standing: str = WHOLE
+    suspect_term: int = 0
+    suspect_index: int = 0
+    holed: bool = False
+    """Entries behind a hole were met and left out."""
+
+    @property
+    def last_index(self) -> int:
+        """Index of the last entry that is there."""
+        return self.entries[-1][0] if self.entries else self.base_index
+
+    @property
+    def last_term(self) -> int:
+        """Its term."""
+        return self.entries[-1][1] if self.entries else self.base_term
+
+
+@dataclass(slots=True)
+class Recovered:
+    """Everything that `Wal.open` learned."""
+
+    groups: dict[bytes, RecoveredGroup] = field(default_factory=dict)
+    torn: int = 0
+    """Frames dropped as never acknowledged: 0 or 1."""
+    empty: bool = True
+    """No frame was found: a new log, or one that is lost as a whole."""
+    unsure: bool = False
+    """Part of the log is gone and nothing tells what it held: groups that are not listed may
+    have been there, and every listed one is unknown."""
+    damage: list[str] = field(default_factory=list)
+    """What does not check, each with file and consequence; empty for a sound log."""
+
+
+@dataclass(slots=True)
+class FoundSegment:
+    """A segment file: its length, and where frames may be written on."""
+
+    number: int
+    length: int
+    end: int = 0
+    frames: list[int] = field(default_factory=list)
+    ends: dict[int, int] = field(default_factory=dict)
+    groups: dict[bytes, int] = field(default_factory=dict)
+    """Greatest entry index of each group in it."""
+    hard: set[bytes] = field(default_factory=set)
+    """Groups with records other than entries in it."""
+
+
+def segment_name(number: int, length: int) -> str:
+    """File name of a segment; its length is part of it, so that a cut file shows."""
+    return f"{number:010x}-{length:08x}.wal"
+
+
+@dataclass(slots=True)
+class _Frame:
+    header: Header
+    segment: FoundSegment
+    body: bytes | None
+
+
+class Scan:
+    """One pass over the files of a log directory."""
+
+    def __init__(self, disk: Disk, directory: str, identity: bytes) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._identity = identity
+        self._frames: dict[int, _Frame] = {}
+        self._claims: dict[int, Claim] = {}
+        self._unreadable: list[int] = []
+        self._weak: list[FoundSegment] = []
+        """Segments whose only claim does not check: torn by a crash if their frames are sound."""
+        self._doubt = False
+        self.segments: list[FoundSegment] = []
+        self.recovered = Recovered()
+        self.last_number = 0
+        self.last_hash = fmt.NO_HASH
+        self.examined = 0
+
+    def run(self) -> None:
+        """Read everything; the results are in the attributes."""
+        for name in self._disk.list(self._directory):
+            match = _NAME.fullmatch(name)
+            if match is not None:
+                self._read_segment(name, FoundSegment(int(match[1], 16), int(match[2], 16)))
+        self.recovered.empty = not self._frames and not self._claims
+        self._find_damage()
+        self._fold()
+
+    def _read_segment(self, name: str, segment: FoundSegment) -> None:
+        path = f"{self._directory}/{name}"
+        file = self._disk.open(path)
+        try:
+            data = self._read(path, file.size(), file.read)
+        finally:
+            file.close()
+        if len(data) < segment.length:
+            self.recovered.damage.append(f"{path}: {segment.length - len(data)} bytes are cut off")
+            data += b"\xff" * (segment.length - len(data))
+        self._note_gap(segment)
+        self.segments.append(segment)
+        self._read_mirrors(path, data, segment)
+        view = memoryview(data)
+        at, end = 0, max(0, segment.length - fmt.MIRROR_BYTES)
+        while at < end:
+            header = None
+            if view[at : at + 4] == fmt.MAGIC_BYTES:
+                header = fmt.decode_header(view[at : at + fmt.HEADER_BYTES], self._identity)
+            if header is None:
+                at += fmt.BLOCK
+                continue
+            body = data[at + fmt.HEADER_BYTES : at + fmt.HEADER_BYTES + header.body_length]
+            self._take(_Frame(header, segment, self._verified(header, body)), at)
+            at += header.span
+
+    def _note_gap(self, segment: FoundSegment) -> None:
+        if self.segments and self.segments[-1].number + 1 != segment.number:
+            self._unreadable.append(self.segments[-1].number + 1)
+            self.recovered.damage.append(f"a segment before {segment.number} is missing")
+
+    def _read(self, path: str, size: int, read: Callable[[int, int], bytes]) -> bytes:
+        try:
+            return read(0, size)
+        except DiskError:
+            pass
+        parts = []
+        for start in range(0, size, fmt.BLOCK):
+            try:
+                parts.append(read(start, min(fmt.BLOCK, size - start)))
+            except DiskError as error:
+                self.recovered.damage.append(str(error))
+                parts.append(b"\xff" * min(fmt.BLOCK, size - start))
+        return b"".join(parts)
+
+    def _verified(self, header: Header, body: bytes) -> bytes | None:
+        if len(body) != header.body_length or fmt.content_hash(body) != header.body_hash:
+            return None
+        return body
+
+    def _take(self, frame: _Frame, at: int) -> None:
+        number = frame.header.number
+        segment = frame.segment
+        known = self._frames.get(number)
+        if known is not None and known.body is not None:
+            return
+        if segment.frames and number < segment.frames[-1]:
+            return  # Left over from before the file was used again.
+        self._frames[number] = frame
+        segment.frames.append(number)
+        segment.ends[number] = at + frame.header.span
+        if frame.body is not None:
+            for claim in fmt.decode_claims(frame.body[: frame.header.claims_length]):
+                self._claims[claim.number] = claim
+
+    def _read_mirrors(self, path: str, data: bytes, segment: FoundSegment) -> None:
+        start = max(0, segment.length - fmt.MIRROR_BYTES)
+        claims, bad = 0, 0
+        for at in (start, start + fmt.MIRROR_SLOT):
+            claim, sound = fmt.decode_mirror(data[at : at + fmt.MIRROR_SLOT], self._identity)
+            bad += not sound
+            if claim is not None:
+                claims += 1
+                self._claims.setdefault(claim.number, claim)
+        if bad == 2:
+            self._unreadable.append(segment.number)
+            self.recovered.damage.append(f"{path}: both copies of the claims are damaged")
+        elif bad and not claims:
+            self._weak.append(segment)
+
+    def _find_damage(self) -> None:
+        """Decide for every frame that should be there and is not sound: torn, or damage."""
+        good = sorted(n for n, frame in self._frames.items() if frame.body is not None)
+        newest = good[-1] if good else 0
+        start = min(self._frames[newest].header.oldest, newest) if good else 1
+        good = [n for n in good if n >= start]
+        self._claims = {n: claim for n, claim in self._claims.items() if n >= start}
+        self.last_number = max(newest, max(self._claims, default=0))
+        for number in good:
+            self._note_examined(number)
+        self._check_chain(good, start)
+        for number in sorted(set(range(start, self.last_number + 1)).difference(good)):
+            if number > self.examined:
+                self._damaged(number)
+        self._judge_tail(newest)
+        self._settle_segments(set(good))
+        self.last_hash = fmt.NO_HASH
+        if good and newest == self.last_number:
+            self.last_hash = self._frames[newest].header.hash
+
+    def _judge_tail(self, newest: int) -> None:
+        """Without readable claims at the end, what is not there may have been promised."""
+        torn = [n for n, f in self._frames.items() if n > self.last_number]
+        self.recovered.torn = len(torn)
+        where = self._frames[newest].segment.number if newest else 0
+        self._unreadable += [one.number for one in self._weak if not one.frames]
+        if any(number >= where for number in self._unreadable):
+            self._doubt = True
+            self.recovered.damage.append("the end of the log and its claims are unreadable")
+        if torn and min(torn) != self.last_number + 1:
+            self._doubt = True
+            self.recovered.damage.append("frames before the last one are missing")
+
+    def _settle_segments(self, good: set[int]) -> None:
+        """Leave only what counts: files may hold frames from an earlier use of theirs."""
+        self._frames = {n: frame for n, frame in self._frames.items() if n in good}
+        for segment in self.segments:
+            segment.frames = [n for n in segment.frames if n in good]
+            segment.end = segment.ends[segment.frames[-1]] if segment.frames else 0
+
+    def _note_examined(self, number: int) -> None:
+        frame = self._frames[number]
+        assert frame.body is not None, "only sound frames are looked into"
+        for one in self._records(frame):
+            if one.kind == fmt.EXAMINED:
+                self.examined = max(self.examined, one.log_index)
+
+    def _check_chain(self, good: list[int], oldest: int) -> None:
+        previous: _Frame | None = None
+        for number in good:
+            frame = self._frames[number]
+            known = {fmt.NO_HASH, frame.header.previous}
+            if previous is not None and previous.header.number == number - 1 > oldest:
+                known.add(previous.header.hash)
+            if len(known) > 2:
+                self._doubt = True
+                self.recovered.damage.append(f"frame {number}: the chain is broken before it")
+            previous = frame
+
+    def _damaged(self, number: int) -> None:
+        claim = self._claims.get(number)
+        if claim is None or not claim.complete:
+            self._doubt = True
+            self.recovered.damage.append(f"frame {number} is lost, and nothing tells what it held")
+            return
+        self.recovered.damage.append(
+            f"frame {number} is damaged; its {len(claim.groups)} groups are suspect"
+        )
+
+    def _records(self, frame: _Frame) -> list[WalRecord]:
+        assert frame.body is not None, "only sound frames have records"
+        header = frame.header
+        return list(fmt.decode_records(frame.body, header.claims_length, header.records))
+
+    def _fold(self) -> None:
+        """Replay sound frames and, in their place, what is known of damaged ones."""
+        numbers = set(self._frames) | {n for n in self._claims if n > self.examined}
+        for number in sorted(numbers):
+            frame = self._frames.get(number)
+            if frame is not None and frame.body is not None:
+                for one in self._records(frame):
+                    self._replay(one, frame.segment)
+            elif number <= self.last_number and number > self.examined:
+                self._replay_claim(self._claims.get(number))
+        self.recovered.unsure = self._doubt
+        for group in self.recovered.groups.values():
+            _close_gap(group)
+            if self._doubt or (group.holed and group.standing == WHOLE):
+                group.standing = UNKNOWN
+
+    def _replay_claim(self, claim: Claim | None) -> None:
+        if claim is None:
+            return
+        for name, one in claim.groups.items():
+            group = self.recovered.groups.setdefault(name, RecoveredGroup())
+            self._suspect(group, one)
+
+    def _suspect(self, group: RecoveredGroup, one: Claimed) -> None:
+        if one.voted and one.vote_term >= group.term:
+            group.term, group.vote = one.vote_term, one.vote
+        if one.last_index:
+            group.standing = SUSPECT if group.standing == WHOLE else group.standing
+            _raise_suspicion(group, one.last_term, one.last_index)
+        if one.unsure:
+            group.standing = UNKNOWN
+
+    def _drop_group(self, name: bytes) -> None:
+        self.recovered.groups.pop(name, None)
+        for known in self.segments:
+            known.groups.pop(name, None)
+            known.hard.discard(name)
+
+    def _replay(self, one: WalRecord, segment: FoundSegment) -> None:
+        if one.kind == fmt.EXAMINED:
+            return
+        if one.kind == fmt.DROP:
+            self._drop_group(one.group)
+            return
+        group = self.recovered.groups.get(one.group)
+        if group is None:
+            group = self.recovered.groups[one.group] = RecoveredGroup()
+        if one.kind == fmt.ENTRY:
+            segment.groups[one.group] = max(segment.groups.get(one.group, 0), one.log_index)
+            _append(group, one)
+            return
+        segment.hard.add(one.group)
+        self._replay_hard(group, one)
+
+    def _replay_hard(self, group: RecoveredGroup, one: WalRecord) -> None:
+        if one.kind == fmt.TRUNCATE:
+            _truncate(group, one.log_index)
+        elif one.kind == fmt.VOTE:
+            group.term, group.vote = one.term, one.data
+        elif one.kind == fmt.COMMIT:
+            group.commit = max(group.commit, one.log_index)
+        elif one.kind == fmt.BASE:
+            _rebase(group, one)
+        elif one.kind == fmt.STANDING:
+            group.standing = _STANDINGS[one.entry_kind]
+            group.suspect_term, group.suspect_index = one.term, one.log_index
+            group.holed = False
+
+
+def _append(group: RecoveredGroup, one: WalRecord) -> None:
+    index = one.log_index
+    if index <= group.base_index:
+        return
+    if group.entries:
+        if index <= group.last_index:
+            _truncate(group, index)
+        if index != group.last_index + 1 and group.entries:
+            group.holed = True
+            if group.standing != WHOLE:
+                _raise_suspicion(group, one.term, index)
+            return
+    # The first entry may stand alone: its base is repeated later if older segments are gone.
+    group.entries.append((index, one.term, one.entry_kind, one.data))
+
+
+def _truncate(group: RecoveredGroup, index: int) -> None:
+    entries = group.entries
+    if entries and index <= entries[-1][0]:
+        del entries[max(0, index - entries[0][0]) :]
+
+
+def _rebase(group: RecoveredGroup, one: WalRecord) -> None:
+    index = one.log_index
+    term, members = fmt.decode_base(one.data)
+    entries = group.entries
+    known = next((e[1] for e in entries if e[0] == index), term)
+    if known != term or index > group.last_index:
+        entries.clear()
+        group.holed = False
+    elif entries:
+        del entries[: max(0, index + 1 - entries[0][0])]
+    group.base_index, group.base_term, group.members = index, term, members
+
+
+def _close_gap(group: RecoveredGroup) -> None:
+    """Entries that do not follow the base are of no use, and their absence is damage."""
+    if group.entries and group.entries[0][0] != group.base_index + 1:
+        _raise_suspicion(group, group.last_term, group.last_index)
+        group.entries.clear()
+        group.holed = True
+
+
+def _raise_suspicion(group: RecoveredGroup, term: int, index: int) -> None:
+    if (term, index) > (group.suspect_term, group.suspect_index):
+        group.suspect_term, group.suspect_index = term, index

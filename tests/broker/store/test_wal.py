@@ -1,0 +1,315 @@
+"""The log: what is durable comes back, damage is named, a torn tail is not."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jsctl.broker.errors import DiskFull, SyncFailed
+from jsctl.broker.store.wal import Recovered, RecoveredGroup, Wal, WalOptions
+from jsctl.broker.store.wal_format import BLOCK, MIRROR_BYTES
+from jsctl.broker.store.wal_recovery import Scan
+from tests.support.sim_disk import SimDisk
+
+IDENTITY = b"incarnation-0001"
+SMALL = WalOptions(IDENTITY, MIRROR_BYTES + 8 * BLOCK)
+GROUP = b"S:one"
+
+
+def disk_of(seed: int = 1) -> SimDisk:
+    return SimDisk(random.Random(seed))
+
+
+def commit(wal: Wal) -> None:
+    """Write what is pending, as the edge does."""
+    while batch := wal.take_batch():
+        batch.run()
+        wal.done(batch.ticket)
+        if not wal.pending_bytes:
+            return
+
+
+def reopen(disk: SimDisk, options: WalOptions = SMALL) -> tuple[Wal, Recovered]:
+    return Wal.open(disk, "wal", options)
+
+
+def entries(
+    first: int, count: int, term: int = 1, size: int = 20
+) -> list[tuple[int, int, int, bytes]]:
+    return [(i, term, 0, b"%06d" % i + bytes(size)) for i in range(first, first + count)]
+
+
+def test_what_was_written_comes_back() -> None:
+    disk = disk_of()
+    wal, found = reopen(disk)
+    assert found.empty and not found.damage and not found.groups
+    wal.add_vote(GROUP, 3, b"peerpeer")
+    wal.add_entries(GROUP, entries(1, 10, 3))
+    commit(wal)
+    wal.add_truncate(GROUP, 8)
+    wal.add_entries(GROUP, entries(8, 1, 4))
+    wal.add_commit(GROUP, 7)
+    wal.add_base(GROUP, 2, 3, b"members")
+    wal.add_vote(b"other", 1, b"")
+    wal.add_vote(b"gone", 1, b"")
+    commit(wal)
+    wal.add_drop(b"gone")
+    commit(wal)
+    disk.crash()
+    _, found = reopen(disk)
+    assert set(found.groups) == {GROUP, b"other"}
+    assert not found.damage and not found.unsure and not found.empty
+    want = entries(3, 5, 3) + entries(8, 1, 4)
+    group = found.groups[GROUP]
+    assert group == RecoveredGroup(3, b"peerpeer", 2, 3, b"members", want, 7, "whole", 0, 0, False)
+    assert (group.last_index, group.last_term) == (8, 4)
+
+
+def test_an_identity_does_not_read_anothers_log() -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    wal.add_entries(GROUP, entries(1, 3))
+    commit(wal)
+    _, found = reopen(disk, WalOptions(b"incarnation-0002", SMALL.segment_bytes))
+    assert not found.groups
+    assert found.unsure
+
+
+def test_segments_are_used_again_when_released() -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    wal.add_vote(b"quiet", 7, b"voted")
+    wal.add_base(b"quiet", 5, 2, b"them")
+    for i in range(1, 200):
+        wal.add_entries(GROUP, entries(i, 1, size=3000))
+        if i > 4:
+            wal.add_base(GROUP, i - 4, 1, b"m")
+            wal.release(GROUP, i - 4)
+        commit(wal)
+    assert len(disk.paths()) <= 4
+    assert wal.segment_count <= 3
+    disk.crash()
+    wal, found = reopen(disk)
+    assert not found.damage
+    group = found.groups[GROUP]
+    assert (group.base_index, [e[0] for e in group.entries]) == (195, [196, 197, 198, 199])
+    quiet = found.groups[b"quiet"]
+    assert (quiet.term, quiet.vote) == (7, b"voted")
+    assert (quiet.base_index, quiet.base_term, quiet.members) == (5, 2, b"them")
+
+
+def test_laggards_are_named() -> None:
+    wal, _ = reopen(disk_of())
+    wal.add_entries(b"slow", entries(1, 1))
+    for i in range(1, 40):
+        wal.add_entries(GROUP, entries(i, 1, size=3000))
+        wal.add_base(GROUP, i, 1, b"")
+        wal.release(GROUP, i)
+        commit(wal)
+    assert wal.pinned() == [(b"slow", 1)]
+    count = wal.segment_count
+    assert count > 4
+    wal.add_base(b"slow", 1, 1, b"")
+    wal.release(b"slow", 1)
+    for i in range(40, 60):
+        wal.add_entries(GROUP, entries(i, 1))
+        commit(wal)
+    assert wal.segment_count < count
+
+
+def test_a_frame_larger_than_a_segment_gets_a_larger_one() -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    for first in (1, 101, 201):
+        wal.add_entries(GROUP, entries(first, 100, size=5000))
+        commit(wal)
+    _, found = reopen(disk)
+    assert found.groups[GROUP].last_index == 300
+    assert not found.damage
+
+
+def test_a_failed_sync_is_final() -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    wal.add_entries(GROUP, entries(1, 1))
+    batch = wal.take_batch()
+    assert batch is not None
+    disk.fail_syncs = 1
+    for _ in range(2):
+        with pytest.raises(SyncFailed):
+            batch.run()
+
+
+def test_a_full_disk_is_noticed_before_the_log_needs_room() -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    disk.capacity = disk.capacity - disk.free_bytes()
+    written = 0
+    while wal.room_bytes > 3 * BLOCK:
+        written += 1
+        wal.add_entries(GROUP, entries(written, 1, size=3000))
+        commit(wal)
+    wal.add_entries(GROUP, entries(written + 1, 30, size=3000))
+    batch = wal.take_batch()
+    assert batch is not None
+    with pytest.raises(DiskFull):
+        batch.run()
+    disk.capacity = 1 << 40
+    batch.run()
+    wal.done(batch.ticket)
+    wal.add_entries(GROUP, entries(written + 31, 1))
+    commit(wal)
+    _, found = reopen(disk)
+    assert not found.damage
+    assert found.groups[GROUP].last_index == written + 31
+
+
+def sound_log() -> tuple[SimDisk, dict[bytes, RecoveredGroup]]:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    wal.add_vote(GROUP, 2, b"peer")
+    for i in range(1, 5):
+        wal.add_entries(GROUP, entries(i, 1, 2))
+        wal.add_entries(b"B", entries(i, 1, 1))
+        commit(wal)
+    wal.close()
+    _, found = reopen(disk)
+    return disk, found.groups
+
+
+def honest(found: Recovered, whole: dict[bytes, RecoveredGroup]) -> bool:
+    """Everything is there, or the group is not called whole."""
+    if found.unsure:
+        return True
+    for name, want in whole.items():
+        group = found.groups.get(name)
+        if group is None:
+            return False
+        if group.standing == "unknown":
+            continue
+        if (group.term, group.vote) != (want.term, want.vote):
+            return False
+        if group.standing == "suspect":
+            if (group.suspect_term, group.suspect_index) < (want.last_term, want.last_index):
+                return False
+        elif group.entries != want.entries:
+            return False
+        if group.entries != want.entries[: len(group.entries)]:
+            return False
+    return True
+
+
+def interesting(content: bytes) -> list[int]:
+    """Offsets of the file's used bytes; runs of zeros are thinned out."""
+    return [at for at in range(len(content)) if content[at] or at % 1024 == 0]
+
+
+def test_every_flipped_bit_is_harmless_or_noticed() -> None:
+    disk, whole = sound_log()
+    path = next(p for p in disk.paths() if len(disk.content(p).strip(b"\0")))
+    image = disk.content(path)
+    mirrors = len(image) - MIRROR_BYTES
+    for at in interesting(image):
+        for bit in range(8):
+            changed = bytearray(image)
+            changed[at] ^= 1 << bit
+            disk.overwrite(path, bytes(changed))
+            found = scan(disk)
+            assert honest(found, whole), (at, bit, found.damage)
+            if image[at] and at < mirrors:
+                assert found.damage and not found.unsure
+
+
+def scan(disk: SimDisk) -> Recovered:
+    made = Scan(disk, "wal", IDENTITY)
+    made.run()
+    return made.recovered
+
+
+def test_every_cut_is_noticed() -> None:
+    disk, whole = sound_log()
+    path = next(p for p in disk.paths() if len(disk.content(p).strip(b"\0")))
+    image = disk.content(path)
+    for length in [*range(0, len(image), 509), *range(4 * BLOCK)[::97], len(image) - 1]:
+        disk.overwrite(path, image[:length])
+        found = scan(disk)
+        assert found.damage
+        assert honest(found, whole), length
+
+
+def test_a_missing_segment_is_noticed() -> None:
+    disk, whole = sound_log()
+    disk.remove(disk.paths()[0])
+    found = scan(disk)
+    assert found.empty or (found.damage and honest(found, whole))
+
+
+def test_damage_is_remembered_until_the_group_is_whole() -> None:
+    disk, _ = sound_log()
+    disk.flip_bit(disk.paths()[0], 8 * (2 * BLOCK + 200))
+    wal, found = reopen(disk)
+    group = found.groups[GROUP]
+    assert (group.standing, group.suspect_term, group.suspect_index) == ("suspect", 2, 4)
+    assert [e[0] for e in group.entries] == [1, 2]
+    commit(wal)
+    for _ in range(2):
+        wal, found = reopen(disk)
+        assert found.groups[GROUP].standing == "suspect"
+        assert not found.damage
+    wal.add_entries(GROUP, entries(3, 3, 3))
+    wal.add_standing(GROUP, "whole")
+    commit(wal)
+    _, found = reopen(disk)
+    assert found.groups[GROUP].standing == "whole"
+    assert [e[0] for e in found.groups[GROUP].entries] == [1, 2, 3, 4, 5]
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["entries", "vote", "base", "cut", "crash", "kill"]), st.integers(1, 9)
+    ),
+    min_size=3,
+    max_size=25,
+)
+
+
+@given(steps, st.integers(0, 2**32))
+@settings(max_examples=80, deadline=None)
+def test_nothing_durable_is_lost_in_crashes(script: list[tuple[str, int]], seed: int) -> None:
+    disk = disk_of(seed)
+    wal, _ = reopen(disk)
+    want = RecoveredGroup()
+    for name, n in script:
+        if name in ("crash", "kill"):
+            wal.add_entries(GROUP, entries(want.last_index + 1, n, 99, 1500))
+            batch = wal.take_batch()
+            assert batch is not None
+            file = batch.writer.file(*batch.segment)
+            file.write(batch.offset, [bytes(range(200)) * 30])
+            disk.crash() if name == "crash" else disk.kill()
+            wal, found = reopen(disk)
+            assert not found.unsure
+            if want.last_index or want.term:
+                assert found.groups[GROUP] == want
+            continue
+        if name == "entries":
+            made = entries(want.last_index + 1, n, want.term, 900)
+            wal.add_entries(GROUP, made)
+            want.entries += made
+        elif name == "vote":
+            want.term += 1
+            want.vote = b"%d" % n
+            wal.add_vote(GROUP, want.term, want.vote)
+        elif name == "base":
+            index = max(want.base_index, want.last_index - n)
+            term = next((e[1] for e in want.entries if e[0] == index), want.base_term)
+            wal.add_base(GROUP, index, term, b"m")
+            wal.release(GROUP, index)
+            want.base_index, want.base_term, want.members = index, term, b"m"
+            want.entries = [e for e in want.entries if e[0] > index]
+        else:
+            index = max(want.base_index + 1, want.last_index - n)
+            wal.add_truncate(GROUP, index)
+            want.entries = [e for e in want.entries if e[0] < index]
+        commit(wal)
