@@ -1,1 +1,285 @@
-"""Command line entry point."""
+"""Command line entry point: finds the command, parses, runs it, turns errors into exit codes.
+
+Theory of operation: global flags are picked out of the words wherever they stand, the rest is
+walked through the registry to a leaf, and only the leaf's module is imported. Help needs no
+parser at all. Commands raise; this is the one place that prints errors and decides exit codes.
+"""
+
+import os
+import sys
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+from jsctl import __version__
+from jsctl.api.errors import ApiError
+from jsctl.commands import REGISTRY, Entry
+from jsctl.commands.spec import Command, Group, Kind, Option
+from jsctl.errors import JsctlError, RequestFailed, UsageError, exit_code_of
+from jsctl.settings import GLOBAL_FLAGS, GlobalFlag, Settings, load
+
+PROGRAM = "jsctl"
+FORMATS = next(flag for flag in GLOBAL_FLAGS if flag.name == "render").choices
+INTERRUPTED = 130
+_FLAGS = {name: flag for flag in GLOBAL_FLAGS for name in (flag.name, *flag.aliases)}
+_SHORT = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
+_HELP_WORDS = frozenset({"-h", "--help"})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a walk ended: the node, the way to it, options of its parents, words left."""
+
+    node: Command | Group
+    path: tuple[str, ...]
+    inherited: tuple[Option, ...]
+    words: tuple[str, ...]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit status is returned."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and (raw := _raw_entry(words[0])) is not None:
+        return _run_raw(raw, words[1:])
+    flags: dict[str, str] = {}
+    try:
+        flags, words = hoist(words)
+        return _dispatch(flags, words)
+    except ApiError as error:
+        return _failed(RequestFailed(error), flags)
+    except JsctlError as error:
+        return _failed(error, flags)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+
+
+def hoist(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Global flags by their key, and the words without them; nothing behind `--` is touched.
+
+    Raises UsageError for a flag without its value or with a word that is not a choice.
+    """
+    flags: dict[str, str] = {}
+    rest: list[str] = []
+    waiting = list(words)
+    while waiting:
+        word = waiting.pop(0)
+        if word == "--":
+            return flags, [*rest, word, *waiting]
+        flag, value, negated = _global_flag(word, waiting)
+        if flag is None:
+            rest.append(word)
+            continue
+        if flag.metavar and value is None:
+            if not waiting:
+                raise UsageError(f"expected argument for flag '{word}'", show_help=True)
+            value = waiting.pop(0)
+        if flag.choices and value not in flag.choices:
+            raise UsageError(f"enum value must be one of {','.join(flag.choices)}, got '{value}'")
+        text = value if value is not None else "false" if negated else "true"
+        if flag.key == "monitor" and "monitor" in flags:
+            text = f"{flags['monitor']},{text}"
+        flags[flag.key] = text
+    return flags, rest
+
+
+def _global_flag(word: str, waiting: list[str]) -> tuple[GlobalFlag | None, str | None, bool]:
+    """The global flag that a word is, a value given with `=`, and whether it is negated."""
+    if word in ("-o", "--output") and waiting and waiting[0] in FORMATS:
+        return _FLAGS["render"], None, False
+    if not word.startswith("--"):
+        flag = _SHORT.get(word[1:2]) if word.startswith("-") and len(word) > 1 else None
+        if flag is None or len(word) == 2:
+            return flag, None, False
+        return flag, word[2:].removeprefix("="), False
+    name, equals, value = word[2:].partition("=")
+    if name == "output" and value in FORMATS:
+        return _FLAGS["render"], value, False
+    flag = _FLAGS.get(name)
+    if flag is None and name.startswith("no-"):
+        flag = _FLAGS.get(name[3:])
+        return (flag, None, True) if flag is not None and flag.negative else (None, None, False)
+    return flag, value if equals else None, False
+
+
+def walk(words: Sequence[str]) -> Found:
+    """Down the tree to the command that the words name.
+
+    Raises UsageError for a word that names nothing.
+    """
+    node: Command | Group = root()
+    path: tuple[str, ...] = (PROGRAM,)
+    inherited: tuple[Option, ...] = ()
+    waiting, carried = list(words), list[str]()
+    while isinstance(node, Group) and waiting:
+        word = waiting.pop(0)
+        if word.startswith("-") and word not in _HELP_WORDS:
+            _carry(word, (*inherited, *node.options), carried)
+            continue
+        if word in _HELP_WORDS:
+            carried.append(word)
+            continue
+        child = node.find(word)
+        if child is None:
+            raise _unknown(word, Found(node, path, inherited, ()))
+        inherited += node.options
+        node, path = _loaded(child, path), (*path, child.name)
+    return Found(node, path, inherited, (*carried, *waiting))
+
+
+def _carry(word: str, options: Sequence[Option], carried: list[str]) -> None:
+    """A flag before its command is one of the groups above; it is parsed with the leaf."""
+    for option in options:
+        if word in (f"--{option.name}", f"-{option.short}") and option.kind is Kind.FLAG:
+            carried.append(word)
+            return
+    length = "long" if word.startswith("--") else "short"
+    raise UsageError(f"unknown {length} flag '{word}'", show_help=True)
+
+
+def root() -> Group:
+    """The top of the tree; its commands are stubs until one is chosen."""
+    stubs = tuple(Group(row.name, row.help, aliases=row.aliases) for row in REGISTRY)
+    text = "NATS JetStream administration, and a JetStream server of its own."
+    return Group(PROGRAM, text, stubs)
+
+
+def _loaded(child: Command | Group, path: tuple[str, ...]) -> Command | Group:
+    if len(path) > 1:
+        return child
+    row = next(row for row in REGISTRY if row.name == child.name)
+    loaded = _import(row)
+    if not isinstance(loaded, Command | Group):
+        raise UsageError(f"{row.name} takes no global flags in front of it")
+    return replace(loaded, aliases=row.aliases)
+
+
+def _import(row: Entry) -> object:
+    try:
+        return getattr(import_module(row.module), row.attribute)
+    except ModuleNotFoundError as error:
+        if error.name != row.module:
+            raise
+        raise JsctlError(f"this installation has no {row.name} commands") from None
+
+
+def _raw_entry(word: str) -> Entry | None:
+    found = (row for row in REGISTRY if row.attribute == "main" and row.name == word)
+    return next(found, None)
+
+
+def _run_raw(row: Entry, words: list[str]) -> int:
+    run = _import(row)
+    assert callable(run)
+    return int(run(words))
+
+
+def _dispatch(flags: dict[str, str], words: list[str]) -> int:
+    before, _, _ = " ".join(words).partition(" -- ")
+    if "--version" in before.split(" "):
+        print(__version__)
+        return 0
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    found = walk(words)
+    if _HELP_WORDS & set(found.words):
+        print(help_of(found))
+        return 0
+    if isinstance(found.node, Group):
+        if len(found.path) == 1:
+            print(help_of(found))
+            return 0
+        raise _incomplete(found)
+    return _run(found, found.node, flags)
+
+
+def help_of(found: Found, *, full: bool = True) -> str:
+    """The help page of what a walk found."""
+    from jsctl.commands.help import command_help, group_help
+
+    if isinstance(found.node, Group):
+        return group_help(found.path, found.node, full=full)
+    return command_help(found.path, found.node, found.inherited)
+
+
+class _WithHelp(UsageError):
+    """Carries the page that belongs to the error."""
+
+    def __init__(self, message: str, page: str, *, hints: tuple[str, ...] = ()) -> None:
+        self.page = page
+        super().__init__(message, hints=hints, show_help=True)
+
+
+def _unknown(word: str, found: Found) -> UsageError:
+    from difflib import get_close_matches
+
+    assert isinstance(found.node, Group)
+    names = [name for one in found.node.commands for name in (one.name, *one.aliases)]
+    near = get_close_matches(word, names, 3)
+    text = (
+        f'expected command but got "{word}", use --help for full help including flags and arguments'
+    )
+    hints = (f"did you mean {', '.join(near)}?",) if near else ()
+    return _WithHelp(text, help_of(found, full=False), hints=hints)
+
+
+def _incomplete(found: Found) -> UsageError:
+    text = (
+        "a subcommand from the list below is required, "
+        "use --help for full help including flags and arguments"
+    )
+    return _WithHelp(text, help_of(found, full=False))
+
+
+def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
+    from jsctl.commands.leaf import parse
+
+    try:
+        values = parse(command, found.inherited, found.words)
+    except UsageError as error:
+        if error.show_help:
+            raise _WithHelp(str(error), help_of(found)) from None
+        raise
+    from jsctl.commands.call import Call
+    from jsctl.commands.output import make_output
+    from jsctl.commands.prompts import Prompts
+
+    settings: Settings = load(flags, os.environ)
+    output = make_output(settings.render, settings.connection.color_scheme, os.environ)
+    prompts = Prompts(settings.context_name, forbidden=bool(os.environ.get("JSCTL_NO_PROMPT")))
+    defaults = {one.name: one.default for one in (*command.options, *found.inherited)}
+    defaults.update({one.name: one.default for one in command.arguments})
+    result = command.run(Call(values, defaults, settings, output, prompts))
+    if isinstance(result, Awaitable):
+        import asyncio
+
+        result = asyncio.run(_awaited(result))
+    sys.stdout.flush()
+    return result or 0
+
+
+async def _awaited(result: "Awaitable[int | None]") -> int | None:
+    return await result
+
+
+def _failed(error: JsctlError, flags: dict[str, str]) -> int:
+    sys.stdout.flush()
+    if flags.get("render") in ("json", "jsonl", "yaml"):
+        from jsctl.render.formats import as_json_line
+
+        document = {"class": error.kind, "message": str(error), "hint": " ".join(error.hints)}
+        if isinstance(error, RequestFailed):
+            document["code"] = str(error.error.err_code)
+        print(as_json_line({"error": document}), file=sys.stderr)
+        return exit_code_of(error, os.environ)
+    if isinstance(error, _WithHelp):
+        print(f"error: {error}\n", file=sys.stderr)
+        print(error.page)
+    else:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+    if sys.stderr.isatty():
+        for hint in error.hints[:3]:
+            print(f"  {hint}", file=sys.stderr)
+    return exit_code_of(error, os.environ)

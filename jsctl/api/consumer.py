@@ -5,7 +5,19 @@
 from dataclasses import dataclass
 
 from jsctl.api.cluster import ClusterInfo
-from jsctl.api.fields import ZERO_TIME, Json, Nanos, Time, Uint64, mapping, omit, struct, unknown
+from jsctl.api.fields import (
+    ZERO_TIME,
+    About,
+    Json,
+    Nanos,
+    Time,
+    Uint64,
+    always,
+    mapping,
+    omit,
+    struct,
+    unknown,
+)
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, ReplayPolicy
 
 
@@ -15,35 +27,178 @@ class ConsumerConfig:
 
     durable_name: str = omit("")
     name: str = omit("")
-    description: str = omit("")
+    description: str = omit(
+        "",
+        about=About(
+            help="Sets a contextual description for the consumer", flag="description", unit="text"
+        ),
+    )
     deliver_policy: DeliverPolicy = DeliverPolicy.ALL
     opt_start_seq: Uint64 = omit(0)
     opt_start_time: Time = omit("")
-    ack_policy: AckPolicy = AckPolicy.NONE
-    ack_wait: Nanos = omit(0)
-    max_deliver: int = omit(0)
+    ack_policy: AckPolicy = always(
+        AckPolicy.NONE,
+        about=About(
+            help="Acknowledgment policy",
+            flag="ack",
+            unit="choice",
+            editable=False,
+            choices=(
+                ("none", "none"),
+                ("all", "all"),
+                ("explicit", "explicit"),
+                ("flow_control", "flow_control"),
+            ),
+        ),
+    )
+    ack_wait: Nanos = omit(
+        0, about=About(help="Acknowledgment waiting time", flag="wait", unit="duration")
+    )
+    max_deliver: int = omit(
+        0,
+        about=About(
+            help="Maximum amount of times a message will be delivered",
+            flag="max-deliver",
+            unit="count",
+        ),
+    )
     backoff: tuple[Nanos, ...] = omit(())
     filter_subject: str = omit("")
-    filter_subjects: tuple[str, ...] = omit(())
-    replay_policy: ReplayPolicy = ReplayPolicy.INSTANT
-    rate_limit_bps: Uint64 = omit(0)
-    sample_freq: str = omit("")
-    max_waiting: int = omit(0)
-    max_ack_pending: int = omit(0)
-    flow_control: bool = omit(False)
-    headers_only: bool = omit(False)
-    max_batch: int = omit(0)
-    max_expires: Nanos = omit(0)
-    max_bytes: int = omit(0)
-    deliver_subject: str = omit("")
-    deliver_group: str = omit("")
-    idle_heartbeat: Nanos = omit(0)
-    inactive_threshold: Nanos = omit(0)
-    num_replicas: int = 0
-    mem_storage: bool = omit(False)
+    filter_subjects: tuple[str, ...] = omit(
+        (), about=About(help="Filter stream by subjects", flag="filter", unit="subjects")
+    )
+    replay_policy: ReplayPolicy = always(
+        ReplayPolicy.INSTANT,
+        about=About(
+            help="Replay policy",
+            flag="replay",
+            unit="choice",
+            editable=False,
+            choices=(("instant", "instant"), ("original", "original")),
+        ),
+    )
+    rate_limit_bps: Uint64 = omit(
+        0,
+        about=About(
+            help="Restrict message delivery to a certain bits per second",
+            flag="bps",
+            unit="count",
+            editable=False,
+        ),
+    )
+    sample_freq: str = omit(
+        "",
+        about=About(
+            help="Percentage of requests to sample for monitoring purposes",
+            flag="sample",
+            unit="percent",
+        ),
+    )
+    max_waiting: int = omit(
+        0,
+        about=About(
+            help="Maximum number of outstanding pulls allowed",
+            flag="max-waiting",
+            unit="count",
+            editable=False,
+        ),
+    )
+    max_ack_pending: int = omit(
+        0,
+        about=About(
+            help="Maximum pending acks before consumers are paused",
+            flag="max-pending",
+            unit="count",
+        ),
+    )
+    flow_control: bool = omit(
+        False,
+        about=About(
+            help="Enable push consumer flow control",
+            flag="flow-control",
+            unit="flag",
+            editable=False,
+        ),
+    )
+    headers_only: bool = omit(
+        False,
+        about=About(help="Deliver only headers and no bodies", flag="headers-only", unit="switch"),
+    )
+    max_batch: int = omit(
+        0,
+        about=About(
+            help="Maximum size batch size for a pull request to accept",
+            flag="max-pull-batch",
+            unit="count",
+        ),
+    )
+    max_expires: Nanos = omit(
+        0,
+        about=About(
+            help="Maximum expire duration for a pull request to accept",
+            flag="max-pull-expire",
+            unit="duration",
+        ),
+    )
+    max_bytes: int = omit(
+        0,
+        about=About(
+            help="Maximum max bytes for a pull request to accept",
+            flag="max-pull-bytes",
+            unit="count",
+        ),
+    )
+    deliver_subject: str = omit(
+        "", about=About(help="Push based delivery target subject", flag="target", unit="text")
+    )
+    deliver_group: str = omit(
+        "",
+        about=About(
+            help="Delivers push messages only to subscriptions matching this group",
+            flag="deliver-group",
+            unit="text",
+            editable=False,
+        ),
+    )
+    idle_heartbeat: Nanos = omit(
+        0,
+        about=About(
+            help="Enable idle push consumer heartbeats",
+            flag="heartbeat",
+            unit="duration",
+            editable=False,
+        ),
+    )
+    inactive_threshold: Nanos = omit(
+        0,
+        about=About(
+            help="How long to allow an ephemeral consumer to be idle before removing it",
+            flag="inactive-threshold",
+            unit="duration",
+        ),
+    )
+    num_replicas: int = always(
+        0,
+        about=About(
+            help="Sets a custom replica count rather than inherit from the stream",
+            flag="replicas",
+            unit="count",
+        ),
+    )
+    mem_storage: bool = omit(
+        False,
+        about=About(
+            help="Force the consumer state to be stored in memory rather than inherit from the stream",
+            flag="memory",
+            unit="flag",
+            editable=False,
+        ),
+    )
     direct: bool = omit(False)
     sourcing: bool = omit(False)
-    metadata: dict[str, str] = mapping()
+    metadata: dict[str, str] = mapping(
+        about=About(help="Adds metadata to the consumer", flag="metadata", unit="map")
+    )
     pause_until: Time = omit("")
     priority_groups: tuple[str, ...] = omit(())
     priority_policy: PriorityPolicy = omit(PriorityPolicy.NONE)

@@ -33,19 +33,17 @@ NANOS_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Everything people see of a configuration field; flags, prompts and diffs read it.
+    """Everything people see of a configuration field; flags, checks and edits read it.
 
-    `flag` is the long option without dashes, empty when there is none. `unit` is one of
-    count, bytes, duration, time, percent, text, subjects or empty. `choices` maps the words
-    accepted on the command line to wire values. Fields with `editable` False cannot change
-    once the asset exists. `minimum` and `maximum` bound numbers.
+    `flag` is the long option without dashes. `unit` is one of count, bytes, duration, percent,
+    text, subjects, map, choice, flag, switch or inverse (a switch that turns the field off).
+    `choices` maps the words accepted on the command line to wire values. Fields with `editable`
+    False cannot change once the asset exists. `minimum` and `maximum` bound numbers.
     """
 
     help: str = ""
-    label: str = ""
     flag: str = ""
     unit: str = ""
-    prompt: str = ""
     choices: tuple[tuple[str, str], ...] = ()
     editable: bool = True
     minimum: int | None = None
@@ -99,10 +97,10 @@ def unknown() -> dict[str, Json]:
     return made
 
 
-def mapping(*, always: bool = False, key: str = "") -> dict[str, T]:
+def mapping(*, always: bool = False, key: str = "", about: About | None = None) -> dict[str, T]:
     """A JSON object with free keys."""
     made: dict[str, T] = field(
-        default_factory=dict, metadata={"wire": Wire(key=key, omit=not always)}
+        default_factory=dict, metadata={"wire": Wire(key=key, omit=not always, about=about)}
     )
     return made
 

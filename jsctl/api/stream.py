@@ -8,12 +8,14 @@ from jsctl.api.cluster import ClusterInfo, Placement
 from jsctl.api.errors import ApiErrorBody
 from jsctl.api.fields import (
     ZERO_TIME,
+    About,
     Int32,
     Int64,
     Json,
     Nanos,
     Time,
     Uint64,
+    always,
     mapping,
     omit,
     struct,
@@ -81,43 +83,209 @@ class StreamConfig:
     """Everything that can be set on a stream. Sizes in bytes, -1 means unlimited."""
 
     name: str = ""
-    description: str = omit("")
-    subjects: tuple[str, ...] = omit(())
-    retention: Retention = Retention.LIMITS
-    max_consumers: int = 0
-    max_msgs: Int64 = 0
-    max_bytes: Int64 = 0
-    max_age: Nanos = 0
-    max_msgs_per_subject: Int64 = 0
-    max_msg_size: Int32 = omit(0)
-    discard: Discard = Discard.OLD
-    storage: Storage = Storage.FILE
-    num_replicas: int = 0
-    no_ack: bool = omit(False)
-    duplicate_window: Nanos = omit(0)
+    description: str = omit(
+        "",
+        about=About(
+            help="Sets a contextual description for the stream", flag="description", unit="text"
+        ),
+    )
+    subjects: tuple[str, ...] = omit(
+        (),
+        about=About(
+            help="Subjects that are consumed by the stream", flag="subjects", unit="subjects"
+        ),
+    )
+    retention: Retention = always(
+        Retention.LIMITS,
+        about=About(
+            help="Defines a retention policy",
+            flag="retention",
+            unit="choice",
+            choices=(
+                ("limits", "limits"),
+                ("interest", "interest"),
+                ("workq", "workqueue"),
+                ("work", "workqueue"),
+            ),
+        ),
+    )
+    max_consumers: int = always(
+        0,
+        about=About(
+            help="Maximum number of consumers to allow",
+            flag="max-consumers",
+            unit="count",
+            editable=False,
+        ),
+    )
+    max_msgs: Int64 = always(
+        0, about=About(help="Maximum amount of messages to keep", flag="max-msgs", unit="count")
+    )
+    max_bytes: Int64 = always(
+        0, about=About(help="Maximum bytes to keep", flag="max-bytes", unit="bytes")
+    )
+    max_age: Nanos = always(
+        0, about=About(help="Maximum age of messages to keep", flag="max-age", unit="duration")
+    )
+    max_msgs_per_subject: Int64 = always(
+        0,
+        about=About(
+            help="Maximum amount of messages to keep per subject",
+            flag="max-msgs-per-subject",
+            unit="count",
+        ),
+    )
+    max_msg_size: Int32 = omit(
+        0,
+        about=About(
+            help="Maximum size any 1 message may be",
+            flag="max-msg-size",
+            unit="bytes",
+            maximum=2147483647,
+        ),
+    )
+    discard: Discard = always(
+        Discard.OLD,
+        about=About(
+            help="Defines the discard policy",
+            flag="discard",
+            unit="choice",
+            choices=(("new", "new"), ("old", "old")),
+        ),
+    )
+    storage: Storage = always(
+        Storage.FILE,
+        about=About(
+            help="Storage backend to use",
+            flag="storage",
+            unit="choice",
+            editable=False,
+            choices=(("file", "file"), ("f", "file"), ("memory", "memory"), ("m", "memory")),
+        ),
+    )
+    num_replicas: int = always(
+        0,
+        about=About(
+            help="When clustered, how many replicas of the data to create",
+            flag="replicas",
+            unit="count",
+            minimum=1,
+        ),
+    )
+    no_ack: bool = omit(
+        False, about=About(help="Acknowledge publishes", flag="ack", unit="inverse")
+    )
+    duplicate_window: Nanos = omit(
+        0,
+        about=About(
+            help="Duration of the duplicate message tracking window",
+            flag="dupe-window",
+            unit="duration",
+        ),
+    )
     placement: Placement | None = omit(None)
     mirror: StreamSource | None = omit(None)
     sources: tuple[StreamSource, ...] = omit(())
-    compression: Compression = Compression.NONE
-    first_seq: Uint64 = omit(0)
+    compression: Compression = always(
+        Compression.NONE,
+        about=About(
+            help="Compression algorithm to use",
+            flag="compression",
+            unit="choice",
+            choices=(("none", "none"), ("s2", "s2")),
+        ),
+    )
+    first_seq: Uint64 = omit(
+        0,
+        about=About(
+            help="Sets the starting sequence", flag="first-sequence", unit="count", editable=False
+        ),
+    )
     subject_transform: SubjectTransform | None = omit(None)
     republish: Republish | None = omit(None)
-    allow_direct: bool = False
-    mirror_direct: bool = False
-    discard_new_per_subject: bool = omit(False)
+    allow_direct: bool = always(
+        False,
+        about=About(
+            help="Allows fast, direct, access to stream data via the direct get API",
+            flag="allow-direct",
+            unit="switch",
+        ),
+    )
+    mirror_direct: bool = always(
+        False,
+        about=About(
+            help="Allows fast, direct, access to stream data via the direct get API on mirrors",
+            flag="allow-mirror-direct",
+            unit="switch",
+        ),
+    )
+    discard_new_per_subject: bool = omit(
+        False,
+        about=About(
+            help="Sets the discard policy to per subject", flag="discard-per-subject", unit="switch"
+        ),
+    )
     sealed: bool = False
-    deny_delete: bool = False
-    deny_purge: bool = False
-    allow_rollup_hdrs: bool = False
+    deny_delete: bool = always(
+        False,
+        about=About(
+            help="Deny messages from being deleted via the API", flag="deny-delete", unit="switch"
+        ),
+    )
+    deny_purge: bool = always(
+        False,
+        about=About(
+            help="Deny entire stream or subject purges via the API",
+            flag="deny-purge",
+            unit="switch",
+        ),
+    )
+    allow_rollup_hdrs: bool = always(
+        False,
+        about=About(
+            help="Allows roll-ups to be done by publishing messages with special headers",
+            flag="allow-rollup",
+            unit="switch",
+        ),
+    )
     consumer_limits: ConsumerLimits = struct(ConsumerLimits)
-    allow_msg_ttl: bool = False
-    subject_delete_marker_ttl: Nanos = omit(0)
-    allow_msg_counter: bool = omit(False)
-    allow_atomic: bool = omit(False)
-    allow_msg_schedules: bool = omit(False)
-    persist_mode: PersistMode = omit(PersistMode.DEFAULT)
-    allow_batched: bool = omit(False)
-    metadata: dict[str, str] = mapping()
+    allow_msg_ttl: bool = always(
+        False,
+        about=About(help="Allows per-message TTL handling", flag="allow-msg-ttl", unit="flag"),
+    )
+    subject_delete_marker_ttl: Nanos = omit(
+        0,
+        about=About(
+            help="How long delete markers should persist",
+            flag="subject-del-markers-ttl",
+            unit="duration",
+        ),
+    )
+    allow_msg_counter: bool = omit(
+        False, about=About(help="Enables distributed counters", flag="allow-counter", unit="flag")
+    )
+    allow_atomic: bool = omit(
+        False, about=About(help="Allows atomic batch publishing", flag="allow-batch", unit="switch")
+    )
+    allow_msg_schedules: bool = omit(
+        False, about=About(help="Allows message schedules", flag="allow-schedules", unit="switch")
+    )
+    persist_mode: PersistMode = omit(
+        PersistMode.DEFAULT,
+        about=About(
+            help="Whether acknowledgements wait for the disk",
+            flag="persist-mode",
+            unit="choice",
+            editable=False,
+            choices=(("default", "default"), ("async", "async")),
+        ),
+    )
+    allow_batched: bool = omit(
+        False, about=About(help="Allows fast batch publishing", flag="allow-fast", unit="switch")
+    )
+    metadata: dict[str, str] = mapping(
+        about=About(help="Adds metadata to the stream", flag="metadata", unit="map")
+    )
     extra: dict[str, Json] = unknown()
 
 

@@ -1,0 +1,51 @@
+"""The commands: parse -> client -> render.
+
+`REGISTRY` names every top-level command and the module that has it, so that help and
+completion import none of them. A module holds `GROUP` (with sub-commands), `COMMAND`, or a
+function `main` that takes the remaining words as they are.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A row of the registry; `attribute` is the name of the declaration in the module."""
+
+    name: str
+    aliases: tuple[str, ...]
+    module: str
+    help: str
+    attribute: str = "GROUP"
+
+
+REGISTRY: tuple[Entry, ...] = (
+    Entry("account", ("a",), "jsctl.commands.account", "Account information and status"),
+    Entry("bench", (), "jsctl.commands.bench", "Benchmark utility"),
+    Entry("broker", (), "jsctl.commands.broker", "Runs a JetStream server", "main"),
+    Entry(
+        "consumer",
+        ("con", "obs", "c"),
+        "jsctl.commands.consumer",
+        "JetStream consumer management",
+    ),
+    Entry("context", ("ctx",), "jsctl.commands.context", "Manage nats configuration contexts"),
+    Entry(
+        "jsm",
+        (),
+        "jsctl.commands.jsm",
+        "JetStream management with the words of the JetStream preview",
+    ),
+    Entry("publish", ("pub",), "jsctl.commands.publish", "Generic data publish utility", "COMMAND"),
+    Entry("reply", (), "jsctl.commands.reply", "Generic service reply utility", "COMMAND"),
+    Entry(
+        "request", ("req",), "jsctl.commands.request", "Generic request-reply utility", "COMMAND"
+    ),
+    Entry("server", ("srv", "sys", "system"), "jsctl.commands.server", "Server information"),
+    Entry(
+        "stream", ("str", "st", "ms", "s"), "jsctl.commands.stream", "JetStream stream management"
+    ),
+    Entry(
+        "subscribe", ("sub",), "jsctl.commands.subscribe", "Generic subscription client", "COMMAND"
+    ),
+)

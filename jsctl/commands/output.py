@@ -1,0 +1,149 @@
+"""Where the words of a command go: the answer to stdout, everything else to stderr."""
+
+import os
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import TextIO, TypeVar
+
+from jsctl.render.column import Column
+from jsctl.render.details import Details
+from jsctl.render.table import table
+from jsctl.render.theme import PLAIN, Theme, theme_of
+
+R = TypeVar("R")
+_TABLE_FORMATS = {"markdown": "md"}
+
+
+class Output:
+    """Prints for one run. `form` is table, json, jsonl, yaml, csv, tsv, md or names."""
+
+    def __init__(
+        self, stdout: TextIO, stderr: TextIO, theme: Theme = PLAIN, form: str = "table"
+    ) -> None:
+        self.stdout = stdout
+        self.stderr = stderr
+        self.theme = theme
+        self.form = form
+
+    @property
+    def width(self) -> int:
+        """Columns of the terminal, 0 when there is none: nothing is cut there."""
+        if not self.stdout.isatty():
+            return 0
+        try:
+            return os.get_terminal_size(self.stdout.fileno()).columns
+        except OSError:
+            return 0
+
+    @property
+    def machine(self) -> bool:
+        """Whether the answer is for programs."""
+        return self.form not in ("table", "md")
+
+    def print(self, text: str = "") -> None:
+        """A line of the answer."""
+        self.stdout.write(text + "\n")
+
+    def note(self, text: str) -> None:
+        """A line that is not part of the answer."""
+        self.stdout.flush()
+        self.stderr.write(text + "\n")
+        self.stderr.flush()
+
+    def log(self, text: str) -> None:
+        """A note with the time of day, as natscli logs."""
+        self.note(f"{time.strftime('%H:%M:%S')} {text}")
+
+    def json(self, value: object) -> None:
+        """A document in the chosen machine format; JSON unless another one was asked for."""
+        from jsctl.render import formats
+
+        if self.form == "yaml":
+            self.print(formats.as_yaml(value))
+        elif self.form == "jsonl":
+            self.print(formats.as_json_line(value))
+        else:
+            self.print(formats.as_json(value))
+
+    def table(
+        self,
+        rows: Sequence[R],
+        columns: Sequence[Column[R]],
+        title: str,
+        *,
+        raw: bool = False,
+        footer: Sequence[str | int | float] = (),
+        rules_after: Collection[int] = (),
+    ) -> None:
+        """A report in the chosen format."""
+        if self.form != "table":
+            from jsctl.render.formats import render_rows
+
+            self.print(render_rows(rows, columns, self.form, title=title))
+            return
+        shown = self.fitting(rows, columns, raw=raw) if not footer else list(columns)
+        cells = [[column.cell(row, raw=raw) for column in shown] for row in rows]
+        self.print(
+            table(
+                [column.title for column in shown],
+                cells,
+                title=title,
+                footer=footer,
+                theme=self.theme,
+                width_max=self.width,
+                rules_after=rules_after,
+            )
+        )
+
+    def fitting(
+        self, rows: Sequence[R], columns: Sequence[Column[R]], *, raw: bool = False
+    ) -> list[Column[R]]:
+        """Columns that fit the terminal: those of low priority go first."""
+        shown = list(columns)
+        if not self.width:
+            return shown
+        wide = {
+            column.key: max(len(str(column.cell(row, raw=raw))) for row in rows) if rows else 0
+            for column in shown
+        }
+        while sum(max(wide[c.key], len(c.title)) + 3 for c in shown) + 1 > self.width:
+            weakest = max(shown, key=lambda column: column.priority)
+            if not weakest.priority:
+                break
+            shown.remove(weakest)
+        hidden = len(columns) - len(shown)
+        if hidden:
+            self.note(f"{hidden} columns hidden, a wider terminal shows all")
+        return shown
+
+    def details(self, screen: Details) -> None:
+        """An info screen."""
+        self.stdout.write(screen.render(self.theme))
+
+
+def make_output(render: str, scheme: str, environ: Mapping[str, str]) -> Output:
+    """The output of this process: colours and box characters as the terminal allows."""
+    colour = bool(environ.get("FORCE_COLOR") or environ.get("CLICOLOR_FORCE")) or (
+        sys.stdout.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    )
+    wanted = environ.get("NATS_TABLE_FORMAT", "")
+    ascii_only = (
+        bool(environ.get("JSCTL_ASCII"))
+        or wanted == "ascii"
+        or environ.get("TERM") == "dumb"
+        or not _can_draw(sys.stdout)
+    )
+    form = render or ("md" if environ.get("LLMFORMAT") else _TABLE_FORMATS.get(wanted, wanted))
+    if form not in ("table", "json", "jsonl", "yaml", "csv", "tsv", "md", "names"):
+        form = "table"
+    theme = theme_of(scheme, colour=colour, ascii_only=ascii_only)
+    return Output(sys.stdout, sys.stderr, theme, form)
+
+
+def _can_draw(stream: TextIO) -> bool:
+    try:
+        "╭─│".encode(stream.encoding or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True

@@ -1,0 +1,87 @@
+"""Questions, asked only when stdin and stdout are both terminals."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from jsctl.errors import Aborted, NeedsConfirmation
+
+T = TypeVar("T")
+NO_TERMINAL_INPUT = "cannot prompt for user input without a terminal"
+NO_TERMINAL_CONFIRM = "cannot ask for confirmation without a terminal"
+TRIES_MAX = 5
+
+
+class Prompts:
+    """Asks on stderr, so that stdout stays the answer; `mark` names the context in use."""
+
+    def __init__(self, context_name: str = "", *, forbidden: bool = False) -> None:
+        self.mark = f"[{context_name}] ?" if context_name else "?"
+        self.possible = not forbidden and sys.stdin.isatty() and sys.stdout.isatty()
+
+    def confirm(self, question: str, *, default: bool = False) -> bool:
+        """Yes or no; raises NeedsConfirmation without a terminal."""
+        if not self.possible:
+            raise NeedsConfirmation(
+                f"could not obtain confirmation: {NO_TERMINAL_CONFIRM}",
+                hints=("--force skips the question",),
+            )
+        for _ in range(TRIES_MAX):
+            answer = self._line(f"{question} ({'Y/n' if default else 'y/N'})").lower()
+            if answer in ("y", "yes", "n", "no", ""):
+                return answer.startswith("y") or (not answer and default)
+        return False
+
+    def ask(
+        self,
+        question: str,
+        *,
+        default: str = "",
+        check: Callable[[str], T],
+        help_text: str = "",
+        prefix: str = "invalid input",
+    ) -> T:
+        """A line, checked until `check` accepts it; its ValueErrors are shown.
+
+        Raises NeedsConfirmation without a terminal.
+        """
+        if not self.possible:
+            raise NeedsConfirmation(
+                f"{prefix}: {NO_TERMINAL_INPUT}" if prefix else NO_TERMINAL_INPUT
+            )
+        for _ in range(TRIES_MAX):
+            answer = self._line(f"{question} ({default})" if default else question)
+            if answer == "?" and help_text:
+                sys.stderr.write(help_text + "\n")
+                continue
+            try:
+                return check(answer or default)
+            except ValueError as error:
+                sys.stderr.write(f"X Sorry, your reply was invalid: {error}\n")
+        raise Aborted(f"{question}: no usable answer")
+
+    def choose(self, question: str, words: Sequence[str], *, default: str = "") -> str:
+        """One of the words, by number, name or the start of it."""
+        if not self.possible:
+            raise NeedsConfirmation(NO_TERMINAL_INPUT)
+        for at, word in enumerate(words, 1):
+            sys.stderr.write(f"  {at}) {word}\n")
+
+        def picked(answer: str) -> str:
+            if answer.isdigit() and 1 <= int(answer) <= len(words):
+                return words[int(answer) - 1]
+            found = [word for word in words if word.lower().startswith(answer.lower())]
+            exact = [word for word in words if word == answer]
+            if len(exact or found) != 1 or not answer:
+                raise ValueError(f"choose one of {', '.join(words)}")
+            return (exact or found)[0]
+
+        return self.ask(question, default=default, check=picked)
+
+    def _line(self, question: str) -> str:
+        sys.stderr.write(f"{self.mark} {question} ")
+        sys.stderr.flush()
+        line = sys.stdin.readline()
+        if not line:
+            raise Aborted("interrupt")
+        return line.strip()
