@@ -44,6 +44,11 @@ class BrokerFailed(AssertionError):
     """A broker did not start, stop or answer in time; the end of its log is in the text."""
 
 
+def temporary_directory() -> tempfile.TemporaryDirectory[str]:
+    """A directory that is deleted in the end, whatever a killed broker left in it."""
+    return tempfile.TemporaryDirectory(prefix="jsctl-", ignore_cleanup_errors=True)
+
+
 class ReservedPort:
     """A free port of this machine that stays ours until `release`."""
 
@@ -76,9 +81,7 @@ class Broker:
         here, and flags given here win over those. `jetstream` is short for the flag `-js`."""
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         if directory is None:
-            self._temporary = tempfile.TemporaryDirectory(
-                prefix="jsctl-", ignore_cleanup_errors=True
-            )
+            self._temporary = temporary_directory()
             directory = Path(self._temporary.name)
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
@@ -297,17 +300,16 @@ class Cluster:
         """`config` goes into every broker's configuration file. Names are n1, n2, ..."""
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         if directory is None:
-            self._temporary = tempfile.TemporaryDirectory(
-                prefix="jsctl-", ignore_cleanup_errors=True
-            )
+            self._temporary = temporary_directory()
             directory = Path(self._temporary.name)
         self.name = name
         self._ports = {f"n{number}": ReservedPort() for number in range(1, size + 1)}
         routes = ", ".join(f'"nats://{HOST}:{port.number}"' for port in self._ports.values())
         self.brokers: dict[str, Broker] = {}
         for node, port in self._ports.items():
+            listen = f"{HOST}:{port.number}"
             text = (
-                f'cluster {{ name: "{name}", listen: "{HOST}:{port.number}", routes: [{routes}] }}\n'
+                f'cluster {{ name: "{name}", listen: "{listen}", routes: [{routes}] }}\n'
                 f"accounts {{ $SYS {{ users: [ {{ user: {SYSTEM_USER}, "
                 f"password: {SYSTEM_PASSWORD} }} ] }} }}\n{config}\n"
             )

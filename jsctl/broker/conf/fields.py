@@ -76,12 +76,11 @@ def make(kind: Callable[..., T], values: dict[str, object]) -> T:
     return kind(**values)
 
 
-def unknown_field(
-    node: Node, name: str, known: Mapping[str, object], path: str = ""
-) -> ConfigError:
+def unknown_field(node: Node, name: str, known: Mapping[str, Field], path: str = "") -> ConfigError:
     """The error for a name that no option has, with the nearest that one has."""
     where = f" in {path}" if path else ""
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=SUGGESTION_CUTOFF)
+    usual = {item.names[0] for item in known.values()}
+    near = difflib.get_close_matches(name.lower(), sorted(usual), n=1, cutoff=SUGGESTION_CUTOFF)
     if name.endswith("{"):
         remedy = f'write a space before "{{" of "{name}"'
     elif near:

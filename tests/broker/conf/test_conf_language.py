@@ -1,0 +1,215 @@
+"""The configuration language: what it means, where errors are, and that real files agree."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jsctl.broker.conf.digest import digest
+from jsctl.broker.conf.parser import parse
+from jsctl.broker.conf.tree import Node
+from jsctl.broker.errors import ConfigError
+from jsctl.testing import find_real_server
+
+
+def plain(node: Node) -> object:
+    content = node.content
+    if isinstance(content, dict):
+        return {key: plain(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [plain(item) for item in content]
+    return content
+
+
+def read(text: str, **environment: str) -> object:
+    return plain(parse(text, "x.conf", environment))
+
+
+MEANINGS: list[tuple[str, object]] = [
+    ("a: 1", {"a": 1}),
+    ("a = 1", {"a": 1}),
+    ("a 1", {"a": 1}),
+    ("a\n1", {"a": 1}),
+    ("{ a: 1 }", {"a": 1}),
+    ('{"a": [1, 2.5, "x", true, {"b": -3}]}', {"a": [1, 2.5, "x", True, {"b": -3}]}),
+    ("a: 1; b: 2, c: 3\nd: 4", {"a": 1, "b": 2, "c": 3, "d": 4}),
+    ("a { b { c: d } }", {"a": {"b": {"c": "d"}}}),
+    ("a {\n b: 1\n c: 2 }", {"a": {"b": 1, "c": 2}}),
+    ("a [ x\n y\n ]", {"a": ["x", "y"]}),
+    ("a [x, y,]", {"a": ["x", "y"]}),
+    ("a: on\nb: NO\nc: 'on'", {"a": True, "b": False, "c": "on"}),
+    ("a: 1k\nb: 1kb\nc: 1KiB\nd: 1m\ne: 64MB\nf: 1Gb", {
+        "a": 1000, "b": 1024, "c": 1024, "d": 1_000_000, "e": 64 << 20, "f": 1 << 30}),
+    ("a: -1\nb: -1k", {"a": -1, "b": -1000}),
+    ("a: 10s\nb: 1.2.3.4\nc: 127.0.0.1:4222", {"a": "10s", "b": "1.2.3.4", "c": "127.0.0.1:4222"}),
+    ("a: 1.5", {"a": 1.5}),
+    ('a: "x\\ty\\x41\\n\\"\\\\"', {"a": 'x\tyA\n"\\'}),
+    ("a: 'x\\ty'", {"a": "x\\ty"}),
+    ("a: _INBOX.>\nb: q.*\nc: id:abc\nd: nats://127.0.0.1:1", {
+        "a": "_INBOX.>", "b": "q.*", "c": "id:abc", "d": "nats://127.0.0.1:1"}),
+    ("a: (\nx\n y)\n)\n", {"a": "\nx\n y)\n"}),
+    ("# one\na: 1 # two\n// three\nb: 2 // four", {"a": 1, "b": 2}),
+    ("a: [ # one\n x # two\n // three\n]", {"a": ["x"]}),
+    ("a: b#c", {"a": "b#c"}),
+    ("X: 1\na: $X", {"X": 1, "a": 1}),
+    ("X: 1\nm { X: 2\n a: $X }\nb: $X", {"X": 1, "m": {"X": 2, "a": 2}, "b": 1}),
+    ("a: $2a$11$abc", {"a": "$2a$11$abc"}),
+    ("a: 1\na: 2", {"a": 2}),
+    ("", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "meaning"), MEANINGS, ids=range(len(MEANINGS)))
+def test_a_text_means(text: str, meaning: object) -> None:
+    assert read(text) == meaning
+    assert read(text + "\n# trailing\n") == meaning
+
+
+def test_environment_variables_are_values() -> None:
+    found = read("a: $P\nb: $L\nc: $E\nd: $V", P="4444", L="[1, x]", E="", V="$P")
+    assert found == {"a": 4444, "b": [1, "x"], "c": "", "d": 4444}
+
+
+ERRORS = [
+    ("a: $X", "x.conf:1:4: Parse error: variable reference for 'X' on line 1 can not be found "
+     "(set X above it or in the environment, or quote the value)"),
+    ("a: 1\nb {\n c: 2\n", "x.conf:2:3: Parse error: a map is not closed (close it by '}')"),
+    ("a: [1, 2", "x.conf:1:4: Parse error: an array is not closed (close it by ']')"),
+    ("a: 1 b", "x.conf:1:6: Parse error: expected a new line, ',' or ';' after a value, but got "
+     "'b' (quote the value if that belongs to it)"),
+    ("a:\n1", "x.conf:1:3: Parse error: 'a' has no value: found a new line "
+     "(write it on the line of its key)"),
+    ("\n  a", "x.conf:2:3: Parse error: 'a' has no value: found the end of the file "
+     "(write a value)"),
+    ("a: .5", "x.conf:1:4: Parse error: a number must begin with a digit "
+     "(write 0.5, or quote it)"),
+    ('a: "x', "x.conf:1:4: Parse error: a string is not closed by '\"' (close it)"),
+    ('a: "\\q"', "x.conf:1:5: Parse error: unknown escape '\\q' "
+     '(use \\xXX, \\t, \\n, \\r, \\", \\\\ or single quotes)'),
+    ("= 1", "x.conf:1:1: Parse error: there is no key before '=' (write a name before it)"),
+    ("a: (x", "x.conf:1:4: Parse error: a block string is not closed "
+     "(end it by a line that is just ')')"),
+    ("a: 10e", "x.conf:1:4: Parse error: integer 10e is out of range"),
+    ("a: [1,,2]", "x.conf:1:7: Parse error: found ',' where a value should be (remove it)"),
+    ("include 'none.conf'", "x.conf:1:20: Parse error: include file 'none.conf': cannot be read: "
+     "No such file or directory"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), ERRORS, ids=range(len(ERRORS)))
+def test_an_error_names_place_reason_and_remedy(text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    expected = message.replace("x.conf:1:20", "x.conf:1:9")
+    assert str(caught.value) == expected
+
+
+def test_a_cycle_of_variables_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="refers to itself"):
+        read("a: $A", A="$B", B="$A")
+
+
+def test_includes_are_relative_to_the_including_file(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "main.conf").write_text("a: 1\nm { include 'sub/one.conf' }\ninclude sub/one.conf")
+    (tmp_path / "sub/one.conf").write_text('b: 2\ninclude "two.conf"')
+    (tmp_path / "sub/two.conf").write_text("c: 3")
+    path = str(tmp_path / "main.conf")
+    found = plain(parse(Path(path).read_text(), path, {}))
+    assert found == {"a": 1, "m": {"b": 2, "c": 3}, "b": 2, "c": 3}
+
+
+def test_files_that_include_each_other_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.conf").write_text("include a.conf")
+    with pytest.raises(ConfigError, match="more than 16 files include each other"):
+        parse("include a.conf", str(tmp_path / "main.conf"), {})
+
+
+def test_deep_nesting_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="more than 64 levels"):
+        read("a: " + "[" * 1000)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.sampled_from("a1 :={}[](),;'\"\\#/$-.\n\tkx\x00é"), max_size=40))
+def test_no_text_raises_anything_but_config_errors(text: str) -> None:
+    try:
+        root = parse(text, "x.conf", {"a": "1", "x": "$k"})
+    except ConfigError as error:
+        assert error.place
+        return
+    assert digest(root).startswith("sha256:")
+
+
+SOUND = [
+    '{ "port": 4222, "jetstream": {"store_dir": "x"} }',
+    "port 4222",
+    "port\n4222",
+    "listen: 127.0.0.1:-1",
+    "client_advertise: (\n abc)\n)\n",
+    "server_tags: [a, b,]",
+    "server_tags: [ # c\n a # d\n // e\n b ]",
+    "max_payload: 1kb",
+    "X: 1\nport: $X",
+    "ping_interval: 10s",
+    'server_name: "<&>"',
+    "server_name: é",
+    "authorization { user: a, password: $2a$11$abc }",
+    "websocket { port: -1, no_tls: true }\nleafnodes { listen: '127.0.0.1:-1' }",
+    "jetstream { store_dir: x, max_file_store: 1MB, max_mem_store: 1MB }",
+    "accounts { A { users [ {user: a, pass: b, permissions: {publish: {allow: 'a.>'}}} ],\n"
+    " exports [ {service: s.x, accounts: [B]} ] }\n"
+    " B { users [ {user: c, pass: d} ], imports [ {service: {account: A, subject: s.x}, to: y} ], "
+    "jetstream: enabled } }",
+    "cluster { name: c, listen: '127.0.0.1:-1', routes: [ nats://127.0.0.1:1 ] }",
+    "mappings { a: b, 'c.*': [ {dest: 'd.$1', weight: 40%}, {dest: 'e.$1', weight: 60%} ] }",
+    "http: 8222\nmax_connections: 10\nwrite_deadline: '5s'\nlame_duck_duration: '1m'",
+]
+WRONG = [
+    "foo: 1",
+    "port: abc",
+    "port: 4222, host\n",
+    "cluster { nam: x }",
+    "cluster { routes: [ 1 ] }",
+    "jetstream { foo: 1 }",
+    "ping_interval: 2",
+    "accounts { A { users [ {user: a, passwd: b} ] } }",
+    "accounts { A { jetstrem: enabled } }",
+    "accounts { $G { } }",
+    "authorization { user: a, password: b, token: c }",
+    "authorization { users [ {user: a, password: b}, {user: a, password: c} ] }",
+    "authorization { users [ {user: a, permissions: {publish: 'a..b'}} ] }",
+    "lame_duck_duration: '1s'",
+    "server_name: 'a b'",
+    "a: $nope",
+    "include 'none'",
+    "cluster [ 1 ]",
+    "debug: 1",
+    "mappings { a: [ {dest: b, weight: 60}, {dest: c, weight: 60} ] }",
+    "port: 1]",
+]
+
+
+@pytest.mark.parametrize("text", SOUND + WRONG)
+def test_nats_server_accepts_and_refuses_the_same(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jsctl.broker.app import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("x.conf").write_text(text)
+    command = [find_real_server(), "-t", "-c", "x.conf"]
+    theirs = subprocess.run(command, capture_output=True, text=True, check=False)
+    ours = main(["-t", "-c", "x.conf"])
+    assert (ours == 0) == (theirs.returncode == 0) == (text in SOUND), theirs.stderr
+
+
+@pytest.mark.parametrize("text", SOUND)
+def test_the_digest_is_that_of_nats_server(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.conf"
+    path.write_text(text)
+    command = [find_real_server(), "-t", "-c", str(path)]
+    theirs = subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert digest(parse(text, "x.conf", {})) in theirs
