@@ -31,7 +31,7 @@ NAME_LENGTH_MAX = 255
 DESCRIPTION_LENGTH_MAX = 4096
 METADATA_BYTES_MAX = 128 * 1024
 _NAME = re.compile(r"[^\s.*>\\/]+")
-_GROUP = re.compile(r"[a-zA-Z0-9/_=-]{1,16}")
+GROUP_NAME = re.compile(r"[a-zA-Z0-9/_=-]{1,16}")
 _NO_STREAM = StreamConfig()
 
 
@@ -352,7 +352,7 @@ def _check_priority(config: ConsumerConfig, stream: StreamConfig, limits: Limits
     for group in config.priority_groups:
         if not group:
             raise api_error("JSConsumerEmptyGroupName")
-        if not _GROUP.fullmatch(group):
+        if not GROUP_NAME.fullmatch(group):
             raise api_error("JSConsumerInvalidGroupNameErr")
 
 

@@ -1,0 +1,234 @@
+"""CONSUMER.CREATE in its forms: names, rules, limits, peers, and the assignment that follows.
+
+The meta leader decides; the consumer's leader answers (`consumer_info.create_response`) once
+the consumer stands. An update is the same assignment with another config and request.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from jsctl.api.codec import DecodeError, loads
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.errors import api_error
+from jsctl.api.requests import ConsumerCreateRequest
+from jsctl.api.subjects import ApiCall
+from jsctl.api.words import AckPolicy, ConsumerAction, PriorityPolicy, Retention, Storage
+from jsctl.broker.handlers.decisions import Decision, ProposeMeta
+from jsctl.broker.handlers.view import AccountFacts, View
+from jsctl.broker.jetstream import consumer_config as rules
+from jsctl.broker.jetstream.assignments import (
+    ConsumerAssignment,
+    GroupAssignment,
+    StreamAssignment,
+)
+from jsctl.broker.jetstream.consumer_config import Limits
+from jsctl.broker.jetstream.meta import assign_consumer
+from jsctl.broker.jetstream.requests import ApiRequest
+
+NAME_LENGTH = 8
+CONSUMERS_DEFAULT_MAX = 1000
+"""Consumers of a stream when neither stream nor account has a limit of its own."""
+
+
+def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
+    """CONSUMER.CREATE and CONSUMER.DURABLE.CREATE. Raises ApiError."""
+    try:
+        asked = loads(ConsumerCreateRequest, request.payload, strict=True)
+    except DecodeError as error:
+        raise api_error("JSInvalidJSONErr", err=error) from None
+    config = _named(asked, call)
+    if not view.clustered and config.num_replicas > 1:
+        raise api_error("JSStreamReplicasNotSupportedErr")
+    stream = view.meta.stream(request.account, asked.stream_name)
+    if stream is None:
+        raise api_error("JSStreamNotFoundErr")
+    account = view.account(request.account)
+    limits = _limits(account)
+    config = rules.with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
+    rules.check(config, stream.config, limits)
+    others = view.meta.consumers(request.account, stream.name)
+    old = others.get(config.name) if config.name else None
+    config = _with_level(config, old)
+    if old is not None:
+        made = _updated(view, request, stream, old, config, asked.action, others.values())
+    else:
+        made = _created(view, request, stream, config, asked.action, others, account)
+    return ProposeMeta([assign_consumer(made)], None)
+
+
+def _named(asked: ConsumerCreateRequest, call: ApiCall) -> ConsumerConfig:
+    """The config with its name, as the subject and the body together have it."""
+    config = asked.config
+    durable = call.operation == "consumer_create_durable"
+    legacy = not durable and not call.consumer
+    name = config.name if legacy else call.consumer
+    if call.stream != asked.stream_name:
+        raise api_error("JSStreamMismatchErr")
+    if "\\" in name or "/" in name:
+        raise api_error("JSConsumerNameContainsPathSeparatorsErr")
+    if durable and not config.durable_name:
+        raise api_error("JSConsumerDurableNameNotSetErr")
+    if not legacy and config.durable_name and name != config.durable_name:
+        raise api_error("JSConsumerDurableNameNotMatchSubjectErr")
+    if legacy and config.durable_name:
+        raise api_error("JSConsumerEphemeralWithDurableNameErr")
+    if call.rest and config.filter_subjects:
+        raise api_error("JSConsumerMultipleFiltersNotAllowed")
+    if call.rest and config.filter_subject != call.rest:
+        raise api_error("JSConsumerCreateFilterSubjectMismatchErr")
+    return replace(config, name=name)
+
+
+def _limits(account: AccountFacts | None) -> Limits:
+    return Limits(account_ack_pending_max=0 if account is None else account.ack_pending_max)
+
+
+def _with_level(config: ConsumerConfig, old: ConsumerAssignment | None) -> ConsumerConfig:
+    """Note the API level that the config needs; what the server tells is not kept."""
+    level = 0
+    priority = config.priority_policy is not PriorityPolicy.NONE
+    if config.pause_until or priority:
+        level = 1
+    if config.ack_policy is AckPolicy.FLOW_CONTROL:
+        level = 4
+    kept = {k: v for k, v in config.metadata.items() if k not in ("_nats.ver", "_nats.level")}
+    return replace(config, metadata={**kept, "_nats.req.level": str(level)})
+
+
+def _updated(
+    view: View,
+    request: ApiRequest,
+    stream: StreamAssignment,
+    old: ConsumerAssignment,
+    config: ConsumerConfig,
+    action: ConsumerAction,
+    others: Iterable[ConsumerAssignment],
+) -> ConsumerAssignment:
+    config = replace(config, pause_until=old.config.pause_until)
+    if action is ConsumerAction.CREATE and not rules.same(old.config, config):
+        raise api_error("JSConsumerAlreadyExists")
+    if stream.config.retention is Retention.WORK_QUEUE:
+        beside = [other.config for other in others if other.name != old.name]
+        rules.check_work_queue(config, beside, exists=True)
+    subject = old.config.deliver_subject.encode()
+    bound = bool(subject) and view.has_interest(request.account, subject)
+    rules.check_update(old.config, config, bound=bound)
+    return replace(
+        old,
+        config=config,
+        group=_regrouped(view, stream, old.group, rules.replicas_of(config, stream.config)),
+        client=request.client,
+        request=request,
+        revision=old.revision + (old.config != config),
+    )
+
+
+def _created(
+    view: View,
+    request: ApiRequest,
+    stream: StreamAssignment,
+    config: ConsumerConfig,
+    action: ConsumerAction,
+    others: dict[str, ConsumerAssignment],
+    account: AccountFacts | None,
+) -> ConsumerAssignment:
+    if action is ConsumerAction.UPDATE:
+        raise api_error("JSConsumerDoesNotExist")
+    counted = [other.config for other in others.values()]
+    counted = [other for other in counted if not other.direct and not other.sourcing]
+    if len(counted) >= _consumers_max(stream, account):
+        raise api_error("JSMaximumConsumersLimitErr")
+    if stream.config.retention is Retention.WORK_QUEUE:
+        rules.check_work_queue(config, counted, exists=False)
+    name = config.name
+    while not name or (not config.name and name in others):
+        name = view.new_name(NAME_LENGTH)
+    config = replace(config, name=name)
+    return ConsumerAssignment(
+        account=request.account,
+        stream=stream.name,
+        name=name,
+        config=config,
+        group=_group(view, stream, config),
+        created_ns=view.now_ns,
+        client=request.client,
+        request=request,
+    )
+
+
+def _consumers_max(stream: StreamAssignment, account: AccountFacts | None) -> int:
+    own = stream.config.max_consumers
+    most = -1 if account is None else account.consumers_max
+    known = [limit for limit in (own, most) if limit > 0]
+    return min(known, default=CONSUMERS_DEFAULT_MAX)
+
+
+# Peers.
+
+
+def _online(view: View, peers: Iterable[str]) -> list[str]:
+    up = {server.peer for server in view.servers() if server.online}
+    return [peer for peer in peers if peer in up]
+
+
+def _shuffled(view: View, peers: list[str]) -> list[str]:
+    left, made = list(peers), []
+    while left:
+        made.append(left.pop(view.jitter(len(left))))
+    return made
+
+
+def _group(view: View, stream: StreamAssignment, config: ConsumerConfig) -> GroupAssignment:
+    """Peers for a new consumer, from those of its stream. Raises ApiError."""
+    peers = list(stream.group.peers)
+    count = rules.replicas_of(config, stream.config)
+    online = _online(view, peers)
+    if not peers or count // 2 + 1 > len(online) or config.num_replicas > len(peers):
+        raise api_error("JSInsufficientResourcesErr")
+    if count < len(peers):
+        if len(online) < count:
+            raise api_error("JSInsufficientResourcesErr")
+        peers = _shuffled(view, online)[:count]
+    memory = config.mem_storage or stream.config.storage is Storage.MEMORY
+    leaders = [peer for peer in online if peer in peers]
+    letter = "M" if memory else "F"
+    return GroupAssignment(
+        name=f"C-R{len(peers)}{letter}-{view.new_name(NAME_LENGTH)}",
+        peers=tuple(peers),
+        storage="memory" if memory else "file",
+        cluster=stream.group.cluster,
+        preferred=leaders[view.jitter(len(leaders))],
+        incarnations=_lives(stream, peers),
+    )
+
+
+def _lives(stream: StreamAssignment, peers: Iterable[str]) -> dict[str, int]:
+    known = stream.group.incarnations
+    return {peer: known[peer] for peer in peers if peer in known}
+
+
+def _regrouped(
+    view: View, stream: StreamAssignment, group: GroupAssignment, count: int
+) -> GroupAssignment:
+    """The group with `count` peers: more from the stream's, or fewer around the leader."""
+    peers = list(group.peers)
+    if count > len(peers):
+        spare = [peer for peer in stream.group.peers if peer not in peers]
+        if len(peers) + len(spare) < count:
+            raise api_error("JSConsumerReplicasExceedsStream")
+        online = _online(view, spare)
+        ranked = _shuffled(view, online) + [peer for peer in spare if peer not in online]
+        peers += ranked[: count - len(peers)]
+    elif count < len(peers):
+        leader = view.leader_of(group.name)
+        kept = sorted(peers, key=lambda peer: peer != leader)[:count]
+        peers = [peer for peer in peers if peer in kept]
+    else:
+        return group
+    gone = tuple(peer for peer in group.peers if peer not in peers)
+    return replace(
+        group,
+        peers=tuple(peers),
+        former=(*group.former, *gone),
+        incarnations={**group.incarnations, **_lives(stream, peers)},
+    )

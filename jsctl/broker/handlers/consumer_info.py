@@ -1,0 +1,140 @@
+"""A consumer as clients see it, and the answers that carry it."""
+
+from dataclasses import replace
+from typing import Protocol
+
+from jsctl.api.cluster import ClusterInfo, PeerInfo
+from jsctl.api.codec import dumps
+from jsctl.api.consumer import ConsumerConfig, ConsumerInfo, PriorityGroupState, SequenceInfo
+from jsctl.api.errors import ApiError
+from jsctl.api.fields import ZERO_TIME
+from jsctl.api.responses import ApiResponse, ConsumerInfoResponse, ConsumerResetResponse
+from jsctl.api.times import format_time
+from jsctl.broker.handlers.view import GroupView, View
+from jsctl.broker.jetstream.consumer import Consumer
+from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
+from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
+
+TYPE_PREFIX = "io.nats.jetstream.api.v1."
+
+
+class ConsumersView(View, Protocol):
+    """What consumer handlers see beyond other handlers."""
+
+    def consumer_leader(self, account: str, stream: str, name: str) -> ConsumerLeader | None:
+        """The leading side, if this server leads the consumer."""
+
+
+def head(kind: str, error: ApiError | None = None) -> ApiResponse:
+    """What an answer of a kind, e.g. `consumer_create`, starts with."""
+    body = None if error is None else error.body()
+    return ApiResponse(type=f"{TYPE_PREFIX}{kind}_response", error=body)
+
+
+def shown_config(config: ConsumerConfig) -> ConsumerConfig:
+    """The config with what the server tells about itself."""
+    about = {"_nats.ver": COMPATIBLE_VERSION, "_nats.level": str(COMPATIBLE_API_LEVEL)}
+    return replace(config, metadata=dict(sorted({**config.metadata, **about}.items())))
+
+
+def cluster_info(group: GroupView | None, me: str) -> ClusterInfo:
+    """The group of a consumer; a server on its own is its leader."""
+    if group is None:
+        return ClusterInfo(leader=me)
+    return ClusterInfo(
+        name=group.cluster,
+        raft_group=group.name if group.cluster else "",
+        leader=group.leader,
+        leader_since=format_time(group.leader_since_ns) if group.leader_since_ns else "",
+        system_account=bool(group.cluster),
+        traffic_account=group.traffic_account if group.cluster else "",
+        replicas=tuple(
+            PeerInfo(
+                name=one.name,
+                current=one.current,
+                offline=one.offline,
+                active=one.active_ns,
+                lag=one.lag,
+                peer=one.peer,
+                pending=one.pending,
+            )
+            for one in group.replicas
+        ),
+    )
+
+
+def _position(seq: int, stream_seq: int, last_ns: int) -> SequenceInfo:
+    last = format_time(last_ns) if last_ns else ""
+    return SequenceInfo(consumer_seq=seq, stream_seq=stream_seq, last_active=last)
+
+
+def _groups(
+    config: ConsumerConfig, leader: ConsumerLeader | None
+) -> tuple[PriorityGroupState, ...]:
+    if not config.priority_groups:
+        return ()
+    desk = None if leader is None else leader.pull
+    pin = "" if desk is None else desk.pin
+    since = format_time(desk.pinned_ns) if desk is not None and desk.pinned_ns else ZERO_TIME
+    group = config.priority_groups[0]
+    return (PriorityGroupState(group=group, pinned_client_id=pin, pinned_ts=since),)
+
+
+def consumer_info(
+    view: View, consumer: Consumer, leader: ConsumerLeader | None, group: GroupView | None
+) -> ConsumerInfo:
+    """The consumer now. Waiting pulls and pending messages are known to the leader only."""
+    state, config, now = consumer.state, consumer.config, view.now_ns
+    paused = consumer.pause_until_ns > now
+    waiting = pending = 0
+    bound = False
+    if leader is not None:
+        pending = leader.num_pending
+        waiting = 0 if leader.pull is None else leader.pull.prune()
+        bound = leader.push is not None and leader.push.look(now)
+    return ConsumerInfo(
+        stream_name=consumer.stream,
+        name=consumer.name,
+        created=format_time(consumer.created_ns),
+        config=shown_config(config),
+        delivered=_position(state.delivered_seq, state.delivered_stream, state.delivered_last_ns),
+        ack_floor=_position(state.floor_seq, state.floor_stream, state.floor_last_ns),
+        num_ack_pending=len(state.pending),
+        num_redelivered=0 if config.max_deliver == 1 else len(state.redelivered),
+        num_waiting=waiting,
+        num_pending=pending,
+        cluster=cluster_info(group, view.server_name),
+        push_bound=bound,
+        paused=paused,
+        pause_remaining=consumer.pause_until_ns - now if paused else 0,
+        ts=format_time(now),
+        priority_groups=_groups(config, leader),
+    )
+
+
+def create_response(
+    view: View, consumer: Consumer, leader: ConsumerLeader | None, group: GroupView | None
+) -> bytes:
+    """What the consumer's leader answers to a create, once its start position is committed."""
+    info = consumer_info(view, consumer, leader, group)
+    return dumps(ConsumerInfoResponse(head=head("consumer_create"), info=info))
+
+
+def info_response(
+    view: View, consumer: Consumer, leader: ConsumerLeader | None, group: GroupView | None
+) -> bytes:
+    """The answer to `CONSUMER.INFO`."""
+    info = consumer_info(view, consumer, leader, group)
+    return dumps(ConsumerInfoResponse(head=head("consumer_info"), info=info))
+
+
+def reset_response(
+    view: View,
+    consumer: Consumer,
+    leader: ConsumerLeader | None,
+    group: GroupView | None,
+    first: int,
+) -> bytes:
+    """The answer to `CONSUMER.RESET`, once the reset is applied."""
+    info = consumer_info(view, consumer, leader, group)
+    return dumps(ConsumerResetResponse(head=head("consumer_reset"), info=info, reset_seq=first))

@@ -1,0 +1,285 @@
+"""`$JS.API.CONSUMER.>`: requests in, decisions out. MSG.NEXT is not here: it is ordinary
+interest of the consumer's leader.
+
+Requests for the consumer's leader are answered with Silent where it is not led, and with an
+error anywhere when the stream or consumer does not exist; the node sends such requests to the
+meta leader, so that only one server says so.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from jsctl.api.codec import DecodeError, dumps, loads
+from jsctl.api.errors import ApiError, api_error
+from jsctl.api.requests import (
+    ApiPagedRequest,
+    ConsumerPauseRequest,
+    ConsumerResetRequest,
+    ConsumerUnpinRequest,
+    LeaderStepdownRequest,
+)
+from jsctl.api.responses import (
+    ApiPaged,
+    ConsumerInfoResponse,
+    ConsumerNamesResponse,
+    ConsumerPauseResponse,
+    SuccessResponse,
+)
+from jsctl.api.subjects import ApiCall
+from jsctl.api.times import format_time, parse_time
+from jsctl.api.words import DeliverPolicy
+from jsctl.broker.handlers.consumer_create import create
+from jsctl.broker.handlers.consumer_info import (
+    ConsumersView,
+    head,
+    info_response,
+    reset_response,
+)
+from jsctl.broker.handlers.decisions import (
+    Decision,
+    Gather,
+    ProposeGroup,
+    ProposeMeta,
+    Reply,
+    Silent,
+    StepDown,
+    Target,
+)
+from jsctl.broker.jetstream.assignments import ConsumerAssignment
+from jsctl.broker.jetstream.consumer import Consumer
+from jsctl.broker.jetstream.consumer_config import GROUP_NAME
+from jsctl.broker.jetstream.consumer_entries import encode_reset
+from jsctl.broker.jetstream.meta import assign_consumer, remove_consumer
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jetstream.starting import level_exceeded
+
+NAMES_PER_PAGE = 1024
+INFOS_PER_PAGE = 256
+
+Handler = Callable[[ConsumersView, ApiRequest, ApiCall], Decision]
+
+
+def handle(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    """Answer one request of `HANDLERS`."""
+    kind, _, handler = HANDLERS[call.operation]
+    try:
+        if request.headers and level_exceeded(request.headers):
+            raise api_error("JSRequiredApiLevelErr")
+        return handler(view, request, call)
+    except ApiError as error:
+        return Reply(_refusal(kind, error))
+
+
+def _refusal(kind: str, error: ApiError) -> bytes:
+    start = head(kind, error)
+    if kind in ("consumer_names", "consumer_list"):
+        return dumps(ConsumerNamesResponse(head=start))
+    if kind == "consumer_pause":
+        return dumps(ConsumerPauseResponse(head=start))
+    if kind in ("consumer_create", "consumer_info", "consumer_reset"):
+        return dumps(ConsumerInfoResponse(head=start))
+    return dumps(SuccessResponse(head=start))
+
+
+def _assigned(view: ConsumersView, request: ApiRequest, call: ApiCall) -> ConsumerAssignment:
+    if view.meta.stream(request.account, call.stream) is None:
+        raise api_error("JSStreamNotFoundErr")
+    made = view.meta.consumer(request.account, call.stream, call.consumer)
+    if made is None:
+        raise api_error("JSConsumerNotFoundErr")
+    return made
+
+
+def _led(view: ConsumersView, made: ConsumerAssignment) -> Consumer | None:
+    """The consumer, if this server leads it."""
+    if view.consumer_leader(made.account, made.stream, made.name) is None:
+        return None
+    return view.consumer(made.account, made.stream, made.name)
+
+
+# Answered by the meta leader.
+
+
+def _delete(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    if request.payload.strip() not in (b"", b"{}"):
+        raise api_error("JSNotEmptyRequestErr")
+    made = _assigned(view, request, call)
+    entry = remove_consumer(made.account, made.stream, made.name)
+    return ProposeMeta([entry], dumps(SuccessResponse(head=head("consumer_delete"), success=True)))
+
+
+def _names(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    names, offset = _page(view, request, call, NAMES_PER_PAGE)
+    page = ApiPaged(total=len(names), offset=offset, limit=NAMES_PER_PAGE)
+    shown = tuple(names[offset : offset + NAMES_PER_PAGE])
+    response = ConsumerNamesResponse(head=head("consumer_names"), page=page, consumers=shown)
+    return Reply(dumps(response))
+
+
+def _list(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    names, offset = _page(view, request, call, INFOS_PER_PAGE)
+    assets = [(call.stream, name) for name in names[offset : offset + INFOS_PER_PAGE]]
+    return Gather(request, assets, total=len(names), offset=offset)
+
+
+def _page(
+    view: ConsumersView, request: ApiRequest, call: ApiCall, limit: int
+) -> tuple[list[str], int]:
+    try:
+        asked = loads(ApiPagedRequest, request.payload, strict=True)
+    except DecodeError as error:
+        raise api_error("JSInvalidJSONErr", err=error) from None
+    if view.meta.stream(request.account, call.stream) is None:
+        raise api_error("JSStreamNotFoundErr")
+    found = view.meta.consumers(request.account, call.stream)
+    names = sorted(name for name, made in found.items() if not made.config.direct)
+    return names, min(max(asked.offset, 0), len(names))
+
+
+def _pause(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    until = ""
+    if request.payload.strip().startswith((b"{", b"[")):
+        try:
+            asked = loads(ConsumerPauseRequest, request.payload, strict=True)
+        except DecodeError as error:
+            raise api_error("JSInvalidJSONErr", err=error) from None
+        until_ns = parse_time(asked.pause_until)
+        until = format_time(until_ns) if until_ns else ""
+    made = _assigned(view, request, call)
+    level = "1" if until else made.config.metadata.get("_nats.req.level", "0")
+    metadata = {**made.config.metadata, "_nats.req.level": level}
+    config = replace(made.config, pause_until=until, metadata=metadata)
+    left = parse_time(until) - view.now_ns if until else 0
+    response = ConsumerPauseResponse(
+        head=head("consumer_pause"),
+        paused=left > 0,
+        pause_until=format_time(parse_time(until)),
+        pause_remaining=max(0, left),
+    )
+    changed = replace(made, config=config, request=None, revision=made.revision + 1)
+    return ProposeMeta([assign_consumer(changed)], dumps(response))
+
+
+# Answered by the consumer's leader.
+
+
+def _info(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    made = _assigned(view, request, call)
+    consumer = _led(view, made)
+    if consumer is None:
+        return Silent()
+    leader = view.consumer_leader(made.account, made.stream, made.name)
+    return Reply(info_response(view, consumer, leader, view.group(made.group.name)))
+
+
+def _unpin(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    """Releases the pin at once; the node gives the leader a turn for what follows."""
+    made = _assigned(view, request, call)
+    leader = view.consumer_leader(made.account, made.stream, made.name)
+    if leader is None:
+        return Silent()
+    try:
+        group = loads(ConsumerUnpinRequest, request.payload).group
+    except DecodeError as error:
+        raise api_error("JSInvalidJSONErr", err=error) from None
+    if not group:
+        raise api_error("JSInvalidJSONErr", err="consumer group not specified")
+    if not GROUP_NAME.fullmatch(group):
+        raise api_error("JSConsumerInvalidGroupNameErr")
+    if group not in made.config.priority_groups:
+        raise api_error("JSConsumerInvalidPriorityGroupErr")
+    leader.unpin()
+    return Reply(dumps(head("consumer_unpin")))
+
+
+def _reset(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    made = _assigned(view, request, call)
+    consumer = _led(view, made)
+    if consumer is None:
+        return Silent()
+    try:
+        seq = loads(ConsumerResetRequest, request.payload).seq
+    except DecodeError as error:
+        raise api_error("JSInvalidJSONErr", err=error) from None
+    first = max(1, _reset_to(view, made, consumer, seq))
+
+    def answer(started: int) -> bytes:
+        leader = view.consumer_leader(made.account, made.stream, made.name)
+        return reset_response(view, consumer, leader, view.group(made.group.name), started)
+
+    return ProposeGroup(made.group.name, [encode_reset(first)], answer)
+
+
+def _reset_to(view: ConsumersView, made: ConsumerAssignment, consumer: Consumer, seq: int) -> int:
+    """Where a reset goes to, if the deliver policy allows it. Raises ApiError."""
+    policy, config = consumer.config.deliver_policy, consumer.config
+    if seq == 0:
+        return consumer.state.floor_stream + 1
+    if policy is DeliverPolicy.ALL:
+        return seq
+    if policy is DeliverPolicy.BY_START_SEQUENCE:
+        if seq < config.opt_start_seq:
+            raise api_error("JSConsumerInvalidResetErr", err="below start seq")
+        return seq
+    stream = view.stream(made.account, made.stream)
+    if policy is DeliverPolicy.BY_START_TIME and stream is not None:
+        if seq < stream.store.seq_at_time(parse_time(config.opt_start_time)):
+            raise api_error("JSConsumerInvalidResetErr", err="below start time")
+        return seq
+    raise api_error("JSConsumerInvalidResetErr", err="not allowed")
+
+
+def _step_down(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    if not view.clustered:
+        raise api_error("JSClusterRequiredErr")
+    made = _assigned(view, request, call)
+    if view.consumer_leader(made.account, made.stream, made.name) is None:
+        return Silent()
+    try:
+        asked = loads(LeaderStepdownRequest, request.payload, strict=True)
+    except DecodeError as error:
+        raise api_error("JSInvalidJSONErr", err=error) from None
+    candidates = _candidates(view, made, asked)
+    reply = dumps(SuccessResponse(head=head("consumer_leader_stepdown"), success=True))
+    return StepDown(made.group.name, candidates, reply)
+
+
+def _candidates(
+    view: ConsumersView, made: ConsumerAssignment, asked: LeaderStepdownRequest
+) -> list[str]:
+    """Peers that may lead next; empty means any. Raises ApiError."""
+    wanted = asked.placement
+    if wanted is None:
+        return []
+    servers = {server.peer: server for server in view.servers()}
+    peers = [servers[peer] for peer in made.group.peers if peer in servers and peer != view.me]
+    fitting = [
+        server.peer
+        for server in peers
+        if server.online
+        and wanted.preferred in ("", server.name)
+        and wanted.cluster in ("", server.cluster)
+        and set(wanted.tags) <= set(server.tags)
+    ]
+    if not fitting:
+        raise api_error("JSClusterNoPeersErrF", err="no replacement peer connected")
+    return fitting
+
+
+HANDLERS: dict[str, tuple[str, Target, Handler]] = {
+    "consumer_create": ("consumer_create", Target.META_LEADER, create),
+    "consumer_create_durable": ("consumer_create", Target.META_LEADER, create),
+    "consumer_delete": ("consumer_delete", Target.META_LEADER, _delete),
+    "consumer_names": ("consumer_names", Target.META_LEADER, _names),
+    "consumer_list": ("consumer_list", Target.META_LEADER, _list),
+    "consumer_pause": ("consumer_pause", Target.META_LEADER, _pause),
+    "consumer_info": ("consumer_info", Target.CONSUMER_LEADER, _info),
+    "consumer_unpin": ("consumer_unpin", Target.CONSUMER_LEADER, _unpin),
+    "consumer_reset": ("consumer_reset", Target.CONSUMER_LEADER, _reset),
+    "consumer_leader_stepdown": (
+        "consumer_leader_stepdown",
+        Target.CONSUMER_LEADER,
+        _step_down,
+    ),
+}
+"""Operation -> (type of the answer, who answers, handler)."""
