@@ -307,6 +307,10 @@ class Stream:
             consumer_count=consumers,
         )
 
+    def count_subjects(self, subjects_filter: bytes) -> int:
+        """How many subjects there are to be paged through."""
+        return len(self.store.subjects(Filters((subjects_filter,))))
+
     def _deleted(self) -> tuple[int, ...]:
         ranges = self.store.deleted().ranges()
         return tuple([seq for low, high in ranges for seq in range(low, high + 1)])

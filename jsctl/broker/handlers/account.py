@@ -1,0 +1,50 @@
+"""INFO: limits and use of the asking account."""
+
+from jsctl.api.account import AccountInfo, AccountLimits, ApiStats
+from jsctl.api.codec import dumps
+from jsctl.api.errors import api_error
+from jsctl.api.responses import AccountInfoResponse
+from jsctl.broker.handlers.answers import expect_empty, head
+from jsctl.broker.handlers.decisions import Decision, Reply
+from jsctl.broker.handlers.streams import reservation
+from jsctl.broker.handlers.view import AccountFacts, View
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.options import COMPATIBLE_API_LEVEL
+
+
+def info(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
+    """INFO"""
+    expect_empty(request)
+    facts = view.account(request.account)
+    if facts is None or not facts.enabled:
+        raise api_error("JSNotEnabledForAccountErr")
+    response = AccountInfoResponse(head=head("account_info"), info=account_info(view, facts))
+    return Reply(dumps(response))
+
+
+def account_info(view: View, facts: AccountFacts) -> AccountInfo:
+    """Limits and use, counted from what is assigned and what the servers report."""
+    streams = view.meta.streams(facts.name).values()
+    reserved = {"file": 0, "memory": 0}
+    for made in streams:
+        reserved[made.config.storage.value] += reservation(made.config)
+    return AccountInfo(
+        memory=facts.memory_used,
+        storage=facts.store_used,
+        reserved_memory=reserved["memory"],
+        reserved_storage=reserved["file"],
+        streams=len(streams),
+        consumers=sum(len(view.meta.consumers(facts.name, made.name)) for made in streams),
+        limits=AccountLimits(
+            max_memory=facts.memory_max,
+            max_storage=facts.store_max,
+            max_streams=facts.streams_max,
+            max_consumers=facts.consumers_max,
+            max_ack_pending=facts.ack_pending_max,
+            memory_max_stream_bytes=facts.memory_stream_bytes_max,
+            storage_max_stream_bytes=facts.store_stream_bytes_max,
+            max_bytes_required=facts.bytes_required,
+        ),
+        domain=view.domain,
+        api=ApiStats(level=COMPATIBLE_API_LEVEL, total=facts.api_total, errors=facts.api_errors),
+    )

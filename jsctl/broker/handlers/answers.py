@@ -1,0 +1,121 @@
+"""Bodies of requests and answers: the few lines that all handlers share."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from jsctl.api.cluster import (
+    ClusterInfo,
+    DesiredClusterInfo,
+    DesiredOrigin,
+    DesiredStatus,
+    PeerInfo,
+)
+from jsctl.api.codec import DecodeError, dumps, loads
+from jsctl.api.errors import ApiError, api_error
+from jsctl.api.responses import ApiResponse, SuccessResponse
+from jsctl.api.times import format_time
+from jsctl.broker.handlers.decisions import Decision
+from jsctl.broker.handlers.view import GroupView, PeerView, View
+from jsctl.broker.jetstream.assignments import GroupAssignment
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
+
+T = TypeVar("T")
+Handler = Callable[[View, ApiRequest, tuple[str, ...]], Decision]
+"""`handler(view, request, names)`; names are the parameters in the subject. Raises ApiError."""
+
+
+def head(kind: str, error: ApiError | None = None) -> ApiResponse:
+    """What every answer starts with; `kind` e.g. `stream_create`."""
+    body = None if error is None else error.body()
+    return ApiResponse(type=f"io.nats.jetstream.api.v1.{kind}_response", error=body)
+
+
+def success(kind: str) -> bytes:
+    """An answer that says no more than that it worked."""
+    return dumps(SuccessResponse(head=head(kind), success=True))
+
+
+def parsed(cls: type[T], request: ApiRequest) -> T:
+    """The request's body. Raises ApiError for what the real server refuses too."""
+    try:
+        return loads(cls, request.payload, strict=True)
+    except DecodeError as error:
+        raise api_error("JSInvalidJSONErr", err=error) from None
+
+
+def expect_empty(request: ApiRequest) -> None:
+    """Raises ApiError if the request has a body other than an empty object."""
+    if request.payload.strip() not in (b"", b"{}"):
+        raise api_error("JSNotEmptyRequestErr")
+
+
+def shown_metadata(metadata: dict[str, str]) -> dict[str, str]:
+    """Metadata as answers show it: with version and API level of this server."""
+    level = str(COMPATIBLE_API_LEVEL)
+    return {**metadata, "_nats.level": level, "_nats.ver": COMPATIBLE_VERSION}
+
+
+def peer_info(peer: PeerView) -> PeerInfo:
+    """A replica as clients see it."""
+    return PeerInfo(
+        name=peer.name,
+        current=peer.current,
+        offline=peer.offline,
+        active=peer.active_ns,
+        lag=peer.lag,
+        peer=peer.peer,
+        pending=peer.pending,
+    )
+
+
+def cluster_info(view: View, assignment: GroupAssignment) -> ClusterInfo | None:
+    """The group of a stream or consumer as this server sees it."""
+    group = view.group(assignment.name)
+    if group is None:
+        return None
+    if not view.clustered:
+        return ClusterInfo(leader=group.leader)
+    info = ClusterInfo(name=group.cluster, leader=group.leader)
+    if len(assignment.members) > 1:
+        info = replace(
+            info,
+            raft_group=group.name,
+            leader_since=format_time(group.leader_since_ns) if group.leader else "",
+            system_account=group.traffic_account == "$SYS",
+            traffic_account=group.traffic_account,
+            replicas=tuple(peer_info(peer) for peer in group.replicas),
+        )
+    if not assignment.settled:
+        info = replace(info, desired=_desired(view, assignment, group))
+    return info
+
+
+def _desired(view: View, assignment: GroupAssignment, group: GroupView) -> DesiredClusterInfo:
+    known = {peer.peer: peer for peer in group.replicas}
+    names = {server.peer: server.name for server in view.servers()}
+    peers = tuple(
+        peer_info(known[peer])
+        if peer in known
+        else PeerInfo(name=names.get(peer, peer), peer=peer, current=peer == view.me)
+        for peer in assignment.peers
+    )
+    origin = assignment.origin
+    shown = None
+    if origin is not None:
+        shown = DesiredOrigin(replicas=origin.replicas, placement=origin.placement)
+    missing = [names.get(peer, peer) for peer in assignment.peers if _absent(view, known, peer)]
+    text = f"adding peer {missing[0]}" if missing else "waiting for membership change to commit"
+    return DesiredClusterInfo(
+        name=assignment.cluster,
+        replicas=peers,
+        origin=shown,
+        status=DesiredStatus(type="membership", description=text),
+    )
+
+
+def _absent(view: View, known: dict[str, PeerView], peer: str) -> bool:
+    if peer == view.me:
+        return False
+    return peer not in known or known[peer].pending

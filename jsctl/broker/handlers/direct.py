@@ -1,0 +1,148 @@
+"""DIRECT.GET: messages of a stream as they are, from any replica that is fresh.
+
+Answers are raw messages, not JSON; refusals are status headers.
+"""
+
+from collections.abc import Iterable
+
+from jsctl.api.codec import DecodeError, loads
+from jsctl.api.requests import MsgGetRequest
+from jsctl.api.times import format_time, parse_time
+from jsctl.broker.errors import Damaged
+from jsctl.broker.handlers.decisions import Replies, Reply
+from jsctl.broker.handlers.stream_messages import find
+from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.store.record import Record
+from jsctl.broker.subject.matching import Filters
+
+MULTI_LAST_MAX = 1024
+_START = b"NATS/1.0\r\n"
+_END = b"\r\n"
+_STEP_RECORDS = 256
+
+
+def _status(code: int, text: str) -> Replies:
+    return Replies([Reply(b"", b"NATS/1.0 %d %b\r\n\r\n" % (code, text.encode()))])
+
+
+def answer(stream: Stream, payload: bytes, subject: bytes = b"") -> Replies:
+    """What a replica answers to one request.
+
+    `subject` is the one in `DIRECT.GET.<stream>.<subject>`: its last message is wanted.
+    """
+    if not payload.strip() and not subject:
+        return _status(408, "Empty Request")
+    try:
+        body = loads(MsgGetRequest, payload)
+    except (DecodeError, TypeError, ValueError):
+        return _status(408, "Malformed Request")
+    if subject:
+        return _last_by_subject(stream, body, subject)
+    if not _is_sensible(body):
+        return _status(408, "Bad Request")
+    if body.multi_last:
+        return _multi_last(stream, body)
+    if body.batch:
+        return _batch(stream, body)
+    return _single(stream, find(stream, body), body)
+
+
+def _is_sensible(body: MsgGetRequest) -> bool:
+    if body.multi_last:
+        alone = not (body.seq or body.last_by_subj or body.next_by_subj or body.start_time)
+        return alone and not (body.up_to_seq and body.up_to_time)
+    if body.up_to_seq or body.up_to_time:
+        return False
+    if body.last_by_subj and (body.seq or body.next_by_subj or body.start_time or body.batch):
+        return False
+    if body.seq and body.start_time:
+        return False
+    if body.batch and not (body.seq or body.start_time or body.next_by_subj):
+        return False
+    return bool(body.seq or body.last_by_subj or body.next_by_subj or body.start_time)
+
+
+def _last_by_subject(stream: Stream, body: MsgGetRequest, subject: bytes) -> Replies:
+    if body != MsgGetRequest(no_hdr=body.no_hdr):
+        return _status(408, "Bad Request")
+    wanted = MsgGetRequest(last_by_subj=subject.decode("utf-8", "replace"))
+    return _single(stream, find(stream, wanted), body)
+
+
+def _single(stream: Stream, record: Record | None, body: MsgGetRequest) -> Replies:
+    if record is None:
+        return _status(404, "Message Not Found")
+    return Replies([_message(stream, record, body)])
+
+
+def _message(stream: Stream, record: Record, body: MsgGetRequest, extra: bytes = b"") -> Reply:
+    if body.no_hdr:
+        return Reply(record.payload, _START + extra + _END if extra else b"")
+    head = record.headers[: -len(_END)] if record.headers else _START
+    fields = b"Nats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\n" % (
+        stream.name.encode(),
+        record.subject,
+        record.seq,
+    )
+    time = b"Nats-Time-Stamp: %b\r\n" % format_time(record.time_ns).encode()
+    return Reply(record.payload, head + fields + time + extra + _END)
+
+
+def _batch(stream: Stream, body: MsgGetRequest) -> Replies:
+    """Up to `batch` messages from a point on, then the end of the batch."""
+    store = stream.store
+    start = store.seq_at_time(parse_time(body.start_time)) if body.start_time else body.seq
+    filters = Filters((body.next_by_subj.encode(),)) if body.next_by_subj else Filters()
+    try:
+        found = store.next_many(filters, start, body.batch, body.max_bytes)
+    except Damaged:
+        found = []
+    if not found:
+        return _status(404, "Message Not Found")
+    pending = store.num_pending(filters, start)
+    return _series(stream, body, found, pending, b"")
+
+
+def _series(
+    stream: Stream, body: MsgGetRequest, found: Iterable[Record], pending: int, end: bytes
+) -> Replies:
+    messages: list[Reply] = []
+    last = 0
+    for record in found:
+        pending -= 1
+        extra = b"Nats-Num-Pending: %d\r\nNats-Last-Sequence: %d\r\n" % (pending, last)
+        messages.append(_message(stream, record, body, extra))
+        last = record.seq
+    fields = b"Nats-Num-Pending: %d\r\nNats-Last-Sequence: %d\r\n" % (pending, last)
+    messages.append(Reply(b"", b"NATS/1.0 204 EOB\r\n" + fields + end + _END))
+    return Replies(messages)
+
+
+def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
+    """The last message of each subject, as of one moment of the stream."""
+    store = stream.store
+    up_to = body.up_to_seq or store.last_seq
+    if body.up_to_time:
+        up_to = store.seq_at_time(parse_time(body.up_to_time)) - 1
+    filters = Filters(subject.encode() for subject in body.multi_last)
+    seqs = store.multi_last(filters, up_to)
+    if not seqs:
+        return _status(404, "No Results")
+    if len(seqs) > MULTI_LAST_MAX:
+        return _status(413, "Too Many Results")
+    wanted = seqs[: body.batch] if body.batch else seqs
+    records: list[Record] = []
+    size = 0
+    for seq in wanted:
+        try:
+            record = store.load(seq)
+        except Damaged:
+            continue
+        if record is None:
+            continue
+        size += store.message_bytes(len(record.subject), len(record.headers), len(record.payload))
+        if body.max_bytes and size > body.max_bytes and records:
+            break
+        records.append(record)
+    end = b"Nats-UpTo-Sequence: %d\r\n" % up_to
+    return _series(stream, body, records, len(seqs), end)

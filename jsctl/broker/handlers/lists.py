@@ -1,0 +1,98 @@
+"""STREAM.NAMES and STREAM.LIST, and what becomes of gathered infos."""
+
+from collections.abc import Mapping
+
+from jsctl.api.codec import dumps
+from jsctl.api.consumer import ConsumerInfo
+from jsctl.api.requests import StreamListRequest, StreamNamesRequest
+from jsctl.api.responses import (
+    ApiPaged,
+    ConsumerListResponse,
+    StreamListResponse,
+    StreamNamesResponse,
+)
+from jsctl.api.stream import StreamInfo
+from jsctl.broker.handlers.answers import head, parsed
+from jsctl.broker.handlers.decisions import Decision, Gather, Reply
+from jsctl.broker.handlers.view import View
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.subject.matching import overlaps
+
+NAMES_PER_PAGE = 1024
+INFOS_PER_PAGE = 256
+
+
+def _matching(view: View, account: str, subject: str) -> list[str]:
+    streams = view.meta.streams(account)
+    if not subject:
+        return list(streams)
+    wanted = subject.encode()
+    return [
+        name
+        for name, made in streams.items()
+        if any(overlaps(one.encode(), wanted) for one in made.config.subjects)
+    ]
+
+
+def _page(offset: int, total: int) -> int:
+    return min(max(offset, 0), total)
+
+
+def names(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
+    """STREAM.NAMES"""
+    body = parsed(StreamNamesRequest, request)
+    found = _matching(view, request.account, body.subject)
+    offset = _page(body.page.offset, len(found))
+    page = ApiPaged(total=len(found), offset=offset, limit=NAMES_PER_PAGE)
+    shown = tuple(found[offset : offset + NAMES_PER_PAGE])
+    response = StreamNamesResponse(head=head("stream_names"), page=page, streams=shown or None)
+    return Reply(dumps(response))
+
+
+def infos(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
+    """STREAM.LIST"""
+    body = parsed(StreamListRequest, request)
+    found = _matching(view, request.account, body.subject)
+    offset = _page(body.page.offset, len(found))
+    assets = [(name, "") for name in found[offset : offset + INFOS_PER_PAGE]]
+    return Gather(request, assets, total=len(found), offset=offset)
+
+
+def finish(
+    gather: Gather,
+    infos: Mapping[tuple[str, str], StreamInfo | ConsumerInfo],
+    offline: Mapping[str, str] | None = None,
+) -> bytes:
+    """The answer to a `Gather`.
+
+    `infos` has what arrived in time, by asset; the rest is named as missing. `offline` has
+    the reasons of assets that this version cannot run.
+    """
+    page = ApiPaged(total=gather.total, offset=gather.offset, limit=INFOS_PER_PAGE)
+    reasons = dict(offline or {})
+    is_streams = b".STREAM.LIST" in gather.request.subject
+    missing = tuple(
+        stream if is_streams else consumer
+        for stream, consumer in gather.assets
+        if (stream, consumer) not in infos and (consumer or stream) not in reasons
+    )
+    ordered = [infos[asset] for asset in gather.assets if asset in infos]
+    if is_streams:
+        return dumps(
+            StreamListResponse(
+                head=head("stream_list"),
+                page=page,
+                streams=tuple(one for one in ordered if isinstance(one, StreamInfo)),
+                missing=missing,
+                offline=reasons,
+            )
+        )
+    return dumps(
+        ConsumerListResponse(
+            head=head("consumer_list"),
+            page=page,
+            consumers=tuple(one for one in ordered if isinstance(one, ConsumerInfo)),
+            missing=missing,
+            offline=reasons,
+        )
+    )

@@ -1,0 +1,77 @@
+"""What operators ask of the cluster from the system account."""
+
+from dataclasses import replace
+
+from jsctl.api.codec import dumps
+from jsctl.api.errors import api_error
+from jsctl.api.requests import MetaServerRemoveRequest
+from jsctl.api.responses import AccountPurgeResponse
+from jsctl.broker.handlers import placing
+from jsctl.broker.handlers.answers import expect_empty, head, parsed, success
+from jsctl.broker.handlers.decisions import (
+    Decision,
+    ProposeMeta,
+    RemoveMetaPeer,
+    StepDown,
+)
+from jsctl.broker.handlers.stream_groups import candidates, require_cluster, without_peer
+from jsctl.broker.handlers.view import View
+from jsctl.broker.jetstream.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta import assign_stream, remove_server, remove_stream
+from jsctl.broker.jetstream.requests import ApiRequest
+
+META_GROUP = "_meta_"
+
+
+def step_down(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
+    """META.LEADER.STEPDOWN"""
+    require_cluster(view)
+    best = candidates(view, request, view.me, view.servers())
+    return StepDown(META_GROUP, best, success("meta_leader_stepdown"))
+
+
+def remove(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
+    """SERVER.REMOVE: the server leaves the cluster, its replicas go elsewhere."""
+    require_cluster(view)
+    if not request.payload.strip():
+        raise api_error("JSBadRequestErr")
+    body = parsed(MetaServerRemoveRequest, request)
+    peer = _server(view, body.peer, body.peer_id)
+    entries = [remove_server(peer)]
+    for made in view.meta.assets():
+        if isinstance(made, StreamAssignment) and peer in made.group.members:
+            entries += _reassigned(view, made, peer)
+    return RemoveMetaPeer(peer, entries, success("meta_server_remove"))
+
+
+def _server(view: View, name: str, peer_id: str) -> str:
+    known = {one.peer: one.name for one in view.meta.servers.values() if not one.removed}
+    known.update({one.peer: one.name for one in view.servers()})
+    for peer, server_name in known.items():
+        if peer_id == peer or (not peer_id and name in (server_name, peer)):
+            return peer
+    raise api_error("JSClusterServerNotMemberErr")
+
+
+def _reassigned(view: View, made: StreamAssignment, peer: str) -> list[bytes]:
+    """The stream without a server that is gone: elsewhere, or with fewer replicas for now.
+
+    A stream whose only replica was there stays as it is: its data may come back.
+    """
+    replaced = without_peer(view, made, peer)
+    if replaced is None:
+        rest = tuple(one for one in made.group.peers if one != peer)
+        if not rest:
+            return []
+        group = placing.regrouped(view, made.group, rest)
+        replaced = replace(made, group=group, request=None)
+    return [assign_stream(replaced), *placing.follow(view, replaced)]
+
+
+def purge_account(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """ACCOUNT.PURGE.<account>: all streams of an account are deleted."""
+    expect_empty(request)
+    account = names[0]
+    entries = [remove_stream(account, name) for name in view.meta.streams(account)]
+    response = AccountPurgeResponse(head=head("account_purge"), initiated=True)
+    return ProposeMeta(entries, dumps(response))

@@ -1,0 +1,217 @@
+"""Where streams and consumers go: the meta leader's view turned into placements.
+
+Shared by everything that creates, moves, scales or loses replicas. Pure: what comes out are new
+assignments, which the handlers log.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jsctl.api.cluster import Placement
+from jsctl.api.errors import api_error
+from jsctl.api.stream import StreamConfig
+from jsctl.broker.handlers.view import View
+from jsctl.broker.jetstream.assignments import (
+    ConsumerAssignment,
+    GroupAssignment,
+    Origin,
+    StreamAssignment,
+)
+from jsctl.broker.jetstream.meta import assign_consumer
+from jsctl.broker.jetstream.placement import (
+    NoPeers,
+    Placed,
+    ServerFacts,
+    Standing,
+    Wanted,
+    choose_peers,
+    choose_subset,
+    scale_down,
+)
+
+
+def loaded_servers(view: View, without: StreamAssignment | None = None) -> list[ServerFacts]:
+    """Servers with the load that the meta state gives them, in-flight assets included."""
+    streams: dict[str, int] = {}
+    replicated: dict[str, int] = {}
+    reserved: dict[tuple[str, bool], int] = {}
+    for made in view.meta.assets():
+        is_stream = isinstance(made, StreamAssignment)
+        for peer in made.group.members:
+            streams[peer] = streams.get(peer, 0) + is_stream
+            replicated[peer] = replicated.get(peer, 0) + (len(made.group.peers) > 1)
+            if isinstance(made, StreamAssignment) and made.config.max_bytes > 0 and made != without:
+                key = (peer, made.group.storage == "memory")
+                reserved[key] = reserved.get(key, 0) + made.config.max_bytes
+    removed = {server.peer for server in view.meta.servers.values() if server.removed}
+    return [
+        replace(
+            server,
+            streams=streams.get(server.peer, 0),
+            ha_assets=replicated.get(server.peer, 0),
+            store_reserved=reserved.get((server.peer, False), 0),
+            memory_reserved=reserved.get((server.peer, True), 0),
+        )
+        for server in view.servers()
+        if server.peer not in removed
+    ]
+
+
+def wanted(view: View, config: StreamConfig, cluster: str) -> Wanted:
+    """What a stream asks for; `cluster` is where it is put if the config names none."""
+    placement = config.placement or Placement()
+    return Wanted(
+        replicas=config.num_replicas,
+        cluster=placement.cluster or cluster,
+        tags=placement.tags,
+        bytes_max=config.max_bytes,
+        memory=config.storage.value == "memory",
+        unique_tag=view.unique_tag if config.num_replicas > 1 else "",
+    )
+
+
+def placed_or_refused(view: View, outcome: Placed | NoPeers, memory: bool) -> Placed:
+    """The placement. Raises ApiError with the reasons why there is none."""
+    if isinstance(outcome, Placed):
+        return outcome
+    if not view.clustered and outcome.no_storage:
+        name = "JSMemoryResourcesExceededErr" if memory else "JSStorageResourcesExceededErr"
+        raise api_error(name)
+    raise api_error("JSClusterNoPeersErrF", err=outcome.text)
+
+
+def new_group(view: View, config: StreamConfig, client_cluster: str) -> GroupAssignment:
+    """Place a new stream. Raises ApiError."""
+    ask = wanted(view, config, client_cluster or view.cluster)
+    servers = loaded_servers(view)
+    placed = placed_or_refused(view, choose_peers(servers, ask, view.jitter), ask.memory)
+    storage = config.storage.value
+    return GroupAssignment(
+        name=f"S-R{len(placed.peers)}{storage[0].upper()}-{view.new_name(8)}",
+        peers=placed.peers,
+        storage=storage,
+        cluster=ask.cluster,
+        preferred=placed.preferred,
+        incarnations=incarnations(servers, placed.peers),
+    )
+
+
+def incarnations(servers: Sequence[ServerFacts], peers: Sequence[str]) -> dict[str, int]:
+    """Which life of each server is given the replica."""
+    return {server.peer: server.incarnation for server in servers if server.peer in peers}
+
+
+def standings(view: View, group: str) -> dict[str, Standing]:
+    """How far each peer is, as far as this server knows."""
+    found = {server.peer: Standing(online=server.online) for server in view.servers()}
+    seen = view.group(group)
+    for peer in seen.replicas if seen is not None else ():
+        online = not peer.offline and found.get(peer.peer, Standing(online=False)).online
+        found[peer.peer] = Standing(online=online, lag=peer.lag)
+    return found
+
+
+def scaled(view: View, old: StreamAssignment, config: StreamConfig) -> GroupAssignment:
+    """The group with another number of replicas. Raises ApiError."""
+    group = old.group
+    if group.moving:
+        raise api_error("JSStreamMoveInProgressErr")
+    if config.num_replicas < len(group.peers):
+        leader = view.leader_of(group.name)
+        known = standings(view, group.name)
+        return _towards(view, old, scale_down(group.peers, config.num_replicas, known, leader))
+    ask = wanted(view, config, group.cluster)
+    outcome = choose_peers(
+        loaded_servers(view, old),
+        ask,
+        view.jitter,
+        existing=group.peers,
+        excluded=group.excluded,
+        leader=view.leader_of(group.name),
+    )
+    return _towards(view, old, placed_or_refused(view, outcome, ask.memory).peers)
+
+
+def moved(
+    view: View, old: StreamAssignment, config: StreamConfig, excluded: Sequence[str] = ()
+) -> GroupAssignment:
+    """The group where the config's placement wants it. Raises ApiError."""
+    group = old.group
+    if group.moving:
+        raise api_error("JSStreamMoveInProgressErr")
+    if not group.settled:
+        raise api_error("JSStreamReconfigureInProgressErr")
+    ask = wanted(view, config, group.cluster)
+    servers = loaded_servers(view, old)
+    by_peer = {server.peer: server for server in servers}
+    fitting = [
+        peer
+        for peer in group.peers
+        if peer not in excluded and peer in by_peer and _fits(by_peer[peer], ask)
+    ]
+    outcome = choose_peers(
+        servers, ask, view.jitter, existing=fitting, excluded=(*excluded, *group.excluded)
+    )
+    peers = placed_or_refused(view, outcome, ask.memory).peers
+    target = _towards(view, old, peers)
+    return target if target == group else replace(target, cluster=ask.cluster, moving=True)
+
+
+def _fits(server: ServerFacts, ask: Wanted) -> bool:
+    alone = replace(ask, replicas=1, bytes_max=-1, unique_tag="")
+    return isinstance(choose_peers([replace(server, online=True)], alone, lambda _: 0), Placed)
+
+
+def _towards(view: View, old: StreamAssignment, peers: Sequence[str]) -> GroupAssignment:
+    """The group on its way to `peers`; where it is already, it stays as it is."""
+    group = old.group
+    if tuple(peers) == group.peers and group.settled:
+        return group
+    origin = group.origin or Origin(
+        group.peers, old.config.num_replicas, group.cluster, old.config.placement
+    )
+    return regrouped(view, replace(group, origin=origin), peers)
+
+
+def regrouped(view: View, group: GroupAssignment, peers: Sequence[str]) -> GroupAssignment:
+    """The group with other target peers; those that it leaves become former ones."""
+    leader = view.leader_of(group.name)
+    former = tuple(peer for peer in group.members if peer not in peers)
+    fresh = [peer for peer in peers if peer not in group.members]
+    lives = {peer: life for peer, life in group.incarnations.items() if peer in group.members}
+    return replace(
+        group,
+        peers=tuple(peers),
+        former=former,
+        preferred=leader if leader in peers else group.preferred,
+        incarnations={**lives, **incarnations(view.servers(), fresh)},
+    )
+
+
+def follow(view: View, stream: StreamAssignment) -> list[bytes]:
+    """Entries that bring a stream's consumers to its new peers."""
+    entries = []
+    for consumer in view.meta.consumers(stream.account, stream.name).values():
+        peers = _consumer_peers(view, stream, consumer)
+        if peers != consumer.group.peers:
+            group = regrouped(view, consumer.group, peers)
+            entries.append(assign_consumer(replace(consumer, group=group, request=None)))
+    return entries
+
+
+def _consumer_peers(
+    view: View, stream: StreamAssignment, consumer: ConsumerAssignment
+) -> tuple[str, ...]:
+    target = stream.group.peers
+    replicas = consumer.config.num_replicas
+    inherits = replicas == 0 and bool(consumer.config.durable_name)
+    count = len(target) if inherits else min(replicas or 1, len(target))
+    kept = tuple(peer for peer in consumer.group.peers if peer in target)
+    if count == len(target):
+        return target
+    if len(kept) >= count:
+        return kept[:count]
+    rest = [peer for peer in target if peer not in kept]
+    known = standings(view, stream.group.name)
+    more = choose_subset(rest, count - len(kept), known, view.jitter)
+    return kept + (more or tuple(rest[: count - len(kept)]))

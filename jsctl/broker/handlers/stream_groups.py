@@ -1,0 +1,186 @@
+"""Who holds and who leads a stream: step-down, peer removal, moves. And snapshots, not served."""
+
+from dataclasses import replace
+
+from jsctl.api.cluster import Placement
+from jsctl.api.errors import api_error
+from jsctl.api.requests import (
+    LeaderStepdownRequest,
+    MetaServerStreamMoveRequest,
+    StreamRemovePeerRequest,
+    StreamRestoreRequest,
+    StreamSnapshotRequest,
+)
+from jsctl.broker.handlers import placing
+from jsctl.broker.handlers.answers import expect_empty, parsed, success
+from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, StepDown
+from jsctl.broker.handlers.streams import existing
+from jsctl.broker.handlers.view import View
+from jsctl.broker.jetstream.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta import assign_stream
+from jsctl.broker.jetstream.placement import (
+    Placed,
+    ServerFacts,
+    choose_replacement,
+)
+from jsctl.broker.jetstream.requests import ApiRequest
+
+
+def require_cluster(view: View) -> None:
+    """Raises ApiError on a server that is not clustered."""
+    if not view.clustered:
+        raise api_error("JSClusterRequiredErr")
+
+
+def candidates(
+    view: View, request: ApiRequest, leader: str, members: list[ServerFacts]
+) -> list[str]:
+    """Peers that may take over, best first. Raises ApiError where the request rules all out."""
+    body = parsed(LeaderStepdownRequest, request)
+    asked = body.placement or Placement()
+    online = [one for one in members if one.online and one.peer != leader]
+    if asked.preferred:
+        known = [one for one in members if asked.preferred in (one.name, one.peer)]
+        if any(one.peer == leader for one in known):
+            text = f'preferred server "{asked.preferred}" is already leader'
+            raise api_error("JSClusterNoPeersErrF", err=text)
+        if not known:
+            text = f'preferred server "{asked.preferred}" not known'
+            raise api_error("JSClusterNoPeersErrF", err=text)
+        online = [one for one in known if one.online]
+    tags = {tag.lower() for tag in asked.tags}
+    fitting = [
+        one.peer
+        for one in online
+        if asked.cluster in ("", one.cluster) and tags <= {tag.lower() for tag in one.tags}
+    ]
+    if not fitting and body.placement is not None:
+        raise api_error("JSClusterNoPeersErrF", err="no replacement peer connected")
+    return fitting
+
+
+def step_down(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.LEADER.STEPDOWN.<stream>"""
+    require_cluster(view)
+    found = existing(view, request.account, names[0])
+    servers = [one for one in view.servers() if one.peer in found.group.members]
+    leader = view.leader_of(found.group.name)
+    if len(found.group.members) == 1:
+        parsed(LeaderStepdownRequest, request)
+        return Reply(success("stream_leader_stepdown"))
+    best = candidates(view, request, leader, servers)
+    return StepDown(found.group.name, best, success("stream_leader_stepdown"))
+
+
+def _member(view: View, found: StreamAssignment, name: str) -> str:
+    for server in view.servers():
+        if name in (server.name, server.peer) and server.peer in found.group.peers:
+            return server.peer
+    if name in found.group.peers:
+        return name
+    raise api_error("JSClusterPeerNotMemberErr")
+
+
+def remove_peer(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.PEER.REMOVE.<stream>"""
+    return _replace_peer(view, request, names, evacuate=False)
+
+
+def evacuate_peer(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.PEER.EVACUATE.<stream>"""
+    return _replace_peer(view, request, names, evacuate=True)
+
+
+def _replace_peer(
+    view: View, request: ApiRequest, names: tuple[str, ...], evacuate: bool
+) -> Decision:
+    require_cluster(view)
+    if not request.payload.strip():
+        raise api_error("JSBadRequestErr")
+    body = parsed(StreamRemovePeerRequest, request)
+    if not body.peer:
+        raise api_error("JSBadRequestErr")
+    found = existing(view, request.account, names[0])
+    peer = _member(view, found, body.peer)
+    made = without_peer(view, found, peer)
+    if made is None:
+        raise api_error("JSPeerRemapErr")
+    if evacuate:
+        excluded = (*made.group.excluded, peer)
+        made = replace(made, group=replace(made.group, excluded=excluded))
+    entries = [assign_stream(made), *placing.follow(view, made)]
+    return ProposeMeta(entries, success("stream_remove_peer"))
+
+
+def without_peer(view: View, found: StreamAssignment, peer: str) -> StreamAssignment | None:
+    """The stream with another server in place of a peer; None if there is no other."""
+    outcome = choose_replacement(
+        placing.loaded_servers(view, found),
+        placing.wanted(view, found.config, found.group.cluster),
+        view.jitter,
+        peers=found.group.peers,
+        removed=peer,
+    )
+    if not isinstance(outcome, Placed):
+        return None
+    group = placing.regrouped(view, found.group, outcome.peers)
+    return replace(found, group=group, request=None)
+
+
+def move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """ACCOUNT.STREAM.MOVE.<account>.<stream>, from the system account."""
+    require_cluster(view)
+    body = parsed(MetaServerStreamMoveRequest, request)
+    found = existing(view, names[0], names[1])
+    excluded: tuple[str, ...] = ()
+    if body.server:
+        excluded = (_member(view, found, body.server),)
+    old = found.config.placement or Placement()
+    placement = replace(old, cluster=body.cluster or old.cluster, tags=body.tags or old.tags)
+    config = replace(found.config, placement=placement if placement != Placement() else None)
+    group = placing.moved(view, found, config, excluded)
+    made = replace(found, config=config, group=group, request=request, revision=found.revision + 1)
+    return ProposeMeta([assign_stream(made), *placing.follow(view, made)], None)
+
+
+def cancel_account_move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """ACCOUNT.STREAM.CANCEL_MOVE.<account>.<stream>, from the system account."""
+    return _cancel(view, request, names[0], names[1])
+
+
+def cancel_move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.CANCEL_MOVE.<stream>"""
+    return _cancel(view, request, request.account, names[0])
+
+
+def _cancel(view: View, request: ApiRequest, account: str, name: str) -> Decision:
+    require_cluster(view)
+    expect_empty(request)
+    found = existing(view, account, name)
+    origin = found.group.origin
+    if origin is None:
+        raise api_error("JSStreamReconfigureNotInProgressErr")
+    config = replace(found.config, num_replicas=origin.replicas, placement=origin.placement)
+    group = placing.regrouped(view, found.group, origin.peers)
+    group = replace(group, cluster=origin.cluster, moving=False)
+    made = replace(found, config=config, group=group, request=request, revision=found.revision + 1)
+    return ProposeMeta([assign_stream(made), *placing.follow(view, made)], None)
+
+
+def snapshot(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.SNAPSHOT.<stream>: this server makes no such archives."""
+    body = parsed(StreamSnapshotRequest, request)
+    existing(view, request.account, names[0])
+    if not body.deliver_subject:
+        raise api_error("JSSnapshotDeliverSubjectInvalidErr")
+    raise api_error("JSStreamSnapshotErrF", err="snapshots are not supported by this server")
+
+
+def restore(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.RESTORE.<stream>: this server reads no such archives."""
+    if not request.payload.strip():
+        raise api_error("JSBadRequestErr")
+    parsed(StreamRestoreRequest, request)
+    if view.meta.stream(request.account, names[0]) is not None:
+        raise api_error("JSStreamNameExistRestoreFailedErr")
+    raise api_error("JSStreamRestoreErrF", err="restoring is not supported by this server")

@@ -1,0 +1,119 @@
+"""STREAM.PURGE, MSG.GET and MSG.DELETE, answered by the stream's leader."""
+
+from jsctl.api.codec import dumps
+from jsctl.api.errors import api_error
+from jsctl.api.requests import MsgDeleteRequest, MsgGetRequest, StreamPurgeRequest
+from jsctl.api.responses import MsgGetResponse, StreamPurgeResponse, SuccessResponse
+from jsctl.api.stream import RawStreamMsg
+from jsctl.api.times import format_time, parse_time
+from jsctl.broker.errors import Damaged
+from jsctl.broker.handlers.answers import head, parsed, success
+from jsctl.broker.handlers.decisions import Decision, ProposeGroup, Reply, Silent
+from jsctl.broker.handlers.streams import existing
+from jsctl.broker.handlers.view import View
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.store.record import Record
+from jsctl.broker.subject.matching import Filters
+
+
+def purge(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.PURGE.<stream>"""
+    body = parsed(StreamPurgeRequest, request)
+    found = existing(view, request.account, names[0])
+    if found.config.sealed:
+        raise api_error("JSStreamSealedErr")
+    if found.config.deny_purge:
+        raise api_error("JSStreamPurgeFailedF", err="stream purge not permitted")
+    if body.seq and body.keep:
+        raise api_error("JSBadRequestErr")
+    leader = view.stream_leader(found.account, found.name)
+    if leader is None:
+        return Silent()
+    if body.seq == 1:
+        return Reply(_purged(0))
+    up_to = body.seq - 1 if body.seq else 0
+    entry = leader.purge(body.filter.encode(), up_to, body.keep)
+    return ProposeGroup(found.group.name, [entry], _purged)
+
+
+def _purged(count: int) -> bytes:
+    return dumps(StreamPurgeResponse(head=head("stream_purge"), success=True, purged=count))
+
+
+def delete(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.MSG.DELETE.<stream>"""
+    if not request.payload.strip():
+        raise api_error("JSBadRequestErr")
+    body = parsed(MsgDeleteRequest, request)
+    found = existing(view, request.account, names[0])
+    if found.config.sealed:
+        raise api_error("JSStreamSealedErr")
+    if found.config.deny_delete:
+        raise api_error("JSStreamMsgDeleteFailedF", err="message delete not permitted")
+    leader = view.stream_leader(found.account, found.name)
+    if leader is None:
+        return Silent()
+    if not leader.stream.store.is_live(body.seq):
+        raise api_error("JSSequenceNotFoundErrF", seq=body.seq)
+    entry = leader.delete(body.seq, erase=not body.no_erase)
+    return ProposeGroup(found.group.name, [entry], lambda count: _deleted(count, body.seq))
+
+
+def _deleted(count: int, seq: int) -> bytes:
+    if count:
+        return success("stream_msg_delete")
+    error = api_error("JSSequenceNotFoundErrF", seq=seq)
+    return dumps(SuccessResponse(head=head("stream_msg_delete", error)))
+
+
+def get(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.MSG.GET.<stream>; the leader answers, so that the answer is not stale."""
+    if not request.payload.strip():
+        raise api_error("JSBadRequestErr")
+    body = parsed(MsgGetRequest, request)
+    if not _is_sensible(body):
+        raise api_error("JSBadRequestErr")
+    found = existing(view, request.account, names[0])
+    leader = view.stream_leader(found.account, found.name)
+    if leader is None:
+        return Silent()
+    record = find(leader.stream, body)
+    if record is None:
+        raise api_error("JSNoMessageFoundErr")
+    message = RawStreamMsg(
+        subject=record.subject.decode("utf-8", "replace"),
+        seq=record.seq,
+        hdrs=b"" if body.no_hdr else record.headers,
+        data=record.payload,
+        time=format_time(record.time_ns),
+    )
+    return Reply(dumps(MsgGetResponse(head=head("stream_msg_get"), message=message)))
+
+
+def _is_sensible(body: MsgGetRequest) -> bool:
+    """One way of naming the message, and nothing that only direct get knows."""
+    if body.batch or body.max_bytes or body.multi_last or body.up_to_seq or body.up_to_time:
+        return False
+    if body.seq and (body.last_by_subj or body.start_time):
+        return False
+    if body.last_by_subj and (body.next_by_subj or body.start_time):
+        return False
+    return bool(body.seq or body.last_by_subj or body.next_by_subj or body.start_time)
+
+
+def find(stream: Stream, body: MsgGetRequest) -> Record | None:
+    """The message that a request asks for."""
+    store = stream.store
+    try:
+        if body.last_by_subj:
+            seq = store.last_for(body.last_by_subj.encode())
+            return None if seq is None else store.load(seq)
+        start = body.seq
+        if body.start_time:
+            start = store.seq_at_time(parse_time(body.start_time))
+        if body.next_by_subj:
+            return store.next(Filters((body.next_by_subj.encode(),)), start)
+        return store.next(Filters(), start) if body.start_time else store.load(start)
+    except Damaged:
+        return None

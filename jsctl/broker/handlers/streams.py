@@ -1,0 +1,246 @@
+"""STREAM.CREATE, UPDATE, DELETE and INFO.
+
+The meta leader validates, places and logs an assignment; the stream's leader answers the request
+named in it, as only it knows the stream's state.
+"""
+
+from dataclasses import replace
+
+from jsctl.api.cluster import Placement
+from jsctl.api.codec import dumps
+from jsctl.api.errors import ApiError, api_error
+from jsctl.api.requests import StreamConfigRequest, StreamInfoRequest
+from jsctl.api.responses import ApiPaged, StreamCreateResponse, StreamInfoResponse
+from jsctl.api.stream import StreamConfig, StreamInfo
+from jsctl.api.times import format_time
+from jsctl.broker.handlers import placing
+from jsctl.broker.handlers.answers import (
+    cluster_info,
+    expect_empty,
+    head,
+    parsed,
+    shown_metadata,
+    success,
+)
+from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, Silent
+from jsctl.broker.handlers.view import AccountFacts, View
+from jsctl.broker.jetstream.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta import assign_stream, remove_stream
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jetstream.stream import SUBJECTS_PER_PAGE, Stream
+from jsctl.broker.jetstream.stream_config import (
+    checked,
+    invalid,
+    same,
+    subjects_overlap,
+    unsupported,
+    updated,
+)
+
+_NAME_HAS_PATH = "/\\"
+
+
+def existing(view: View, account: str, name: str) -> StreamAssignment:
+    """The assignment of a stream. Raises ApiError if there is none."""
+    found = view.meta.stream(account, name)
+    if found is None:
+        raise api_error("JSStreamNotFoundErr")
+    return found
+
+
+def _config_of(view: View, request: ApiRequest, name: str) -> StreamConfig:
+    if any(mark in name for mark in _NAME_HAS_PATH):
+        raise api_error("JSStreamNameContainsPathSeparatorsErr")
+    body = parsed(StreamConfigRequest, request)
+    if body.config.name != name:
+        raise api_error("JSStreamMismatchErr")
+    return checked(body.config, pedantic=body.pedantic, limits=view.config_limits)
+
+
+def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.CREATE.<stream>"""
+    config = _config_of(view, request, names[0])
+    if config.sealed:
+        raise invalid("stream configuration for create can not be sealed")
+    old = view.meta.stream(request.account, config.name)
+    if old is not None:
+        if not same(old.config, config):
+            raise api_error("JSStreamNameExistErr")
+        return _answer_again(view, request, old)
+    _check(view, request, config, None)
+    group = placing.new_group(view, config, request.client.cluster)
+    made = StreamAssignment(
+        account=request.account,
+        name=config.name,
+        config=config,
+        group=group,
+        created_ns=view.now_ns,
+        client=request.client,
+        request=request,
+    )
+    return ProposeMeta([assign_stream(made)], None)
+
+
+def _answer_again(view: View, request: ApiRequest, old: StreamAssignment) -> Decision:
+    """The same stream once more: its leader answers, which may be here."""
+    stream = view.stream(old.account, old.name)
+    group = view.group(old.group.name)
+    if stream is not None and group is not None and group.is_leader:
+        return Reply(create_response(view, replace(old, request=request), stream))
+    return ProposeMeta([assign_stream(replace(old, request=request))], None)
+
+
+def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.UPDATE.<stream>"""
+    config = _config_of(view, request, names[0])
+    old = existing(view, request.account, config.name)
+    config = updated(old.config, config)
+    _check(view, request, config, old)
+    group = old.group
+    scales = config.num_replicas != old.config.num_replicas
+    moves = _where(config) != _where(old.config)
+    if scales and moves:
+        raise api_error("JSStreamMoveAndScaleErr")
+    if scales:
+        group = placing.scaled(view, old, config)
+    elif moves:
+        group = placing.moved(view, old, config)
+    made = replace(old, config=config, group=group, request=request, revision=old.revision + 1)
+    entries = [assign_stream(made)]
+    if group != old.group:
+        entries += placing.follow(view, made)
+    return ProposeMeta(entries, None)
+
+
+def _where(config: StreamConfig) -> tuple[str, tuple[str, ...]]:
+    placement = config.placement or Placement()
+    return placement.cluster, placement.tags
+
+
+def _check(
+    view: View, request: ApiRequest, config: StreamConfig, old: StreamAssignment | None
+) -> None:
+    """Everything that needs more than the config itself."""
+    if config.num_replicas > 1 and not view.clustered:
+        raise api_error("JSStreamReplicasNotSupportedErr")
+    others = view.meta.streams(request.account)
+    if subjects_overlap(config, [other.config for other in others.values()]):
+        raise api_error("JSStreamSubjectOverlapErr")
+    facts = view.account(request.account)
+    if facts is not None:
+        _check_account(facts, config, [o for o in others.values() if o.name != config.name])
+    if unsupported(config):
+        raise api_error("JSClusterUnSupportFeatureErr")
+
+
+def _check_account(
+    facts: AccountFacts, config: StreamConfig, others: list[StreamAssignment]
+) -> None:
+    memory = config.storage.value == "memory"
+    if 0 <= facts.streams_max <= len(others):
+        raise api_error("JSMaximumStreamsLimitErr")
+    if facts.bytes_required and config.max_bytes <= 0:
+        raise api_error("JSStreamMaxBytesRequired")
+    stream_max = facts.memory_stream_bytes_max if memory else facts.store_stream_bytes_max
+    if 0 < stream_max < config.max_bytes:
+        raise api_error("JSStreamMaxStreamBytesExceeded")
+    account_max = facts.memory_max if memory else facts.store_max
+    if account_max < 0 or config.max_bytes <= 0:
+        return
+    reserved = sum(reservation(other.config) for other in others if _alike(other.config, config))
+    if reserved + reservation(config) > account_max:
+        name = "JSMemoryResourcesExceededErr" if memory else "JSStorageResourcesExceededErr"
+        raise api_error(name)
+
+
+def _alike(left: StreamConfig, right: StreamConfig) -> bool:
+    return left.storage is right.storage
+
+
+def reservation(config: StreamConfig) -> int:
+    """Bytes that a stream may come to hold on all its replicas; 0 if it names no maximum."""
+    return config.max_bytes * config.num_replicas if config.max_bytes > 0 else 0
+
+
+def delete(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.DELETE.<stream>"""
+    expect_empty(request)
+    found = existing(view, request.account, names[0])
+    return ProposeMeta([remove_stream(found.account, found.name)], success("stream_delete"))
+
+
+def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.INFO.<stream>"""
+    body = parsed(StreamInfoRequest, request)
+    found = existing(view, request.account, names[0])
+    stream = view.stream(found.account, found.name)
+    if stream is None:
+        return Silent()
+    subjects_filter = body.subjects_filter.encode()
+    shown = stream_info(
+        view,
+        found,
+        stream,
+        subjects_filter=subjects_filter,
+        offset=body.page.offset,
+        deleted_details=body.deleted_details,
+    )
+    page = ApiPaged()
+    if subjects_filter:
+        total = len(shown.state.subjects)
+        if total == SUBJECTS_PER_PAGE or body.page.offset:
+            total = stream.count_subjects(subjects_filter)
+        page = ApiPaged(total=total, offset=body.page.offset, limit=SUBJECTS_PER_PAGE)
+    return Reply(dumps(StreamInfoResponse(head=head("stream_info"), page=page, info=shown)))
+
+
+def stream_info(
+    view: View,
+    found: StreamAssignment,
+    stream: Stream,
+    *,
+    subjects_filter: bytes = b"",
+    offset: int = 0,
+    deleted_details: bool = False,
+) -> StreamInfo:
+    """A stream as its own replica here tells it."""
+    consumers = len(view.meta.consumers(found.account, found.name))
+    config = found.config
+    return StreamInfo(
+        config=replace(config, metadata=shown_metadata(config.metadata)),
+        created=format_time(found.created_ns),
+        state=stream.info_state(
+            subjects_filter=subjects_filter,
+            offset=offset,
+            deleted_details=deleted_details,
+            consumers=consumers,
+        ),
+        domain=view.domain,
+        cluster=cluster_info(view, found.group),
+        ts=format_time(view.now_ns),
+    )
+
+
+def create_response(
+    view: View, assignment: StreamAssignment, stream: Stream, *, is_new: bool = False
+) -> bytes:
+    """What the stream's leader answers to the request named in the assignment.
+
+    `is_new`: the stream did not exist before the request.
+    """
+    request = assignment.request
+    is_create = request is None or b".STREAM.CREATE." in request.subject
+    response = StreamCreateResponse(
+        head=head("stream_create" if is_create else "stream_update"),
+        info=stream_info(view, assignment, stream),
+        did_create=is_create and is_new and not view.clustered,
+    )
+    return dumps(response)
+
+
+def create_failed(assignment: StreamAssignment, error: ApiError) -> bytes:
+    """What a member answers that cannot set the stream up."""
+    request = assignment.request
+    is_create = request is None or b".STREAM.CREATE." in request.subject
+    kind = "stream_create" if is_create else "stream_update"
+    return dumps(StreamCreateResponse(head=head(kind, error)))
