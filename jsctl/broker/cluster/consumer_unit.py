@@ -180,6 +180,7 @@ class ConsumerUnit:
     def stream_changed(self) -> None:
         """The stream lost messages, or was replaced by a received state."""
         if self.leader is not None:
+            self.leader.delivery.store = self.stream.store
             self.leader.stream_changed()
             self.env.wake(self.group.name, self)
 

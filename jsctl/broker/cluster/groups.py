@@ -324,6 +324,23 @@ class Groups:
             group.unit.unlead()
             group.fail_waiting()
 
+    @property
+    def awake(self) -> bool:
+        """Whether any group needs ticks."""
+        return bool(self._awake)
+
+    def relieve(self) -> None:
+        """Free the oldest part of the log of groups that alone keep it."""
+        for key, index in self.wal.pinned():
+            group = self._by_key.get(key)
+            if group is None:
+                continue
+            if group.checkpointed < index and not group.checkpoint_running:
+                self._queued.extend(self.checkpoint(group))
+            elif group.raft.base_index < index <= group.checkpointed:
+                group.raft.compact(min(group.checkpointed, group.raft.applied))
+                self.touch(group)
+
     def seal(self) -> list[DiskBatch]:
         """End of the turn: what the disk has to do now."""
         batches: list[DiskBatch] = []

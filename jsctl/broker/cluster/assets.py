@@ -1,0 +1,218 @@
+"""Streams and consumers on this server, built and dropped as the meta state says."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jsctl.api.words import Retention, Storage
+from jsctl.broker.cluster import state_file
+from jsctl.broker.cluster.consumer_unit import ConsumerUnit, Reports
+from jsctl.broker.cluster.env import Env
+from jsctl.broker.cluster.founding import Founder
+from jsctl.broker.cluster.group import Group, GroupKind
+from jsctl.broker.cluster.state_file import Loaded
+from jsctl.broker.cluster.stores import StreamStores
+from jsctl.broker.cluster.stream_unit import StreamUnit, split_snapshot
+from jsctl.broker.jetstream.assignments import (
+    ConsumerAssignment,
+    GroupAssignment,
+    StreamAssignment,
+)
+from jsctl.broker.jetstream.consumer import Consumer
+from jsctl.broker.jetstream.consumer_leader import CONSUMER_DELETED
+from jsctl.broker.jetstream.meta import Change, ChangeKind
+from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.turn import LogLevel
+
+StreamKey = tuple[str, str]
+ConsumerKey = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class Assets:
+    """Everything that this server hosts a replica of."""
+
+    env: Env
+    founder: Founder
+    reports: Reports
+    new_id: Callable[[], str]
+    streams: dict[StreamKey, StreamUnit] = field(default_factory=dict)
+    consumers: dict[ConsumerKey, ConsumerUnit] = field(default_factory=dict)
+    unsettled: dict[str, "StreamUnit | ConsumerUnit"] = field(default_factory=dict)
+    """Units whose group has to be brought to the wanted peers, by group name."""
+
+    def follow(self, change: Change) -> None:
+        """Do what one applied change of the meta state asks of this server."""
+        after = change.after
+        if isinstance(after, StreamAssignment):
+            self._follow_stream(after)
+        elif isinstance(after, ConsumerAssignment):
+            self._follow_consumer(after)
+        elif change.kind is ChangeKind.REMOVED and change.server is None:
+            if change.consumer:
+                self._drop_consumer((change.account, change.stream, change.consumer))
+            else:
+                self._drop_stream((change.account, change.stream))
+
+    def _follow_stream(self, assignment: StreamAssignment) -> None:
+        key = (assignment.account, assignment.name)
+        unit = self.streams.get(key)
+        if unit is not None and unit.assignment.group.name != assignment.group.name:
+            self._drop_stream(key)
+            unit = None
+        if self.env.me not in assignment.group.members:
+            if unit is not None:
+                self._drop_stream(key)
+            return
+        if unit is None:
+            unit = self._build_stream(assignment)
+        else:
+            unit.assigned(assignment)
+        self.unsettled[unit.group.name] = unit
+
+    def _follow_consumer(self, assignment: ConsumerAssignment) -> None:
+        key = (assignment.account, assignment.stream, assignment.name)
+        unit = self.consumers.get(key)
+        if unit is not None and unit.assignment.group.name != assignment.group.name:
+            self._drop_consumer(key)
+            unit = None
+        stream = self.streams.get(key[:2])
+        if self.env.me not in assignment.group.members or stream is None:
+            if unit is not None:
+                self._drop_consumer(key)
+            return
+        if unit is None:
+            unit = self._build_consumer(assignment, stream)
+        else:
+            unit.assigned(assignment)
+        self.unsettled[unit.group.name] = unit
+
+    # Building
+
+    def _load(self, directory: str) -> Loaded:
+        loaded = state_file.load(self.env.disk, directory)
+        for damage in loaded.damage:
+            self.env.log(LogLevel.ERROR, f"Damaged state: {damage}; it is fetched from a peer")
+        return loaded
+
+    def _raft(self, group: GroupAssignment, loaded: Loaded, *, doubt: bool = False) -> Raft:
+        return self.founder.start(
+            group.name.encode(),
+            loaded.state,
+            peers=group.peers,
+            lives=group.incarnations,
+            volatile=group.storage == "memory",
+            doubt=doubt or bool(loaded.damage),
+        )
+
+    def _build_stream(self, assignment: StreamAssignment) -> StreamUnit:
+        group = assignment.group
+        directory = f"streams/{group.name}"
+        loaded = self._load(directory)
+        volatile = assignment.config.storage is Storage.MEMORY
+        stores = StreamStores(self.env.disk, directory, volatile)
+        number, snapshot = 0, b""
+        if loaded.state is not None and not volatile:
+            number, snapshot = split_snapshot(loaded.state.snapshot)
+        stores.keep_only(number)
+        store = stores.open(number)
+        stream = Stream(assignment.account, assignment.config, assignment.created_ns, store)
+        if snapshot:
+            stream.restore(snapshot)
+        unit = StreamUnit(self.env, assignment, stream, directory, stores, number, volatile)
+        if loaded.state is not None:
+            unit.generation = loaded.state.generation
+        for first, last in store.state().lost:
+            self.env.log(
+                LogLevel.ERROR,
+                f"Stream '{assignment.account} > {assignment.name}': messages {first} to {last}"
+                " are damaged on this server",
+            )
+        raft = self._raft(group, loaded)
+        unit.group = self._add(group, GroupKind.STREAM, raft, unit, loaded)
+        self.streams[(assignment.account, assignment.name)] = unit
+        if group.preferred == self.env.me and raft.term == 0:
+            raft.campaign()
+        return unit
+
+    def _build_consumer(self, assignment: ConsumerAssignment, stream: StreamUnit) -> ConsumerUnit:
+        group = assignment.group
+        directory = f"consumers/{group.name}"
+        loaded = self._load(directory)
+        volatile = group.storage == "memory"
+        consumer = Consumer(
+            assignment.stream,
+            assignment.name,
+            assignment.config,
+            created_ns=assignment.created_ns,
+            acks_watched=stream.stream.config.retention is not Retention.LIMITS,
+        )
+        if loaded.state is not None and not volatile:
+            consumer.restore(loaded.state.snapshot)
+        unit = ConsumerUnit(
+            self.env,
+            assignment,
+            consumer,
+            stream,
+            directory,
+            self.reports,
+            self.new_id,
+            volatile,
+        )
+        if loaded.state is not None:
+            unit.generation = loaded.state.generation
+        raft = self._raft(group, loaded)
+        unit.group = self._add(group, GroupKind.CONSUMER, raft, unit, loaded)
+        self.consumers[(assignment.account, assignment.stream, assignment.name)] = unit
+        stream.watchers[assignment.name] = unit
+        if group.preferred == self.env.me and raft.term == 0:
+            raft.campaign()
+        return unit
+
+    def _add(
+        self,
+        assigned: GroupAssignment,
+        kind: GroupKind,
+        raft: Raft,
+        unit: StreamUnit | ConsumerUnit,
+        loaded: Loaded,
+    ) -> Group:
+        group = Group(assigned.name, assigned.name.encode(), kind, raft, unit, {})
+        if loaded.state is not None:
+            group.checkpointed = loaded.state.index
+            group.applied_term = loaded.state.term
+        self.env.groups.add(group)
+        return group
+
+    # Dropping
+
+    def _drop_stream(self, key: StreamKey) -> None:
+        unit = self.streams.pop(key, None)
+        if unit is None:
+            return
+        for name in list(unit.watchers):
+            self._drop_consumer((*key, name))
+        self.unsettled.pop(unit.group.name, None)
+        self.env.groups.remove(unit.group)
+        unit.delete()
+
+    def _drop_consumer(self, key: ConsumerKey) -> None:
+        unit = self.consumers.pop(key, None)
+        if unit is None:
+            return
+        self.unsettled.pop(unit.group.name, None)
+        unit.stream.watchers.pop(key[2], None)
+        unit.end(CONSUMER_DELETED)
+        self.env.groups.remove(unit.group)
+        unit.delete()
+        unit.stream.consumed_anew()
+
+    def drop_all(self) -> None:
+        """This server was removed from the cluster."""
+        for key in list(self.streams):
+            self._drop_stream(key)
+
+    def close(self) -> None:
+        """Release files; keep all data."""
+        for unit in self.streams.values():
+            unit.close()

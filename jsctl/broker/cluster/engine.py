@@ -1,0 +1,453 @@
+"""JetStream on one server, without sockets: log, groups, assets, peers.
+
+The node feeds it frames of peers, finished disk batches and captured messages, and calls `run`
+once a turn; it answers with frames, disk batches and publishes. The simulator drives many of
+these over a network and disks of its own.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from jsctl.broker.cluster import state_file
+from jsctl.broker.cluster.assets import Assets
+from jsctl.broker.cluster.bootstrap import Bootstrap, Founding, Seen, conflict
+from jsctl.broker.cluster.consumer_unit import ConsumerUnit, Reports
+from jsctl.broker.cluster.env import Env, Runner, Traffic
+from jsctl.broker.cluster.founding import Founder
+from jsctl.broker.cluster.founding_file import read_founding, write_founding
+from jsctl.broker.cluster.frame_items import Announcement, MetaProposal, PeerFrame, ServerNews
+from jsctl.broker.cluster.group import Group, GroupKind
+from jsctl.broker.cluster.groups import Groups, LeaderChange, Limits
+from jsctl.broker.cluster.liveness import Liveness, LivenessEvent, Restarted, WentDown, WentUp
+from jsctl.broker.cluster.meta_unit import DIRECTORY, GROUP_NAME, MetaUnit
+from jsctl.broker.cluster.outbox import PeerOutbox
+from jsctl.broker.cluster.steering import Steering
+from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.cluster.transfers import ImportJob, Transfers
+from jsctl.broker.deadlines import Deadlines
+from jsctl.broker.errors import ProtocolError
+from jsctl.broker.jetstream.meta import Meta
+from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.ports import Disk
+from jsctl.broker.raft import codec
+from jsctl.broker.raft.types import Timing
+from jsctl.broker.routing.targets import Sink
+from jsctl.broker.store.wal import Wal, WalOptions
+from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
+
+TICK_NS = 50_000_000
+TICKS_MAX = 64
+"""Ticks made up for after a stall; more change nothing."""
+EARLY_TICKS = 2
+"""Of those, how many come before the messages that waited meanwhile."""
+NEWS_NS = 1_000_000_000
+ROUNDS_MAX = 16
+"""Rounds of work in one turn; what is left follows in the next."""
+MAINTAIN_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Who this server is. `promised`: servers that the configuration names."""
+
+    me: str
+    server_name: str
+    cluster: str
+    incarnation: bytes
+    boot: int
+    clustered: bool
+    promised: int
+    timing: Timing = field(default_factory=Timing)
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def life(self) -> int:
+        """The incarnation as a number."""
+        return int.from_bytes(self.incarnation[:8], "big") >> 1
+
+
+class Engine:
+    """See the module. Times in ns; pure except for the disk port."""
+
+    def __init__(
+        self,
+        options: EngineOptions,
+        *,
+        disk: Disk,
+        traffic: Traffic,
+        jitter: Jitter,
+        new_id: Callable[[], str],
+        reports: Reports,
+        news: Callable[[], ServerNews],
+    ) -> None:
+        self.options = options
+        self.disk = disk
+        self.outbox = PeerOutbox(options.me)
+        wal, recovered = Wal.open(disk, "log", WalOptions(options.incarnation))
+        self.groups = Groups(wal, self.outbox, options.limits)
+        self.env = Env(
+            options.me,
+            options.server_name,
+            options.cluster,
+            options.life,
+            options.boot,
+            disk,
+            traffic,
+            self.groups,
+            jitter,
+        )
+        for damage in recovered.damage:
+            self.env.log(LogLevel.ERROR, f"Damaged log: {damage}")
+        founder = Founder(options.me, options.life, options.boot, wal, options.timing, jitter)
+        founder.recovered = dict(recovered.groups)
+        self.founder = founder
+        self.assets = Assets(self.env, founder, reports, new_id)
+        self.meta = MetaUnit(self.env, Meta(), self._follow_meta)
+        self.transfers = Transfers(self.groups, self.outbox, self.env.logs)
+        self.liveness = Liveness(options.boot, options.life)
+        self.steering = Steering(self.env, self.assets, self.online, self.to_meta)
+        self.deadlines: Deadlines[str] = Deadlines()
+        self.servers: dict[str, ServerNews] = {}
+        self.leaders: dict[str, Announcement] = {}
+        self.founding: Founding | None = None
+        self.removed = False
+        """An operator removed this server from the cluster."""
+        self.reads: list[tuple[int, bool]] = []
+        """(token, may be served) of finished `read` calls."""
+        self._new_id = new_id
+        self._news = news
+        self._foundings: dict[str, Founding] = {}
+        self._bootstrap: Bootstrap | None = None
+        self._last_tick_ns = 0
+        self._news_due_ns = 0
+        self._maintain_due_ns = 0
+        self._warned: set[str] = set()
+
+    # Start and end
+
+    def start(self, now_ns: int) -> None:
+        """Take up what is on the disk; without any, begin to found or to join."""
+        self.env.now_ns = self._last_tick_ns = now_ns
+        self.founding = read_founding(self.disk)
+        options = self.options
+        if self.founding is not None:
+            self._start_meta(self.founding)
+        else:
+            self._bootstrap = Bootstrap(options.me, options.clustered, options.promised, now_ns)
+            self._found(now_ns)
+
+    def _found(self, now_ns: int) -> None:
+        assert self._bootstrap is not None
+        seen = [
+            Seen(peer, news.facts.jetstream, self._foundings.get(peer))
+            for peer, news in self.servers.items()
+            if self.liveness.is_up(peer)
+        ]
+        founding = self._bootstrap.decide(seen, self._new_id(), now_ns)
+        if founding is None:
+            return
+        write_founding(self.disk, founding)
+        self.founding, self._bootstrap = founding, None
+        self._start_meta(founding)
+        for peer in self.peers_up():
+            self.outbox.parcel(peer).foundings.append(founding)
+
+    def _start_meta(self, founding: Founding) -> None:
+        loaded = state_file.load(self.disk, DIRECTORY)
+        for damage in loaded.damage:
+            self.env.log(LogLevel.ERROR, f"Damaged meta state: {damage}")
+        state = loaded.state
+        if state is not None:
+            self.meta.meta.restore(state.snapshot)
+            self.meta.generation = state.generation
+        mine = self.options.me in founding.members
+        raft = self.founder.start(
+            GROUP_NAME.encode(),
+            state,
+            peers=founding.members,
+            lives={self.options.me: self.options.life} if mine else {},
+            volatile=False,
+            doubt=bool(loaded.damage),
+        )
+        group = Group(GROUP_NAME, GROUP_NAME.encode(), GroupKind.META, raft, self.meta, {})
+        if state is not None:
+            group.checkpointed, group.applied_term = state.index, state.term
+        self.meta.group = group
+        self.groups.add(group)
+        self._follow_meta()
+
+    @property
+    def has_meta(self) -> bool:
+        """Whether this server takes part in a meta group."""
+        return self.founding is not None and not self.removed
+
+    def _follow_meta(self) -> None:
+        for change in self.meta.meta.take_changes():
+            self.assets.follow(change)
+            server = change.server
+            if server is not None and server.removed and server.peer == self.options.me:
+                self.removed = server.incarnation == self.options.life
+
+    def close(self) -> None:
+        """The process ends: release files."""
+        self.assets.close()
+        self.groups.wal.close()
+
+    # Peers
+
+    def peers_up(self) -> list[str]:
+        """Servers that are heard."""
+        return [peer for peer in self.servers if self.liveness.is_up(peer)]
+
+    def online(self, peer: str) -> bool:
+        """Whether a server is heard, or is this one."""
+        return peer == self.options.me or self.liveness.is_up(peer)
+
+    def linked(self, peer: str) -> None:
+        """A connection to a broker is there."""
+        self.liveness.linked(peer, self.env.now_ns)
+
+    def unlinked(self, peer: str) -> None:
+        """The last connection to a broker closed."""
+        self._live(self.liveness.unlinked(peer))
+
+    def _live(self, events: Iterable[LivenessEvent]) -> None:
+        for event in events:
+            if isinstance(event, WentUp):
+                self.groups.peer_up(event.peer)
+                self._greet(event.peer)
+            elif isinstance(event, WentDown):
+                self.groups.peer_down(event.peer)
+                for group, known in list(self.leaders.items()):
+                    if known.leader == event.peer:
+                        del self.leaders[group]
+            elif isinstance(event, Restarted) and event.incarnation_changed:
+                self.env.log(LogLevel.WARNING, f"Peer {event.peer} came back with another disk")
+
+    def _greet(self, peer: str) -> None:
+        parcel = self.outbox.parcel(peer)
+        parcel.news.append(self._news())
+        if self.founding is not None:
+            parcel.foundings.append(self.founding)
+        parcel.announcements.extend(
+            known for known in self.leaders.values() if known.leader == self.options.me
+        )
+
+    def receive(self, frame: PeerFrame, now_ns: int) -> None:
+        """A frame of another broker. Raises ProtocolError when raft messages do not decode."""
+        peer = frame.sender
+        if frame.heartbeat is not None:
+            self._live(self.liveness.heard(peer, frame.heartbeat, now_ns))
+        for news in frame.news:
+            self.servers[peer] = news
+        for founding in frame.foundings:
+            self._foundings[peer] = founding
+            self._check_conflict(peer)
+        for known in frame.announcements:
+            self._learn_leader(known)
+        if self.has_meta and not self._foreign(peer):
+            self._step(frame)
+        for chunk in frame.chunks:
+            self.transfers.received(peer, chunk)
+        for ack in frame.acks:
+            self.transfers.acked(peer, ack, now_ns)
+        for proposal in frame.proposals:
+            self.to_meta(proposal.entries)
+
+    def _step(self, frame: PeerFrame) -> None:
+        for batch in frame.raft:
+            try:
+                messages = codec.decode_messages(batch.messages)
+            except ValueError as error:
+                raise ProtocolError(f"raft messages of {frame.sender}: {error}") from error
+            self.groups.step(batch.group, messages)
+
+    def _foreign(self, peer: str) -> bool:
+        theirs = self._foundings.get(peer)
+        return (
+            theirs is not None
+            and self.founding is not None
+            and theirs.meta_id != self.founding.meta_id
+        )
+
+    def _check_conflict(self, peer: str) -> None:
+        seen = [Seen(peer, True, self._foundings.get(peer))]
+        if conflict(self.founding, seen) and peer not in self._warned:
+            self._warned.add(peer)
+            self.env.log(
+                LogLevel.ERROR,
+                f"Peer {peer} belongs to another JetStream cluster (both were founded apart);"
+                " empty the store of one side to join it to the other",
+            )
+
+    def _learn_leader(self, known: Announcement) -> None:
+        before = self.leaders.get(known.group)
+        if before is None or known.term >= before.term:
+            self.leaders[known.group] = known
+
+    def leader_of(self, group: str) -> str:
+        """Peer id of a group's leader as far as known here; empty when not."""
+        known = self.leaders.get(group)
+        return known.leader if known is not None else ""
+
+    def to_meta(self, entries: list[bytes]) -> None:
+        """Have entries proposed by the meta leader; dropped when there is none."""
+        if self.founding is not None and self.meta.group.leading:
+            self.meta.propose(entries, None)
+            return
+        leader = self.leader_of(GROUP_NAME)
+        if leader and leader != self.options.me:
+            self.outbox.parcel(leader).proposals.append(MetaProposal(entries))
+
+    # Disk
+
+    def synced(self, ticket: int) -> None:
+        """A disk batch is durable."""
+        self.groups.synced(ticket)
+
+    # Time
+
+    def tick_early(self, now_ns: int) -> int:
+        """Before the turn's messages: a little of the time that went by; returns the rest."""
+        self.env.now_ns = now_ns
+        ticks = (now_ns - self._last_tick_ns) // TICK_NS
+        if ticks <= 0:
+            return 0
+        self._last_tick_ns += ticks * TICK_NS
+        ticks = min(ticks, TICKS_MAX)
+        early = min(ticks, EARLY_TICKS)
+        self.groups.tick(early)
+        return ticks - early
+
+    def tick_late(self, ticks: int) -> None:
+        """After the turn's messages: the rest of the time, and what it makes due."""
+        now_ns = self.env.now_ns
+        if ticks:
+            self.groups.tick(ticks)
+        self._live(self.liveness.tick(now_ns))
+        for peer, beat in self.liveness.due(now_ns):
+            self.outbox.parcel(peer).heartbeat = beat
+        if now_ns >= self._news_due_ns:
+            self._news_due_ns = now_ns + NEWS_NS
+            news = self._news()
+            for peer in self.peers_up():
+                parcel = self.outbox.parcel(peer)
+                parcel.news.append(news)
+                if self.founding is not None:
+                    parcel.foundings.append(self.founding)
+        if self._bootstrap is not None:
+            self._found(now_ns)
+        elif self.steering.due(now_ns):
+            self.steering.steer()
+            if self.has_meta:
+                self.steering.steer_meta(self.meta, self.facts())
+        if now_ns >= self._maintain_due_ns:
+            self._maintain_due_ns = now_ns + MAINTAIN_NS
+            self.transfers.tick(now_ns)
+            self.groups.relieve()
+
+    def facts(self) -> list[ServerFacts]:
+        """All JetStream servers that are heard, this one first."""
+        mine = self._news().facts
+        others = [self.servers[peer].facts for peer in self.peers_up()]
+        return [facts for facts in (mine, *others) if facts.jetstream]
+
+    # Work
+
+    def collect(self, sinks: Iterable[Sink]) -> list[Sink]:
+        """Wake the units that captured something; other sinks are returned."""
+        others: list[Sink] = []
+        for sink in sinks:
+            owner = sink.owner
+            if isinstance(owner, StreamUnit | ConsumerUnit):
+                self.env.wake(owner.group.name, owner)
+            else:
+                others.append(sink)
+        return others
+
+    def run(self, collect: Callable[[], None]) -> None:
+        """Propose, drain, apply and deliver until there is nothing more to do in this turn.
+
+        `collect` is called between rounds, to look for what the work itself captured.
+        """
+        env = self.env
+        for name in self.deadlines.due(env.now_ns):
+            self._wake_by_name(name)
+        later, env.later = env.later, {}
+        env.dirty.update(later)
+        self.groups.drain()
+        self._follow()
+        for _ in range(ROUNDS_MAX):
+            collect()
+            if not env.dirty:
+                break
+            dirty, env.dirty = env.dirty, {}
+            for name, runner in dirty.items():
+                runner.run()
+                self._schedule(name, runner)
+            self.groups.drain()
+            self._follow()
+
+    def _wake_by_name(self, name: str) -> None:
+        group = self.groups.by_name.get(name)
+        if group is not None and isinstance(group.unit, StreamUnit | ConsumerUnit):
+            self.env.wake(name, group.unit)
+
+    def _schedule(self, name: str, runner: Runner) -> None:
+        due: int | None = None
+        if isinstance(runner, StreamUnit):
+            due = runner.next_due_ns()
+        elif isinstance(runner, ConsumerUnit):
+            due = runner.due_ns
+        if due is None:
+            self.deadlines.cancel(name)
+        else:
+            self.deadlines.set(name, due)
+
+    def _follow(self) -> None:
+        groups = self.groups
+        changes, groups.changes = groups.changes, []
+        for change in changes:
+            self._leader_changed(change)
+        needs, groups.needs_state = groups.needs_state, []
+        for group, peer in needs:
+            self.transfers.wanted(group, peer, self.env.now_ns)
+        finished, groups.finished = groups.finished, []
+        for group, work in finished:
+            if isinstance(work, ImportJob):
+                self.transfers.imported(group, work)
+        reads, groups.reads = groups.reads, []
+        self.reads.extend((token, good) for _, token, good in reads)
+
+    def _leader_changed(self, change: LeaderChange) -> None:
+        group = change.group
+        if change.leader != self.options.me:
+            if change.leader:
+                self._learn_leader(Announcement(group.name, change.term, change.leader))
+            return
+        group.leader_since_ns = self.env.now_ns
+        known = Announcement(group.name, change.term, change.leader)
+        self.leaders[group.name] = known
+        if isinstance(group.unit, StreamUnit | ConsumerUnit):
+            self.assets.unsettled[group.name] = group.unit
+        for peer in self.peers_up():
+            self.outbox.parcel(peer).announcements.append(known)
+
+    def seal(self) -> list[DiskBatch]:
+        """End of the turn: work for the disk thread."""
+        return self.groups.seal()
+
+    def next_due_ns(self) -> int | None:
+        """When the next turn has to be, even if nothing arrives."""
+        env = self.env
+        if env.later or env.dirty or self.groups.busy:
+            return env.now_ns
+        due = [self.liveness.deadline_ns(), self.deadlines.next()]
+        if self.groups.awake:
+            due.append(self._last_tick_ns + TICK_NS)
+        if self.options.clustered:
+            due.append(self._news_due_ns)
+            due.append(self.steering.next_due_ns())
+        if self._bootstrap is not None:
+            due.append(env.now_ns + TICK_NS)
+        return min((at for at in due if at is not None), default=None)

@@ -1,0 +1,39 @@
+"""Which meta group this server belongs to, on disk before it takes part in it."""
+
+import json
+
+from jsctl.broker.cluster import state_file
+from jsctl.broker.cluster.bootstrap import Founding
+from jsctl.broker.cluster.state_file import State, WriteState
+from jsctl.broker.errors import Damaged
+from jsctl.broker.ports import Disk
+
+DIRECTORY = "founding"
+
+
+def read_founding(disk: Disk) -> Founding | None:
+    """What was written; None on a server that belongs to none yet. Raises Damaged."""
+    loaded = state_file.load(disk, DIRECTORY)
+    if loaded.state is None:
+        if loaded.damage:
+            raise Damaged(
+                "the record of this server's meta group does not check, in no copy; restore it,"
+                " or empty the store to join again",
+                path=DIRECTORY,
+            )
+        return None
+    document = json.loads(loaded.state.snapshot)
+    return Founding(document["meta_id"], tuple(document["members"]))
+
+
+def write_founding(disk: Disk, founding: Founding) -> None:
+    """Write both copies, durable when this returns. Raises DiskError."""
+    document = {"meta_id": founding.meta_id, "members": list(founding.members)}
+    snapshot = json.dumps(document).encode()
+    for generation in (1, 2):
+        WriteState(disk, DIRECTORY, State(generation, 0, 0, b"", snapshot), ()).run()
+
+
+def forget_founding(disk: Disk) -> None:
+    """The server was removed from its cluster."""
+    disk.remove_tree(DIRECTORY)

@@ -1,0 +1,38 @@
+"""Where the message stores of a stream lie: numbered, so that a received one can replace it."""
+
+from dataclasses import dataclass
+
+from jsctl.broker.ports import Disk
+from jsctl.broker.store.memory_store import MemoryStore
+from jsctl.broker.store.message_store import MessageStore
+from jsctl.broker.store.stream_store import StreamStore
+
+_PREFIX = "store."
+
+
+@dataclass(frozen=True, slots=True)
+class StreamStores:
+    """Implements `stream_unit.Stores`. `directory` is the stream's own."""
+
+    disk: Disk
+    directory: str
+    volatile: bool
+
+    def open(self, number: int) -> StreamStore:
+        """The store of that number, made when there is none. Raises DiskError."""
+        if self.volatile:
+            return MemoryStore()
+        return MessageStore.open(self.disk, self._path(number))
+
+    def remove(self, number: int) -> None:
+        """Delete it."""
+        self.disk.remove_tree(self._path(number))
+
+    def keep_only(self, number: int) -> None:
+        """Remove what broken transfers left behind."""
+        for name in self.disk.list(self.directory):
+            if name.startswith(_PREFIX) and name != f"{_PREFIX}{number}":
+                self.disk.remove_tree(f"{self.directory}/{name}")
+
+    def _path(self, number: int) -> str:
+        return f"{self.directory}/{_PREFIX}{number}"
