@@ -37,9 +37,12 @@ class Chaos:
         self.net.loss = self.random.choice([0.0, 0.02, 0.1])
         self.net.duplicates = self.random.choice([0.0, 0.05])
         self.net.slow = self.random.choice([0.0, 0.05, 0.2])
-        self.net.sync_ms = self.random.choice([1.0, 10.0, 60.0])
+        self.net.sync_ms = self.random.choice([1.0, 10.0, 60.0, 300.0])
         self.trouble = self.random.choice([0.03, 0.1, 0.2])
         """Chance of a fault in a step."""
+        self.ambush = self.random.choice([0.0, 0.5])
+        """Chance that a new leader is cut off and one of its voters crashes."""
+        self.led_term = 0
 
     def run(self, seconds: float = 12.0) -> "Chaos":
         """Both phases."""
@@ -55,6 +58,7 @@ class Chaos:
             net.run(net.now + STEP_MS)
             if self.random.random() < self.trouble:
                 self._fault()
+            self._maybe_ambush()
             self._requests()
             net.check_logs()
 
@@ -76,6 +80,17 @@ class Chaos:
             net.cut = set()
         else:
             self._crash(choose(names))
+
+    def _maybe_ambush(self) -> None:
+        net = self.net
+        leader = net.leader()
+        if leader is None or leader.term <= self.led_term:
+            return
+        self.led_term = leader.term
+        if self.random.random() < self.ambush:
+            others = [name for name in net.nodes if name != leader.me]
+            net.cut = {(leader.me, b) for b in others} | {(b, leader.me) for b in others}
+            self._crash(self.random.choice(others))
 
     def _crash(self, name: str) -> None:
         net = self.net

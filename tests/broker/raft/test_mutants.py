@@ -14,7 +14,7 @@ from jsctl.broker.raft.types import AppendReply, Role, VoteReply, VoteRequest
 from tests.broker.raft.chaos import Chaos
 
 Patch = pytest.MonkeyPatch
-SEEDS = 200
+SEEDS = 400
 
 
 def _ack_before_sync(patch: Patch) -> None:
