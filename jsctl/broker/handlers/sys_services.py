@@ -254,15 +254,16 @@ class SysServices:
         except DecodeError as error:
             return self._failure(view, 400, str(error))
         except Refused as error:
-            return self._failure(view, 500, str(error))
+            return self._failure(view, 500, str(error), data=None)
         except NotMine:
             return None
         body = dumps({"server": self._head(view), "data": plain(data)})
         return _compressed(body, request.headers)
 
-    def _failure(self, view: ServerView, code: int, text: str) -> SysReply:
+    def _failure(self, view: ServerView, code: int, text: str, **shown: None) -> SysReply:
+        """An error. A report that failed shows `data` as null, as the real server does."""
         error = {"code": code, "description": text}
-        return SysReply(dumps({"server": self._head(view), "error": error}))
+        return SysReply(dumps({"server": self._head(view), **shown, "error": error}))
 
     def _head(self, view: ServerView) -> dict[str, object]:
         self.sequence += 1
@@ -319,7 +320,13 @@ def _document(payload: bytes) -> dict[str, object]:
 def _fill(kind: type[T], document: Mapping[str, object]) -> T:
     """Options from the keys that are theirs; the filter's are in the same object."""
     keys = {key_of(kind, declared.name) for declared in fields(kind)}  # type: ignore[arg-type]
-    return decode(kind, {k: v for k, v in document.items() if k in keys}, strict=True)
+    try:
+        return decode(kind, {k: v for k, v in document.items() if k in keys}, strict=True)
+    except DecodeError as error:
+        # The real server names the type that holds both, options and filter.
+        name = kind.__name__
+        whole = name.replace("JSz", "Jsz").replace("Options", "EventOptions")
+        raise DecodeError(str(error).replace(name, whole)) from None
 
 
 def _filtered(view: ServerView, wanted: EventFilterOptions) -> bool:
