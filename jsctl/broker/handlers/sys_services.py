@@ -304,7 +304,9 @@ def _document(payload: bytes) -> dict[str, object]:
     try:
         document: object = json.loads(payload)
     except ValueError as error:
-        raise DecodeError(syntax_error(payload, error)) from None
+        # The place is told by the JetStream API only.
+        text = syntax_error(payload, error).partition(" at offset ")[0]
+        raise DecodeError(text) from None
     except RecursionError:
         raise DecodeError("exceeded max depth") from None
     if document is None:
