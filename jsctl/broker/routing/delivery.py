@@ -1,0 +1,349 @@
+"""Messages put into the hands of their targets: clients, sinks, links to other servers.
+
+`one` does everything that the protocol knows, message by message. `run` and `rows` are the
+lane's: many messages of one subject to a plan that is `simple`, with one join per target.
+"""
+
+from collections.abc import Callable
+from itertools import repeat
+from typing import NamedTuple
+
+from jsctl.broker.protocol import writer
+from jsctl.broker.routing.accounts import Account, Jitter
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import (
+    Group,
+    Outbound,
+    Plan,
+    RouteLink,
+    Sink,
+    Subscription,
+)
+
+ACK_PREFIX = b"$JS.ACK."
+Row = tuple[bytes, bytes, bytes, bytes]
+"""(subject, reply, headers, payload); what is not there is empty."""
+
+
+class Shape(NamedTuple):
+    """What messages of the lane have in common; `header_size` is -1 without header blocks."""
+
+    header_size: int
+    size: int
+    with_reply: bool
+
+
+Origin = ClientSession | RouteLink | None
+
+
+class Delivery:
+    """Collects what goes out of a turn. `expire` removes a subscription at its maximum."""
+
+    def __init__(self, jitter: Jitter, expire: Callable[[Subscription], None]) -> None:
+        self._jitter = jitter
+        self._expire = expire
+        self.now_ns = 0
+        self.touched: list[Outbound] = []
+        self.dirty: list[Sink] = []
+
+    def write(self, target: Outbound, data: bytes) -> None:
+        """Append bytes to a connection's output of this turn."""
+        target.out.append(data)
+        target.out_bytes += len(data)
+        if not target.touched:
+            target.touched = True
+            self.touched.append(target)
+
+    def _capture(self, sink: Sink) -> None:
+        if not sink.dirty:
+            sink.dirty = True
+            self.dirty.append(sink)
+
+    def run(
+        self,
+        origin: ClientSession,
+        account: Account,
+        plan: Plan,
+        subject: bytes,
+        reply: bytes,
+        payloads: list[bytes],
+    ) -> bool:
+        """Messages of equal size without headers, all with the same subject and reply."""
+        count = len(payloads)
+        reached = False
+        size = len(payloads[0])
+        last = b"%s%d\r\n" % (reply + b" " if reply else b"", size)
+        for sub, session in plan.clients:
+            if session.closing or (session is origin and not session.echo):
+                continue
+            head = b"MSG %s%s%s" % (subject, sub.infix, last)
+            self._write_run(origin, session, head, payloads)
+            sub.delivered += count
+            session.out_messages += count
+            session.payload_bytes_out += count * size
+            reached = True
+        for sink in plan.sinks:
+            rows = zip(repeat(subject), repeat(reply), repeat(b""), payloads, repeat(origin))
+            sink.messages.extend(rows)
+            self._capture(sink)
+            reached = True
+        for link in plan.links:
+            head = b"RMSG %s %s" % (_prefix(link, account, subject), last)
+            self._write_run(origin, link, head, payloads)
+            link.out_messages += count
+            reached = True
+        return reached
+
+    def _write_run(
+        self, origin: ClientSession, target: Outbound, head: bytes, payloads: list[bytes]
+    ) -> None:
+        self.write(target, head)
+        self.write(target, (b"\r\n" + head).join(payloads))
+        self.write(target, b"\r\n")
+        if target.congested:
+            target.producers.add(origin.conn)
+
+    def rows(
+        self, origin: ClientSession, account: Account, plan: Plan, shape: Shape, rows: list[Row]
+    ) -> bool:
+        """Messages of one shape, whose subjects all have the targets of `plan`."""
+        count = len(rows)
+        reached = False
+        for sub, session in plan.clients:
+            if session.closing or (session is origin and not session.echo):
+                continue
+            with_headers = shape.header_size >= 0 and session.headers
+            self._write_rows(origin, session, b"MSG ", sub.infix, with_headers, shape, rows)
+            sub.delivered += count
+            session.out_messages += count
+            skipped = 0 if with_headers else max(shape.header_size, 0)
+            session.payload_bytes_out += count * (shape.size - skipped)
+            reached = True
+        for sink in plan.sinks:
+            sink.messages += [(*row, origin) for row in rows]
+            self._capture(sink)
+            reached = True
+        for link in plan.links:
+            with_headers = shape.header_size >= 0
+            verb = b"MSG " if with_headers else b"RMSG "
+            verb += _prefix(link, account, b"")
+            self._write_rows(origin, link, verb, b" ", with_headers, shape, rows)
+            link.out_messages += count
+            reached = True
+        return reached
+
+    def _write_rows(
+        self,
+        origin: ClientSession,
+        target: Outbound,
+        verb: bytes,
+        infix: bytes,
+        with_headers: bool,
+        shape: Shape,
+        rows: list[Row],
+    ) -> None:
+        blank = b" " if shape.with_reply else b""
+        if with_headers:
+            verb = b"H" + verb
+            tail = b"%s%d %d\r\n" % (blank, shape.header_size, shape.size)
+            parts = [
+                b"%s%s%s%s%s%s%s\r\n" % (verb, subject, infix, reply, tail, headers, data)
+                for subject, reply, headers, data in rows
+            ]
+        else:
+            tail = b"%s%d\r\n" % (blank, shape.size - max(shape.header_size, 0))
+            parts = [
+                b"%s%s%s%s%s%s\r\n" % (verb, subject, infix, reply, tail, data)
+                for subject, reply, _, data in rows
+            ]
+        self.write(target, b"".join(parts))
+        if target.congested:
+            target.producers.add(origin.conn)
+
+    def one(
+        self,
+        origin: Origin,
+        account: Account,
+        plan: Plan,
+        subject: bytes,
+        reply: bytes,
+        headers: bytes | None,
+        payload: bytes,
+        shown: bytes,
+        queues: tuple[bytes, ...] = (),
+    ) -> bool:
+        """One message to everybody whom it concerns; whether anybody got it.
+
+        `subject` was matched, `shown` is what receivers see. `queues` are the groups to serve
+        when the message came over a route (`origin` is a link then).
+        """
+        reached = False
+        for sub, session in plan.clients:
+            if self._to_client(sub, session, origin, shown, reply, headers, payload):
+                reached = True
+        for sink in plan.sinks:
+            sink.messages.append((shown, reply, headers or b"", payload, origin))
+            self._capture(sink)
+            reached = True
+        if isinstance(origin, RouteLink):
+            for group in plan.groups:
+                if group.name in queues and group.local:
+                    drawn = self._jitter(len(group.local))
+                    reached |= self._to_member(group, drawn, origin, shown, reply, headers, payload)
+            return reached
+        if plan.groups or plan.links:
+            reached |= self._beyond(origin, account, plan, subject, reply, headers, payload, shown)
+        return reached
+
+    def _beyond(
+        self,
+        origin: ClientSession | None,
+        account: Account,
+        plan: Plan,
+        subject: bytes,
+        reply: bytes,
+        headers: bytes | None,
+        payload: bytes,
+        shown: bytes,
+    ) -> bool:
+        """Queue groups, and one message for each link that is concerned."""
+        reached = False
+        targets: dict[RouteLink, list[bytes]] = {link: [] for link in plan.links}
+        for group in plan.groups:
+            link = self._to_group(group, origin, shown, reply, headers, payload)
+            if isinstance(link, RouteLink):
+                targets.setdefault(link, []).append(group.name)
+            elif link:
+                reached = True
+        for link, names in targets.items():
+            self._to_link(link, origin, account, subject, reply, names, headers, payload, shown)
+        return reached or bool(targets)
+
+    def _to_local(
+        self,
+        group: Group,
+        origin: Origin,
+        shown: bytes,
+        reply: bytes,
+        headers: bytes | None,
+        payload: bytes,
+    ) -> bool:
+        """Serve a member on this server: another one chose it."""
+        count = len(group.local)
+        return count > 0 and self._to_member(
+            group, self._jitter(count), origin, shown, reply, headers, payload
+        )
+
+    def _to_group(
+        self,
+        group: Group,
+        origin: Origin,
+        shown: bytes,
+        reply: bytes,
+        headers: bytes | None,
+        payload: bytes,
+    ) -> RouteLink | bool:
+        """Draw a member: the link of a remote one, or whether a local one was served.
+
+        When no local member can take the message, the first remote one gets it.
+        """
+        drawn = self._jitter(group.total)
+        if drawn < len(group.local):
+            if self._to_member(group, drawn, origin, shown, reply, headers, payload):
+                return True
+            drawn = len(group.local)
+        return _remote_member(group, drawn) or False
+
+    def _to_member(
+        self,
+        group: Group,
+        drawn: int,
+        origin: Origin,
+        shown: bytes,
+        reply: bytes,
+        headers: bytes | None,
+        payload: bytes,
+    ) -> bool:
+        """Serve one local member of a group, the drawn one or the next that can take it."""
+        local = group.local
+        for offset in range(len(local)):
+            sub = local[(drawn + offset) % len(local)]
+            target = sub.target
+            if isinstance(target, Sink):
+                target.messages.append((shown, reply, headers or b"", payload, origin))
+                self._capture(target)
+                return True
+            if isinstance(target, ClientSession) and self._to_client(
+                sub, target, origin, shown, reply, headers, payload
+            ):
+                return True
+        return False
+
+    def _to_client(
+        self,
+        sub: Subscription,
+        session: ClientSession,
+        origin: Origin,
+        shown: bytes,
+        reply: bytes,
+        headers: bytes | None,
+        payload: bytes,
+    ) -> bool:
+        if session.closing or (session is origin and not session.echo):
+            return False
+        if sub.denied is not None and sub.denied.match(shown):
+            return False
+        if sub.maximum and sub.delivered >= sub.maximum:
+            return False
+        sub.delivered += 1
+        if headers is not None and session.headers:
+            data = writer.header_message(shown, sub.sid, reply, headers, payload)
+            session.payload_bytes_out += len(headers) + len(payload)
+        else:
+            data = writer.message(shown, sub.sid, reply, payload)
+            session.payload_bytes_out += len(payload)
+        self.write(session, data)
+        session.out_messages += 1
+        if session.congested and isinstance(origin, ClientSession):
+            session.producers.add(origin.conn)
+        if reply and session.tracks_replies and session.permissions is not None:
+            session.permissions.note_reply(reply, self.now_ns)
+        if sub.maximum and sub.delivered >= sub.maximum:
+            self._expire(sub)
+        return True
+
+    def _to_link(
+        self,
+        link: RouteLink,
+        origin: Origin,
+        account: Account,
+        subject: bytes,
+        reply: bytes,
+        queues: list[bytes],
+        headers: bytes | None,
+        payload: bytes,
+        shown: bytes,
+    ) -> None:
+        if shown is not subject and reply.startswith(ACK_PREFIX):
+            reply = reply + b"@" + shown
+        prefix = _prefix(link, account, subject)
+        self.write(link, writer.routed(prefix, reply, queues, headers, payload))
+        link.out_messages += 1
+        if link.congested and isinstance(origin, ClientSession):
+            link.producers.add(origin.conn)
+
+
+def _prefix(link: RouteLink, account: Account, subject: bytes) -> bytes:
+    return subject if link.account is not None else account.wire_name + b" " + subject
+
+
+def _remote_member(group: Group, drawn: int) -> RouteLink | None:
+    """The link of a drawn remote member; None when a local one was drawn."""
+    drawn -= len(group.local)
+    if drawn < 0:
+        return None
+    for sub in group.remote:
+        drawn -= sub.weight
+        if drawn < 0 and isinstance(sub.target, RouteLink):
+            return sub.target
+    return None

@@ -1,0 +1,117 @@
+"""What a user may publish and subscribe to (client protocol 1.9).
+
+A user without any rule may do everything; such users have no `Permissions` at all, so that the
+lane has nothing to ask. Subscribe entries may name a queue: `"foo v1"` speaks only of queue
+subscriptions whose queue `v1` matches.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from jsctl.broker.options import Permissions as PermissionRules
+from jsctl.broker.options import SubjectPermission
+from jsctl.broker.subject.matching import Filters, matches, overlaps, subset
+
+DECISIONS_CACHED_MAX = 1024
+REPLIES_TRACKED_MAX = 4096
+"""Replies a client may still answer; the oldest are forgotten."""
+
+_ANYTHING = SubjectPermission()
+
+
+def _encoded(entries: Iterable[str]) -> tuple[bytes, ...]:
+    return tuple(entry.encode() for entry in entries)
+
+
+def _queue_of(entry: bytes) -> tuple[bytes, bytes]:
+    subject, _, queue = entry.partition(b" ")
+    return subject, queue.strip()
+
+
+def _covers(entries: Sequence[tuple[bytes, bytes]], subject: bytes, queue: bytes) -> bool:
+    for pattern, group in entries:
+        if group and not (queue and matches(queue, group)):
+            continue
+        if subset(subject, pattern):
+            return True
+    return False
+
+
+class Permissions:
+    """One connection's permissions, with its decisions and its open replies."""
+
+    __slots__ = (
+        "_allow_sub",
+        "_decisions",
+        "_deny_sub",
+        "_pub_allow",
+        "_pub_deny",
+        "_replies",
+        "rules",
+    )
+
+    def __init__(self, rules: PermissionRules) -> None:
+        self.rules = rules
+        publish = rules.publish or _ANYTHING
+        subscribe = rules.subscribe or _ANYTHING
+        allow = publish.allow
+        if allow is None and rules.responses is not None:
+            allow = ()
+        self._pub_allow = None if allow is None else _encoded(allow)
+        self._pub_deny = _encoded(publish.deny)
+        self._allow_sub: list[tuple[bytes, bytes]] | None = None
+        if subscribe.allow is not None:
+            self._allow_sub = [_queue_of(one) for one in _encoded(subscribe.allow)]
+        self._deny_sub = [_queue_of(one) for one in _encoded(subscribe.deny)]
+        self._decisions: dict[bytes, bool] = {}
+        self._replies: dict[bytes, list[int]] = {}
+
+    @property
+    def tracks_replies(self) -> bool:
+        """Whether deliveries with a reply have to be noted."""
+        return self.rules.responses is not None
+
+    def may_publish(self, subject: bytes) -> bool:
+        """Whether the allow and deny lists let a message pass; replies apart."""
+        decision = self._decisions.get(subject)
+        if decision is None:
+            allow = self._pub_allow
+            decision = allow is None or any(subset(subject, one) for one in allow)
+            decision = decision and not any(subset(subject, one) for one in self._pub_deny)
+            if len(self._decisions) >= DECISIONS_CACHED_MAX:
+                self._decisions.clear()
+            self._decisions[subject] = decision
+        return decision
+
+    def note_reply(self, reply: bytes, now_ns: int) -> None:
+        """A request with this reply was delivered to the client."""
+        if len(self._replies) >= REPLIES_TRACKED_MAX:
+            del self._replies[next(iter(self._replies))]
+        self._replies[reply] = [now_ns, 0]
+
+    def may_answer(self, subject: bytes, now_ns: int) -> bool:
+        """Whether `subject` is a reply that may still be answered; counts as an answer."""
+        responses = self.rules.responses
+        noted = self._replies.get(subject)
+        if responses is None or noted is None:
+            return False
+        late = responses.expires_ns > 0 and now_ns - noted[0] > responses.expires_ns
+        if late or 0 <= responses.messages_max <= noted[1]:
+            del self._replies[subject]
+            return False
+        noted[1] += 1
+        return True
+
+    def may_subscribe(self, subject: bytes, queue: bytes) -> bool:
+        """Whether SUB is allowed; narrower denials filter deliveries instead."""
+        if self._allow_sub is not None and not _covers(self._allow_sub, subject, queue):
+            return False
+        return not _covers(self._deny_sub, subject, queue)
+
+    def denied_within(self, subject: bytes) -> Filters | None:
+        """What must not be delivered to a permitted subscription; None for nothing."""
+        inner = [
+            pattern
+            for pattern, group in self._deny_sub
+            if not group and overlaps(pattern, subject) and not subset(subject, pattern)
+        ]
+        return Filters(inner) if inner else None

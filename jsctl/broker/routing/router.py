@@ -1,0 +1,182 @@
+"""The router: subscriptions of all accounts, and messages from anybody to whom they concern.
+
+Clients publish through the lane and their sessions, other servers through `route_ops`, and the
+broker's own parts with `publish` and `publish_batch`. What comes of it is collected: bytes per
+connection (`flush`) and captured messages per sink (`take_dirty`). A turn sets `now_ns` first.
+"""
+
+from collections.abc import Sequence
+
+from jsctl.broker.protocol.ops import RouteOp
+from jsctl.broker.routing.accounts import Account, Accounts, Jitter
+from jsctl.broker.routing.delivery import Delivery
+from jsctl.broker.routing.limits import RoutingLimits
+from jsctl.broker.routing.routes import Routes
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import Outbound, RouteLink, Sink, Subscription
+
+SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
+
+Item = tuple[bytes, bytes, bytes, bytes, bytes]
+"""(subject, reply, headers, payload, deliver_as); headers and deliver_as may be empty."""
+
+
+class Router:
+    """Routes messages between clients, sinks and other servers."""
+
+    def __init__(self, accounts: Accounts, limits: RoutingLimits, jitter: Jitter) -> None:
+        self.accounts = accounts
+        self.limits = limits
+        self.jitter = jitter
+        self.delivery = Delivery(jitter, self.expire)
+        self.routes = Routes(accounts, self.delivery, self._insert, self._remove)
+        self.slow: list[tuple[Outbound, str]] = []
+        self.slow_consumers = 0
+
+    @property
+    def now_ns(self) -> int:
+        """The time of this turn."""
+        return self.delivery.now_ns
+
+    @now_ns.setter
+    def now_ns(self, now_ns: int) -> None:
+        self.delivery.now_ns = now_ns
+
+    def subscribe(
+        self,
+        account: Account,
+        pattern: bytes,
+        sink: Sink,
+        queue: bytes = b"",
+        *,
+        local_only: bool = False,
+    ) -> Subscription:
+        """Capture what is published on `pattern`. `local_only` hides it from other servers."""
+        sub = Subscription(account, pattern, queue, b"", sink, local_only=local_only)
+        self.add(sub)
+        return sub
+
+    def subscribe_everywhere(self, pattern: bytes, owner: object) -> list[Sink]:
+        """Capture `pattern` in every account, on this server only.
+
+        One sink per account: `sink.account` tells where a message came from.
+        """
+        sinks = [Sink(owner, account) for account in self.accounts]
+        for sink in sinks:
+            assert sink.account is not None
+            self.subscribe(sink.account, pattern, sink, local_only=True)
+        return sinks
+
+    def add(self, sub: Subscription) -> None:
+        """Add a client's or a sink's subscription and tell the routes."""
+        self._insert(sub)
+        if not sub.local_only:
+            self.routes.changed(sub.account, sub.subject, sub.queue, 1)
+
+    def unsubscribe(self, sub: Subscription) -> None:
+        """Remove a client's or a sink's subscription and tell the routes."""
+        self._remove(sub)
+        if not sub.local_only:
+            self.routes.changed(sub.account, sub.subject, sub.queue, -1)
+
+    def expire(self, sub: Subscription) -> None:
+        """Remove a client's subscription that has had all it asked for."""
+        target = sub.target
+        if isinstance(target, ClientSession) and target.subscriptions.get(sub.sid) is sub:
+            del target.subscriptions[sub.sid]
+            self.unsubscribe(sub)
+
+    def _insert(self, sub: Subscription) -> None:
+        sub.account.sublist.insert(sub.subject, sub)
+
+    def _remove(self, sub: Subscription) -> None:
+        sub.account.sublist.remove(sub.subject, sub)
+
+    def publish(
+        self,
+        account: Account,
+        subject: bytes,
+        payload: bytes,
+        *,
+        reply: bytes = b"",
+        headers: bytes = b"",
+        deliver_as: bytes = b"",
+    ) -> bool:
+        """Publish from inside the broker; whether anybody got it.
+
+        `deliver_as` is the subject that receivers see while `subject` finds them.
+        """
+        plan = account.sublist.match(subject)
+        if plan.empty:
+            return False
+        return self.delivery.one(
+            None, account, plan, subject, reply, headers or None, payload, deliver_as or subject
+        )
+
+    def publish_batch(self, account: Account, items: Sequence[Item]) -> None:
+        """Publish many messages, in order."""
+        match = account.sublist.match
+        one = self.delivery.one
+        for subject, reply, headers, payload, deliver_as in items:
+            plan = match(subject)
+            if not plan.empty:
+                one(
+                    None,
+                    account,
+                    plan,
+                    subject,
+                    reply,
+                    headers or None,
+                    payload,
+                    deliver_as or subject,
+                )
+
+    def has_interest(self, account: Account, subject: bytes) -> bool:
+        """Whether anybody, here or on another server, listens to a subject."""
+        return not account.sublist.match(subject).empty
+
+    def interest_count(self, account: Account, subject: bytes) -> int:
+        """Subscriptions that match; remote queue members count by their weight."""
+        plan = account.sublist.match(subject)
+        groups = sum(group.total for group in plan.groups)
+        return len(plan.clients) + len(plan.sinks) + len(plan.links) + groups
+
+    def add_route(self, link: RouteLink) -> None:
+        """A link has finished its handshake."""
+        self.routes.add(link)
+
+    def remove_route(self, link: RouteLink) -> None:
+        """A link is gone."""
+        link.closing = link.closing or "Route Removed"
+        self.routes.drop(link)
+
+    def route_ops(self, link: RouteLink, ops: list[RouteOp]) -> None:
+        """Interest and messages from another server."""
+        self.routes.take(link, ops)
+
+    def take_dirty(self) -> list[Sink]:
+        """Sinks that captured something since the last call, in order of their first message."""
+        dirty = self.delivery.dirty
+        self.delivery.dirty = []
+        return dirty
+
+    def flush(self) -> list[tuple[int, bytes]]:
+        """One joined write per connection that something was written to.
+
+        A client that has more than the maximum unsent gets nothing: it is put into `slow`.
+        """
+        touched = self.delivery.touched
+        self.delivery.touched = []
+        writes = []
+        pending_max = self.limits.pending_bytes_max
+        for target in touched:
+            target.touched = False
+            pieces, target.out = target.out, []
+            pending = target.kernel_pending + target.out_bytes
+            if isinstance(target, ClientSession) and pending > pending_max and not target.closing:
+                self.slow.append((target, SLOW_CONSUMER))
+                self.slow_consumers += 1
+            elif target.closing != SLOW_CONSUMER:
+                writes.append((target.conn, b"".join(pieces)))
+            target.out_bytes = 0
+        return writes

@@ -1,0 +1,483 @@
+"""One client connection: what it said in CONNECT, what it may do, what it subscribed to.
+
+Operations come in one at a time, from the lane or as a list from the parser; what goes out is
+written through the router's delivery. A session never reads a clock: `now_ns` is the turn's.
+
+States. A connection is either `authorized` or waits for CONNECT (with a deadline), or waits for
+a password check (`waiting`); `closing` holds the reason once it is to go. Until CONNECT says
+otherwise it is verbose and pedantic and hears itself, as with the real server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jsctl.broker.protocol import writer
+from jsctl.broker.protocol.client import Head
+from jsctl.broker.protocol.intake import Intake
+from jsctl.broker.protocol.ops import (
+    Bad,
+    ClientOp,
+    Connect,
+    Info,
+    Ok,
+    PeerError,
+    Ping,
+    Pong,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
+from jsctl.broker.routing.auth import Check, Identity, authenticate
+from jsctl.broker.routing.greeting import Greeting, read_connect
+from jsctl.broker.routing.permissions import Permissions
+from jsctl.broker.routing.targets import Outbound, Plan, Subscription
+from jsctl.broker.subject.validity import is_valid_literal, is_valid_subject
+from jsctl.broker.turn import Accepted, Verify
+
+if TYPE_CHECKING:
+    from jsctl.broker.routing.accounts import Account
+    from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
+    from jsctl.broker.routing.router import Router
+
+RESERVED_REPLIES = (b"_R_.", b"$JS.ACK.", b"_GR_.")
+SYSTEM_QUEUE = b"_sys_"
+PLANS_CACHED_MAX = 4096
+HEADS_CACHED_MAX = 4096
+
+DENIED = Plan((), ())
+"""Stands for "may not publish this" among cached plans; compared by identity."""
+
+AUTH_VIOLATION = b"Authorization Violation"
+AUTH_FAILURE = "Authentication Failure"
+
+
+@dataclass(slots=True)
+class Hall:
+    """What all sessions of a server share."""
+
+    router: Router
+    limits: RoutingLimits
+    identity: ServerIdentity
+    verifies: list[Verify] = field(default_factory=list)
+    closes: list[tuple[ClientSession, str]] = field(default_factory=list)
+
+
+class ClientSession(Outbound):
+    """The state of one client connection."""
+
+    __slots__ = (
+        "account",
+        "authorized",
+        "check",
+        "client_id",
+        "connected",
+        "deadline_ns",
+        "echo",
+        "fast",
+        "generation",
+        "greeting",
+        "hall",
+        "headers",
+        "heads",
+        "in_bytes",
+        "in_messages",
+        "intake",
+        "last_in_ns",
+        "no_responders",
+        "payload_bytes_out",
+        "pedantic",
+        "permissions",
+        "ping_sent_ns",
+        "pings_out",
+        "plans",
+        "pong_sent",
+        "remote",
+        "repeats",
+        "rtt_ns",
+        "shape",
+        "started_ns",
+        "stopped_ns",
+        "subscriptions",
+        "tracks_replies",
+        "user",
+        "verbose",
+        "waiting",
+    )
+
+    def __init__(self, hall: Hall, accepted: Accepted, client_id: int, now_ns: int) -> None:
+        super().__init__(accepted.conn)
+        self.hall = hall
+        self.remote = accepted
+        self.client_id = client_id
+        self.account: Account = hall.router.accounts.default
+        self.user = ""
+        self.permissions: Permissions | None = None
+        self.tracks_replies = False
+        self.authorized = False
+        self.connected = False
+        self.waiting = False
+        self.check: Check | None = None
+        self.greeting = Greeting()
+        self.verbose = self.pedantic = self.echo = True
+        self.headers = self.no_responders = self.fast = self.pong_sent = False
+        self.subscriptions: dict[bytes, Subscription] = {}
+        self.intake = Intake()
+        self.heads: dict[bytes, Head] = {}
+        self.plans: dict[bytes, Plan] = {}
+        self.generation = -1
+        self.shape: tuple[int, int, bool] = (-1, -1, False)
+        self.repeats = 0
+        self.in_messages = self.in_bytes = self.payload_bytes_out = 0
+        self.started_ns = self.last_in_ns = now_ns
+        self.stopped_ns = self.ping_sent_ns = self.rtt_ns = self.pings_out = 0
+        self.deadline_ns = 0
+
+    def start(self, now_ns: int) -> None:
+        """Greet the client and set its first deadline."""
+        accounts = self.hall.router.accounts
+        self._info({})
+        anonymous = not accounts.required
+        if anonymous:
+            self._accept(Identity(accounts.default, "", None))
+        elif accounts.no_auth_user is not None:
+            user = accounts.no_auth_user
+            self._accept(Identity(user.account, user.name, user.permissions))
+        self.deadline_ns = now_ns + self.hall.limits.auth_timeout_ns
+        if self.authorized:
+            self._first_ping(now_ns)
+
+    def _first_ping(self, now_ns: int) -> None:
+        limits = self.hall.limits
+        wait = min(limits.ping_interval_ns, limits.first_ping_ns)
+        self.deadline_ns = now_ns + wait + self.hall.router.jitter(wait // 5 + 1)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to the client."""
+        self.hall.router.delivery.write(self, data)
+
+    def error(self, text: bytes) -> None:
+        """Send an -ERR line."""
+        self.write(writer.error(text))
+
+    def close(self, reason: str, text: bytes = b"") -> None:
+        """Let the client go, after an -ERR if there is a text for it."""
+        if self.closing:
+            return
+        if text:
+            self.error(text)
+        self.closing = reason
+        self.fast = False
+        self.drop_subscriptions()
+        if self.authorized:
+            self.account.connections -= 1
+            self.authorized = False
+        self.stopped_ns = self.hall.router.now_ns
+        self.hall.closes.append((self, reason))
+
+    def drop_subscriptions(self) -> None:
+        """Remove all subscriptions."""
+        for sub in self.subscriptions.values():
+            self.hall.router.unsubscribe(sub)
+        self.subscriptions.clear()
+
+    def _info(self, extra: dict[str, writer.Json]) -> None:
+        accounts = self.hall.router.accounts
+        fields = self.hall.identity.fields(
+            payload_bytes_max=self.hall.limits.payload_bytes_max,
+            client_id=self.client_id,
+            client_ip=self.remote.remote_host,
+            auth_required=accounts.required and accounts.no_auth_user is None,
+        )
+        self.write(writer.info(fields | extra))
+
+    def send_info(self) -> None:
+        """Tell the client that INFO changed, if it can take that and has been greeted."""
+        if self.greeting.protocol >= 1 and self.pong_sent and not self.closing:
+            self._info({})
+
+    # -- operations ----------------------------------------------------------------------
+
+    def handle(self, ops: list[ClientOp], now_ns: int) -> None:
+        """Carry out operations, in order; stops when the session closes."""
+        self.last_in_ns = now_ns
+        for op in ops:
+            if self.closing:
+                return
+            self.take(op)
+
+    def take(self, op: ClientOp) -> None:
+        """Carry out one operation."""
+        if not self.authorized and not isinstance(op, Connect | Bad):
+            self.close(AUTH_FAILURE, AUTH_VIOLATION)
+        elif isinstance(op, Publish):
+            self.publish(op)
+        elif isinstance(op, Subscribe):
+            self._subscribe(op)
+        elif isinstance(op, Unsubscribe):
+            self._unsubscribe(op)
+        elif isinstance(op, Connect):
+            self._connect(op.body)
+        elif isinstance(op, Ping):
+            self._ping()
+        elif isinstance(op, Pong):
+            self._pong()
+        elif isinstance(op, Bad):
+            self.close(op.reason, op.text)
+        elif isinstance(op, PeerError):
+            self.close("Client Closed")
+        else:
+            assert isinstance(op, Info | Ok)
+
+    def _ok(self) -> None:
+        if self.verbose:
+            self.write(writer.OK)
+
+    def _ping(self) -> None:
+        self.write(writer.PONG)
+        if self.connected and not self.pong_sent and self.greeting.protocol >= 1:
+            extra: dict[str, writer.Json] = {
+                "connect_info": True,
+                "remote_account": self.account.name,
+            }
+            if self.account.is_system:
+                extra["acc_is_sys"] = True
+            self._info(extra)
+        self.pong_sent = self.pong_sent or self.connected
+
+    def _pong(self) -> None:
+        self.pings_out = 0
+        if self.ping_sent_ns:
+            self.rtt_ns = max(self.hall.router.now_ns - self.ping_sent_ns, 1)
+
+    def _connect(self, body: bytes) -> None:
+        greeting = read_connect(body)
+        if greeting is None:
+            self.close("Protocol Violation")
+            return
+        self.drop_subscriptions()
+        self.greeting = greeting
+        self.fast = False
+        outcome = authenticate(self.hall.router.accounts, greeting.credentials)
+        if isinstance(outcome, Check):
+            self.check = outcome
+            self.waiting = True
+            self.hall.verifies.append(Verify(self.conn, outcome.password, outcome.hashed))
+        else:
+            self._connected(outcome)
+
+    def verified(self, ok: bool) -> None:
+        """The outcome of the password check that the session waits for."""
+        check, self.check = self.check, None
+        self.waiting = False
+        if check is not None and not self.closing:
+            self._connected(check.identity if ok else None)
+
+    def _connected(self, identity: Identity | None) -> None:
+        greeting = self.greeting
+        if identity is None or greeting.names_account:
+            self.close(AUTH_FAILURE, AUTH_VIOLATION)
+            return
+        first = not self.authorized
+        if not self._accept(identity):
+            return
+        self.connected = True
+        self.headers = greeting.headers and self.hall.identity.headers
+        self.verbose, self.pedantic = greeting.verbose, greeting.pedantic
+        self.echo = greeting.echo
+        self.no_responders = greeting.no_responders
+        if greeting.protocol not in (0, 1):
+            self.close("Bad Client Protocol Version", b"invalid client protocol")
+        elif self.no_responders and not self.headers:
+            self.close("No Responders Requires Headers", b"no responders requires headers support")
+        else:
+            self._ok()
+            self._refresh()
+            if first:
+                self._first_ping(self.hall.router.now_ns)
+
+    def _accept(self, identity: Identity) -> bool:
+        """Take on an identity; False when its account is full (the session closes then)."""
+        if self.authorized:
+            self.account.connections -= 1
+            self.authorized = False
+        maximum = identity.account.limits.connections_max
+        if 0 <= maximum <= identity.account.connections:
+            self.close(
+                "Maximum Account Connections Exceeded",
+                b"maximum account active connections exceeded",
+            )
+            return False
+        self.account = identity.account
+        self.account.connections += 1
+        self.user = identity.user
+        rules = identity.permissions
+        self.permissions = Permissions(rules) if rules is not None else None
+        self.tracks_replies = self.permissions is not None and self.permissions.tracks_replies
+        self.authorized = True
+        self.plans.clear()
+        self.generation = -1
+        return True
+
+    def _refresh(self) -> None:
+        self.fast = (
+            self.authorized
+            and self.connected
+            and not self.closing
+            and not self.verbose
+            and not self.pedantic
+            and not self.tracks_replies
+            and not self.account.mappings
+        )
+
+    # -- publishing ----------------------------------------------------------------------
+
+    def plan_for(self, subject: bytes) -> Plan:
+        """Where this client's messages on a subject go; DENIED when it may not publish it."""
+        sublist = self.account.sublist
+        plans = self.plans
+        if self.generation != sublist.generation:
+            plans.clear()
+            self.generation = sublist.generation
+        plan = plans.get(subject)
+        if plan is None:
+            if len(plans) >= PLANS_CACHED_MAX:
+                plans.clear()
+            plan = sublist.match(subject) if self._may_publish(subject) else DENIED
+            plans[subject] = plan
+        return plan
+
+    def _may_publish(self, subject: bytes) -> bool:
+        if subject.startswith(b"_GR_."):
+            return False
+        if subject.startswith(b"$NRG.") and not self.account.is_system:
+            return False
+        return self.permissions is None or self.permissions.may_publish(subject)
+
+    def deny_publish(self, subject: bytes) -> None:
+        """Tell that a message was dropped for lack of permission."""
+        self.error(b'Permissions Violation for Publish to "%s"' % subject)
+
+    def deny_reply(self, reply: bytes) -> None:
+        """Tell that a message was dropped because its reply is not for clients to use."""
+        self.error(b'Permissions Violation for Publish with Reply of "%s"' % reply)
+
+    def publish(self, op: Publish) -> None:
+        """Check and route one message."""
+        subject, reply, headers, payload = op
+        if headers is not None and not self.headers:
+            self.close("Message Header Violation")
+            return
+        self.in_messages += 1
+        size = len(payload) + len(headers or b"")
+        self.in_bytes += size
+        self.account.in_messages += 1
+        self.account.in_bytes += size
+        plan = self.plan_for(subject)
+        if plan is DENIED and not self._may_answer(subject):
+            self.deny_publish(subject)
+            return
+        if reply.startswith(RESERVED_REPLIES):
+            self.deny_reply(reply)
+            return
+        if self.pedantic and not is_valid_literal(subject):
+            self.error(b"Invalid Publish Subject")
+        self._ok()
+        router = self.hall.router
+        if self.account.mappings:
+            subject = self.account.map_subject(subject, router.jitter)
+            plan = self.account.sublist.match(subject) if subject else DENIED
+        elif plan is DENIED:
+            plan = self.account.sublist.match(subject)
+        reached = not plan.empty and router.delivery.one(
+            self, self.account, plan, subject, reply, headers, payload, subject
+        )
+        if not reached and reply:
+            self.nobody(subject, reply)
+
+    def _may_answer(self, subject: bytes) -> bool:
+        if self.permissions is None or subject.startswith((b"_GR_.", b"$NRG.")):
+            return False
+        return self.permissions.may_answer(subject, self.hall.router.now_ns)
+
+    def nobody(self, subject: bytes, reply: bytes) -> None:
+        """Nobody got a request: send the 503 to the client's own inbox if it wants that."""
+        if not self.no_responders or self.closing:
+            return
+        for sub, session in self.account.sublist.match(reply).clients:
+            if session is self:
+                self.write(writer.no_responders(subject, sub.sid, reply))
+                self.out_messages += 1
+                sub.delivered += 1
+                if sub.maximum and sub.delivered >= sub.maximum:
+                    self.hall.router.expire(sub)
+                return
+
+    # -- subscribing ---------------------------------------------------------------------
+
+    def _subscribe(self, op: Subscribe) -> None:
+        refusal = self._refusal(op)
+        if refusal:
+            self.error(refusal)
+            return
+        if op.sid not in self.subscriptions:
+            if not is_valid_subject(op.subject):
+                self.error(b"Invalid Subject")
+                return
+            sub = Subscription(self.account, op.subject, op.queue, op.sid, self)
+            if self.permissions is not None:
+                sub.denied = self.permissions.denied_within(op.subject)
+            self.subscriptions[op.sid] = sub
+            self.hall.router.add(sub)
+        self._ok()
+
+    def _refusal(self, op: Subscribe) -> bytes:
+        limits = self.hall.limits
+        tokens_max = limits.subscription_tokens_max
+        if tokens_max > 0 and op.subject.count(b".") + 1 > tokens_max:
+            text = b'Permissions Violation for Subscription to "%s", too many tokens'
+            return text % op.subject
+        allowed = op.queue != SYSTEM_QUEUE and (
+            self.permissions is None or self.permissions.may_subscribe(op.subject, op.queue)
+        )
+        if not allowed and op.queue:
+            text = b'Permissions Violation for Subscription to "%s" using queue "%s"'
+            return text % (op.subject, op.queue)
+        if not allowed:
+            return b'Permissions Violation for Subscription to "%s"' % op.subject
+        count = len(self.subscriptions)
+        per_account = self.account.limits.subscriptions_max
+        if 0 < limits.subscriptions_max <= count or 0 <= per_account <= count:
+            return b"maximum subscriptions exceeded"
+        return b""
+
+    def _unsubscribe(self, op: Unsubscribe) -> None:
+        sub = self.subscriptions.get(op.sid)
+        if sub is not None:
+            if op.maximum and sub.delivered < op.maximum:
+                sub.maximum = op.maximum
+                self.account.sublist.touch(sub.subject)
+            else:
+                del self.subscriptions[op.sid]
+                self.hall.router.unsubscribe(sub)
+        self._ok()
+
+    # -- time ----------------------------------------------------------------------------
+
+    def tick(self, now_ns: int) -> None:
+        """Do what is due: auth timeout, ping, stale. Moves `deadline_ns`."""
+        if self.closing or now_ns < self.deadline_ns:
+            return
+        if not self.authorized:
+            self.close("Authentication Timeout", b"Authentication Timeout")
+            return
+        interval = self.hall.limits.ping_interval_ns
+        if self.rtt_ns == 0 or now_ns - self.last_in_ns >= interval:
+            if self.pings_out >= self.hall.limits.pings_unanswered_max:
+                self.close("Stale Connection", b"Stale Connection")
+                return
+            self.pings_out += 1
+            self.ping_sent_ns = now_ns
+            self.write(writer.PING)
+        self.deadline_ns = now_ns + interval

@@ -1,0 +1,192 @@
+"""All client connections: the door between the turn's words and the sessions.
+
+The node gives what the edge reported (`accept`, `feed`, `gone`, `pending`, `verified`) and, once
+everything of a turn is done, has `emit` put what comes of it into the turn's outputs.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from jsctl.broker.routing.lane import Lane
+from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
+from jsctl.broker.routing.router import SLOW_CONSUMER, Router
+from jsctl.broker.routing.session import ClientSession, Hall
+from jsctl.broker.routing.targets import Outbound
+from jsctl.broker.turn import Accepted, TurnOutputs
+
+CLOSED_SESSIONS_MAX = 10000
+"""Closed sessions remembered for monitoring; older ones are forgotten."""
+
+
+class Sessions:
+    """The client connections of a server, by the edge's number of the connection."""
+
+    def __init__(
+        self,
+        router: Router,
+        identity: ServerIdentity,
+        limits: RoutingLimits,
+        closed_max: int = CLOSED_SESSIONS_MAX,
+    ) -> None:
+        self._hall = Hall(router, limits, identity)
+        self._lane = Lane(limits)
+        self._sessions: dict[int, ClientSession] = {}
+        self._next_id = 5
+        self._stalled: dict[int, set[int]] = {}
+        self._pauses: list[int] = []
+        self._resumes: list[int] = []
+        self.closed: deque[ClientSession] = deque(maxlen=closed_max)
+        self.total = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterator[ClientSession]:
+        return iter(self._sessions.values())
+
+    def get(self, conn: int) -> ClientSession | None:
+        """The open session of a connection."""
+        return self._sessions.get(conn)
+
+    def accept(self, accepted: Accepted, now_ns: int) -> ClientSession:
+        """A client connected: it is greeted, or turned away when there are too many."""
+        session = ClientSession(self._hall, accepted, self._next_id, now_ns)
+        self._next_id += 1
+        self.total += 1
+        full = len(self._sessions) >= self._hall.limits.connections_max
+        self._sessions[accepted.conn] = session
+        session.start(now_ns)
+        if full:
+            reason = "Maximum Connections Exceeded"
+            session.close(reason, b"maximum connections exceeded")
+        return session
+
+    def feed(self, conn: int, chunk: bytes, now_ns: int) -> None:
+        """Bytes came from a client."""
+        session = self._sessions.get(conn)
+        if session is not None and not session.closing:
+            self._lane.feed(session, chunk, now_ns)
+
+    def verified(self, conn: int, ok: bool) -> None:
+        """The answer to a `Verify`, whose token is the connection's number."""
+        session = self._sessions.get(conn)
+        if session is not None and session.waiting:
+            session.verified(ok)
+            if not session.closing:
+                self._lane.resume(session)
+
+    def gone(self, conn: int, reason: str) -> None:
+        """The edge lost a connection, or has closed it as told."""
+        session = self._sessions.get(conn)
+        if session is None:
+            return
+        session.close(reason or "Client Closed")
+        self._forget(session)
+
+    def kick(self, conn: int, reason: str, text: bytes = b"") -> None:
+        """Close a client for a reason of the server's."""
+        session = self._sessions.get(conn)
+        if session is not None:
+            session.close(reason, text)
+
+    def _forget(self, session: ClientSession) -> None:
+        if self._sessions.pop(session.conn, None) is not None:
+            self.closed.append(session)
+            self._release(session)
+
+    def tick(self, now_ns: int) -> None:
+        """Pings, stale connections, authentication that took too long."""
+        for session in list(self._sessions.values()):
+            if now_ns >= session.deadline_ns:
+                session.tick(now_ns)
+
+    def deadline_ns(self) -> int | None:
+        """When `tick` has something to do next."""
+        return min(
+            (one.deadline_ns for one in self._sessions.values() if not one.closing), default=None
+        )
+
+    def send_info(self) -> None:
+        """INFO changed (cluster members, lame duck): tell the clients that can take it."""
+        for session in self._sessions.values():
+            session.send_info()
+
+    # -- slow consumers ------------------------------------------------------------------
+
+    def pending(self, target: Outbound, unsent_bytes: int) -> None:
+        """What the edge still has to send to a client or route crossed a watermark."""
+        limits = self._hall.limits
+        target.kernel_pending = unsent_bytes
+        if isinstance(target, ClientSession) and unsent_bytes > limits.pending_bytes_max:
+            target.out.clear()
+            self._slow(target)
+        elif unsent_bytes > limits.pending_bytes_high:
+            target.congested = True
+        elif target.congested and unsent_bytes <= limits.pending_bytes_high // 2:
+            self._release(target)
+
+    def client_pending(self, conn: int, unsent_bytes: int) -> None:
+        """`pending` for a client, by its connection."""
+        session = self._sessions.get(conn)
+        if session is not None:
+            self.pending(session, unsent_bytes)
+
+    def _slow(self, session: ClientSession) -> None:
+        session.account.slow_consumers += 1
+        session.close(SLOW_CONSUMER)
+
+    def _release(self, target: Outbound) -> None:
+        """A target takes data again, or is gone: its producers may be read again."""
+        target.congested = False
+        target.producers.clear()
+        for conn in [conn for conn, why in self._stalled.items() if target.conn in why]:
+            self._stalled[conn].discard(target.conn)
+            if not self._stalled[conn]:
+                del self._stalled[conn]
+                if conn in self._sessions:
+                    self._resumes.append(conn)
+
+    def _stall(self) -> None:
+        """Pause the clients that published to a congested target in this turn."""
+        routes = self._hall.router.routes
+        for target in [*self._sessions.values(), *routes]:
+            if not target.congested or not target.producers:
+                continue
+            for conn in target.producers:
+                if conn not in self._stalled:
+                    self._stalled[conn] = set()
+                    self._pauses.append(conn)
+                self._stalled[conn].add(target.conn)
+            target.producers.clear()
+
+    def release_route(self, target: Outbound) -> None:
+        """A route is gone: whoever waited for it need not wait any longer."""
+        self._release(target)
+
+    # -- the end of a turn ---------------------------------------------------------------
+
+    def emit(self, outputs: TurnOutputs) -> None:
+        """Put writes, closes, pauses and password checks of this turn into the outputs."""
+        hall = self._hall
+        outputs.writes += hall.router.flush()
+        for target, _ in hall.router.slow:
+            if isinstance(target, ClientSession):
+                self._slow(target)
+        hall.router.slow.clear()
+        outputs.writes += hall.router.flush()
+        for session, reason in hall.closes:
+            outputs.closes.append((session.conn, reason))
+            self._forget(session)
+        hall.closes.clear()
+        if self._any_congested():
+            self._stall()
+        outputs.verifies += hall.verifies
+        hall.verifies.clear()
+        outputs.pauses += self._pauses
+        outputs.resumes += self._resumes
+        self._pauses, self._resumes = [], []
+
+    def _any_congested(self) -> bool:
+        return any(one.congested for one in self._sessions.values()) or any(
+            one.congested for one in self._hall.router.routes
+        )

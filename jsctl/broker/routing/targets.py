@@ -1,0 +1,207 @@
+"""Who messages go to: sinks inside the server, connections outside.
+
+Everything here is plain data on the hot path; the router fills `out` and `messages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from jsctl.broker.subject.sublist import Sublist
+
+if TYPE_CHECKING:
+    from jsctl.broker.routing.accounts import Account
+    from jsctl.broker.routing.session import ClientSession
+    from jsctl.broker.subject.matching import Filters
+
+Captured: TypeAlias = "tuple[bytes, bytes, bytes, bytes, ClientSession | RouteLink | None]"
+"""(subject, reply, headers, payload, origin); headers empty when there are none."""
+
+
+class Outbound:
+    """The sending side of a connection: what this turn has for it, and what the edge still has.
+
+    `conn` is the edge's number of the connection. `congested` tells that the producers of
+    further messages are to be noted in `producers`, and paused.
+    """
+
+    __slots__ = (
+        "closing",
+        "congested",
+        "conn",
+        "kernel_pending",
+        "out",
+        "out_bytes",
+        "out_messages",
+        "producers",
+        "touched",
+    )
+
+    def __init__(self, conn: int) -> None:
+        self.conn = conn
+        self.out: list[bytes] = []
+        self.out_bytes = 0
+        self.out_messages = 0
+        self.kernel_pending = 0
+        self.congested = False
+        self.closing = ""
+        self.touched = False
+        self.producers: set[int] = set()
+
+
+class RouteLink(Outbound):
+    """One connection to another server.
+
+    `account` names the account that it is dedicated to; pool links have none, and carry the
+    accounts whose hash falls on `pool_index` of `pool_size` (1 for a peer without a pool).
+    """
+
+    __slots__ = (
+        "account",
+        "in_bytes",
+        "in_messages",
+        "peer",
+        "pool_index",
+        "pool_size",
+        "sent_bytes",
+        "sent_messages",
+        "subscriptions",
+    )
+
+    def __init__(
+        self,
+        conn: int,
+        peer: str,
+        account: str | None = None,
+        pool_index: int = 0,
+        pool_size: int = 1,
+    ) -> None:
+        super().__init__(conn)
+        self.peer = peer
+        self.account = account
+        self.pool_index = pool_index
+        self.pool_size = pool_size
+        self.subscriptions: dict[tuple[str, bytes, bytes], Subscription] = {}
+        self.in_messages = 0
+        self.in_bytes = 0
+        self.sent_messages = 0
+        self.sent_bytes = 0
+
+
+class Sink:
+    """An internal subscription target: collects messages until somebody takes them."""
+
+    __slots__ = ("account", "dirty", "messages", "owner")
+
+    def __init__(self, owner: object = None, account: Account | None = None) -> None:
+        self.owner = owner
+        self.account = account
+        self.messages: list[Captured] = []
+        self.dirty = False
+
+    def take(self) -> list[Captured]:
+        """The messages captured so far; the sink is empty afterwards."""
+        messages = self.messages
+        self.messages = []
+        self.dirty = False
+        return messages
+
+
+Target: TypeAlias = "ClientSession | Sink | RouteLink"
+
+
+class Subscription:
+    """One subscription. `weight` is the number of members it stands for (remote queues)."""
+
+    __slots__ = (
+        "account",
+        "delivered",
+        "denied",
+        "infix",
+        "local_only",
+        "maximum",
+        "queue",
+        "sid",
+        "subject",
+        "target",
+        "weight",
+    )
+
+    def __init__(
+        self,
+        account: Account,
+        subject: bytes,
+        queue: bytes,
+        sid: bytes,
+        target: Target,
+        *,
+        local_only: bool = False,
+        weight: int = 1,
+    ) -> None:
+        self.account = account
+        self.subject = subject
+        self.queue = queue
+        self.sid = sid
+        self.infix = b" " + sid + b" "
+        self.target = target
+        self.local_only = local_only
+        self.weight = weight
+        self.maximum = 0
+        self.delivered = 0
+        self.denied: Filters | None = None
+
+
+class Group:
+    """The members of one queue group that a subject matches."""
+
+    __slots__ = ("local", "name", "remote", "total")
+
+    def __init__(self, members: Sequence[Subscription]) -> None:
+        self.name = members[0].queue
+        self.local = [one for one in members if not isinstance(one.target, RouteLink)]
+        self.remote = [one for one in members if isinstance(one.target, RouteLink)]
+        self.total = len(self.local) + sum(one.weight for one in self.remote)
+
+
+class Plan:
+    """Where messages of one subject go; shared by all that publish it, never changed.
+
+    `simple` plans have only clients without a delivery limit or filter, sinks and links.
+    """
+
+    __slots__ = ("clients", "empty", "groups", "links", "simple", "sinks")
+
+    def __init__(
+        self, plain: tuple[Subscription, ...], groups: tuple[tuple[Subscription, ...], ...]
+    ) -> None:
+        clients: list[tuple[Subscription, ClientSession]] = []
+        sinks: list[Sink] = []
+        links: dict[int, RouteLink] = {}
+        self.simple = not groups
+        for sub in plain:
+            target = sub.target
+            if isinstance(target, Sink):
+                sinks.append(target)
+            elif isinstance(target, RouteLink):
+                links[id(target)] = target
+            else:
+                clients.append((sub, target))
+                if sub.maximum or sub.denied is not None or target.tracks_replies:
+                    self.simple = False
+        self.clients = clients
+        self.sinks = sinks
+        self.links = list(links.values())
+        self.groups = [Group(members) for members in groups]
+        self.empty = not plain and not groups
+
+    def same_targets(self, other: Plan) -> bool:
+        """Whether two simple plans serve exactly the same."""
+        return self is other or (
+            self.clients == other.clients
+            and self.sinks == other.sinks
+            and self.links == other.links
+        )
+
+
+AccountSublist = Sublist[Subscription, Plan]
