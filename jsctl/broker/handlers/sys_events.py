@@ -3,17 +3,16 @@
 Nothing is built here without being asked: the node asks when there is interest.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jsctl.api.codec import dumps, encode
 from jsctl.api.events import AccountNumConns, ConnectEventMsg, DisconnectEventMsg, TypedEvent
-from jsctl.api.server import ClientInfo, DataStats, ServerInfo
+from jsctl.api.server import ClientInfo, DataStats
 from jsctl.api.statsz import ServerStatsMsg
 from jsctl.api.subjects import account_event, server_event
 from jsctl.api.times import format_time
 from jsctl.broker.handlers.monitoring.accounts import account_stat
-from jsctl.broker.handlers.monitoring.general import server_info, statsz
+from jsctl.broker.handlers.monitoring.general import statsz
 from jsctl.broker.handlers.monitoring.view import AccountFacts, ConnFacts, ServerView
 from jsctl.broker.handlers.monitoring.words import SECOND_NS, time_or_nothing
 from jsctl.broker.handlers.sys_services import SysServices
@@ -31,16 +30,15 @@ Event = tuple[bytes, bytes]
 
 @dataclass(slots=True)
 class SysEvents:
-    """Builds events. `new_id` gives a fresh NUID; sequences are shared with the services."""
+    """Builds events; ids and sequences are shared with the services."""
 
     services: SysServices
-    new_id: Callable[[], str]
 
     def connected(self, view: ServerView, conn: ConnFacts) -> list[Event]:
         """A client logged in."""
         message = ConnectEventMsg(
             head=self._head("client_connect", view),
-            server=self._server(view),
+            server=self.services.server(view),
             client=_client(conn),
         )
         return [(account_event(conn.account, "CONNECT"), dumps(message))]
@@ -65,7 +63,7 @@ class SysEvents:
         payload = dumps(
             AccountNumConns(
                 head=self._head("account_connections", view),
-                server=self._server(view),
+                server=self.services.server(view),
                 stat=account_stat(account),
             )
         )
@@ -74,7 +72,7 @@ class SysEvents:
 
     def stats(self, view: ServerView) -> list[Event]:
         """The statistics that all servers tell each other."""
-        message = ServerStatsMsg(server=self._server(view), statsz=statsz(view))
+        message = ServerStatsMsg(server=self.services.server(view), statsz=statsz(view))
         return [(server_event(view.settings.server_id, "STATSZ"), dumps(message))]
 
     def shutdown(self, view: ServerView) -> list[Event]:
@@ -87,14 +85,14 @@ class SysEvents:
 
     def _leaving(self, view: ServerView, kind: str) -> list[Event]:
         subject = server_event(view.settings.server_id, kind)
-        return [(subject, dumps(encode(self._server(view))))]
+        return [(subject, dumps(encode(self.services.server(view))))]
 
     def _disconnect(self, view: ServerView, conn: ConnFacts) -> bytes:
         # Sent and received are told from the client's side.
         return dumps(
             DisconnectEventMsg(
                 head=self._head("client_disconnect", view),
-                server=self._server(view),
+                server=self.services.server(view),
                 client=_client(conn),
                 sent=DataStats(msgs=conn.in_msgs, bytes=conn.in_bytes),
                 received=DataStats(msgs=conn.out_msgs, bytes=conn.out_bytes),
@@ -103,11 +101,9 @@ class SysEvents:
         )
 
     def _head(self, kind: str, view: ServerView) -> TypedEvent:
-        return TypedEvent(type=PREFIX + kind, id=self.new_id(), timestamp=format_time(view.now_ns))
-
-    def _server(self, view: ServerView) -> ServerInfo:
-        self.services.sequence += 1
-        return server_info(view, self.services.sequence)
+        return TypedEvent(
+            type=PREFIX + kind, id=self.services.new_id(), timestamp=format_time(view.now_ns)
+        )
 
 
 def _client(conn: ConnFacts) -> ClientInfo:

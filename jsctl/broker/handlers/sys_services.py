@@ -15,9 +15,11 @@ from typing import TypeVar
 from jsctl.api.accountz import AccountStatzOptions, Permissions, UserInfo
 from jsctl.api.codec import DecodeError, decode, dumps, encode, key_of
 from jsctl.api.connz import LeafzOptions
+from jsctl.api.events import AccountNumConns, TypedEvent
 from jsctl.api.jsz import JSzOptions
-from jsctl.api.server import EventFilterOptions, KickClientReq
+from jsctl.api.server import EventFilterOptions, KickClientReq, ServerInfo
 from jsctl.api.strict import kind_of, syntax_error
+from jsctl.api.times import format_time
 from jsctl.broker.handlers.monitoring.accounts import account_detail, accstatz
 from jsctl.broker.handlers.monitoring.connections import connz, leafz, subsz
 from jsctl.broker.handlers.monitoring.general import idz, server_info, statsz
@@ -39,6 +41,7 @@ _IMPORTS = {
     "$SYS.REQ.ACCOUNT.PING.STATZ": "$SYS.REQ.ACCOUNT.{}.STATZ",
     "$SYS.REQ.USER.INFO": "$SYS.REQ.USER.{}.INFO",
 }
+ACCOUNT_CONNECTIONS = "io.nats.server.advisory.v1.account_connections"
 SERVED_HERE_ONLY = frozenset({"$SYS.REQ.USER.INFO", "$SYS.DEBUG.SUBSCRIBERS"})
 """Requests that the server of the asking connection answers alone."""
 
@@ -104,8 +107,12 @@ def imported_subject(subject: str, account: str) -> str | None:
 
 @dataclass(slots=True)
 class SysServices:
-    """Serves system requests. Counts what it sends, as `seq` of the answers tells."""
+    """Serves system requests. Counts what it sends, as `seq` of the answers tells.
 
+    `new_id` gives a fresh NUID.
+    """
+
+    new_id: Callable[[], str]
     system_account: str = "$SYS"
     sequence: int = 0
 
@@ -137,6 +144,11 @@ class SysServices:
         if error:
             return self._failure(view, 500, error)
         return SysReply(dumps({"server": self._head(view)}))
+
+    def server(self, view: ServerView) -> ServerInfo:
+        """This server as the head of the next message."""
+        self.sequence += 1
+        return server_info(view, self.sequence)
 
     # ---- by subject
 
@@ -211,7 +223,11 @@ class SysServices:
         stats = accstatz(view, AccountStatzOptions(accounts=(account,))).account_statz
         if not stats:
             return None
-        return SysReply(dumps({"server": self._head(view), **encode(stats[0])}))
+        head = TypedEvent(
+            type=ACCOUNT_CONNECTIONS, id=self.new_id(), timestamp=format_time(view.now_ns)
+        )
+        server = self.server(view)
+        return SysReply(dumps(AccountNumConns(head=head, server=server, stat=stats[0])))
 
     def _count(self, view: ServerView, payload: bytes) -> Outcome:
         """Number of local subscriptions that a subject reaches."""
@@ -266,8 +282,7 @@ class SysServices:
         return SysReply(dumps({"server": self._head(view), **shown, "error": error}))
 
     def _head(self, view: ServerView) -> dict[str, object]:
-        self.sequence += 1
-        return encode(server_info(view, self.sequence))
+        return encode(self.server(view))
 
 
 def _account_reports(account: str) -> dict[str, tuple[type, Callable[..., object]]]:

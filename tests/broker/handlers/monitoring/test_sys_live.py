@@ -114,7 +114,7 @@ async def test_http(busy: "RealServer", view: "FakeView", path: str) -> None:
 
 async def test_services(busy: "RealServer", view: "FakeView") -> None:
     client = await nats.connect(f"nats://sys:sys@127.0.0.1:{busy.client_port}")
-    services = SysServices()
+    services = SysServices(lambda: "ID")
     try:
         for subject, payload in [
             ("$SYS.REQ.SERVER.PING", b""),
@@ -159,9 +159,9 @@ async def test_services_of_an_ordinary_account(busy: "RealServer", view: "FakeVi
             "$SYS.REQ.USER.INFO",
         ):
             theirs = json.loads((await client.request(subject, b"", timeout=2)).data)
-            ours = ask(SysServices(), view, subject, b"", "A")
+            ours = ask(SysServices(lambda: "ID"), view, subject, b"", "A")
             assert keys(ours) == keys(theirs), subject
-        assert ask(SysServices(), view, "$SYS.REQ.SERVER.PING.VARZ", b"", "A") is None
+        assert ask(SysServices(lambda: "ID"), view, "$SYS.REQ.SERVER.PING.VARZ", b"", "A") is None
     finally:
         await client.close()
 

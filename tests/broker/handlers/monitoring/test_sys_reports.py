@@ -216,7 +216,7 @@ def serve(
     view: "FakeView", subject: str, payload: bytes = b"", headers: bytes = b""
 ) -> SysReply | SysAction | None:
     request = SysRequest(subject, "_INBOX.1", headers, payload, Requester("$SYS"))
-    return SysServices().serve(view, request)
+    return SysServices(lambda: "ID").serve(view, request)
 
 
 @pytest.mark.parametrize(
@@ -247,9 +247,9 @@ def test_requests_to_one_server(view: "FakeView") -> None:
     kick = serve(view, "$SYS.REQ.SERVER.NAAA.KICK", b'{"cid":7}')
     assert kick == SysAction(ActionKind.KICK, 7)
     assert serve(view, "$SYS.REQ.SERVER.NAAA.RELOAD") == SysAction(ActionKind.RELOAD)
-    failed = json.loads(SysServices().done(view, "no such client").payload)
+    failed = json.loads(SysServices(lambda: "ID").done(view, "no such client").payload)
     assert failed["error"] == {"code": 500, "description": "no such client"}
-    assert list(json.loads(SysServices().done(view).payload)) == ["server"]
+    assert list(json.loads(SysServices(lambda: "ID").done(view).payload)) == ["server"]
 
 
 def test_compressed_answers(view: "FakeView") -> None:
@@ -265,7 +265,7 @@ def test_compressed_answers(view: "FakeView") -> None:
 def test_number_of_subscribers(view: "FakeView") -> None:
     for payload, number in ((b"foo q", b"1"), (b"foo", b"1"), (b">", b"2"), (b"x", b"0")):
         request = SysRequest("$SYS.DEBUG.SUBSCRIBERS", "r", b"", payload, Requester("A"))
-        assert SysServices().serve(view, request) == SysReply(number)
+        assert SysServices(lambda: "ID").serve(view, request) == SysReply(number)
     asked = b'{"acc":"A","subject":"keep.1"}'
     assert serve(view, "$SYS.REQ.ACCOUNT.NSUBS", asked) == SysReply(b"1")
 
@@ -286,7 +286,7 @@ def test_bad_payloads_are_answered(view: "FakeView", payload: bytes) -> None:
 
 def test_events(view: "FakeView") -> None:
     numbers = count()
-    events = SysEvents(SysServices(), lambda: f"ID{next(numbers)}")
+    events = SysEvents(SysServices(lambda: f"ID{next(numbers)}"))
     [(subject, payload)] = events.connected(view, view.conns[0])
     message = json.loads(payload)
     assert subject == b"$SYS.ACCOUNT.A.CONNECT"
