@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.stream import StreamConfig
-from jsctl.api.times import parse_time
+from jsctl.api.times import format_duration, parse_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, Retention
 from jsctl.broker.jetstream.consumer import filters_of
 from jsctl.broker.subject.matching import overlaps, subset
@@ -265,7 +265,7 @@ def _check_limits(config: ConsumerConfig, stream: StreamConfig, limits: Limits) 
             raise api_error("JSConsumerMaxPendingAckExcessErrF", limit=limit)
     threshold = stream.consumer_limits.inactive_threshold
     if 0 < threshold < config.inactive_threshold:
-        raise api_error("JSConsumerInactiveThresholdExcess", limit=threshold)
+        raise api_error("JSConsumerInactiveThresholdExcess", limit=format_duration(threshold))
 
 
 def _check_direct(config: ConsumerConfig, stream: StreamConfig, limits: Limits) -> None:
@@ -279,13 +279,13 @@ def _check_filters(config: ConsumerConfig, stream: StreamConfig, limits: Limits)
     if config.filter_subject and config.filter_subjects:
         raise api_error("JSConsumerDuplicateFilterSubjects")
     if config.filter_subject and not is_valid_subject(config.filter_subject.encode()):
-        raise _bad("malformed subject")
+        raise _bad("invalid subject")
     if "" in config.filter_subjects:
         raise api_error("JSConsumerEmptyFilter")
     filters = [one.encode() for one in filters_of(config)]
     for at, outer in enumerate(filters):
         if not is_valid_subject(outer):
-            raise _bad("malformed subject")
+            raise _bad("invalid subject")
         others = filters[:at] + filters[at + 1 :]
         if any(subset(outer, other) for other in others):
             raise api_error("JSConsumerOverlappingSubjectFilters")
