@@ -195,8 +195,11 @@ class Connection(asyncio.BufferedProtocol):
             self.abort(TLS_FAILED)
             return
         self._closing = True
+        if self.transport.is_closing():
+            return  # The peer was quicker; `connection_lost` is on its way.
+        unsent = self.transport.get_write_buffer_size()
         self.transport.close()
-        if self.transport.get_write_buffer_size() and self._timer is None:
+        if unsent and self._timer is None:
             self._watch_writes()
 
     def abort(self, reason: str) -> None:

@@ -1,0 +1,88 @@
+"""A running edge with the echo node inside a test, and a line client for it."""
+
+import asyncio
+import io
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from jsctl.broker.options import Listen, Options
+from jsctl.broker.server.edge import Edge
+from jsctl.broker.server.logfile import Log
+from jsctl.broker.turn import Command
+from tests.broker.server.echo_node import EchoNode
+
+LOCAL = Listen("127.0.0.1", -1)
+DEADLINE_S = 10.0
+
+
+class Running:
+    """The parts of one running edge."""
+
+    def __init__(self, options: Options) -> None:
+        self.output = io.StringIO()
+        self.node = EchoNode(options)
+        self.clients: list[LineClient] = []
+        self.edge = Edge(self.node, options, Log(options.log, self.output))
+
+    def port(self, kind: str = "client") -> int:
+        address = self.edge.address(kind)
+        assert address is not None
+        return address[1]
+
+    async def client(
+        self, kind: str = "client", context: ssl.SSLContext | None = None
+    ) -> "LineClient":
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", self.port(kind), ssl=context, limit=1 << 20
+        )
+        client = LineClient(reader, writer)
+        self.clients.append(client)
+        return client
+
+
+class LineClient:
+    """Sends and reads lines."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def line(self) -> str:
+        async with asyncio.timeout(DEADLINE_S):
+            return (await self.reader.readline()).decode().rstrip("\r\n")
+
+    async def ask(self, text: str) -> str:
+        self.writer.write(text.encode() + b"\r\n")
+        return await self.line()
+
+    async def close(self) -> None:
+        self.writer.close()
+
+
+@asynccontextmanager
+async def running(options: Options) -> AsyncIterator[Running]:
+    """Serve until the block ends; then the node is asked to shut down."""
+    server = Running(options)
+    opened = asyncio.Event()
+
+    async def body() -> None:
+        server.edge.start()
+        for kind in server.node.ports:
+            await server.edge.open(kind)
+        opened.set()
+
+    server.edge.bind()
+    try:
+        async with asyncio.TaskGroup() as tasks, asyncio.timeout(3 * DEADLINE_S):
+            task = tasks.create_task(server.edge.run(body))
+            await opened.wait()
+            try:
+                yield server
+            finally:
+                server.edge.command(Command.SHUTDOWN)
+            await task
+    finally:
+        server.edge.close()
+        for client in server.clients:
+            client.writer.transport.abort()

@@ -1,0 +1,98 @@
+"""The monitoring port speaks HTTP/1.1 well enough for browsers, curl and scrapers."""
+
+import asyncio
+import json
+import urllib.request
+
+import pytest
+
+from jsctl.broker.options import MonitorOptions, Options
+from tests.broker.server.harness import LOCAL, running
+
+
+def options(**values: object) -> Options:
+    return Options(listen=LOCAL, monitoring=MonitorOptions(port=-1, **values))  # type: ignore[arg-type]  # few fields
+
+
+async def exchange(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+async def test_a_get_reaches_the_node_and_its_answer_the_client() -> None:
+    async with running(options()) as server:
+        url = f"http://127.0.0.1:{server.port('monitor')}/jsz?streams=1&acc=A%2BB&x="
+
+        def fetch() -> tuple[str, object]:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return answer.headers["Content-Type"], json.load(answer)
+
+        kind, body = await asyncio.to_thread(fetch)
+        assert kind == "application/json"
+        assert body == {"path": "/jsz", "params": {"streams": "1", "acc": "A+B", "x": ""}}
+
+
+async def test_connections_are_kept_and_answers_stay_in_order() -> None:
+    async with running(options()) as server:
+        requests = b"".join(
+            b"GET /%d HTTP/1.1\r\nHost: x\r\n%s\r\n" % (n, b"Connection: close\r\n" * (n == 4))
+            for n in range(5)
+        )
+        answer = await exchange(server.port("monitor"), requests)
+        paths = [json.loads(part)["path"] for part in answer.split(b"\r\n\r\n") if part[:1] == b"{"
+                 for part in [part.partition(b"HTTP/1.1")[0]]]  # fmt: skip
+        assert paths == [f"/{n}" for n in range(5)]
+        assert answer.count(b"HTTP/1.1 200 OK\r\n") == 5
+        assert answer.count(b"Connection: close") == 1
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        (b"nonsense\r\n\r\n", b"400 Bad Request"),
+        (b"GET / SPDY/3\r\n\r\n", b"400 Bad Request"),
+        (b"POST /varz HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", b"405 Method Not Allowed"),
+        (b"GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", b"400 Bad Request"),
+        (b"GET /" + b"x" * 20000, b"431 Request Header Fields Too Large"),
+        (b"GET /nope HTTP/1.0\r\n\r\n", b"404 Not Found"),
+        (b"GET http://[bad HTTP/1.0\r\n\r\n", b"400 Bad Request"),
+    ],
+)
+async def test_what_cannot_be_served(request_text: bytes, status: bytes) -> None:
+    async with running(options()) as server:
+        answer = await exchange(server.port("monitor"), request_text)
+        assert answer.startswith(b"HTTP/1.1 " + status + b"\r\n")
+
+
+async def test_head_callback_and_base_path() -> None:
+    async with running(options(base_path="/nats")) as server:
+        port = server.port("monitor")
+        head = await exchange(port, b"HEAD /nats/varz HTTP/1.0\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200") and head.endswith(b"\r\n\r\n")
+        script = await exchange(port, b"GET /nats/varz?callback=f HTTP/1.0\r\n\r\n")
+        assert b"application/javascript" in script and b'f({"path": "/varz"' in script
+        outside = await exchange(port, b"GET /varz HTTP/1.0\r\n\r\n")
+        assert outside.startswith(b"HTTP/1.1 404") and outside.endswith(b"404 page not found\n")
+
+
+async def ends(reader: asyncio.StreamReader) -> bool:
+    async with asyncio.timeout(10):
+        try:
+            return await reader.read() == b""
+        except ConnectionError:
+            return True
+
+
+async def test_idle_connections_and_too_many_are_closed() -> None:
+    async with running(options(idle_ns=100_000_000, connections_max=1)) as server:
+        port = server.port("monitor")
+        first, writer = await asyncio.open_connection("127.0.0.1", port)
+        second, other = await asyncio.open_connection("127.0.0.1", port)
+        assert await ends(second)
+        assert await ends(first)
+        writer.close()
+        other.close()

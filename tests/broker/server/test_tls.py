@@ -1,0 +1,167 @@
+"""TLS on the edge: INFO first, handshake first, verified clients, pinned keys, routes."""
+
+import asyncio
+import hashlib
+import ssl
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import ClusterOptions, HandshakeFirst, Options, TlsOptions
+from jsctl.broker.server.tls import public_key, server_context
+from tests.broker.server.harness import LOCAL, LineClient, Running, running
+
+
+def openssl(*words: str, cwd: Path) -> None:
+    subprocess.run(["openssl", *words], cwd=cwd, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ca.pem, and cert.pem with key.pem for localhost, signed by it."""
+    path = tmp_path_factory.mktemp("tls")
+    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca",
+            "-days", "2", cwd=path)  # fmt: skip
+    openssl("req", *curve, "-keyout", "key.pem", "-out", "req.pem", "-subj", "/CN=localhost",
+            cwd=path)  # fmt: skip
+    (path / "ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl("x509", "-req", "-in", "req.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
+            "-CAcreateserial", "-extfile", "ext", "-out", "cert.pem", cwd=path)  # fmt: skip
+    return path
+
+
+def block(path: Path) -> TlsOptions:
+    return TlsOptions(
+        cert_file=str(path / "cert.pem"),
+        key_file=str(path / "key.pem"),
+        ca_file=str(path / "ca.pem"),
+    )
+
+
+def client_context(path: Path, *, own: bool = False) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(path / "ca.pem"))
+    if own:
+        context.load_cert_chain(path / "cert.pem", path / "key.pem")
+    return context
+
+
+async def upgraded(server: Running, context: ssl.SSLContext) -> LineClient:
+    """A client that reads INFO in plain text and shakes hands then."""
+    client = await server.client()
+    assert "INFO" in await client.line()
+    await client.writer.start_tls(context, server_hostname="localhost")
+    return client
+
+
+async def test_info_comes_first_then_the_handshake(certificates: Path) -> None:
+    async with running(Options(listen=LOCAL, tls=block(certificates))) as server:
+        client = await upgraded(server, client_context(certificates))
+        assert await client.ask("PING") == "PONG"
+        assert server.node.seen[1].accepted[0].tls or server.node.seen[0].accepted[0].tls
+        await client.close()
+
+
+async def test_a_plain_client_is_turned_away(certificates: Path) -> None:
+    async with running(Options(listen=LOCAL, tls=block(certificates))) as server:
+        client = await server.client()
+        await client.line()
+        client.writer.write(b"PING\r\n" * 10)
+        async with asyncio.timeout(10):
+            rest = await client.reader.read()
+        assert b"PONG" not in rest
+        await client.close()
+    assert "TLS handshake error" in server.output.getvalue()
+
+
+async def test_clients_are_verified(certificates: Path) -> None:
+    tls = replace(block(certificates), verify=True)
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        client = await upgraded(server, client_context(certificates, own=True))
+        assert await client.ask("PING") == "PONG"
+        await client.close()
+        with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
+            stranger = await upgraded(server, client_context(certificates))
+            assert await stranger.ask("PING") == "PONG"
+
+
+@pytest.mark.parametrize("first", [HandshakeFirst.ALWAYS, HandshakeFirst.AUTO])
+async def test_the_handshake_may_come_first(certificates: Path, first: HandshakeFirst) -> None:
+    tls = replace(block(certificates), handshake_first=first)
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        client = await server.client(context=client_context(certificates))
+        assert "INFO" in await client.line()
+        assert await client.ask("PING") == "PONG"
+        await client.close()
+
+
+async def test_auto_sends_info_to_a_client_that_waits(certificates: Path) -> None:
+    tls = replace(block(certificates), handshake_first=HandshakeFirst.AUTO)
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        client = await upgraded(server, client_context(certificates))
+        assert await client.ask("PING") == "PONG"
+        await client.close()
+
+
+async def test_plain_clients_may_be_allowed(certificates: Path) -> None:
+    options = Options(listen=LOCAL, tls=block(certificates), allow_non_tls=True)
+    async with running(options) as server:
+        plain = await server.client()
+        await plain.line()
+        assert await plain.ask("PING") == "PONG"
+        secure = await upgraded(server, client_context(certificates))
+        assert await secure.ask("PING") == "PONG"
+        await plain.close()
+        await secure.close()
+
+
+async def test_keys_may_be_pinned(certificates: Path) -> None:
+    der = ssl.PEM_cert_to_DER_cert((certificates / "cert.pem").read_text())
+    pin = hashlib.sha256(public_key(der)).hexdigest()
+    tls = replace(block(certificates), verify=True, pinned_certs=(pin,))
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        client = await upgraded(server, client_context(certificates, own=True))
+        assert await client.ask("PING") == "PONG"
+        await client.close()
+    tls = replace(tls, pinned_certs=("0" * 64,))
+    async with running(Options(listen=LOCAL, tls=tls)) as server:
+        with pytest.raises((ConnectionError, AssertionError)):
+            client = await upgraded(server, client_context(certificates, own=True))
+            assert await client.ask("PING") == "PONG"
+    assert "certificate not pinned" in server.output.getvalue()
+
+
+async def test_the_public_key_is_what_openssl_finds(certificates: Path) -> None:
+    der = ssl.PEM_cert_to_DER_cert((certificates / "cert.pem").read_text())
+    openssl("x509", "-in", "cert.pem", "-noout", "-pubkey", "-out", "pub.pem", cwd=certificates)
+    openssl("pkey", "-pubin", "-in", "pub.pem", "-outform", "DER", "-out", "pub.der",
+            cwd=certificates)  # fmt: skip
+    assert public_key(der) == (certificates / "pub.der").read_bytes()
+
+
+async def test_routes_are_secured_on_both_sides(certificates: Path) -> None:
+    cluster = ClusterOptions(name="c", host="127.0.0.1", port=-1, tls=block(certificates))
+    async with running(Options(listen=LOCAL, cluster=cluster)) as server:
+        client = await server.client()
+        await client.line()
+        assert await client.ask(f"DIAL {server.port('cluster')}") == "DIALED True"
+        await client.close()
+
+
+async def test_a_peer_that_is_no_tls_server_is_not_dialed(certificates: Path) -> None:
+    tls = replace(block(certificates), timeout_ns=300_000_000)
+    cluster = ClusterOptions(name="c", host="127.0.0.1", port=-1, tls=tls)
+    async with running(Options(listen=LOCAL, cluster=cluster)) as server:
+        client = await server.client()
+        await client.line()
+        assert await client.ask(f"DIAL {server.port()}") == "NOT DIALED"
+        await client.close()
+
+
+def test_files_of_no_use_are_named(tmp_path: Path) -> None:
+    missing = TlsOptions(cert_file=str(tmp_path / "c"), key_file=str(tmp_path / "k"))
+    with pytest.raises(ConfigError, match="No such file"):
+        server_context(missing)
