@@ -1,4 +1,9 @@
-"""The table of `$JS.API` subjects: who answers, with which handler, and how a refusal looks."""
+"""The table of `$JS.API`: who answers a request, with which handler, and how a refusal looks.
+
+`$JS.API.CONSUMER.>` has a table of its own in `consumers`; both are reached through here.
+`CONSUMER.MSG.NEXT` and `DIRECT.GET` are not in it: those subjects are ordinary interest of the
+servers that serve them.
+"""
 
 from dataclasses import dataclass
 
@@ -7,6 +12,9 @@ from jsctl.api.errors import ApiError, api_error
 from jsctl.api.responses import (
     AccountInfoResponse,
     AccountPurgeResponse,
+    ConsumerInfoResponse,
+    ConsumerNamesResponse,
+    ConsumerPauseResponse,
     MsgGetResponse,
     StreamCreateResponse,
     StreamInfoResponse,
@@ -17,8 +25,10 @@ from jsctl.api.responses import (
     StreamSnapshotResponse,
     SuccessResponse,
 )
+from jsctl.api.subjects import ApiCall, parse_api
 from jsctl.broker.handlers import (
     account,
+    consumers,
     lists,
     meta,
     stream_groups,
@@ -26,26 +36,25 @@ from jsctl.broker.handlers import (
     streams,
 )
 from jsctl.broker.handlers.answers import Handler, head
+from jsctl.broker.handlers.consumer_info import ConsumersView
 from jsctl.broker.handlers.decisions import Decision, Reply, Silent, Target
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.publish_headers import nats_fields
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL
 
-PREFIX = b"$JS.API."
 _LEVEL_HEADER = b"Nats-Required-Api-Level"
+_META, _STREAM = Target.META_LEADER, Target.STREAM_LEADER
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One request of the API. `pattern` has `*` for each parameter, a final `>` for the rest."""
+    """One operation: the type of its answer, who answers, and the handler."""
 
-    pattern: str
-    target: Target
-    handler: Handler
     kind: str
-    """The response's type, e.g. `stream_create`."""
-    response: type = SuccessResponse
+    target: Target
+    handler: Handler | None
+    """None: `consumers` has it."""
     system: bool = False
     """Only the system account is answered."""
 
@@ -55,130 +64,95 @@ class Resolved:
     """A request's route and the parameters of its subject."""
 
     route: Route
-    names: tuple[str, ...]
+    call: ApiCall
 
 
-_META, _STREAM = Target.META_LEADER, Target.STREAM_LEADER
-STREAM_ROUTES = (
-    Route("INFO", _META, account.info, "account_info", AccountInfoResponse),
-    Route("STREAM.CREATE.*", _META, streams.create, "stream_create", StreamCreateResponse),
-    Route("STREAM.UPDATE.*", _META, streams.update, "stream_update", StreamCreateResponse),
-    Route("STREAM.DELETE.*", _META, streams.delete, "stream_delete"),
-    Route("STREAM.INFO.*", _STREAM, streams.info, "stream_info", StreamInfoResponse),
-    Route("STREAM.NAMES", _META, lists.names, "stream_names", StreamNamesResponse),
-    Route("STREAM.LIST", _META, lists.infos, "stream_list", StreamListResponse),
-    Route("STREAM.PURGE.*", _STREAM, stream_messages.purge, "stream_purge", StreamPurgeResponse),
-    Route("STREAM.MSG.GET.*", _STREAM, stream_messages.get, "stream_msg_get", MsgGetResponse),
-    Route("STREAM.MSG.DELETE.*", _STREAM, stream_messages.delete, "stream_msg_delete"),
-    Route(
-        "STREAM.SNAPSHOT.*",
-        _STREAM,
-        stream_groups.snapshot,
-        "stream_snapshot",
-        StreamSnapshotResponse,
+ROUTES: dict[str, Route] = {
+    "account_info": Route("account_info", _META, account.info),
+    "stream_create": Route("stream_create", _META, streams.create),
+    "stream_update": Route("stream_update", _META, streams.update),
+    "stream_delete": Route("stream_delete", _META, streams.delete),
+    "stream_info": Route("stream_info", _STREAM, streams.info),
+    "stream_names": Route("stream_names", _META, lists.names),
+    "stream_list": Route("stream_list", _META, lists.infos),
+    "stream_purge": Route("stream_purge", _STREAM, stream_messages.purge),
+    "stream_msg_get": Route("stream_msg_get", _STREAM, stream_messages.get),
+    "stream_msg_delete": Route("stream_msg_delete", _STREAM, stream_messages.delete),
+    "stream_snapshot": Route("stream_snapshot", _META, stream_groups.snapshot),
+    "stream_restore": Route("stream_restore", _META, stream_groups.restore),
+    "stream_leader_stepdown": Route("stream_leader_stepdown", _STREAM, stream_groups.step_down),
+    "stream_remove_peer": Route("stream_remove_peer", _META, stream_groups.remove_peer),
+    "stream_evacuate_peer": Route("stream_remove_peer", _META, stream_groups.evacuate_peer),
+    "stream_cancel_move": Route("stream_update", _META, stream_groups.cancel_move),
+    "meta_leader_stepdown": Route("meta_leader_stepdown", _META, meta.step_down, system=True),
+    "meta_server_remove": Route("meta_server_remove", _META, meta.remove, system=True),
+    "meta_server_evacuate": Route("meta_server_evacuate", _META, meta.evacuate, system=True),
+    "account_purge": Route("account_purge", _META, meta.purge_account, system=True),
+    "account_stream_move": Route("stream_update", _META, stream_groups.move, system=True),
+    "account_stream_cancel_move": Route(
+        "stream_update", _META, stream_groups.cancel_account_move, system=True
     ),
-    Route(
-        "STREAM.RESTORE.*",
-        _META,
-        stream_groups.restore,
-        "stream_restore",
-        StreamRestoreResponse,
-    ),
-    Route("STREAM.LEADER.STEPDOWN.*", _STREAM, stream_groups.step_down, "stream_leader_stepdown"),
-    Route("STREAM.PEER.REMOVE.*", _META, stream_groups.remove_peer, "stream_remove_peer"),
-    Route("STREAM.PEER.EVACUATE.*", _META, stream_groups.evacuate_peer, "stream_remove_peer"),
-    Route(
-        "STREAM.CANCEL_MOVE.*",
-        _META,
-        stream_groups.cancel_move,
-        "stream_update",
-        StreamCreateResponse,
-    ),
-    Route("META.LEADER.STEPDOWN", _META, meta.step_down, "meta_leader_stepdown", system=True),
-    Route("SERVER.REMOVE", _META, meta.remove, "meta_server_remove", system=True),
-    Route(
-        "ACCOUNT.PURGE.*",
-        _META,
-        meta.purge_account,
-        "account_purge",
-        AccountPurgeResponse,
-        system=True,
-    ),
-    Route(
-        "ACCOUNT.STREAM.MOVE.*.*",
-        _META,
-        stream_groups.move,
-        "stream_update",
-        StreamCreateResponse,
-        system=True,
-    ),
-    Route(
-        "ACCOUNT.STREAM.CANCEL_MOVE.*.*",
-        _META,
-        stream_groups.cancel_account_move,
-        "stream_update",
-        StreamCreateResponse,
-        system=True,
-    ),
-)
+    **{
+        operation: Route(kind, target, None)
+        for operation, (kind, target, _) in consumers.HANDLERS.items()
+    },
+}
+"""Operation of `jsctl.api.subjects` -> route."""
+
+_RESPONSES: dict[str, type] = {
+    "account_info": AccountInfoResponse,
+    "account_purge": AccountPurgeResponse,
+    "consumer_create": ConsumerInfoResponse,
+    "consumer_info": ConsumerInfoResponse,
+    "consumer_list": ConsumerNamesResponse,
+    "consumer_names": ConsumerNamesResponse,
+    "consumer_pause": ConsumerPauseResponse,
+    "consumer_reset": ConsumerInfoResponse,
+    "stream_create": StreamCreateResponse,
+    "stream_info": StreamInfoResponse,
+    "stream_list": StreamListResponse,
+    "stream_msg_get": MsgGetResponse,
+    "stream_names": StreamNamesResponse,
+    "stream_purge": StreamPurgeResponse,
+    "stream_restore": StreamRestoreResponse,
+    "stream_snapshot": StreamSnapshotResponse,
+    "stream_update": StreamCreateResponse,
+}
+"""Types of answers that have more than `success`."""
 
 
-class Routes:
-    """Routes prepared for look-up by subject."""
-
-    def __init__(self, routes: tuple[Route, ...] = STREAM_ROUTES) -> None:
-        self._exact: dict[tuple[str, ...], Route] = {}
-        for route in routes:
-            self._exact[tuple(route.pattern.split("."))] = route
-        self._patterns = sorted(self._exact, key=lambda tokens: (tokens[-1] == ">", -len(tokens)))
-
-    def resolve(self, subject: bytes) -> Resolved | None:
-        """The route of a subject that begins with `$JS.API.`; None: nobody answers it."""
-        if not subject.startswith(PREFIX):
-            return None
-        tokens = subject[len(PREFIX) :].decode("utf-8", "replace").split(".")
-        for pattern in self._patterns:
-            names = _match(pattern, tokens)
-            if names is not None:
-                return Resolved(self._exact[pattern], names)
+def resolve(subject: bytes) -> Resolved | None:
+    """The route of a `$JS.API` subject; None: nobody answers it."""
+    call = parse_api(subject)
+    if call is None:
         return None
-
-
-def _match(pattern: tuple[str, ...], tokens: list[str]) -> tuple[str, ...] | None:
-    if pattern[-1] == ">":
-        if len(tokens) < len(pattern):
-            return None
-        tokens = [*tokens[: len(pattern) - 1], ".".join(tokens[len(pattern) - 1 :])]
-    if len(tokens) != len(pattern) or "" in tokens:
-        return None
-    names: list[str] = []
-    for wanted, token in zip(pattern, tokens, strict=True):
-        if wanted in ("*", ">"):
-            names.append(token)
-        elif wanted != token:
-            return None
-    return tuple(names)
+    route = ROUTES.get(call.operation)
+    return None if route is None else Resolved(route, call)
 
 
 def refusal(route: Route, error: ApiError) -> bytes:
     """An error as the route's answer; fields that are never left out have their zero values."""
-    return dumps(route.response(head=head(route.kind, error)))
+    response = _RESPONSES.get(route.kind, SuccessResponse)
+    return dumps(response(head=head(route.kind, error)))
 
 
-def answer(view: View, request: ApiRequest, resolved: Resolved) -> Decision:
+def answer(view: ConsumersView, request: ApiRequest, resolved: Resolved) -> Decision:
     """Decide on a request that this server has to answer."""
-    route = resolved.route
+    route, call = resolved.route, resolved.call
     if route.system and not request.system:
         return Silent()
     try:
         _check_common(view, request, route)
-        return route.handler(view, request, resolved.names)
+        if route.handler is None:
+            return consumers.handle(view, request, call)
+        names = tuple(name for name in (call.stream, call.consumer) if name)
+        return route.handler(view, request, names)
     except ApiError as error:
         return Reply(refusal(route, error))
 
 
 def _check_common(view: View, request: ApiRequest, route: Route) -> None:
-    level = nats_fields(request.headers).get(_LEVEL_HEADER)
+    level = nats_fields(request.headers).get(_LEVEL_HEADER) if request.headers else None
     if level is not None and not (level.isdigit() and int(level) <= COMPATIBLE_API_LEVEL):
         raise api_error("JSRequiredApiLevelErr")
     if route.system:

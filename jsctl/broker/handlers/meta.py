@@ -44,6 +44,26 @@ def remove(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     return RemoveMetaPeer(peer, entries, success("meta_server_remove"))
 
 
+def evacuate(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
+    """SERVER.EVACUATE: all replicas of a server go elsewhere, or none."""
+    require_cluster(view)
+    if not request.payload.strip():
+        raise api_error("JSBadRequestErr")
+    body = parsed(MetaServerRemoveRequest, request)
+    peer = _server(view, body.peer, body.peer_id)
+    entries: list[bytes] = []
+    for made in view.meta.assets():
+        if not isinstance(made, StreamAssignment) or peer not in made.group.peers:
+            continue
+        elsewhere = without_peer(view, made, peer)
+        if elsewhere is None:
+            raise api_error("JSPeerRemapErr")
+        excluded = (*elsewhere.group.excluded, peer)
+        elsewhere = replace(elsewhere, group=replace(elsewhere.group, excluded=excluded))
+        entries += [assign_stream(elsewhere), *placing.follow(view, elsewhere)]
+    return ProposeMeta(entries, success("meta_server_evacuate"))
+
+
 def _server(view: View, name: str, peer_id: str) -> str:
     known = {one.peer: one.name for one in view.meta.servers.values() if not one.removed}
     known.update({one.peer: one.name for one in view.servers()})
