@@ -38,10 +38,16 @@ def reset_timeout(state: State) -> None:
     state.deadline = state.now + state.timeout
 
 
+def _reset_retry(state: State) -> None:
+    """A candidate tries again sooner than a follower would start: nobody leads anyway."""
+    ticks = state.timing.election_ticks
+    state.deadline = state.now + ticks // 2 + state.jitter(ticks)
+
+
 def campaign_soon(state: State, earliest: int = 0) -> None:
     """Campaign within a few ticks, at random so that few collide."""
-    soon = state.now + 1 + state.jitter(state.timing.soon_ticks + 1)
-    state.deadline = min(state.deadline, max(soon, earliest))
+    soon = max(state.now, earliest) + 1 + state.jitter(state.timing.soon_ticks + 1)
+    state.deadline = min(state.deadline, soon)
 
 
 def become_follower(state: State, term: Term, leader: PeerId | None) -> None:
@@ -132,7 +138,7 @@ def start(state: State) -> None:
     state.leader = None
     state.votes = {state.me: True}
     state.dirty = True
-    reset_timeout(state)
+    _reset_retry(state)
     if tally(state.members.voters, state.votes) is Verdict.WON:
         ask_votes(state)
         return
@@ -148,7 +154,7 @@ def ask_votes(state: State, *, transfer: bool = False, fresh_term: Term = 0) -> 
     state.fresh = fresh_term > 0
     state.votes = {state.me: True}
     state.verified = state.acked = state.owed = state.leader_commit = 0
-    reset_timeout(state)
+    _reset_retry(state)
     if tally(state.members.voters, state.votes, all_needed=state.fresh) is Verdict.WON:
         become_leader(state)
         return
@@ -198,9 +204,19 @@ def on_vote_request(state: State, m: VoteRequest) -> None:
     if m.poll or (bound(state) and not m.transfer):
         reply(state, m, granted=False)
     elif m.pre:
-        reply(state, m, granted=m.term > state.term and can_vote(state) and up_to_date(state, m))
+        granted = m.term > state.term and can_vote(state) and up_to_date(state, m)
+        reply(state, m, granted=granted)
+        if granted and state.role is Role.PRE_CANDIDATE:
+            _maybe_give_way(state, m)
     else:
         _on_real_vote_request(state, m)
+
+
+def _maybe_give_way(state: State, m: VoteRequest) -> None:
+    """Of two that ask at the same time one gives way, so that they do not split the votes."""
+    own = (state.log.last_term, state.log.last_index, state.me)
+    if (m.last_term, m.last_index, m.sender) > own:
+        become_follower(state, state.term, None)
 
 
 def _on_real_vote_request(state: State, m: VoteRequest) -> None:

@@ -91,18 +91,19 @@ class Timing:
     """All times in ticks.
 
     Defaults are meant for ticks of 50 ms: elections after 0.8 to 1.6 s of silence, heartbeats
-    each 100 ms, leases of 0.3 s, campaigns 50 to 200 ms after a leader's server went down.
+    each 100 ms, leases of 0.2 s; when the leader's server is seen to go down, campaigns
+    start 50 to 200 ms after its lease is over for certain.
     """
 
     election_ticks: int = 16
     """Least silence before a campaign; the injected jitter adds 0 to as much again."""
     heartbeat_ticks: int = 2
-    lease_ticks: int = 6
+    lease_ticks: int = 4
     """How long after *sending* a heartbeat, that a quorum acknowledged, reads need no round."""
     margin_ticks: int = 2
     """What voters wait beyond the lease: tick granularity (1) and difference of clock rates."""
     soon_ticks: int = 3
-    """A follower whose leader's server went down campaigns after 1 to 1 + soon_ticks."""
+    """A follower whose leader's server went down campaigns 1 to 1 + soon_ticks later."""
     transfer_ticks: int = 16
     quiet_ticks: int = 40
     """Idle time before a group hibernates; 0 means never."""

@@ -269,8 +269,7 @@ class Network:
             sets |= {members.voters for at, members in history if at >= index}
         for voters in sets:
             copies = sum(
-                name in self.damaged or self.nodes[name].image.holds(index, term)
-                for name in voters
+                name in self.damaged or self.nodes[name].image.holds(index, term) for name in voters
             )
             if copies > len(voters) // 2:
                 return

@@ -1,20 +1,20 @@
 """The command language of the transcripts: a group driven by hand, everything that happens in text.
 
-    nodes abc [learners=d] [spare=e]   new group; spare nodes know no members
-    log a 1 1 2                        a's log at the start, as terms; before `start`
-    term a 3 [vote]                    a's term at the start
-    suspect a FROM | unknown a         damage a stopped node's log
-    start [a]                          start nodes
-    crash a                            lose what is not synced
-    campaign a | propose a x y | read a TOKEN | transfer a [b] | force a
-    add a d | promote a d | remove a d [forced]
-    tick a|all N [quick]               N ticks; with `quick`, all else settles after each one
-    ready a|all | sync a|all | deliver a>b|all | drop a>b|all
-    settle                             ready, sync and deliver until nothing moves
-    cut a b [oneway] | heal            links; what is sent over a cut one is dropped
-    down a b | up a b                  a is told about b's server
-    compact a N | install a b | install-failed a b
-    state [a] | progress a | silent COMMAND
+nodes abc [learners=d] [spare=e]   new group; spare nodes know no members
+log a 1 1 2                        a's log at the start, as terms; before `start`
+term a 3 [vote]                    a's term at the start
+suspect a FROM | unknown a         damage a stopped node's log
+start [a]                          start nodes
+crash a                            lose what is not synced
+campaign a | propose a x y | read a TOKEN | transfer a [b] | force a
+add a d | promote a d | remove a d [forced]
+tick a|all N [quick]               N ticks; with `quick`, all else settles after each one
+ready a|all | sync a|all | deliver a>b|all | drop a>b|all
+settle                             ready, sync and deliver until nothing moves
+cut a b [oneway] | heal            links; what is sent over a cut one is dropped
+down a b | up a b                  a is told about b's server
+compact a N | install a b | install-failed a b
+state [a] | progress a | silent COMMAND
 """
 
 from collections.abc import Callable
@@ -291,5 +291,7 @@ class Stage:
 
     def do_progress(self, words: list[str]) -> None:
         for p in self.raft(words[0]).progress():
-            flags = [name for name in ("active", "paused", "snapshot", "learner") if getattr(p, name)]
+            flags = [
+                name for name in ("active", "paused", "snapshot", "learner") if getattr(p, name)
+            ]
             self.lines.append(f"{p.peer} match={p.match} next={p.next} {' '.join(flags)}".rstrip())
