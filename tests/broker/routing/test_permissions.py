@@ -1,0 +1,79 @@
+"""Permissions as tables: entries, subject, queue, verdict."""
+
+import pytest
+
+from jsctl.broker.options import Permissions as Rules
+from jsctl.broker.options import ResponsePermission, SubjectPermission
+from jsctl.broker.routing.permissions import DECISIONS_CACHED_MAX, Permissions
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "subject", "allowed"),
+    [
+        (None, (), b"a", True),
+        ((), (), b"a", False),
+        (("a.*",), (), b"a.b", True),
+        (("a.*",), (), b"a.b.c", False),
+        (("a.>",), ("a.x",), b"a.x", False),
+        (None, ("a.>",), b"a.b", False),
+        (None, ("a.>",), b"b", True),
+    ],
+)
+def test_publish(
+    allow: tuple[str, ...] | None, deny: tuple[str, ...], subject: bytes, allowed: bool
+) -> None:
+    permissions = Permissions(Rules(publish=SubjectPermission(allow, deny)))
+    assert permissions.may_publish(subject) == allowed
+    assert permissions.may_publish(subject) == allowed
+    for number in range(DECISIONS_CACHED_MAX + 1):
+        permissions.may_publish(b"n.%d" % number)
+    assert permissions.may_publish(subject) == allowed
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "subject", "queue", "allowed"),
+    [
+        (None, (), b"a", b"", True),
+        (("bar",), (), b"bar.>", b"", False),
+        (("bar.>",), (), b"bar.>", b"", True),
+        (("bar.>",), (), b"bar.*", b"", True),
+        (("q.* grp",), (), b"q.1", b"", False),
+        (("q.* grp",), (), b"q.1", b"grp", True),
+        (("q.* g*",), (), b"q.1", b"grp", False),
+        (("q.* g.*",), (), b"q.1", b"g.1", True),
+        (("foo",), ("foo v2",), b"foo", b"v2", False),
+        (("foo",), ("foo v2",), b"foo", b"v1", True),
+        (("foo.>",), ("foo.x",), b"foo.>", b"", True),
+        (("foo.>",), ("foo.x",), b"foo.x", b"", False),
+    ],
+)
+def test_subscribe(
+    allow: tuple[str, ...] | None,
+    deny: tuple[str, ...],
+    subject: bytes,
+    queue: bytes,
+    allowed: bool,
+) -> None:
+    permissions = Permissions(Rules(subscribe=SubjectPermission(allow, deny)))
+    assert permissions.may_subscribe(subject, queue) == allowed
+
+
+def test_narrower_denials_filter() -> None:
+    permissions = Permissions(Rules(subscribe=SubjectPermission(None, ("a.x", "b.>"))))
+    filters = permissions.denied_within(b"a.*")
+    assert filters is not None and filters.match(b"a.x") and not filters.match(b"a.y")
+    assert permissions.denied_within(b"c.*") is None
+
+
+def test_responses() -> None:
+    permissions = Permissions(Rules(responses=ResponsePermission(2, 100)))
+    assert permissions.tracks_replies
+    assert not permissions.may_publish(b"inbox")
+    assert not permissions.may_answer(b"inbox", 0)
+    permissions.note_reply(b"inbox", 10)
+    assert [permissions.may_answer(b"inbox", 20) for _ in range(3)] == [True, True, False]
+    permissions.note_reply(b"inbox", 10)
+    assert not permissions.may_answer(b"inbox", 111)
+    endless = Permissions(Rules(responses=ResponsePermission(-1, -1)))
+    endless.note_reply(b"r", 0)
+    assert all(endless.may_answer(b"r", 10**18) for _ in range(5))
