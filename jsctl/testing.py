@@ -34,7 +34,7 @@ PAUSE_S = 0.01
 HOST = "127.0.0.1"
 SYSTEM_USER = "sys"
 SYSTEM_PASSWORD = "sys"
-LOG_TAIL_LINES = 30
+LOG_TAIL_LINES = 100
 
 Scalar = str | int | float | bool | None
 Json = Scalar | list["Json"] | dict[str, "Json"]

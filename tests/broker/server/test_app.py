@@ -1,0 +1,221 @@
+"""The whole process with the echo node: log, files, signals, exit status, start-up time."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jsctl.broker.app import jetstream_limits, main, new_server_id, peer_id, size_text
+from jsctl.broker.options import GIB, JetStreamOptions
+from jsctl.broker.server import signals
+from jsctl.testing import Broker, find_real_server
+from tests.support.waiting import wait_for
+
+ECHO = (sys.executable, str(Path(__file__).parent / "echo_node.py"))
+START_S_MAX = 0.5
+
+
+class EchoBroker(Broker):
+    """The broker's edge in a process, with the echo node in it."""
+
+    program = ECHO
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[EchoBroker]:
+    made = EchoBroker("-js", name="A", directory=tmp_path)
+    yield made
+    made.close()
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*ECHO, *words], capture_output=True, text=True, timeout=20, check=False)
+
+
+def test_the_log_has_what_operators_look_for(broker: EchoBroker) -> None:
+    broker.start()
+    for line in (
+        "Starting nats-server",
+        "  Version:  2.15.1",
+        "  Name:     A",
+        "  Node:     NUmM6cRx",
+        f"Starting http monitor on 127.0.0.1:{broker.monitor_url.rpartition(':')[2]}",
+        "Starting JetStream",
+        f'  Store Directory: "{broker.store_dir}/jetstream"',
+        "  Sync:            always",
+        f"Listening for client connections on 127.0.0.1:{broker.port}",
+        "Server is ready",
+    ):
+        assert f"[INF] {line}" in broker.logs
+    stamp = r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{6} \[INF\] Server is ready"
+    assert re.search(rf"\[{broker.pid}\] " + stamp, broker.logs)
+    assert broker.stop() == 0
+    assert 'Trapped "terminated" signal' in broker.logs
+
+
+def test_it_is_ready_quickly_and_loads_nothing_of_the_front_end(tmp_path: Path) -> None:
+    code = "import sys, jsctl.commands.broker; print(*sys.modules)"
+    words = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"rich", "typer", "nats", "httpx", "textual", "bcrypt"} & set(words)
+    best = 9.0
+    for _ in range(3):
+        began = time.monotonic()
+        with EchoBroker("-js"):
+            best = min(best, time.monotonic() - began)
+    assert best < START_S_MAX
+
+
+def test_pid_and_ports_files_come_and_go(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    config = f"ports_file_dir: '{tmp_path}'\ncluster {{ name: c, listen: '127.0.0.1:-1' }}"
+    with EchoBroker("-P", str(pid_file), config=config) as broker:
+        assert pid_file.read_text() == str(broker.pid)
+        found = json.loads((tmp_path / f"nats-server_{broker.pid}.ports").read_text())
+        assert found["nats"] == [broker.url]
+        assert found["monitoring"] == [broker.monitor_url]
+        assert found["cluster"][0].startswith("nats://127.0.0.1:")
+        assert "[INF] Listening for route connections on 127.0.0.1:" in broker.logs
+    assert not pid_file.exists()
+    assert not list(tmp_path.glob("*.ports"))
+
+
+def test_signals(broker: EchoBroker, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    broker.flags = (*broker.flags, "-l", str(log), "-c", str(tmp_path / "c.conf"))
+    (tmp_path / "c.conf").write_text("debug: false")
+    broker.launch()
+
+    def logged(text: str) -> None:
+        wait_for(lambda: log.exists() and text in log.read_text(), text)
+
+    logged("Server is ready")
+    log.rename(tmp_path / "log.1")
+    broker.signal(signal.SIGUSR1)
+    logged("File log re-opened")
+    (tmp_path / "c.conf").write_text("debug: maybe")
+    broker.signal(signal.SIGHUP)
+    logged("Failed to reload server configuration")
+    (tmp_path / "c.conf").write_text("server_name: B\ncluster { name: x }")
+    broker.signal(signal.SIGHUP)
+    logged("config reload not supported for cluster.name: old=, new=x")
+    (tmp_path / "c.conf").write_text("debug: true\nmax_payload: 1k")
+    assert signals.find(str(broker.pid)) == [broker.pid]
+    signals.send(f"reload={broker.pid}")
+    logged("Reloaded server configuration")
+    logged("Command: reload")
+    broker.signal(signal.SIGUSR2)
+    logged("Command: lame duck")
+    broker.signal(signal.SIGTERM)
+    logged('Trapped "terminated" signal')
+    assert broker.running
+    broker.signal(signal.SIGINT)
+    wait_for(lambda: not broker.running, "it has ended")
+    assert broker.stop() == 0
+
+
+def test_a_taken_port_is_fatal_and_named(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run("-a", "127.0.0.1", "-p", str(port))
+    assert done.returncode == 1
+    assert f"[FTL] Error listening on port: 127.0.0.1:{port}" in done.stderr
+    assert "address already in use" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("/etc/passwd", "Can't start JetStream: storage directory is not a directory"),
+        ("/proc/x/y", "Can't start JetStream: could not create storage directory - "),
+    ],
+)
+def test_a_bad_store_directory_is_fatal(where: str, text: str) -> None:
+    done = run("-js", "-sd", where, "-p", "-1")
+    assert done.returncode == 1
+    assert f"[FTL] {text}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--version"], "nats-server: v2.15.1 (jsctl "),
+        (["version"], "nats-server: v2.15.1 (jsctl "),
+        (["--help"], "Usage: jsctl broker [options]"),
+        (["--help_tls"], "--tlscert"),
+    ],
+)
+def test_what_only_prints(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 0
+    assert text in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--nope"], "flag provided but not defined: -nope\n\nUsage: jsctl broker"),
+        (["foo"], 'jsctl broker: unrecognized command: "foo"'),
+        (["-c", "none.conf"], "jsctl broker: none.conf: cannot be read: No such file"),
+        (["-t"], "jsctl broker: no configuration file to test"),
+        (["--routes", "nats://a:1"], "solicited routes require cluster capabilities"),
+        (["--signal", "stop=x"], "'x' is neither a pid nor a pid file"),
+        (["--signal", "jump=1"], "unknown signal 'jump'"),
+    ],
+)
+def test_what_is_refused(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    assert text in capsys.readouterr().err
+
+
+def test_all_errors_of_a_file_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.conf"
+    path.write_text("foo: 1\nbar: 2")
+    assert main(["-c", str(path)]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" (")[0] for line in lines] == [
+        f'jsctl broker: {path}:1:1: unknown field "foo"',
+        f'jsctl broker: {path}:2:1: unknown field "bar"',
+    ]
+    path.write_text("cluster {")
+    assert main(["-c", str(path)]) == 1
+    assert "Parse error" in capsys.readouterr().err
+
+
+def test_warnings_are_in_the_log() -> None:
+    with EchoBroker("--user", "a", "--pass", "b", config="websocket { port: -1 }") as broker:
+        assert "[WRN] Plaintext passwords detected, use nkeys or bcrypt" in broker.logs
+        assert '"websocket" has no effect in this server' in broker.logs
+
+
+def test_the_peer_id_is_that_of_nats_server(tmp_path: Path) -> None:
+    words = [find_real_server(), "-js", "-sd", str(tmp_path / "file"), "-n", "some-server"]
+    (tmp_path / "file").write_text("a file: the server stops after its banner")
+    theirs = subprocess.run(words, capture_output=True, text=True, check=False).stderr
+    assert f"Node:     {peer_id('some-server')}" in theirs
+
+
+def test_small_values(tmp_path: Path) -> None:
+    identity = new_server_id()
+    assert len(identity) == 56 and identity.startswith("N")
+    assert size_text(3 * GIB // 2) == "1.50 GB"
+    assert size_text(10) == "10 B"
+    assert jetstream_limits(JetStreamOptions(memory_bytes_max=1, store_bytes_max=2), tmp_path) == (
+        1,
+        2,
+    )
+    memory, store = jetstream_limits(JetStreamOptions(), tmp_path)
+    assert memory > 0 and store > 0
+    assert os.getpid() not in signals.servers()

@@ -1,0 +1,80 @@
+"""The operator's log: format, levels, files that are moved away, rotation."""
+
+import io
+import logging
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import LogOptions
+from jsctl.broker.server.logfile import Log, LoopMessages
+from jsctl.broker.turn import LogLevel, LogLine
+
+LINES = [LogLine(level, level.name.lower()) for level in LogLevel]
+
+
+@pytest.mark.parametrize(
+    ("options", "tags"),
+    [
+        (LogOptions(), ["FTL", "ERR", "WRN", "INF"]),
+        (LogOptions(debug=True), ["FTL", "ERR", "WRN", "INF", "DBG"]),
+        (LogOptions(trace=True), ["FTL", "ERR", "WRN", "INF", "TRC"]),
+    ],
+)
+def test_levels(options: LogOptions, tags: list[str]) -> None:
+    output = io.StringIO()
+    Log(options, output).write(LINES)
+    assert re.findall(r"\[([A-Z]{3})\]", output.getvalue()) == tags
+
+
+def test_a_line_with_and_without_time() -> None:
+    line = LogLine(LogLevel.INFO, "text")
+    assert Log(LogOptions(logtime=False)).format(line) == f"[{os.getpid()}] [INF] text\n"
+    for utc in (False, True):
+        text = Log(LogOptions(logtime_utc=utc)).format(line)
+        assert re.fullmatch(r"\[\d+\] \d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{6} \[INF\] text\n", text)
+
+
+def test_a_file_is_reopened_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = Log(LogOptions(file=str(path)))
+    log.line(LogLevel.INFO, "one")
+    path.rename(tmp_path / "old")
+    log.reopen()
+    log.line(LogLevel.INFO, "two")
+    log.close()
+    assert "one" in (tmp_path / "old").read_text()
+    assert "two" in path.read_text() and "one" not in path.read_text()
+
+
+def test_a_file_is_rotated_and_old_ones_are_deleted(tmp_path: Path) -> None:
+    log = Log(LogOptions(file=str(tmp_path / "log"), size_bytes_max=200, files_max=2))
+    for number in range(40):
+        log.line(LogLevel.INFO, f"line {number}")
+    log.close()
+    old = sorted(tmp_path.glob("log.*"))
+    assert len(old) == 2
+    assert all(path.stat().st_size < 400 for path in old)
+    assert "line 39" in (tmp_path / "log").read_text() + old[-1].read_text()
+
+
+def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="error opening log file: No such file"):
+        Log(LogOptions(file=str(tmp_path / "no" / "log")))
+
+
+def test_a_stream_that_is_closed_does_not_stop_the_server() -> None:
+    output = io.StringIO()
+    log = Log(LogOptions(), output)
+    output.close()
+    log.line(LogLevel.INFO, "nobody reads this")
+
+
+def test_messages_of_libraries_come_along() -> None:
+    output = io.StringIO()
+    handler = LoopMessages(Log(LogOptions(logtime=False), output))
+    handler.handle(logging.LogRecord("asyncio", logging.ERROR, "", 0, "oh %s", ("no",), None))
+    assert output.getvalue() == f"[{os.getpid()}] [ERR] oh no\n"

@@ -1,0 +1,112 @@
+"""The pytest plugin: handles for real processes, ports that stay, fixtures that clean up."""
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jsctl.testing import (
+    Broker,
+    BrokerFactory,
+    BrokerFailed,
+    ClusterFactory,
+    RealServer,
+    ReservedPort,
+)
+
+ECHO = str(Path(__file__).parent / "broker/server/echo_node.py")
+
+
+class EchoBroker(Broker):
+    """A broker that starts without a store."""
+
+    program = (sys.executable, ECHO)
+
+
+def connects(broker: Broker) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", broker.port), 5) as peer:
+            return peer.recv(5) == b"INFO "
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("kind", [EchoBroker, RealServer])
+def test_one_handle_for_both_servers(jsctl_broker: BrokerFactory, kind: type[Broker]) -> None:
+    broker = jsctl_broker("-js", server=kind, name="A", config="max_payload: 1MB")
+    assert broker.url == f"nats://127.0.0.1:{broker.port}"
+    assert connects(broker)
+    assert broker.monitor("/varz")
+    url = broker.url
+    broker.restart()
+    broker.restart(kill=True)
+    assert (broker.url, connects(broker)) == (url, True)
+    assert broker.logs.count("Server is ready") == 3
+    assert broker.store_dir.is_dir()
+    broker.pause()
+    broker.resume()
+    assert broker.stop() in (0, 1)
+    assert not broker.running
+    assert not connects(broker)
+
+
+def test_a_broker_that_cannot_start_fails_at_once_and_shows_its_log() -> None:
+    broker = EchoBroker("--nope")
+    with pytest.raises(BrokerFailed) as caught:
+        broker.start()
+    broker.close()
+    assert "ended before it was ready" in str(caught.value)
+    assert "flag provided but not defined: -nope" in str(caught.value)
+
+
+def test_a_broker_that_was_stopped_by_others_is_seen(jsctl_broker: BrokerFactory) -> None:
+    broker = jsctl_broker(server=EchoBroker)
+    broker.signal(signal.SIGKILL)
+    assert broker.stop() == -signal.SIGKILL
+    with pytest.raises(BrokerFailed, match="has not logged 'never'"):
+        broker.wait_log("never", 0.05)
+
+
+def test_directories_and_ports_are_given_back() -> None:
+    with EchoBroker() as broker:
+        directory, port = broker.directory, broker.port
+        assert directory.is_dir()
+    assert not directory.exists()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", port))
+
+
+def test_a_reserved_port_is_nobody_elses() -> None:
+    port = ReservedPort()
+    with socket.socket() as other, pytest.raises(OSError):
+        other.bind(("127.0.0.1", port.number))
+    port.release()
+
+
+def test_a_cluster_of_real_servers_keeps_its_ports(jsctl_cluster: ClusterFactory) -> None:
+    cluster = jsctl_cluster(3, server=RealServer)
+    assert cluster.names == ["n1", "n2", "n3"]
+    leader = cluster.wait_meta_leader()
+    urls = cluster.urls
+    cluster.kill(leader)
+    assert [broker.running for broker in cluster].count(True) == 2
+    cluster.restart(leader)
+    assert cluster.wait_meta_leader() in cluster.names
+    assert cluster.urls == urls
+    cluster.stop()
+
+
+def test_the_plugin_is_light() -> None:
+    code = (
+        "import sys, pytest; before = set(sys.modules); import jsctl.testing; "
+        "print(*(set(sys.modules) - before))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    heavy = {"asyncio", "urllib.request", "http.client", "nats", "rich", "typer", "ssl"}
+    assert not heavy & set(loaded)
+    assert not [name for name in loaded if name.startswith("jsctl.broker")]
