@@ -7,10 +7,10 @@ other's INFO. Between two servers there are `pool_size` pooled links and one ded
 each pinned account; the dialer opens them one after another, each after a PONG proved the last
 one accepted. A peer without pooling gets one link.
 
-Both sides may dial at once and then claim the same slot with different connections. A
-nats-server closes the one it did not choose, so the accepted one wins here while the own one is
-unconfirmed; between two jsctl brokers the one dialed by the smaller server id wins, on both
-sides alike, and nothing has to be dialed again.
+A dialer names a slot that is free on its side. So when the slot is taken here, the link in it is
+dead there, or both sides dialed at once: a nats-server will close the one that it did not
+choose. Either way the new link wins. Only between two jsctl brokers that dialed at once the link
+dialed by the smaller server id wins, on both sides alike, and nothing has to be dialed again.
 
 This module knows nothing of subscriptions and messages; `LinkAdded` says that a connection may
 carry them. Routed operations on a connection that is not `registered` are to be dropped.
@@ -294,46 +294,38 @@ class Mesh:
             link.target.server_id = peer.server_id
             if peer.target is None or link.target.explicit:
                 peer.target = link.target
-            if not link.account:
-                index = peer.free_index()
-                link.index = len(peer.pool) - 1 if index is None else index
-        if peer.no_pool:
-            link.index = 0
-        elif not link.account and link.index >= len(peer.pool):
-            peer.pool.extend([None] * (link.index + 1 - len(peer.pool)))
-        old = peer.accounts.get(link.account) if link.account else peer.pool[link.index]
+        peer.choose_index(link)
+        old = peer.at_place_of(link)
         if old is not None and not self._yields(old, link, peer):
             self._close(link, "Duplicate Route", now_ns)
             return
+        peer.put(link)
         if old is not None:
             self._close(old, "Duplicate Route", now_ns)
         self._register(link, peer, info, now_ns)
 
     def _yields(self, old: Link, new: Link, peer: Peer) -> bool:
         """Whether the link that has the place makes room. See the module's docstring."""
-        if new.solicited or not old.solicited or old.confirmed:
+        if new.solicited:
             return False
-        if peer.info.native:
-            return peer.server_id < self.options.server_id
-        return not peer.no_pool
+        wins = peer.info.native and old.solicited and self.options.server_id < peer.server_id
+        if peer.no_pool:
+            return peer.info.native and old.solicited and not old.confirmed and not wins
+        return not wins
 
     def _register(self, link: Link, peer: Peer, info: RouteInfo, now_ns: int) -> None:
-        link.peer = peer
         link.handshake_by_ns = None
         self._handshakes -= 1
         self._urls_touched = True
-        if link.account:
-            peer.accounts[link.account] = link
-        else:
-            peer.pool[link.index] = link
+        if not link.account:
             peer.info = info
         if link.target is not None:
             if self.options.pool_size >= 1:
                 self._send(link, self._info(link))
             self._ping(link, now_ns)
-        if self._peers.setdefault(peer.server_id, peer) is peer and len(peer.links()) == 1:
-            name, native = info.server_name, info.native
-            self._out.events.append(PeerUp(peer.server_id, name, native))
+        if peer.server_id not in self._peers:
+            self._peers[peer.server_id] = peer
+            self._out.events.append(PeerUp(peer.server_id, info.server_name, info.native))
         self._out.events.append(
             LinkAdded(
                 conn=link.conn,
@@ -407,10 +399,7 @@ class Mesh:
                 self._dialer.retry(target, now_ns)
                 self._wake(self._dialer.deadline_ns())
             return
-        if link.account:
-            del peer.accounts[link.account]
-        else:
-            peer.pool[link.index] = None
+        peer.remove(link)
         self._urls_touched = True
         self._out.events.append(LinkRemoved(link.conn, peer.server_id, link.account, reason))
         last = not peer.links()

@@ -91,6 +91,37 @@ class Peer:
         """The first empty slot of the pool."""
         return next((i for i, link in enumerate(self.pool) if link is None), None)
 
+    def choose_index(self, link: Link) -> None:
+        """Set a pool link's slot: the dialer's choice, which on this side is the first free."""
+        if self.no_pool:
+            link.index = 0
+        elif not link.account:
+            if link.solicited:
+                index = self.free_index()
+                link.index = len(self.pool) - 1 if index is None else index
+            self.pool.extend([None] * (link.index + 1 - len(self.pool)))
+
+    def at_place_of(self, link: Link) -> Link | None:
+        """Who has the place that a link claims."""
+        return self.accounts.get(link.account) if link.account else self.pool[link.index]
+
+    def put(self, link: Link) -> None:
+        """Give a link its place."""
+        link.peer = self
+        if link.account:
+            self.accounts[link.account] = link
+        else:
+            self.pool[link.index] = link
+
+    def remove(self, link: Link) -> None:
+        """Free a link's place, unless another has taken it."""
+        if self.at_place_of(link) is not link:
+            return
+        if link.account:
+            del self.accounts[link.account]
+        else:
+            self.pool[link.index] = None
+
     def link_for(self, account: str, pool_size: int) -> Link | None:
         """The link that carries an account's traffic; None while it is missing."""
         link = self.accounts.get(account)
