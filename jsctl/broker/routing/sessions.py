@@ -17,6 +17,8 @@ from jsctl.broker.turn import Accepted, TurnOutputs
 CLOSED_SESSIONS_MAX = 10000
 """Closed sessions remembered for monitoring; older ones are forgotten."""
 
+NEVER_NS = 1 << 63
+
 
 class Sessions:
     """The client connections of a server, by the edge's number of the connection."""
@@ -33,6 +35,8 @@ class Sessions:
         self._sessions: dict[int, ClientSession] = {}
         self._next_id = 5
         self._stalled: dict[int, set[int]] = {}
+        self._congested: dict[int, Outbound] = {}
+        self._due_ns = NEVER_NS
         self._pauses: list[int] = []
         self._resumes: list[int] = []
         self.closed: deque[ClientSession] = deque(maxlen=closed_max)
@@ -56,6 +60,7 @@ class Sessions:
         full = len(self._sessions) >= self._hall.limits.connections_max
         self._sessions[accepted.conn] = session
         session.start(now_ns)
+        self._due_ns = min(self._due_ns, session.deadline_ns)
         if full:
             reason = "Maximum Connections Exceeded"
             session.close(reason, b"maximum connections exceeded")
@@ -66,6 +71,8 @@ class Sessions:
         session = self._sessions.get(conn)
         if session is not None and not session.closing:
             self._lane.feed(session, chunk, now_ns)
+            if session.deadline_ns < self._due_ns:
+                self._due_ns = session.deadline_ns
 
     def verified(self, conn: int, ok: bool) -> None:
         """The answer to a `Verify`, whose token is the connection's number."""
@@ -74,6 +81,7 @@ class Sessions:
             session.verified(ok)
             if not session.closing:
                 self._lane.resume(session)
+            self._due_ns = min(self._due_ns, session.deadline_ns)
 
     def gone(self, conn: int, reason: str) -> None:
         """The edge lost a connection, or has closed it as told."""
@@ -96,15 +104,19 @@ class Sessions:
 
     def tick(self, now_ns: int) -> None:
         """Pings, stale connections, authentication that took too long."""
+        if now_ns < self._due_ns:
+            return
+        due_ns = NEVER_NS
         for session in list(self._sessions.values()):
             if now_ns >= session.deadline_ns:
                 session.tick(now_ns)
+            if not session.closing:
+                due_ns = min(due_ns, session.deadline_ns)
+        self._due_ns = due_ns
 
     def deadline_ns(self) -> int | None:
-        """When `tick` has something to do next."""
-        return min(
-            (one.deadline_ns for one in self._sessions.values() if not one.closing), default=None
-        )
+        """When `tick` may have something to do next."""
+        return self._due_ns if self._sessions else None
 
     def send_info(self) -> None:
         """INFO changed (cluster members, lame duck): tell the clients that can take it."""
@@ -122,6 +134,7 @@ class Sessions:
             self._slow(target)
         elif unsent_bytes > limits.pending_bytes_high:
             target.congested = True
+            self._congested[target.conn] = target
         elif target.congested and unsent_bytes <= limits.pending_bytes_high // 2:
             self._release(target)
 
@@ -138,6 +151,7 @@ class Sessions:
     def _release(self, target: Outbound) -> None:
         """A target takes data again, or is gone: its producers may be read again."""
         target.congested = False
+        self._congested.pop(target.conn, None)
         target.producers.clear()
         for conn in [conn for conn, why in self._stalled.items() if target.conn in why]:
             self._stalled[conn].discard(target.conn)
@@ -148,10 +162,7 @@ class Sessions:
 
     def _stall(self) -> None:
         """Pause the clients that published to a congested target in this turn."""
-        routes = self._hall.router.routes
-        for target in [*self._sessions.values(), *routes]:
-            if not target.congested or not target.producers:
-                continue
+        for target in self._congested.values():
             for conn in target.producers:
                 if conn not in self._stalled:
                     self._stalled[conn] = set()
@@ -178,15 +189,9 @@ class Sessions:
             outputs.closes.append((session.conn, reason))
             self._forget(session)
         hall.closes.clear()
-        if self._any_congested():
-            self._stall()
+        self._stall()
         outputs.verifies += hall.verifies
         hall.verifies.clear()
         outputs.pauses += self._pauses
         outputs.resumes += self._resumes
         self._pauses, self._resumes = [], []
-
-    def _any_congested(self) -> bool:
-        return any(one.congested for one in self._sessions.values()) or any(
-            one.congested for one in self._hall.router.routes
-        )

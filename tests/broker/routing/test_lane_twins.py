@@ -188,3 +188,10 @@ def test_byte_by_byte() -> None:
 
 def test_long_run_with_protocol_text_inside() -> None:
     check(message(b"c.a", b"", b"PUB c.a 18\r\n\r\nPUB ", None, b"PUB") * 200, [333], b"")
+
+
+def test_long_run_that_ends_badly() -> None:
+    for wrong in (b"\r\0", b"\0\n", b"\0\0"):
+        check(
+            b"PUB c.a 1\r\nx\r\n" * 15 + b"PUB c.a 1\r\nx" + wrong + b"PUB c.a 1\r\nx\r\n", [], b""
+        )
