@@ -38,6 +38,9 @@ def answer(stream: Stream, payload: bytes, subject: bytes = b"") -> Replies:
         return _status(408, "Malformed Request")
     if subject:
         return _last_by_subject(stream, body, subject)
+    if not (body.seq or body.last_by_subj or body.next_by_subj or body.start_time):
+        if not body.multi_last:
+            return _status(408, "Empty Request")
     if not _is_sensible(body):
         return _status(408, "Bad Request")
     if body.multi_last:
@@ -49,17 +52,14 @@ def answer(stream: Stream, payload: bytes, subject: bytes = b"") -> Replies:
 
 def _is_sensible(body: MsgGetRequest) -> bool:
     if body.multi_last:
-        alone = not (body.seq or body.last_by_subj or body.next_by_subj or body.start_time)
-        return alone and not (body.up_to_seq and body.up_to_time)
+        return not (body.up_to_seq and body.up_to_time)
     if body.up_to_seq or body.up_to_time:
         return False
     if body.last_by_subj and (body.seq or body.next_by_subj or body.start_time or body.batch):
         return False
     if body.seq and body.start_time:
         return False
-    if body.batch and not (body.seq or body.start_time or body.next_by_subj):
-        return False
-    return bool(body.seq or body.last_by_subj or body.next_by_subj or body.start_time)
+    return True
 
 
 def _last_by_subject(stream: Stream, body: MsgGetRequest, subject: bytes) -> Replies:

@@ -59,7 +59,7 @@ def loaded_servers(view: View, without: StreamAssignment | None = None) -> list[
 
 def wanted(view: View, config: StreamConfig, cluster: str) -> Wanted:
     """What a stream asks for; `cluster` is where it is put if the config names none."""
-    placement = config.placement or Placement()
+    placement = (config.placement if view.clustered else None) or Placement()
     return Wanted(
         replicas=config.num_replicas,
         cluster=placement.cluster or cluster,

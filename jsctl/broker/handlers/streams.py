@@ -221,19 +221,17 @@ def stream_info(
     )
 
 
-def create_response(
-    view: View, assignment: StreamAssignment, stream: Stream, *, is_new: bool = False
-) -> bytes:
-    """What the stream's leader answers to the request named in the assignment.
-
-    `is_new`: the stream did not exist before the request.
-    """
+def create_response(view: View, assignment: StreamAssignment, stream: Stream) -> bytes:
+    """What the stream's leader answers to the request named in the assignment."""
     request = assignment.request
     is_create = request is None or b".STREAM.CREATE." in request.subject
+    shown = stream_info(view, assignment, stream)
+    if not view.clustered:
+        shown = replace(shown, cluster=None)
     response = StreamCreateResponse(
         head=head("stream_create" if is_create else "stream_update"),
-        info=stream_info(view, assignment, stream),
-        did_create=is_create and is_new and not view.clustered,
+        info=shown,
+        did_create=is_create and not view.clustered,
     )
     return dumps(response)
 

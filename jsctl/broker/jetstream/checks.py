@@ -89,10 +89,10 @@ class Checks:
             found = self._by_headers(taken, fields, now_ns, last_id)
             if found is not None:
                 return found
-        if len(headers) > HEADER_BYTES_MAX:
-            return api_error("JSStreamHeaderExceedsMaximumErr")
         if len(payload) + len(headers) > self._size_max:
             return api_error("JSStreamMessageExceedsMaximumErr")
+        if len(headers) > HEADER_BYTES_MAX:
+            return api_error("JSStreamHeaderExceedsMaximumErr")
         if self._by_interest and not self._interested(taken.subject):
             taken.skipped = True
         elif self._limited:
@@ -154,8 +154,7 @@ class Checks:
         ttl_ns = parse_ttl(text)
         if ttl_ns is None:
             return api_error("JSMessageTTLInvalidErr")
-        if ttl_ns:
-            taken.flags |= Flags.TTLS
+        taken.flags |= Flags.TTLS
         return None
 
     def _expected(self, taken: Taken, fields: Fields, last_id: bytes) -> ApiError | None:

@@ -39,12 +39,12 @@ def parse_number(text: bytes) -> int | None:
 
 
 def parse_ttl(text: bytes) -> int | None:
-    """A time to live in ns; NEVER for `never`, 0 for none, None if it is not valid."""
+    """A time to live in ns; NEVER for `never`, None if it is not valid."""
     if text == b"never":
         return NEVER
     number = parse_number(text)
     if number is not None:
-        return number * SECOND_NS
+        return number * SECOND_NS or None
     try:
         duration_ns = parse_duration(text.decode(), go_only=True)
     except ValueError:

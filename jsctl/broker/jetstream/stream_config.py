@@ -6,6 +6,7 @@ of several mistakes named is the same one.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.stream import StreamConfig, StreamSource
@@ -157,11 +158,9 @@ def _with_markers(config: StreamConfig, pedantic: bool) -> StreamConfig:
     if ttl < SECOND_NS:
         raise invalid("subject delete marker TTL must be at least 1 second")
     if pedantic and not config.allow_msg_ttl:
-        text = "subject delete marker cannot be set if message TTLs are disabled"
-        raise api_error("JSPedanticErrF", err=text)
+        raise invalid("subject delete marker cannot be set if message TTLs are disabled")
     if pedantic and not config.allow_rollup_hdrs:
-        text = "subject delete marker cannot be set if roll-ups are disabled"
-        raise api_error("JSPedanticErrF", err=text)
+        raise invalid("subject delete marker cannot be set if roll-ups are disabled")
     if config.deny_purge:
         raise invalid("roll-ups require the purge permission")
     return replace(config, allow_msg_ttl=True, allow_rollup_hdrs=True)
@@ -259,18 +258,13 @@ def _with_subjects(config: StreamConfig) -> StreamConfig:
         if config.mirror is not None or config.sources:
             return config
         return replace(config, subjects=(config.name,))
-    seen: list[bytes] = []
+    for one, other in combinations(config.subjects, 2):
+        if overlaps(one.encode(), other.encode()):
+            raise invalid(f'subject "{one}" overlaps with "{other}"')
     for text in config.subjects:
-        subject = text.encode()
-        if not is_valid_subject(subject):
+        if not is_valid_subject(text.encode()):
             raise invalid("invalid subject")
-        if subject in seen:
-            raise invalid("duplicate subjects detected")
-        _check_capture(config, subject)
-        for other in seen:
-            if overlaps(subject, other):
-                raise invalid(f'subject "{text}" overlaps with "{other.decode()}"')
-        seen.append(subject)
+        _check_capture(config, text.encode())
     return config
 
 
