@@ -13,7 +13,7 @@ choose. Either way the new link wins. Only between two jsctl brokers that dialed
 dialed by the smaller server id wins, on both sides alike, and nothing has to be dialed again.
 
 This module knows nothing of subscriptions and messages; `LinkAdded` says that a connection may
-carry them. Routed operations on a connection that is not `registered` are to be dropped.
+carry them. `mesh_intake` feeds it from the bytes of a connection.
 """
 
 from collections.abc import Container
@@ -188,6 +188,12 @@ class Mesh:
         if link.account and link.target is not None and not link.confirmed:
             link.target.refused.add(link.account)
 
+    def bad(self, conn: int, text: str, reason: str, now_ns: int) -> None:
+        """Something arrived that is not the route protocol."""
+        link = self._links.get(conn)
+        if link is not None:
+            self._refuse(link, text or reason, reason, now_ns)
+
     def tick(self, now_ns: int) -> None:
         """Do what is due: dials, pings, handshakes that take too long."""
         if self._deadline_ns is not None and now_ns >= self._deadline_ns:
@@ -233,6 +239,11 @@ class Mesh:
         """Whether a connection may carry routed traffic."""
         link = self._links.get(conn)
         return link is not None and link.peer is not None
+
+    def account_of(self, conn: int) -> str:
+        """The account that a connection is dedicated to; empty for others."""
+        link = self._links.get(conn)
+        return link.account if link is not None else ""
 
     def link_for(self, server_id: str, account: str) -> int | None:
         """The connection to a server for an account's traffic."""

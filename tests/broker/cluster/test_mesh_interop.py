@@ -17,7 +17,10 @@ from pathlib import Path
 import pytest
 
 from jsctl.broker.cluster.mesh import Mesh
+from jsctl.broker.cluster.mesh_intake import RouteIntake
 from jsctl.broker.cluster.mesh_types import MeshEvent, MeshOptions, PeerDown, PeerUp, RouteUrl
+from jsctl.broker.protocol.ops import Interest, RouteOp
+from jsctl.broker.protocol.route import Parser
 from jsctl.broker.turn import Accepted, ConnKind, Dial
 
 SERVER = shutil.which("nats-server") or str(Path(sys.executable).parent / "nats-server")
@@ -44,6 +47,7 @@ class Shim:
         self.mesh = Mesh(options, random.Random(1).randrange, {"$G", "$SYS"})
         self.events: list[MeshEvent] = []
         self.logs: list[str] = []
+        self.ops: list[RouteOp] = []
         self.writers: dict[int, asyncio.StreamWriter] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self.server: asyncio.Server | None = None
@@ -88,30 +92,15 @@ class Shim:
         accepted = Accepted(conn, ConnKind.ROUTE, host, port, dial_token=token)
         self.mesh.opened(accepted, time.time_ns())
         self.flush()
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError):
-            while line := await reader.readuntil(b"\r\n"):
-                await self.line(conn, line.strip(), reader)
+        intake = RouteIntake(self.mesh, conn, Parser(64 * 1024, 8 * 1024 * 1024))
+        with contextlib.suppress(OSError):
+            while chunk := await reader.read(64 * 1024):
+                self.ops += intake.feed(chunk, time.time_ns())
                 self.flush()
         self.writers.pop(conn, None)
         writer.close()
         self.mesh.closed(conn, "Client Closed", time.time_ns())
         self.flush()
-
-    async def line(self, conn: int, line: bytes, reader: asyncio.StreamReader) -> None:
-        word, _, body = line.partition(b" ")
-        now = time.time_ns()
-        if word == b"INFO":
-            self.mesh.info(conn, body, now)
-        elif word == b"CONNECT":
-            self.mesh.connect(conn, body, now)
-        elif word == b"PING":
-            self.mesh.ping(conn)
-        elif word == b"PONG":
-            self.mesh.pong(conn, now)
-        elif word == b"-ERR":
-            self.mesh.error(conn, body.decode())
-        elif word in (b"RMSG", b"HMSG", b"LMSG"):
-            await reader.readexactly(int(line.rsplit(b" ", 1)[1]) + 2)
 
     def flush(self) -> None:
         out = self.mesh.take()
@@ -195,6 +184,14 @@ def options(name: str, *routes: int) -> MeshOptions:
     )
 
 
+def system_interest(edge: Shim) -> bool:
+    """Whether interest of the system account was understood on its own link."""
+    return any(
+        isinstance(op, Interest) and (op.account, op.subject) == (b"$SYS", b"$SYS.REQ.SERVER.PING")
+        for op in edge.ops
+    )
+
+
 @pytest.fixture
 async def stack() -> AsyncIterator[contextlib.AsyncExitStack]:
     async with contextlib.AsyncExitStack() as owned:
@@ -228,6 +225,7 @@ async def test_dials_the_whole_pool(stack: contextlib.AsyncExitStack, tmp_path: 
     ]
     assert server.errors() == [] and edge.logs == []
     assert len(edge.mesh.connect_urls()) == 2
+    await until(lambda: system_interest(edge))
     urls = server.get("/varz")["connect_urls"]
     assert isinstance(urls, list) and "127.0.0.1:4003" in urls
 
@@ -241,6 +239,7 @@ async def test_accepts_the_whole_pool_and_survives_a_restart(
     await until(lambda: len(edge.mesh.links()) == 4)
     await server.stop()
     await until(lambda: not edge.mesh.links())
+    assert system_interest(edge), "read right behind the INFO that names the account"
     assert isinstance(edge.events[-2], PeerDown) or isinstance(edge.events[-1], PeerDown)
     await server.start()
     await until(lambda: len(server.links_to("own")) == 4)
