@@ -9,6 +9,7 @@ import base64
 import hashlib
 import logging
 import os
+import resource
 import secrets
 import signal
 import sys
@@ -103,6 +104,7 @@ def _dispatch(parsed: Parsed, make_node: NodeMaker) -> int:
     errors = check(options)
     if errors:
         raise ConfigErrors(errors)
+    allow_many_connections()
     return asyncio.run(Server(options, parsed, make_node).run())
 
 
@@ -284,9 +286,7 @@ class Server:
                 place=str(path),
                 remedy="choose a store_dir that can be written",
             ) from error
-        memory, store = jetstream_limits(self.options.jetstream, path)
-        jetstream = replace(self.options.jetstream, memory_bytes_max=memory, store_bytes_max=store)
-        self.options = replace(self.options, jetstream=jetstream)
+        self.options = with_limits(self.options)
         return path
 
     def _heard(self, number: signal.Signals) -> None:
@@ -315,6 +315,7 @@ class Server:
         self._info("Reloading server configuration")
         try:
             options = complete(read_options(self._parsed), self._server_id)
+            options = with_limits(options)
             errors = check(options) or not_reloadable(self.options, options)
             if errors:
                 raise ConfigErrors(errors)
@@ -323,6 +324,7 @@ class Server:
         except ConfigError as error:
             self._log.line(LogLevel.ERROR, f"Failed to reload server configuration: {error}")
             return
+        self.options = options
         self._edge.reload(options)
         self._edge.command(Command.RELOAD)
         self._info("Reloaded server configuration")
@@ -369,9 +371,26 @@ def not_reloadable(old: Options, new: Options) -> list[ConfigError]:
     ]
 
 
+def allow_many_connections() -> None:
+    """Raise the soft limit of open files to the hard one: every connection is a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def store_path(jetstream: JetStreamOptions) -> Path:
     """Where JetStream's files lie."""
     return Path(jetstream.store_dir) / "jetstream"
+
+
+def with_limits(options: Options) -> Options:
+    """Options with JetStream's limits in bytes, where it is enabled."""
+    jetstream = options.jetstream
+    if not jetstream.enabled:
+        return options
+    memory, store = jetstream_limits(jetstream, store_path(jetstream))
+    jetstream = replace(jetstream, memory_bytes_max=memory, store_bytes_max=store)
+    return replace(options, jetstream=jetstream)
 
 
 def jetstream_limits(jetstream: JetStreamOptions, path: Path) -> tuple[int, int]:

@@ -390,6 +390,9 @@ class EdgeLimits:
     """Bounds of the asyncio edge: buffers, threads, backlogs and stall warnings."""
 
     read_bytes_max: int = 256 * KIB
+    turn_bytes_high: int = 8 * MIB
+    """When one turn has collected this much, each further read takes `read_bytes_min`."""
+    read_bytes_min: int = 4 * KIB
     pending_bytes_high: int = 4 * MIB
     """The node is told when a connection's unsent bytes pass this."""
     pending_bytes_low: int = MIB
@@ -397,7 +400,7 @@ class EdgeLimits:
     verify_threads: int = 2
     stall_warn_ns: int = 500 * MILLISECOND_NS
     stall_warn_interval_ns: int = 10 * SECOND_NS
-    shutdown_ns: int = 5 * SECOND_NS
+    shutdown_ns: int = 2 * SECOND_NS
     """How long unsent bytes may hold up the end of the process."""
 
 

@@ -30,10 +30,13 @@ class Connections:
     client: ClientLimits
     by_id: dict[int, "Connection"] = field(default_factory=dict)
     buffer: memoryview = field(default_factory=lambda: memoryview(b""))
+    small: memoryview = field(default_factory=lambda: memoryview(b""))
+    """The beginning of `buffer`: what may be read once a turn is full."""
     last_id: int = 0
 
     def __post_init__(self) -> None:
         self.buffer = memoryview(bytearray(self.limits.read_bytes_max))
+        self.small = self.buffer[: self.limits.read_bytes_min]
 
     def new_id(self) -> int:
         """Ids count up from 1 and are never used again."""
@@ -62,6 +65,7 @@ class Connection(asyncio.BufferedProtocol):
         "announced",
         "dial",
         "first_line",
+        "first_sign",
         "held_writes",
         "id",
         "kind",
@@ -81,6 +85,8 @@ class Connection(asyncio.BufferedProtocol):
         """Resolved by the node's first write, for handshakes that follow INFO."""
         self.first_line: asyncio.Future[None] | None = None
         """Resolved when a held connection has received a whole line."""
+        self.first_sign: asyncio.Future[None] | None = None
+        """Resolved when something can be read, for a look at the first byte."""
         self._shared = shared
         self._limits = shared.limits
         self._early: list[bytes] = []
@@ -101,8 +107,10 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.by_id[self.id] = self
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """The buffer that all connections share."""
-        return self._shared.buffer
+        """The buffer that all connections share, less of it when the turn has enough."""
+        shared = self._shared
+        full = shared.turns.bytes_in >= self._limits.turn_bytes_high
+        return shared.small if full else shared.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """A chunk has arrived."""
@@ -112,6 +120,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.announced:
             turns = self._shared.turns
             turns.inputs.chunks.append((self.id, chunk))
+            turns.bytes_in += nbytes
             turns.wake()
             return
         self._early.append(chunk)
@@ -217,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for waiter in (self.spoke, self.first_line, self._end):
+        for waiter in (self.spoke, self.first_line, self.first_sign, self._end):
             if waiter is not None and not waiter.done():
                 waiter.set_result(None)
         if self.announced:

@@ -193,11 +193,13 @@ async def first_byte(connection: Connection, wait_s: float | None) -> int | None
     with socket.socket(fileno=os.dup(original.fileno())) as peek:
         peek.setblocking(False)
         loop = asyncio.get_running_loop()
-        readable: asyncio.Future[None] = loop.create_future()
+        readable = connection.first_sign = loop.create_future()
         loop.add_reader(peek.fileno(), _resolve, readable)
         try:
             async with asyncio.timeout(wait_s):
                 await readable
+            if connection.gone:
+                raise HandshakeFailed("connection closed")
             found = peek.recv(1, socket.MSG_PEEK)
         except TimeoutError:
             return None

@@ -74,6 +74,8 @@ class Turns:
     ) -> None:
         self.inputs = TurnInputs()
         self.count = 0
+        self.bytes_in = 0
+        """Bytes received for the coming turn."""
         self._node = node
         self._perform = perform
         self._crashed = crashed
@@ -119,6 +121,7 @@ class Turns:
 
     def _turn(self) -> None:
         inputs, self.inputs = self.inputs, TurnInputs()
+        self.bytes_in = 0
         began_ns = time.monotonic_ns()
         self.count += 1
         outputs = self._node.turn(inputs, self._clock.now_ns())

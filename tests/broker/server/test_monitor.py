@@ -10,8 +10,13 @@ from jsctl.broker.options import MonitorOptions, Options
 from tests.broker.server.harness import LOCAL, running
 
 
-def options(**values: object) -> Options:
-    return Options(listen=LOCAL, monitoring=MonitorOptions(port=-1, **values))  # type: ignore[arg-type]  # few fields
+def options(
+    base_path: str = "/", idle_ns: int = 60_000_000_000, connections_max: int = 256
+) -> Options:
+    monitoring = MonitorOptions(
+        port=-1, base_path=base_path, idle_ns=idle_ns, connections_max=connections_max
+    )
+    return Options(listen=LOCAL, monitoring=monitoring)
 
 
 async def exchange(port: int, request: bytes) -> bytes:
