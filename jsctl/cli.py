@@ -14,7 +14,7 @@ from importlib import import_module
 from jsctl import __version__
 from jsctl.api.errors import ApiError
 from jsctl.commands import REGISTRY, Entry
-from jsctl.commands.spec import Command, Group, Kind, Option
+from jsctl.commands.spec import Command, Group, Kind, Option, function_of, options_of
 from jsctl.errors import JsctlError, RequestFailed, UsageError, exit_code_of
 from jsctl.settings import GLOBAL_FLAGS, GlobalFlag, Settings, load
 
@@ -249,9 +249,9 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
     settings: Settings = load(flags, os.environ)
     output = make_output(settings.render, settings.connection.color_scheme, os.environ)
     prompts = Prompts(settings.context_name, forbidden=bool(os.environ.get("JSCTL_NO_PROMPT")))
-    defaults = {one.name: one.default for one in (*command.options, *found.inherited)}
+    defaults = {one.name: one.default for one in (*options_of(command), *found.inherited)}
     defaults.update({one.name: one.default for one in command.arguments})
-    result = command.run(Call(values, defaults, settings, output, prompts))
+    result = function_of(command)(Call(values, defaults, settings, output, prompts))
     if isinstance(result, Awaitable):
         import asyncio
 

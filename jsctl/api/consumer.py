@@ -188,7 +188,7 @@ class ConsumerConfig:
     mem_storage: bool = omit(
         False,
         about=About(
-            help="Force the consumer state to be stored in memory rather than inherit from the stream",
+            help="Force the consumer state to be stored in memory, whatever the stream does",
             flag="memory",
             unit="flag",
             editable=False,

@@ -29,10 +29,17 @@ async def connect(settings: Settings, log: Log | None = None) -> "AsyncIterator[
 
     Raises Unreachable, NotAllowed or UsageError.
     """
-    client = await open_client(settings, log)
+    leaving = False
+
+    def report(text: str) -> None:
+        if log is not None and not leaving:
+            log(text)
+
+    client = await open_client(settings, report)
     try:
         yield client
     finally:
+        leaving = True
         if not client.is_closed:
             await client.close()
 

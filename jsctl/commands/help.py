@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Sequence
 
-from jsctl.commands.spec import Argument, Command, Group, Kind, Option
+from jsctl.commands.spec import Argument, Command, Group, Kind, Option, options_of
 from jsctl.settings import GLOBAL_FLAGS
 
 WIDTH = 80
@@ -23,7 +23,7 @@ def command_help(path: Sequence[str], command: Command, inherited: Sequence[Opti
     if command.arguments:
         rows = [(_usage(argument), argument.help) for argument in command.arguments]
         parts += ["Args:", _columns(rows), ""]
-    options = [*command.options, *inherited]
+    options = [*options_of(command), *inherited]
     shown = [_option_row(option) for option in options if not option.hidden]
     if shown:
         parts += ["Flags:", _columns(shown), ""]

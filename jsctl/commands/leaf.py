@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 
 from jsctl.commands.call import Value
-from jsctl.commands.spec import Argument, Command, Kind, Option, check_value
+from jsctl.commands.spec import Argument, Command, Kind, Option, check_value, options_of
 from jsctl.errors import UsageError
 
 _USAGE_ERROR: Any = next(
@@ -35,7 +35,7 @@ def parse(command: Command, inherited: Sequence[Option], words: Sequence[str]) -
 
     Raises UsageError.
     """
-    options = [*command.options, *inherited]
+    options = [*options_of(command), *inherited]
     found: dict[str, Any] = {}
 
     def body(**values: Any) -> None:

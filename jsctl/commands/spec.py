@@ -7,7 +7,8 @@ place and nothing but the chosen command's module is imported.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 from jsctl.api.times import parse_duration
 from jsctl.errors import UsageError
@@ -62,13 +63,18 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A leaf of the tree."""
+    """A leaf of the tree.
+
+    `run` and `more_options` may be references `module:name`, so that a group can be declared
+    without importing what its commands need; `more_options` names a function without arguments.
+    """
 
     name: str
     help: str
-    run: Run
+    run: Run | str
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
+    more_options: str = ""
     aliases: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     hidden: bool = False
@@ -91,6 +97,25 @@ class Group:
             if word == command.name or word in command.aliases:
                 return command
         return None
+
+
+def resolve(reference: str) -> object:
+    """What a `module:name` reference means; modules are those of this package."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(f"jsctl.commands.{module}"), name)
+
+
+def function_of(command: Command) -> Run:
+    """The function that runs a command."""
+    return cast(Run, resolve(command.run)) if isinstance(command.run, str) else command.run
+
+
+def options_of(command: Command) -> tuple[Option, ...]:
+    """All options of a command."""
+    if not command.more_options:
+        return command.options
+    more = cast("Callable[[], tuple[Option, ...]]", resolve(command.more_options))
+    return (*command.options, *more())
 
 
 JSON = Option("json", "Produce JSON output", Kind.FLAG, short="j")

@@ -1,0 +1,182 @@
+"""Leaders and peers of streams and consumers: step-down, peer-remove, balance."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from jsctl.api.cluster import ClusterInfo
+from jsctl.api.errors import ApiError
+from jsctl.commands.call import Call
+from jsctl.commands.consumer_show import show_consumer
+from jsctl.commands.picking import consumer_of, stream_of
+from jsctl.commands.stream_show import show_stream
+from jsctl.errors import Conflict, JsctlError, UsageError
+
+POLL_SECONDS = 0.05
+NOTE_SECONDS = 0.5
+STEP_DOWN_SECONDS = 5.0
+"""So long a new leader is waited for; looked at every POLL_SECONDS."""
+
+LookUp = Callable[[], Awaitable[ClusterInfo | None]]
+
+
+async def step_down_stream(call: Call) -> None:
+    """A new leader for a stream."""
+    async with call.manager() as manager:
+        found = await stream_of(call, manager)
+        name = found.config.name
+        cluster = _checked(found.cluster, f'stream "{name}"')
+        peers = len(cluster.replicas) + 1
+        call.output.log(
+            f'Requesting leader step down of "{cluster.leader}" for stream "{name}" '
+            f"in a {peers} peer cluster group"
+        )
+        await manager.step_down_stream(name, call.text("preferred"))
+
+        async def look() -> ClusterInfo | None:
+            return (await manager.stream_info(name)).cluster
+
+        await _await_election(call, look, cluster.leader, f'stream "{name}"', "Stream")
+        info = await manager.stream_info(name)
+    _blank(call)
+    show_stream(call, info)
+
+
+async def step_down_consumer(call: Call) -> None:
+    """A new leader for a consumer."""
+    async with call.manager() as manager:
+        found = await consumer_of(call, manager)
+        stream, name = found.stream_name, found.name
+        cluster = _checked(found.cluster, f'consumer "{stream}" > "{name}"', "consumer")
+        peers = len(cluster.replicas) + 1
+        call.output.log(
+            f'Requesting leader step down of "{cluster.leader}" in a {peers} peer RAFT group'
+        )
+        await manager.step_down_consumer(stream, name, call.text("preferred"))
+
+        async def look() -> ClusterInfo | None:
+            return (await manager.consumer_info(stream, name)).cluster
+
+        await _await_election(call, look, cluster.leader, "consumer", "Consumer")
+        info = await manager.consumer_info(stream, name)
+    _blank(call)
+    show_consumer(call, info)
+
+
+def _blank(call: Call) -> None:
+    if not call.as_json:
+        call.output.print()
+
+
+def _checked(cluster: ClusterInfo | None, what: str, short: str = "") -> ClusterInfo:
+    if cluster is None or not cluster.name or not cluster.replicas:
+        raise Conflict(f"{what} is not clustered")
+    if not cluster.leader:
+        raise Conflict(f"{short or what} has no current leader")
+    return cluster
+
+
+async def _await_election(call: Call, look: LookUp, old: str, what: str, kind: str) -> None:
+    """Waits until somebody else leads; says so, or raises when nobody does in time."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + STEP_DOWN_SECONDS
+    next_note = loop.time() + NOTE_SECONDS
+    while loop.time() < deadline:
+        await asyncio.sleep(POLL_SECONDS)
+        note = ""
+        try:
+            cluster = await look()
+            leader = cluster.leader if cluster else ""
+            if leader and leader != old:
+                call.output.log(f'New leader elected "{leader}"')
+                return
+            note = "" if leader else "No leader elected"
+        except (ApiError, JsctlError) as error:
+            note = f"Failed to retrieve {kind} State: {error}"
+        if note and loop.time() >= next_note:
+            next_note = loop.time() + NOTE_SECONDS
+            call.output.log(note)
+    raise Conflict(f"{what} did not elect a new leader in time")
+
+
+async def peer_remove(call: Call) -> None:
+    """Moves a stream off a server."""
+    async with call.manager() as manager:
+        found = await stream_of(call, manager)
+        name, cluster = found.config.name, found.cluster
+        if cluster is None or not cluster.name:
+            raise Conflict(f'stream "{name}" is not clustered')
+        if not cluster.replicas and not call.flag("force"):
+            raise UsageError(
+                "removing the only peer on a stream will result in data loss, use --force to force"
+            )
+        peers = [cluster.leader, *(peer.name for peer in cluster.replicas)]
+        peer = call.text("peer") or call.prompts.choose("Select a Peer", [p for p in peers if p])
+        call.output.log(f'Removing peer "{peer}"')
+        await manager.remove_stream_peer(name, peer)
+        call.output.log(f'Requested removal of peer "{peer}"')
+
+
+async def balance_streams(call: Call) -> None:
+    """Spreads the leaders of clustered streams over their peers."""
+    async with call.manager() as manager:
+        infos = (await manager.streams(call.text("subject"))).items
+        groups = {info.config.name: info.cluster for info in infos}
+        moved = await _balance(call, groups, manager.step_down_stream, "stream")
+    if moved is not None:
+        call.output.log(f"Balanced {moved} streams.")
+
+
+async def balance_consumers(call: Call) -> None:
+    """Spreads the leaders of a stream's clustered consumers over their peers."""
+    async with call.manager() as manager:
+        stream = (await stream_of(call, manager)).config.name
+        infos = (await manager.consumers(stream)).items
+        groups = {info.name: info.cluster for info in infos}
+
+        async def step_down(name: str, preferred: str) -> None:
+            await manager.step_down_consumer(stream, name, preferred)
+
+        moved = await _balance(call, groups, step_down, "consumer")
+    if moved is None:
+        call.output.log(f"No consumers on {stream}")
+    else:
+        call.output.log(f"Balanced {moved} consumers on {stream}")
+
+
+async def _balance(
+    call: Call,
+    groups: dict[str, ClusterInfo | None],
+    step_down: Callable[[str, str], Awaitable[None]],
+    kind: str,
+) -> int | None:
+    """Moves leaders from the fullest servers to the emptiest; None when there are no groups."""
+    clustered = {
+        name: cluster
+        for name, cluster in groups.items()
+        if cluster is not None and cluster.leader and cluster.replicas
+    }
+    if not clustered:
+        return None
+    for name, source, target in plan_moves(clustered):
+        call.output.log(f'Moving leader of {kind} "{name}" from "{source}" to "{target}"')
+        await step_down(name, target)
+    return len(clustered)
+
+
+def plan_moves(groups: dict[str, ClusterInfo]) -> list[tuple[str, str, str]]:
+    """Which groups to move, from and to; every move makes the spread strictly better."""
+    counts: dict[str, int] = {}
+    for cluster in groups.values():
+        for server in (cluster.leader, *(peer.name for peer in cluster.replicas)):
+            counts.setdefault(server, 0)
+        counts[cluster.leader] += 1
+    moves: list[tuple[str, str, str]] = []
+    for name in sorted(groups, key=lambda one: (-counts[groups[one].leader], one)):
+        cluster = groups[name]
+        able = [peer.name for peer in cluster.replicas if peer.current and not peer.offline]
+        target = min(able, key=lambda server: (counts[server], server), default="")
+        if target and counts[target] + 1 < counts[cluster.leader]:
+            moves.append((name, cluster.leader, target))
+            counts[target] += 1
+            counts[cluster.leader] -= 1
+    return moves
