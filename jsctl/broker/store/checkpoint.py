@@ -1,0 +1,302 @@
+"""How far a stream's store is durable, its saved index, and the work that makes both.
+
+`durable` holds two slots with the position up to which everything was synced: what does not
+check below it is damage, what does not check behind it was never promised, and the caller's log
+brings it back. `index` is a picture of the counters and the subject index at such a position. It
+is only a shortcut: if anything of it does not fit the segments, they are read instead.
+"""
+
+import struct
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from zlib import crc32
+
+from jsctl.broker.errors import Damaged
+from jsctl.broker.ports import Disk, File
+from jsctl.broker.store import record
+from jsctl.broker.store.record import FRAME_HEADER_BYTES
+from jsctl.broker.store.segment import (
+    FRAME,
+    REMOVE,
+    STATE,
+    TRUNCATE,
+    Bad,
+    Segment,
+    Table,
+    segment_name,
+    walk,
+)
+from jsctl.broker.store.seqset import SeqSet
+
+DURABLE_NAME = "durable"
+INDEX_NAME = "index"
+_SLOT = struct.Struct("<IQIQQQQqI")
+_SLOT_BYTES = 512
+_SLOT_MAGIC = 0x50434A01
+_INDEX = struct.Struct("<IIQ")
+_INDEX_MAGIC = 0x58494A01
+_SEGMENT = struct.Struct("<IQIQQqIB")
+_FRAME_BYTES_AIMED = 256 * 1024
+
+
+class Durable(NamedTuple):
+    """A position in the segments up to which everything is synced, and the bounds there."""
+
+    generation: int
+    segment: int
+    offset: int
+    mark: int
+    first: int
+    last: int
+    last_time: int
+
+
+def encode_slot(durable: Durable) -> bytes:
+    """One slot of the `durable` file."""
+    packed = _SLOT.pack(
+        _SLOT_MAGIC,
+        durable.generation,
+        durable.segment,
+        durable.offset,
+        durable.mark,
+        durable.first,
+        durable.last,
+        durable.last_time,
+        0,
+    )
+    return packed + crc32(packed).to_bytes(4, "little")
+
+
+def read_durable(disk: Disk, directory: str) -> tuple[Durable | None, bool]:
+    """The newest sound slot, and whether the file gives no reason for doubt."""
+    path = f"{directory}/{DURABLE_NAME}"
+    if not disk.exists(path):
+        return None, True
+    file = disk.open(path)
+    data = file.read(0, 2 * _SLOT_BYTES)
+    file.close()
+    found: list[Durable] = []
+    for start in (0, _SLOT_BYTES):
+        packed = data[start : start + _SLOT.size]
+        crc = data[start + _SLOT.size : start + _SLOT.size + 4]
+        if len(packed) == _SLOT.size and crc32(packed).to_bytes(4, "little") == crc:
+            magic, *rest, zero = _SLOT.unpack(packed)
+            if magic == _SLOT_MAGIC and not zero:
+                found.append(Durable(*rest))
+    return max(found, default=None), bool(found)
+
+
+def encode_index(
+    state: bytes, segments: Iterable[Segment], subjects: Iterable[tuple[bytes, list[int]]]
+) -> bytes:
+    """The content of an index file."""
+    rows = [
+        _SEGMENT.pack(
+            one.number,
+            one.size,
+            one.last_crc,
+            one.first_seq,
+            one.last_seq,
+            one.last_time,
+            one.count,
+            one.sealed,
+        )
+        for one in segments
+    ]
+    names: list[bytes] = []
+    counts = array("I")
+    seqs = array("Q")
+    for subject, some in subjects:
+        names.append(subject)
+        counts.append(len(some))
+        seqs.extend(some)
+    lengths = array("H", map(len, names))
+    parts = (
+        state,
+        b"".join(rows),
+        lengths.tobytes(),
+        counts.tobytes(),
+        b"".join(names),
+        seqs.tobytes(),
+    )
+    sizes = struct.pack("<6Q", *map(len, parts))
+    body = b"".join((sizes, *parts))
+    return _INDEX.pack(_INDEX_MAGIC, crc32(body), len(body)) + body
+
+
+class SavedIndex(NamedTuple):
+    """A decoded index file."""
+
+    state: bytes
+    segments: list[tuple[int, int, int, int, int, int, int, bool]]
+    subjects: list[tuple[bytes, "array[int]"]]
+
+
+def decode_index(data: bytes) -> SavedIndex:
+    """Inverse of `encode_index`. Raises Damaged."""
+    if len(data) < _INDEX.size:
+        raise Damaged("the index is cut short", path=INDEX_NAME)
+    magic, crc, length = _INDEX.unpack_from(data)
+    body = data[_INDEX.size :]
+    if magic != _INDEX_MAGIC or len(body) != length or crc32(body) != crc:
+        raise Damaged("the index does not check", path=INDEX_NAME)
+    parts: list[bytes] = []
+    at = 48
+    for size in struct.unpack_from("<6Q", body):
+        parts.append(body[at : at + size])
+        at += size
+    lengths, counts, seqs = array("H", parts[2]), array("I", parts[3]), array("Q", parts[5])
+    subjects: list[tuple[bytes, array[int]]] = []
+    name_at = seq_at = 0
+    for name_length, count in zip(lengths, counts, strict=True):
+        name = parts[4][name_at : name_at + name_length]
+        subjects.append((name, seqs[seq_at : seq_at + count]))
+        name_at += name_length
+        seq_at += count
+    return SavedIndex(parts[0], list(_SEGMENT.iter_unpack(parts[1])), subjects)
+
+
+@dataclass(slots=True)
+class Compaction:
+    """A segment to be rewritten with only these records; `made` is there after the run."""
+
+    number: int
+    size: int
+    live: list[int]
+    made: Segment | None = None
+
+    def run(self, disk: Disk, directory: str) -> None:
+        """Write the new file beside the old one and put it in its place. Raises DiskError.
+
+        A segment in which something does not check is left as it is.
+        """
+        path = f"{directory}/{segment_name(self.number)}"
+        source = disk.open(path)
+        data = source.read(0, self.size)
+        source.close()
+        temporary = f"{path}.new"
+        file = disk.open(temporary, create=True)
+        file.truncate(0)
+        made = Segment(self.number)
+        made.file = file
+        if not self._fill(made, data):
+            file.close()
+            disk.remove(temporary)
+            return
+        file.sync()
+        disk.rename(temporary, path)
+        made.table = None
+        self.made = made
+
+    def _fill(self, made: Segment, data: bytes) -> bool:
+        removed = SeqSet()
+        cut, mark = 0, 0
+        wanted = set(self.live)
+        raws: list[bytes] = []
+        for one in walk(data, 0, 0):
+            if isinstance(one, Bad):
+                return False
+            mark = max(mark, one.mark)
+            content = data[one.start : one.end]
+            if one.kind == STATE and not made.size:
+                made.write(STATE, one.mark, content)
+            elif one.kind == FRAME:
+                raws += _chosen(content, wanted)
+            elif one.kind == REMOVE:
+                for first, last in SeqSet.decode(content).ranges():
+                    removed.add_range(first, last)
+            elif one.kind == TRUNCATE:
+                cut = max(cut, int.from_bytes(content, "little"))
+        if len(raws) != len(self.live):
+            return False
+        _write_raws(made, raws, mark)
+        if cut:
+            made.write(TRUNCATE, mark, cut.to_bytes(8, "little"))
+        made.write(REMOVE, mark, removed.encode())
+        made.seal()
+        return True
+
+
+def _chosen(frame: bytes, wanted: set[int]) -> list[bytes]:
+    starts = record.offsets(frame, FRAME_HEADER_BYTES, len(frame))
+    ends = [*starts[1:], len(frame)]
+    return [
+        frame[a:b]
+        for a, b in zip(starts, ends, strict=True)
+        if record.raw_seq_at(frame, a) in wanted
+    ]
+
+
+def _write_raws(made: Segment, raws: list[bytes], mark: int) -> None:
+    some: list[bytes] = []
+    size = 0
+    for at, raw in enumerate(raws):
+        some.append(raw)
+        size += len(raw)
+        if size >= _FRAME_BYTES_AIMED or at == len(raws) - 1:
+            frame = record.frame_of_raw(some)
+            found = record.columns(frame, FRAME_HEADER_BYTES, len(frame))
+            start = made.write(FRAME, mark, frame)
+            made.add(found, len(frame), start)
+            some, size = [], 0
+
+
+@dataclass(slots=True)
+class CheckpointJob:
+    """Makes a store durable up to a position. Runs on the disk thread."""
+
+    disk: Disk
+    directory: str
+    durable: Durable
+    unsynced: list[int]
+    compactions: list[Compaction] = field(default_factory=list)
+    index: bytes | None = None
+    doomed: list[int] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Sync segments first, then say so, then remove what is not needed. Raises DiskError."""
+        for number in self.unsynced:
+            file = self.disk.open(f"{self.directory}/{segment_name(number)}")
+            try:
+                file.sync()
+            finally:
+                file.close()
+        for one in self.compactions:
+            one.run(self.disk, self.directory)
+        if self.index is not None:
+            self._write_index(self.index)
+        self.disk.sync_directory(self.directory)
+        self._write_slot()
+        for number in self.doomed:
+            self.disk.remove(f"{self.directory}/{segment_name(number)}")
+        if self.doomed:
+            self.disk.sync_directory(self.directory)
+
+    def _write_index(self, content: bytes) -> None:
+        temporary = f"{self.directory}/{INDEX_NAME}.new"
+        file = self.disk.open(temporary, create=True)
+        try:
+            file.truncate(0)
+            file.write(0, (content,))
+            file.sync()
+        finally:
+            file.close()
+        self.disk.rename(temporary, f"{self.directory}/{INDEX_NAME}")
+
+    def _write_slot(self) -> None:
+        path = f"{self.directory}/{DURABLE_NAME}"
+        fresh = not self.disk.exists(path)
+        file: File = self.disk.open(path, create=True)
+        try:
+            start = _SLOT_BYTES * (self.durable.generation % 2)
+            file.write(start, (encode_slot(self.durable),))
+            file.sync()
+        finally:
+            file.close()
+        if fresh:
+            self.disk.sync_directory(self.directory)
+
+
+__all__ = ["CheckpointJob", "Compaction", "Durable", "SavedIndex", "Table"]

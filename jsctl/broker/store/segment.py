@@ -1,0 +1,226 @@
+"""One file of a stream's store: envelopes one behind the other, each with its mark.
+
+    envelope = magic, kind, length, mark, checksum of the envelope before it, checksum | content
+
+Kinds: STATE (bounds of the store when the segment began: always the first one), FRAME (messages,
+verbatim), REMOVE and TRUNCATE (what is gone), SEAL (table of records; the last one of a full
+segment). The chain shows an envelope that was taken out or swapped.
+"""
+
+import struct
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
+from zlib import crc32
+
+from jsctl.broker.ports import File
+from jsctl.broker.store import record
+from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns
+
+MAGIC = 0x4553_4A01
+_MAGIC_BYTES = MAGIC.to_bytes(4, "little")
+_ENVELOPE = struct.Struct("<IIIQI")
+_HEAD = struct.Struct("<IIIQII")
+HEAD_BYTES = _HEAD.size
+_TABLE = struct.Struct("<IQ")
+STATE, FRAME, REMOVE, TRUNCATE, SEAL = range(1, 6)
+
+
+class Envelope(NamedTuple):
+    """A sound envelope; `start` is where its content begins."""
+
+    kind: int
+    start: int
+    end: int
+    mark: int
+    crc: int
+
+
+class Bad(NamedTuple):
+    """Bytes in which no sound envelope begins; `frame`: a frame whose content is damaged."""
+
+    start: int
+    end: int
+    frame: Envelope | None
+
+
+def encode_envelope(kind: int, mark: int, previous: int, content: bytes) -> tuple[bytes, int]:
+    """The head for some content, and its checksum.
+
+    A frame has a checksum of its own in its header, so only that is covered again.
+    """
+    packed = _ENVELOPE.pack(MAGIC, kind, len(content), mark, previous)
+    covered = content[:FRAME_HEADER_BYTES] if kind == FRAME else content
+    crc = crc32(covered, crc32(packed))
+    return packed + crc.to_bytes(4, "little"), crc
+
+
+def walk(data: bytes, start: int, previous: int | None) -> Iterator[Envelope | Bad]:
+    """Everything in `data` from an offset on, verified; what does not check as `Bad`.
+
+    `previous` is the checksum of the envelope before, None if it is not known.
+    """
+    size = len(data)
+    while start < size:
+        found = _envelope_at(data, start, previous)
+        if found is None:
+            end = _resynchronise(data, start + 1)
+            yield Bad(start, end, None)
+            start, previous = end, None
+            continue
+        start, previous = found.end, found.crc
+        if found.kind == FRAME and not record.frame_is_sound(data[found.start : found.end]):
+            yield Bad(found.start, found.end, found)
+            continue
+        yield found
+
+
+def _envelope_at(data: bytes, start: int, previous: int | None) -> Envelope | None:
+    if len(data) - start < HEAD_BYTES:
+        return None
+    magic, kind, length, mark, before, crc = _HEAD.unpack_from(data, start)
+    begin = start + HEAD_BYTES
+    end = begin + length
+    if magic != MAGIC or end > len(data) or previous not in (None, before):
+        return None
+    covered = min(end, begin + FRAME_HEADER_BYTES) if kind == FRAME else end
+    head = crc32(data[start : start + _ENVELOPE.size])
+    if crc32(data[begin:covered], head) != crc:
+        return None
+    return Envelope(kind, begin, end, mark, crc)
+
+
+def _resynchronise(data: bytes, start: int) -> int:
+    while True:
+        at = data.find(_MAGIC_BYTES, start)
+        if at < 0:
+            return len(data)
+        if _envelope_at(data, at, None) is not None:
+            return at
+        start = at + 1
+
+
+class Table:
+    """Where each record of a segment lies."""
+
+    __slots__ = ("crcs", "lengths", "offsets", "seqs")
+
+    def __init__(self) -> None:
+        self.seqs = array("Q")
+        self.offsets = array("I")
+        self.lengths = array("I")
+        self.crcs = array("I")
+
+    def add(self, found: Columns, end: int, shift: int) -> None:
+        """Note the records of a frame whose columns were taken at another offset."""
+        starts = found.offsets
+        self.seqs.extend(found.seqs)
+        self.offsets.extend([at + shift for at in starts] if shift else starts)
+        self.lengths.extend([b - a for a, b in zip(starts, [*starts[1:], end], strict=True)])
+        self.crcs.extend(found.crcs)
+
+    def find(self, seq: int) -> int:
+        """Position of a sequence; -1 if the segment does not have it."""
+        seqs = self.seqs
+        if not seqs:
+            return -1
+        guess = seq - seqs[0]
+        if 0 <= guess < len(seqs) and seqs[guess] == seq:
+            return guess
+        at = bisect_left(seqs, seq)
+        return at if at < len(seqs) and seqs[at] == seq else -1
+
+    def encode(self) -> bytes:
+        """Content of a SEAL."""
+        first = self.seqs[0] if self.seqs else 0
+        count = len(self.seqs)
+        seqs = struct.pack(f"<{count}I", *[seq - first for seq in self.seqs])
+        rest = (struct.pack(f"<{count}I", *column) for column in self._columns())
+        return b"".join((_TABLE.pack(count, first), seqs, *rest))
+
+    def _columns(self) -> tuple["array[int]", "array[int]", "array[int]"]:
+        return self.offsets, self.lengths, self.crcs
+
+    @staticmethod
+    def decode(data: bytes) -> "Table":
+        """Inverse of `encode`, for verified bytes."""
+        made = Table()
+        count, first = _TABLE.unpack_from(data)
+        wide = 4 * count
+        columns = [struct.unpack_from(f"<{count}I", data, _TABLE.size + wide * n) for n in range(4)]
+        made.seqs = array("Q", [first + seq for seq in columns[0]])
+        made.offsets = array("I", columns[1])
+        made.lengths = array("I", columns[2])
+        made.crcs = array("I", columns[3])
+        return made
+
+
+class Segment:
+    """A segment as the store knows it. Sequences are those of its records, live or not."""
+
+    __slots__ = (
+        "count",
+        "erase",
+        "file",
+        "first_seq",
+        "last_crc",
+        "last_seq",
+        "last_time",
+        "mark",
+        "number",
+        "sealed",
+        "size",
+        "table",
+    )
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.file: File | None = None
+        self.size = 0
+        self.sealed = False
+        self.mark = 0
+        self.last_crc = 0
+        self.first_seq = 0
+        self.last_seq = 0
+        self.last_time = 0
+        self.count = 0
+        self.erase = False
+        self.table: Table | None = Table()
+
+    def write(self, kind: int, mark: int, content: bytes) -> int:
+        """Append an envelope; where its content begins. Raises DiskError, DiskFull."""
+        assert self.file is not None, "an open segment has its file"
+        head, crc = encode_envelope(kind, mark, self.last_crc, content)
+        start = self.size
+        self.file.write(start, (head, content))
+        self.size = start + len(head) + len(content)
+        self.last_crc = crc
+        self.mark = mark
+        return start + len(head)
+
+    def add(self, found: Columns, end: int, shift: int) -> None:
+        """Count the records of a frame that is in the file now."""
+        assert self.table is not None, "an open segment has its table"
+        self.table.add(found, end, shift)
+        if not self.count:
+            self.first_seq = found.seqs[0]
+        self.count += len(found.seqs)
+        self.last_seq = found.seqs[-1]
+        self.last_time = found.times[-1]
+
+    def seal(self) -> None:
+        """Close it with its table. Raises DiskError, DiskFull."""
+        assert self.table is not None, "an open segment has its table"
+        self.write(SEAL, self.mark, self.table.encode())
+        self.sealed = True
+
+
+def segment_name(number: int) -> str:
+    """File name of a segment."""
+    return f"{number:010d}.seg"
+
+
+def seal_offset(size: int, count: int) -> int:
+    """Where the seal of a sealed segment with `count` records begins."""
+    return size - HEAD_BYTES - _TABLE.size - 16 * count
