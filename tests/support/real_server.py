@@ -1,36 +1,95 @@
-"""A real nats-server with JetStream for tests that compare with it."""
+"""The real nats-server in a process of its own, and a plain socket to ask it."""
 
 import json
+import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from sys import executable
+from typing import Any
 
 from tests.support.waiting import wait_for
 
-BINARY = Path(sys.executable).parent / "nats-server"
+BINARY = Path(executable).parent / "nats-server"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class RealServer:
+    """One connection to it."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=5)
+        self._file = self._socket.makefile("rb")
+        self._file.readline()
+        self._count = 0
+        options = {"verbose": False, "headers": True, "no_responders": True, "lang": "test"}
+        self._socket.sendall(f"CONNECT {json.dumps(options)}\r\nSUB _IN.> 1\r\n".encode())
+
+    def request(
+        self, subject: str, payload: bytes = b"", headers: bytes = b""
+    ) -> list[tuple[bytes, bytes]]:
+        """(headers, payload) of the answers that come before a ping's answer or in a moment."""
+        self._count += 1
+        inbox = f"_IN.{self._count}"
+        if headers:
+            sizes = f"{len(headers)} {len(headers) + len(payload)}"
+            line = f"HPUB {subject} {inbox} {sizes}\r\n".encode() + headers
+        else:
+            line = f"PUB {subject} {inbox} {len(payload)}\r\n".encode()
+        self._socket.sendall(line + payload + b"\r\n")
+        return list(self._answers(inbox))
+
+    def _answers(self, inbox: str) -> Iterator[tuple[bytes, bytes]]:
+        """The first answer; for direct gets of many, all up to the end of the batch."""
+        while True:
+            words = self._file.readline().split()
+            if not words:
+                return
+            if words[0] == b"PING":
+                self._socket.sendall(b"PONG\r\n")
+            if words[0] not in (b"MSG", b"HMSG"):
+                continue
+            size = int(words[-1])
+            head = int(words[-2]) if words[0] == b"HMSG" else 0
+            data = self._file.read(size + 2)[:-2]
+            if words[1].decode() != inbox:
+                continue
+            yield data[:head], data[head:]
+            if b"Nats-Num-Pending" not in data[:head] or b" 204 " in data[:head]:
+                return
+
+    def ask(self, subject: str, payload: bytes | dict[str, Any] = b"") -> Any:
+        """The decoded answer of the JetStream API."""
+        body = json.dumps(payload).encode() if isinstance(payload, dict) else payload
+        (answer,) = self.request(f"$JS.API.{subject}", body)
+        return json.loads(answer[1])
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
 
 
 @contextmanager
-def real_server(directory: Path) -> Iterator[str]:
-    """Runs until the block ends; gives the URL for clients."""
-    command: list[str | Path] = [
-        BINARY,
-        "-js",
-        "-a",
-        "127.0.0.1",
-        "-p",
-        "-1",
-        "-sd",
-        directory / "data",
-    ]
-    command += ["--ports_file_dir", directory]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            ports = directory / f"nats-server_{process.pid}.ports"
-            text = wait_for(lambda: ports.exists() and ports.read_text(), "the ports file")
-            url = json.loads(str(text))["nats"][0]
-            yield url
-        finally:
-            process.terminate()
+def real_server(directory: Path) -> Iterator[RealServer]:
+    """A fresh server with JetStream."""
+    port = _free_port()
+    log = directory / "log"
+    command = [str(BINARY), "-js", "-sd", str(directory), "-p", str(port), "-l", str(log)]
+    process = subprocess.Popen([*command, "-a", "127.0.0.1"])
+    try:
+        ready = "Server is ready"
+        wait_for(lambda: log.exists() and ready in log.read_text(), "the real server runs")
+        server = RealServer(port)
+        yield server
+        server.close()
+    finally:
+        process.terminate()
+        process.wait(10)

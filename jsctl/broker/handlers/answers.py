@@ -22,6 +22,10 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
 
 T = TypeVar("T")
+_LEVEL_KEY = "_nats.level"
+_VERSION_KEY = "_nats.ver"
+SHOWN_KEYS = (_LEVEL_KEY, _VERSION_KEY)
+"""Metadata that is only in answers."""
 Handler = Callable[[View, ApiRequest, tuple[str, ...]], Decision]
 """`handler(view, request, names)`; names are the parameters in the subject. Raises ApiError."""
 
@@ -54,7 +58,7 @@ def expect_empty(request: ApiRequest) -> None:
 def shown_metadata(metadata: dict[str, str]) -> dict[str, str]:
     """Metadata as answers show it: with version and API level of this server."""
     level = str(COMPATIBLE_API_LEVEL)
-    return {**metadata, "_nats.level": level, "_nats.ver": COMPATIBLE_VERSION}
+    return {**metadata, _LEVEL_KEY: level, _VERSION_KEY: COMPATIBLE_VERSION}
 
 
 def peer_info(peer: PeerView) -> PeerInfo:

@@ -110,7 +110,6 @@ _RESPONSES: dict[str, type] = {
     "consumer_reset": ConsumerInfoResponse,
     "stream_create": StreamCreateResponse,
     "stream_info": StreamInfoResponse,
-    "stream_list": StreamListResponse,
     "stream_msg_get": MsgGetResponse,
     "stream_names": StreamNamesResponse,
     "stream_purge": StreamPurgeResponse,
@@ -132,6 +131,8 @@ def resolve(subject: bytes) -> Resolved | None:
 
 def refusal(route: Route, error: ApiError) -> bytes:
     """An error as the route's answer; fields that are never left out have their zero values."""
+    if route.kind == "stream_list":
+        return dumps(StreamListResponse(head=head(route.kind, error), streams=()))
     response = _RESPONSES.get(route.kind, SuccessResponse)
     return dumps(response(head=head(route.kind, error)))
 

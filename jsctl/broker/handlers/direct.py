@@ -16,6 +16,8 @@ from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
 
 MULTI_LAST_MAX = 1024
+BATCH_BYTES_MAX = 64 << 20
+"""Where a batch ends if the request names no size."""
 _START = b"NATS/1.0\r\n"
 _END = b"\r\n"
 _STEP_RECORDS = 256
@@ -38,9 +40,9 @@ def answer(stream: Stream, payload: bytes, subject: bytes = b"") -> Replies:
         return _status(408, "Malformed Request")
     if subject:
         return _last_by_subject(stream, body, subject)
-    if not (body.seq or body.last_by_subj or body.next_by_subj or body.start_time):
-        if not body.multi_last:
-            return _status(408, "Empty Request")
+    starts = body.seq or body.last_by_subj or body.next_by_subj or body.start_time
+    if not starts and not body.multi_last:
+        return _status(408, "Empty Request")
     if not _is_sensible(body):
         return _status(408, "Bad Request")
     if body.multi_last:
@@ -57,9 +59,7 @@ def _is_sensible(body: MsgGetRequest) -> bool:
         return False
     if body.last_by_subj and (body.seq or body.next_by_subj or body.start_time or body.batch):
         return False
-    if body.seq and body.start_time:
-        return False
-    return True
+    return not (body.seq and body.start_time)
 
 
 def _last_by_subject(stream: Stream, body: MsgGetRequest, subject: bytes) -> Replies:
@@ -93,14 +93,37 @@ def _batch(stream: Stream, body: MsgGetRequest) -> Replies:
     store = stream.store
     start = store.seq_at_time(parse_time(body.start_time)) if body.start_time else body.seq
     filters = Filters((body.next_by_subj.encode(),)) if body.next_by_subj else Filters()
-    try:
-        found = store.next_many(filters, start, body.batch, body.max_bytes)
-    except Damaged:
-        found = []
+    found = _some(stream, filters, start, body)
     if not found:
         return _status(404, "Message Not Found")
     pending = store.num_pending(filters, start)
     return _series(stream, body, found, pending, b"")
+
+
+def _some(stream: Stream, filters: Filters, start: int, body: MsgGetRequest) -> list[Record]:
+    """Messages from `start` on, until their size has reached the maximum."""
+    found: list[Record] = []
+    rest = body.max_bytes if body.max_bytes > 0 else BATCH_BYTES_MAX
+    while len(found) < body.batch and rest > 0:
+        count = min(body.batch - len(found), _STEP_RECORDS)
+        try:
+            records = stream.store.next_many(filters, start, count)
+        except Damaged as damage:
+            start = damage.last_seq + 1
+            continue
+        if not records:
+            break
+        start = records[-1].seq + 1
+        for record in records:
+            if rest <= 0:
+                break
+            rest -= _size(record)
+            found.append(record)
+    return found
+
+
+def _size(record: Record) -> int:
+    return len(record.subject) + len(record.headers) + len(record.payload)
 
 
 def _series(
@@ -132,17 +155,17 @@ def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
         return _status(413, "Too Many Results")
     wanted = seqs[: body.batch] if body.batch else seqs
     records: list[Record] = []
-    size = 0
+    rest = body.max_bytes if body.max_bytes > 0 else BATCH_BYTES_MAX
     for seq in wanted:
+        if rest <= 0:
+            break
         try:
             record = store.load(seq)
         except Damaged:
             continue
         if record is None:
             continue
-        size += store.message_bytes(len(record.subject), len(record.headers), len(record.payload))
-        if body.max_bytes and size > body.max_bytes and records:
-            break
+        rest -= _size(record)
         records.append(record)
     end = b"Nats-UpTo-Sequence: %d\r\n" % up_to
     return _series(stream, body, records, len(seqs), end)

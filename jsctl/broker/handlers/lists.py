@@ -1,6 +1,7 @@
 """STREAM.NAMES and STREAM.LIST, and what becomes of gathered infos."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerInfo
@@ -12,7 +13,7 @@ from jsctl.api.responses import (
     StreamNamesResponse,
 )
 from jsctl.api.stream import StreamInfo
-from jsctl.broker.handlers.answers import head, parsed
+from jsctl.broker.handlers.answers import SHOWN_KEYS, head, parsed
 from jsctl.broker.handlers.decisions import Decision, Gather, Reply
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -58,6 +59,14 @@ def infos(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     return Gather(request, assets, total=len(found), offset=offset)
 
 
+def _listed(info: StreamInfo) -> StreamInfo:
+    """Lists do not tell about the server, and one on its own is not named in them."""
+    metadata = {key: value for key, value in info.config.metadata.items() if key not in SHOWN_KEYS}
+    alone = info.cluster is not None and not info.cluster.name
+    cluster = None if alone else info.cluster
+    return replace(info, config=replace(info.config, metadata=metadata), cluster=cluster)
+
+
 def finish(
     gather: Gather,
     infos: Mapping[tuple[str, str], StreamInfo | ConsumerInfo],
@@ -82,7 +91,7 @@ def finish(
             StreamListResponse(
                 head=head("stream_list"),
                 page=page,
-                streams=tuple(one for one in ordered if isinstance(one, StreamInfo)),
+                streams=tuple(_listed(one) for one in ordered if isinstance(one, StreamInfo)),
                 missing=missing,
                 offline=reasons,
             )

@@ -9,7 +9,6 @@ from jsctl.broker.jetstream.meta import Meta
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.jetstream.stream_config import ConfigLimits
-from jsctl.broker.turn import Jitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,9 @@ class View(Protocol):
     unique_tag: str
     """Server option: replicas go to servers with distinct tags of this prefix."""
     config_limits: ConfigLimits
-    jitter: Jitter
+
+    def jitter(self, count: int, /) -> int:
+        """A number in [0, count): the only chance."""
 
     @property
     def meta(self) -> Meta:
