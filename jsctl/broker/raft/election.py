@@ -103,10 +103,10 @@ def become_leader(state: State) -> None:
     state.round_commit = state.log.last_index + 1
     state.transferee = None
     state.active_tick = state.heartbeat_due = state.now
-    uncommitted = state.log.slice(state.log.commit + 1, state.log.last_index)
-    state.pending_bytes = sum(len(entry.data) for entry in uncommitted)
     state.sync_progress()
     state.append([first_entry(state)])
+    uncommitted = state.log.slice(state.log.commit + 1, state.log.last_index)
+    state.pending_bytes = sum(len(entry.data) for entry in uncommitted)
     state.verified = state.log.last_index
 
 

@@ -29,6 +29,7 @@ class Chaos:
     ) -> None:
         names = "abcdefgh"[: nodes + spare]
         limits = Limits(append_bytes_max=400, inflight_bytes_max=1500, committed_entries_max=5)
+        timing = timing or Timing(quiet_ticks=(0, 4, 40)[seed % 3])
         self.net = Network(seed, names, names[:nodes], timing=timing, limits=limits)
         self.random = self.net.random
         self.members_change = spare > 0
@@ -43,6 +44,8 @@ class Chaos:
         self.ambush = self.random.choice([0.0, 0.5])
         """Chance that a new leader is cut off and one of its voters crashes."""
         self.led_term = 0
+        self.busy = True
+        """Whether clients are active; pauses let groups hibernate."""
 
     def run(self, seconds: float = 12.0) -> "Chaos":
         """Both phases."""
@@ -59,7 +62,12 @@ class Chaos:
             if self.random.random() < self.trouble:
                 self._fault()
             self._maybe_ambush()
-            self._requests()
+            if self.random.random() < 0.05:
+                self.busy = not self.busy
+            if self.busy:
+                self._requests()
+            else:
+                self._rare_reads()
             net.check_logs()
 
     def _fault(self) -> None:
@@ -116,6 +124,11 @@ class Chaos:
                 self._change_members()
         if self.random.random() < 0.1:
             self._compact()
+
+    def _rare_reads(self) -> None:
+        for raft in self.net.leaders():
+            if self.random.random() < 0.1:
+                self.net.read(raft)
 
     def _change_members(self) -> None:
         raft = self.random.choice(self.net.leaders())
