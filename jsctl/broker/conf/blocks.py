@@ -55,6 +55,7 @@ COMPRESSIONS = (
     "s2_auto",
 )
 CLUSTER_PING_MAX_NS = 30 * SECOND_NS
+CURVES = ("X25519", "CURVEP256", "CURVEP384", "CURVEP521", "X25519MLKEM768")
 PIN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -71,6 +72,28 @@ def handshake_first(node: Node, reading: Reading) -> tuple[HandshakeFirst, int |
     if wait is None or wait <= 0:
         raise node.error(f"{value!r} is not known", 'write true, "auto" or a duration')
     return (HandshakeFirst.AUTO, wait)
+
+
+def ciphers(node: Node, reading: Reading) -> tuple[str, ...]:
+    """At least one name; which ones OpenSSL has shows when the certificates are loaded."""
+    found = texts(node, reading)
+    if not found:
+        raise node.error("error parsing tls config, 'cipher_suites' cannot be empty", "remove it")
+    return tuple(name.upper() for name in found)
+
+
+def curves(node: Node, reading: Reading) -> tuple[str, ...]:
+    """Names of curves: the choice is OpenSSL's, so that they have no effect."""
+    found = texts(node, reading)
+    if not found:
+        raise node.error(
+            "error parsing tls config, 'curve_preferences' cannot be empty", "remove it"
+        )
+    for name in found:
+        if name.upper() not in CURVES:
+            raise node.error(f"unrecognized curve preference {name}", f"use {', '.join(CURVES)}")
+    reading.no_effect(node, '"curve_preferences"', "OpenSSL chooses")
+    return found
 
 
 def pins(node: Node, reading: Reading) -> tuple[str, ...]:
@@ -302,11 +325,11 @@ TLS = Section(
     Field(("insecure",), "insecure", boolean),
     Field(("timeout",), "timeout_ns", timeout),
     Field(("min_version", "minimum_version"), "min_version", tls_version),
-    Field(("cipher_suites",), "ciphers", texts),
+    Field(("cipher_suites",), "ciphers", ciphers),
     Field(("pinned_certs",), "pinned_certs", pins),
     Field(("handshake_first", "first", "immediate"), "first", handshake_first),
     Field(("certs", "certificates"), "certificate", one_certificate),
-    ignored("curve_preferences"),
+    Field(("curve_preferences",), "curves", curves),
     ignored("allow_insecure_cipher_suites", why="insecure suites stay off"),
     ignored("connection_rate_limit"),
     ignored("cert_store", why="certificates come from files"),

@@ -17,6 +17,11 @@ from jsctl.broker.server.connection import Connection
 NANOSECONDS = 1_000_000_000
 HANDSHAKE_BYTE = 0x16
 """The first byte of every TLS client hello; no NATS client begins with it."""
+TLS13_SUITES = (
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+)
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -60,7 +65,7 @@ def _load(context: ssl.SSLContext, options: TlsOptions) -> None:
         else:
             context.load_default_certs()
         if options.ciphers:
-            context.set_ciphers(":".join(_openssl_name(name) for name in options.ciphers))
+            choose_ciphers(context, options.ciphers)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
             f"cannot use the CA file or ciphers: {_reason(error)}", place=options.ca_file
@@ -71,10 +76,30 @@ def _reason(error: OSError) -> str:
     return error.strerror or getattr(error, "reason", "") or str(error)
 
 
+def choose_ciphers(context: ssl.SSLContext, names: tuple[str, ...]) -> None:
+    """Allow only these suites, in Go's names; those of TLS 1.3 are always allowed.
+
+    Raises ConfigError for a suite that OpenSSL does not have or that is insecure.
+    """
+    wanted = {name: _openssl_name(name) for name in names if "_WITH_" in name}
+    strange = [name for name in names if name not in wanted and name not in TLS13_SUITES]
+    if wanted:
+        context.set_ciphers(":".join(wanted.values()))
+        allowed = {str(suite["name"]) for suite in context.get_ciphers()}
+        strange += [name for name, ours in wanted.items() if ours not in allowed]
+    if strange:
+        raise ConfigError(
+            f"unrecognized or insecure cipher {strange[0]}",
+            place="tls.cipher_suites",
+            remedy="use ECDHE suites with GCM or CHACHA20",
+        )
+
+
 def _openssl_name(name: str) -> str:
     """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256."""
     plain = name.removeprefix("TLS_").replace("_WITH_", "_").replace("AES_", "AES")
-    return plain.replace("_", "-").replace("-POLY1305-SHA256", "-POLY1305")
+    plain = plain.replace("_CBC_", "_").replace("_", "-")
+    return plain.replace("-POLY1305-SHA256", "-POLY1305")
 
 
 class ServerSide:

@@ -165,3 +165,25 @@ def test_files_of_no_use_are_named(tmp_path: Path) -> None:
     missing = TlsOptions(cert_file=str(tmp_path / "c"), key_file=str(tmp_path / "k"))
     with pytest.raises(ConfigError, match="No such file"):
         server_context(missing)
+
+
+def test_cipher_suites_go_by_their_go_names(certificates: Path) -> None:
+    good = ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256")
+    context = server_context(replace(block(certificates), ciphers=good))
+    names = {suite["name"] for suite in context.get_ciphers()}
+    assert "ECDHE-ECDSA-AES128-GCM-SHA256" in names
+    assert "ECDHE-RSA-AES128-GCM-SHA256" not in names
+    for bad in ("BAD", "TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_ECDHE_RSA_WITH_NOTHING"):
+        with pytest.raises(ConfigError, match="cipher"):
+            server_context(replace(block(certificates), ciphers=(good[0], bad)))
+
+
+async def test_a_client_that_says_nothing_is_let_go_when_the_node_closes(
+    certificates: Path,
+) -> None:
+    options = Options(listen=LOCAL, tls=block(certificates), allow_non_tls=True)
+    async with running(options) as server:
+        silent = await server.client()
+        await silent.line()
+    async with asyncio.timeout(10):
+        assert await silent.reader.read() == b""
