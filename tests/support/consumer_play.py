@@ -30,6 +30,7 @@ class Play:
         self.log: list[tuple[bytes, int]] = []
         self.acks: dict[int, bytes] = {}
         self.out: list[str] = []
+        self.sent: list[Item] = []
         self.ids = 0
         self.index = 0
 
@@ -237,6 +238,7 @@ class Play:
         self._show(self.leader.committed(made.ticket))
 
     def _show(self, items: list[Item]) -> None:
+        self.sent += items
         for subject, reply, headers, payload, shown in items:
             if shown:
                 times, seq, cseq, _, left = reply.decode().split(".")[4:]

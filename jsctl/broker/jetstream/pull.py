@@ -93,41 +93,32 @@ def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
     )
 
 
-def refusals(request: PullRequest, config: ConsumerConfig, now_ns: int) -> tuple[list[bytes], bool]:
-    """Statuses that a request is answered with at once, and whether it is refused.
-
-    Words of another priority policy are pointed out without refusing, as the real server does.
-    """
+def refusal(request: PullRequest, config: ConsumerConfig, now_ns: int) -> bytes:
+    """The status that a request is refused with at once; empty if it may wait."""
     if 0 < config.max_batch < request.left:
-        return [status(409, f"Exceeded MaxRequestBatch of {config.max_batch}")], True
+        return status(409, f"Exceeded MaxRequestBatch of {config.max_batch}")
     if 0 < config.max_expires < request.expires_ns - now_ns:
         longest = format_duration(config.max_expires)
-        return [status(409, f"Exceeded MaxRequestExpires of {longest}")], True
+        return status(409, f"Exceeded MaxRequestExpires of {longest}")
     if 0 < config.max_bytes < request.bytes_left:
-        return [status(409, f"Exceeded MaxRequestMaxBytes of {config.max_bytes}")], True
-    if not request.grouped:
-        return [], False
-    return _group_refusals(request.group, config)
+        return status(409, f"Exceeded MaxRequestMaxBytes of {config.max_bytes}")
+    wrong = _group_mistake(request.group, config) if request.grouped else ""
+    return status(400, f"Bad Request - {wrong}") if wrong else b""
 
 
-def _group_refusals(group: PriorityGroup, config: ConsumerConfig) -> tuple[list[bytes], bool]:
-    policy, said = config.priority_policy, []
+def _group_mistake(group: PriorityGroup, config: ConsumerConfig) -> str:
+    policy = config.priority_policy
     if (group.min_pending or group.min_ack_pending) and policy is not PriorityPolicy.OVERFLOW:
-        said.append(status(400, "Bad Request - Not a Overflow Priority consumer"))
+        return "Not a Overflow Priority consumer"
     if group.id and policy is not PriorityPolicy.PINNED_CLIENT:
-        said.append(status(400, "Bad Request - Not a Pinned Client Priority consumer"))
+        return "Not a Pinned Client Priority consumer"
     if not 0 <= group.priority <= _PRIORITY_MAX:
-        said.append(status(400, "Bad Request - Priority must be between 0 and 9"))
-        return said, True
+        return "Priority must be between 0 and 9"
     if policy is PriorityPolicy.NONE:
-        return said, False
+        return ""
     if not group.group:
-        said.append(status(400, "Bad Request - Priority Group missing"))
-        return said, True
-    if group.group not in config.priority_groups:
-        said.append(status(400, "Bad Request - Invalid Priority Group"))
-        return said, True
-    return said, False
+        return "Priority Group missing"
+    return "" if group.group in config.priority_groups else "Invalid Priority Group"
 
 
 class WaitQueue:

@@ -14,11 +14,10 @@ from jsctl.broker.jetstream.consumer_facts import Advisory, AdvisoryKind, Intere
 from jsctl.broker.jetstream.delivery import Delivery, Row, size_of, with_header
 from jsctl.broker.jetstream.pull import (
     PullRequest,
-    Status,
     WaitQueue,
     parse,
     pending_status,
-    refusals,
+    refusal,
     status,
 )
 from jsctl.broker.jetstream.push import idle_heartbeat
@@ -83,12 +82,12 @@ class PullDesk:
         request = parse(reply, payload, now_ns)
         if isinstance(request, str):
             return [_say(reply, status(400, f"Bad Request - {request}"))]
-        said, refused = refusals(request, self.consumer.config, now_ns)
-        out = [_say(reply, one) for one in said]
+        refused = refusal(request, self.consumer.config, now_ns)
         if refused:
-            return out
+            return [_say(reply, refused)]
         if self._wrong_pin(request, now_ns):
-            return [*out, _say(reply, status(423, "Nats-Pin-Id mismatch"))]
+            return [_say(reply, status(423, "Nats-Pin-Id mismatch"))]
+        out: list[Item] = []
         if len(self.queue) >= self.queue.room and now_ns - self._checked_ns > _CROWDED_CHECK_NS:
             self._checked_ns = now_ns
             out += self.tend(delivery, now_ns, idle=False)
@@ -305,8 +304,3 @@ class PullDesk:
 
 def _say(reply: bytes, headers: bytes) -> Item:
     return reply, b"", headers, b"", b""
-
-
-def say_all(statuses: Sequence[Status]) -> list[Item]:
-    """Statuses as items to publish."""
-    return [_say(*one) for one in statuses]

@@ -13,7 +13,7 @@ from jsctl.broker.handlers.consumer_info import shown_config
 from jsctl.broker.handlers.consumers import handle
 from jsctl.broker.handlers.decisions import ProposeMeta, Reply
 from tests.support.consumer_view import ACCOUNT, OneBroker, as_view, request_of
-from tests.support.real_server import real_server
+from tests.support.nats_process import real_server
 
 Values = Mapping[str, object]
 

@@ -1,0 +1,77 @@
+"""A client that shows what a server sends byte by byte: one blocking socket, no library."""
+
+import socket
+from collections import deque
+from urllib.parse import urlparse
+
+Received = tuple[bytes, bytes, bytes, bytes, bytes]
+"""(subscription id, subject, reply, headers, payload)."""
+CONNECT = b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\n'
+
+
+class WireClient:
+    """Speaks the text protocol; `messages` holds what came and was not taken."""
+
+    def __init__(self, url: str) -> None:
+        at = urlparse(url)
+        assert at.hostname is not None
+        self._socket = socket.create_connection((at.hostname, at.port or 4222), 5)
+        self._buffer = b""
+        self.messages: deque[Received] = deque()
+        self.send(CONNECT)
+        self.flush()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Protocol lines as they are."""
+        self._socket.sendall(data)
+
+    def publish(self, subject: bytes, payload: bytes, reply: bytes = b"") -> None:
+        """PUB."""
+        self.send(b"PUB %s %s %d\r\n%s\r\n" % (subject, reply, len(payload), payload))
+
+    def flush(self) -> None:
+        """Return once the server has read everything sent so far."""
+        self.send(b"PING\r\n")
+        while self._read_one(5.0) != b"PONG":
+            pass
+
+    def await_messages(self, count: int, deadline_s: float) -> bool:
+        """Read until `count` messages wait; False if the deadline passed."""
+        while len(self.messages) < count:
+            try:
+                self._read_one(deadline_s)
+            except TimeoutError:
+                return False
+        return True
+
+    def _fill(self, timeout_s: float) -> None:
+        self._socket.settimeout(timeout_s)
+        data = self._socket.recv(1 << 16)
+        assert data, "the server hung up"
+        self._buffer += data
+
+    def _read_one(self, timeout_s: float) -> bytes:
+        while b"\r\n" not in self._buffer:
+            self._fill(timeout_s)
+        line, _, self._buffer = self._buffer.partition(b"\r\n")
+        name, *words = line.split(b" ")
+        if name == b"PING":
+            self.send(b"PONG\r\n")
+        if name in (b"MSG", b"HMSG"):
+            self._message(name, words, timeout_s)
+        return name
+
+    def _message(self, name: bytes, words: list[bytes], timeout_s: float) -> None:
+        sizes = 2 if name == b"HMSG" else 1
+        subject, sid, *reply = words[:-sizes]
+        size = int(words[-1])
+        head = int(words[-2]) if sizes == 2 else 0
+        while len(self._buffer) < size + 2:
+            self._fill(timeout_s)
+        body, self._buffer = self._buffer[:size], self._buffer[size + 2 :]
+        answer = reply[0] if reply else b""
+        self.messages.append((sid, subject, answer, body[:head], body[head:]))
