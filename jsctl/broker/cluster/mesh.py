@@ -13,7 +13,8 @@ choose. Either way the new link wins. Only between two jsctl brokers that dialed
 dialed by the smaller server id wins, on both sides alike, and nothing has to be dialed again.
 
 This module knows nothing of subscriptions and messages; `LinkAdded` says that a connection may
-carry them. `mesh_intake` feeds it from the bytes of a connection.
+carry them. Lines on a dedicated link leave the account out and may follow the INFO that names it
+in one chunk: parse line by line until `registered`, then by `account_of`.
 """
 
 from collections.abc import Container

@@ -17,9 +17,8 @@ from pathlib import Path
 import pytest
 
 from jsctl.broker.cluster.mesh import Mesh
-from jsctl.broker.cluster.mesh_intake import RouteIntake
 from jsctl.broker.cluster.mesh_types import MeshEvent, MeshOptions, PeerDown, PeerUp, RouteUrl
-from jsctl.broker.protocol.ops import Interest, RouteOp
+from jsctl.broker.protocol.ops import Bad, Connect, Info, Interest, PeerError, Ping, Pong, RouteOp
 from jsctl.broker.protocol.route import Parser
 from jsctl.broker.turn import Accepted, ConnKind, Dial
 from tests.support.waiting import eventually
@@ -93,15 +92,37 @@ class Shim:
         accepted = Accepted(conn, ConnKind.ROUTE, host, port, dial_token=token)
         self.mesh.opened(accepted, time.time_ns())
         self.flush()
-        intake = RouteIntake(self.mesh, conn, Parser(64 * 1024, 8 * 1024 * 1024))
+        parser = Parser(64 * 1024, 8 * 1024 * 1024)
         with contextlib.suppress(OSError):
             while chunk := await reader.read(64 * 1024):
-                self.ops += intake.feed(chunk, time.time_ns())
+                for line in chunk.splitlines(keepends=True):
+                    parser.account = self.mesh.account_of(conn).encode()
+                    for op in parser.feed(line):
+                        self.take(conn, op)
                 self.flush()
         self.writers.pop(conn, None)
         writer.close()
         self.mesh.closed(conn, "Client Closed", time.time_ns())
         self.flush()
+
+    def take(self, conn: int, op: RouteOp) -> None:
+        now_ns = time.time_ns()
+        match op:
+            case Info(body):
+                self.mesh.info(conn, body, now_ns)
+            case Connect(body):
+                self.mesh.connect(conn, body, now_ns)
+            case Ping():
+                self.mesh.ping(conn)
+            case Pong():
+                self.mesh.pong(conn, now_ns)
+            case PeerError(text):
+                self.mesh.error(conn, text.decode())
+            case Bad(reason, text):
+                self.mesh.bad(conn, text.decode(), reason, now_ns)
+            case _:
+                assert self.mesh.registered(conn)
+                self.ops.append(op)
 
     def flush(self) -> None:
         out = self.mesh.take()
