@@ -1,0 +1,303 @@
+"""Advisories about streams, consumers, groups and servers: (subject, payload) to publish.
+
+What a consumer finds out while delivering has its own builder in `consumer_advisories`. The
+caller builds an advisory only when somebody listens to its subject.
+"""
+
+from dataclasses import dataclass
+
+from jsctl.api.cluster import PeerInfo
+from jsctl.api.codec import dumps
+from jsctl.api.events import (
+    APIAudit,
+    APILimitReachedAdvisory,
+    ConsumerActionAdvisory,
+    ConsumerLeaderElectedAdvisory,
+    ConsumerPauseAdvisory,
+    ConsumerQuorumLostAdvisory,
+    DomainLeaderElectedAdvisory,
+    MetaRescueAdvisory,
+    RestoreCompleteAdvisory,
+    RestoreCreateAdvisory,
+    ServerOutOfSpaceAdvisory,
+    ServerRemovedAdvisory,
+    SnapshotCompleteAdvisory,
+    SnapshotCreateAdvisory,
+    StreamActionAdvisory,
+    StreamBatchAbandonedAdvisory,
+    StreamLeaderElectedAdvisory,
+    StreamQuorumLostAdvisory,
+    TypedEvent,
+)
+from jsctl.api.server import ClientInfo as ClientBody
+from jsctl.api.stream import StreamState
+from jsctl.api.times import format_time
+from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+
+PREFIX = "$JS.EVENT.ADVISORY."
+_TYPE = "io.nats.jetstream.advisory.v1."
+Message = tuple[bytes, bytes]
+Peers = tuple[PeerInfo, ...]
+
+_ACTIONS = {"create": "CREATED", "delete": "DELETED", "modify": "UPDATED"}
+
+
+def _subject(*words: str) -> bytes:
+    return (PREFIX + ".".join(words)).encode()
+
+
+def client_body(client: ClientInfo) -> ClientBody:
+    """Who asked, as events name it."""
+    return ClientBody(
+        start=format_time(client.start_ns) if client.start_ns else "",
+        host=client.host,
+        id=client.conn,
+        acc=client.account,
+        user=client.user,
+        name=client.name,
+        lang=client.lang,
+        ver=client.version,
+        server=client.server,
+        cluster=client.cluster,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Advisories:
+    """Builders for one event: `event_id` is fresh for each, `now_ns` is when it happened."""
+
+    event_id: str
+    now_ns: int
+    domain: str = ""
+
+    def _head(self, kind: str) -> TypedEvent:
+        return TypedEvent(type=_TYPE + kind, id=self.event_id, timestamp=format_time(self.now_ns))
+
+    # Assets.
+
+    def stream_action(self, stream: str, action: str) -> Message:
+        """A stream was created, deleted or updated (`create`, `delete`, `modify`)."""
+        body = StreamActionAdvisory(
+            head=self._head("stream_action"), stream=stream, action=action, domain=self.domain
+        )
+        return _subject("STREAM", _ACTIONS[action], stream), dumps(body)
+
+    def consumer_action(self, stream: str, consumer: str, action: str) -> Message:
+        """A consumer was created or deleted (`create`, `delete`)."""
+        body = ConsumerActionAdvisory(
+            head=self._head("consumer_action"),
+            stream=stream,
+            consumer=consumer,
+            action=action,
+            domain=self.domain,
+        )
+        return _subject("CONSUMER", _ACTIONS[action], stream, consumer), dumps(body)
+
+    def consumer_pause(
+        self, stream: str, consumer: str, paused: bool, pause_until_ns: int
+    ) -> Message:
+        """A consumer was paused or resumed."""
+        body = ConsumerPauseAdvisory(
+            head=self._head("consumer_pause"),
+            stream=stream,
+            consumer=consumer,
+            paused=paused,
+            pause_until=format_time(pause_until_ns),
+            domain=self.domain,
+        )
+        return _subject("CONSUMER", "PAUSE", stream, consumer), dumps(body)
+
+    def batch_abandoned(self, account: str, stream: str, batch: str, reason: str) -> Message:
+        """An atomic batch was given up: timeout, large, incomplete or unsupported."""
+        body = StreamBatchAbandonedAdvisory(
+            head=self._head("stream_batch_abandoned"),
+            account=account,
+            stream=stream,
+            batch=batch,
+            reason=reason,
+            domain=self.domain,
+        )
+        return _subject("STREAM", "BATCH_ABANDONED", stream), dumps(body)
+
+    # Groups.
+
+    def stream_leader(self, account: str, stream: str, leader: str, replicas: Peers) -> Message:
+        """A replicated stream has a new leader."""
+        body = StreamLeaderElectedAdvisory(
+            head=self._head("stream_leader_elected"),
+            account=account,
+            stream=stream,
+            leader=leader,
+            replicas=replicas,
+            domain=self.domain,
+        )
+        return _subject("STREAM", "LEADER_ELECTED", stream), dumps(body)
+
+    def stream_quorum_lost(self, account: str, stream: str, replicas: Peers) -> Message:
+        """A replicated stream cannot find a leader."""
+        body = StreamQuorumLostAdvisory(
+            head=self._head("stream_quorum_lost"),
+            account=account,
+            stream=stream,
+            replicas=replicas,
+            domain=self.domain,
+        )
+        return _subject("STREAM", "QUORUM_LOST", stream), dumps(body)
+
+    def consumer_leader(
+        self, account: str, stream: str, consumer: str, leader: str, replicas: Peers
+    ) -> Message:
+        """A replicated consumer has a new leader."""
+        body = ConsumerLeaderElectedAdvisory(
+            head=self._head("consumer_leader_elected"),
+            account=account,
+            stream=stream,
+            consumer=consumer,
+            leader=leader,
+            replicas=replicas,
+            domain=self.domain,
+        )
+        return _subject("CONSUMER", "LEADER_ELECTED", stream, consumer), dumps(body)
+
+    def consumer_quorum_lost(
+        self, account: str, stream: str, consumer: str, replicas: Peers
+    ) -> Message:
+        """A replicated consumer cannot find a leader."""
+        body = ConsumerQuorumLostAdvisory(
+            head=self._head("consumer_quorum_lost"),
+            account=account,
+            stream=stream,
+            consumer=consumer,
+            replicas=replicas,
+            domain=self.domain,
+        )
+        return _subject("CONSUMER", "QUORUM_LOST", stream, consumer), dumps(body)
+
+    def domain_leader(self, leader: str, cluster: str, replicas: Peers) -> Message:
+        """The meta group has a new leader."""
+        body = DomainLeaderElectedAdvisory(
+            head=self._head("domain_leader_elected"),
+            leader=leader,
+            replicas=replicas,
+            cluster=cluster,
+            domain=self.domain,
+        )
+        return _subject("DOMAIN", "LEADER_ELECTED"), dumps(body)
+
+    # Servers.
+
+    def out_of_storage(
+        self, server: str, server_id: str, cluster: str, stream: str = ""
+    ) -> Message:
+        """A server's disk is full."""
+        body = ServerOutOfSpaceAdvisory(
+            head=self._head("server_out_of_space"),
+            server=server,
+            server_id=server_id,
+            stream=stream,
+            cluster=cluster,
+            domain=self.domain,
+        )
+        return _subject("SERVER", "OUT_OF_STORAGE"), dumps(body)
+
+    def server_removed(self, server: str, server_id: str, cluster: str) -> Message:
+        """A server was taken out of the JetStream cluster."""
+        body = ServerRemovedAdvisory(
+            head=self._head("server_removed"),
+            server=server,
+            server_id=server_id,
+            cluster=cluster,
+            domain=self.domain,
+        )
+        return _subject("SERVER", "REMOVED"), dumps(body)
+
+    def meta_rescue(
+        self, server: str, server_id: str, cluster: str, quorums: tuple[int, int]
+    ) -> Message:
+        """The meta group's quorum was lowered: (before, now)."""
+        body = MetaRescueAdvisory(
+            head=self._head("meta_rescue"),
+            server=server,
+            server_id=server_id,
+            prev_quorum=quorums[0],
+            new_quorum=quorums[1],
+            cluster=cluster,
+            domain=self.domain,
+        )
+        return _subject("SERVER", "META_RESCUE"), dumps(body)
+
+    # Requests.
+
+    def api_audit(self, server: str, request: ApiRequest, response: bytes) -> Message:
+        """A request was answered; for the system account."""
+        body = APIAudit(
+            head=self._head("api_audit"),
+            server=server,
+            client=client_body(request.client),
+            subject=request.subject.decode("utf-8", "replace"),
+            request=request.payload.decode("utf-8", "replace"),
+            response=response.decode("utf-8", "replace"),
+            domain=self.domain,
+        )
+        return _subject("API"), dumps(body)
+
+    def api_limit_reached(self, server: str, dropped: int) -> Message:
+        """The queue of requests overflowed and was dropped."""
+        body = APILimitReachedAdvisory(
+            head=self._head("api_limit_reached"),
+            server=server,
+            dropped=dropped,
+            domain=self.domain,
+        )
+        return _subject("API", "LIMIT_REACHED"), dumps(body)
+
+    def snapshot_created(self, stream: str, state: StreamState, client: ClientInfo) -> Message:
+        """A snapshot of a stream begins."""
+        body = SnapshotCreateAdvisory(
+            head=self._head("snapshot_create"),
+            stream=stream,
+            state=state,
+            client=client_body(client),
+            domain=self.domain,
+        )
+        return _subject("STREAM", "SNAPSHOT_CREATE", stream), dumps(body)
+
+    def snapshot_completed(
+        self, stream: str, start_ns: int, client: ClientInfo, error: str = ""
+    ) -> Message:
+        """A snapshot of a stream is over."""
+        body = SnapshotCompleteAdvisory(
+            head=self._head("snapshot_complete"),
+            stream=stream,
+            start=format_time(start_ns),
+            end=format_time(self.now_ns),
+            client=client_body(client),
+            domain=self.domain,
+            error=error,
+        )
+        return _subject("STREAM", "SNAPSHOT_COMPLETE", stream), dumps(body)
+
+    def restore_created(self, stream: str, client: ClientInfo) -> Message:
+        """A stream is being restored."""
+        body = RestoreCreateAdvisory(
+            head=self._head("restore_create"),
+            stream=stream,
+            client=client_body(client),
+            domain=self.domain,
+        )
+        return _subject("STREAM", "RESTORE_CREATE", stream), dumps(body)
+
+    def restore_completed(
+        self, stream: str, start_ns: int, size: int, client: ClientInfo
+    ) -> Message:
+        """A stream was restored; `size` in bytes."""
+        body = RestoreCompleteAdvisory(
+            head=self._head("restore_complete"),
+            stream=stream,
+            start=format_time(start_ns),
+            end=format_time(self.now_ns),
+            bytes=size,
+            client=client_body(client),
+            domain=self.domain,
+        )
+        return _subject("STREAM", "RESTORE_COMPLETE", stream), dumps(body)
