@@ -120,6 +120,9 @@ class EchoNode:
             out.answers.append(Answer(query.token, status, "application/json", body))
         for command in inputs.commands:
             out.logs.append(LogLine(LogLevel.INFO, f"Command: {command.value}"))
+            if command is Command.RELOAD:
+                size = self.reloaded[-1].client.payload_bytes_max
+                out.logs.append(LogLine(LogLevel.DEBUG, f"max_payload is {size} now"))
             if command is Command.LAME_DUCK:
                 out.stop_accepting = True
             if command is Command.SHUTDOWN:

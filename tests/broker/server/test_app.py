@@ -113,6 +113,7 @@ def test_signals(broker: EchoBroker, tmp_path: Path) -> None:
     signals.send(f"reload={broker.pid}")
     logged("Reloaded server configuration")
     logged("Command: reload")
+    logged("[DBG] max_payload is 1000 now")
     broker.signal(signal.SIGUSR2)
     logged("Command: lame duck")
     broker.signal(signal.SIGTERM)

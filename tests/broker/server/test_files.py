@@ -1,0 +1,37 @@
+"""The pid file and the ports file."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.server.files import Addresses, RunFiles
+
+
+def test_addresses_become_urls_that_this_machine_can_use() -> None:
+    bound = {"nats": ("0.0.0.0", 1), "monitoring": ("::", 2), "cluster": ("::1", 3)}
+    assert Addresses(bound).urls() == {
+        "nats": ["nats://127.0.0.1:1"],
+        "monitoring": ["http://[::1]:2"],
+        "cluster": ["nats://[::1]:3"],
+    }
+
+
+def test_files_are_written_and_removed(tmp_path: Path) -> None:
+    files = RunFiles(str(tmp_path / "pid"), str(tmp_path))
+    files.write_pid()
+    files.write_ports(Addresses({"nats": ("127.0.0.1", 5)}))
+    assert (tmp_path / "pid").read_text() == str(os.getpid())
+    ports = tmp_path / f"nats-server_{os.getpid()}.ports"
+    assert json.loads(ports.read_text()) == {"nats": ["nats://127.0.0.1:5"]}
+    files.remove()
+    assert list(tmp_path.iterdir()) == []
+    RunFiles("", "").write_pid()
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    files = RunFiles(str(tmp_path / "no/pid"), "")
+    with pytest.raises(ConfigError, match="could not write pid file: No such file"):
+        files.write_pid()
