@@ -79,8 +79,7 @@ class Delivery:
             head = b"MSG %s%s%s" % (subject, sub.infix, last)
             self._write_run(origin, session, head, payloads)
             sub.delivered += count
-            session.out_messages += count
-            session.payload_bytes_out += count * size
+            _sent(session, account, count, size)
             reached = True
         for sink in plan.sinks:
             rows = zip(repeat(subject), repeat(reply), repeat(b""), payloads, repeat(origin))
@@ -90,7 +89,7 @@ class Delivery:
         for link in plan.links:
             head = b"RMSG %s %s" % (_prefix(link, account, subject), last)
             self._write_run(origin, link, head, payloads)
-            link.out_messages += count
+            _sent(link, account, count, size)
             reached = True
         return reached
 
@@ -115,9 +114,8 @@ class Delivery:
             with_headers = shape.header_size >= 0 and session.headers
             self._write_rows(origin, session, b"MSG ", sub.infix, with_headers, shape, rows)
             sub.delivered += count
-            session.out_messages += count
             skipped = 0 if with_headers else max(shape.header_size, 0)
-            session.payload_bytes_out += count * (shape.size - skipped)
+            _sent(session, account, count, shape.size - skipped)
             reached = True
         for sink in plan.sinks:
             sink.messages += [(*row, origin) for row in rows]
@@ -128,7 +126,7 @@ class Delivery:
             verb = b"MSG " if with_headers else b"RMSG "
             verb += _prefix(link, account, b"")
             self._write_rows(origin, link, verb, b" ", with_headers, shape, rows)
-            link.out_messages += count
+            _sent(link, account, count, shape.size)
             reached = True
         return reached
 
@@ -298,12 +296,11 @@ class Delivery:
         sub.delivered += 1
         if headers is not None and session.headers:
             data = writer.header_message(shown, sub.sid, reply, headers, payload)
-            session.payload_bytes_out += len(headers) + len(payload)
+            _sent(session, sub.account, 1, len(headers) + len(payload))
         else:
             data = writer.message(shown, sub.sid, reply, payload)
-            session.payload_bytes_out += len(payload)
+            _sent(session, sub.account, 1, len(payload))
         self.write(session, data)
-        session.out_messages += 1
         if session.congested and isinstance(origin, ClientSession):
             session.producers.add(origin.conn)
         if reply and session.tracks_replies and session.permissions is not None:
@@ -328,9 +325,17 @@ class Delivery:
             reply = reply + b"@" + shown
         prefix = _prefix(link, account, subject)
         self.write(link, writer.routed(prefix, reply, queues, headers, payload))
-        link.out_messages += 1
+        _sent(link, account, 1, len(headers or b"") + len(payload))
         if link.congested and isinstance(origin, ClientSession):
             link.producers.add(origin.conn)
+
+
+def _sent(target: Outbound, account: Account, count: int, size: int) -> None:
+    """Count messages of equal size that went out."""
+    target.out_messages += count
+    target.payload_bytes_out += count * size
+    account.out_messages += count
+    account.out_bytes += count * size
 
 
 def _prefix(link: RouteLink, account: Account, subject: bytes) -> bytes:

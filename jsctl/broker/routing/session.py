@@ -10,6 +10,7 @@ otherwise it is verbose and pedantic and hears itself, as with the real server.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ RESERVED_REPLIES = (b"_R_.", b"$JS.ACK.", b"_GR_.")
 SYSTEM_QUEUE = b"_sys_"
 PLANS_CACHED_MAX = 4096
 HEADS_CACHED_MAX = 4096
+KEPT_SUBSCRIPTIONS_MAX = 64
+"""Subscriptions of a closed session that monitoring can still show."""
 
 DENIED = Plan((), ())
 """Stands for "may not publish this" among cached plans; compared by identity."""
@@ -84,9 +87,9 @@ class ClientSession(Outbound):
         "in_bytes",
         "in_messages",
         "intake",
+        "kept",
         "last_in_ns",
         "no_responders",
-        "payload_bytes_out",
         "pedantic",
         "permissions",
         "ping_sent_ns",
@@ -123,13 +126,14 @@ class ClientSession(Outbound):
         self.verbose = self.pedantic = self.echo = True
         self.headers = self.no_responders = self.fast = self.pong_sent = False
         self.subscriptions: dict[bytes, Subscription] = {}
+        self.kept: tuple[Subscription, ...] = ()
         self.intake = Intake()
         self.heads: dict[bytes, Head] = {}
         self.plans: dict[bytes, Plan] = {}
         self.generation = -1
         self.shape: tuple[int, int, bool] = (-1, -1, False)
         self.repeats = 0
-        self.in_messages = self.in_bytes = self.payload_bytes_out = 0
+        self.in_messages = self.in_bytes = 0
         self.started_ns = self.last_in_ns = now_ns
         self.stopped_ns = self.ping_sent_ns = self.rtt_ns = self.pings_out = 0
         self.deadline_ns = 0
@@ -169,6 +173,7 @@ class ClientSession(Outbound):
             self.error(text)
         self.closing = reason
         self.fast = False
+        self.kept = tuple(itertools.islice(self.subscriptions.values(), KEPT_SUBSCRIPTIONS_MAX))
         self.drop_subscriptions()
         if self.authorized:
             self.account.connections -= 1

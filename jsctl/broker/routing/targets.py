@@ -34,6 +34,7 @@ class Outbound:
         "out",
         "out_bytes",
         "out_messages",
+        "payload_bytes_out",
         "producers",
         "touched",
     )
@@ -43,6 +44,7 @@ class Outbound:
         self.out: list[bytes] = []
         self.out_bytes = 0
         self.out_messages = 0
+        self.payload_bytes_out = 0
         self.kernel_pending = 0
         self.congested = False
         self.closing = ""
@@ -64,8 +66,6 @@ class RouteLink(Outbound):
         "peer",
         "pool_index",
         "pool_size",
-        "sent_bytes",
-        "sent_messages",
         "subscriptions",
     )
 
@@ -85,8 +85,6 @@ class RouteLink(Outbound):
         self.subscriptions: dict[tuple[str, bytes, bytes], Subscription] = {}
         self.in_messages = 0
         self.in_bytes = 0
-        self.sent_messages = 0
-        self.sent_bytes = 0
 
 
 class Sink:

@@ -1,0 +1,93 @@
+"""What monitoring may know of subscriptions, as plain data (`/subsz`, `/connz?subs=1`)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from jsctl.broker.routing.accounts import Account
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import Outbound, RouteLink, Subscription
+
+DETAILS_MAX = 1024
+"""Subscriptions listed in one answer when the question names no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionFacts:
+    """One subscription. `client_id` is 0 for the server's own; `maximum` 0 is unlimited."""
+
+    account: str
+    subject: str
+    queue: str
+    sid: str
+    delivered: int
+    maximum: int
+    client_id: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class SublistFacts:
+    """How the subscriptions of some accounts are found."""
+
+    subscriptions: int
+    cached: int
+    inserts: int
+    removes: int
+    matches: int
+    hits: int
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of the matches that the cache answered, 0 to 1."""
+        return self.hits / self.matches if self.matches else 0.0
+
+
+def _facts(sub: Subscription) -> SubscriptionFacts:
+    target = sub.target
+    return SubscriptionFacts(
+        sub.account.name,
+        sub.subject.decode(errors="replace"),
+        sub.queue.decode(errors="replace"),
+        sub.sid.decode(errors="replace"),
+        sub.delivered,
+        sub.maximum,
+        target.client_id if isinstance(target, ClientSession) else 0,
+        sub.weight,
+    )
+
+
+def of_session(session: ClientSession) -> Iterator[SubscriptionFacts]:
+    """Subscriptions of a client; of a closed one those that it had last."""
+    source: Iterable[Subscription] = session.subscriptions.values()
+    return map(_facts, session.kept if session.closing else source)
+
+
+def of_link(link: RouteLink) -> Iterator[SubscriptionFacts]:
+    """Interest learned on a route."""
+    return map(_facts, link.subscriptions.values())
+
+
+def of_account(account: Account) -> Iterator[SubscriptionFacts]:
+    """Subscriptions of an account on this server, its own included, other servers' not."""
+    for sub in account.sublist:
+        if not isinstance(sub.target, RouteLink):
+            yield _facts(sub)
+
+
+def sublists(accounts: Iterable[Account]) -> SublistFacts:
+    """The sublists of some accounts taken together."""
+    lists = [account.sublist for account in accounts]
+    hits = sum(one.cache_hits for one in lists)
+    return SublistFacts(
+        subscriptions=sum(len(one) for one in lists),
+        cached=sum(one.cache_count for one in lists),
+        inserts=sum(one.inserts for one in lists),
+        removes=sum(one.removes for one in lists),
+        matches=hits + sum(one.cache_misses for one in lists),
+        hits=hits,
+    )
+
+
+def pending_bytes(target: Outbound) -> int:
+    """What a connection still has to be sent."""
+    return target.kernel_pending + target.out_bytes
