@@ -124,7 +124,7 @@ def walk(words: Sequence[str]) -> Found:
         child = node.find(word)
         if child is None:
             raise _unknown(word, Found(node, path, inherited, ()))
-        inherited += node.options
+        inherited += tuple(one for one in node.options if one not in inherited)
         node, path = _loaded(child, path), (*path, child.name)
     return Found(node, path, inherited, (*carried, *waiting))
 
@@ -201,7 +201,7 @@ def help_of(found: Found, *, full: bool = True) -> str:
 
     if isinstance(found.node, Group):
         return group_help(found.path, found.node, full=full)
-    return command_help(found.path, found.node, found.inherited)
+    return command_help(found.path, found.node, found.inherited, full=full)
 
 
 class _WithHelp(UsageError):
@@ -240,7 +240,7 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
         values = parse(command, found.inherited, found.words)
     except UsageError as error:
         if error.show_help:
-            raise _WithHelp(str(error), help_of(found)) from None
+            raise _WithHelp(str(error), help_of(found, full=False)) from None
         raise
     from jsctl.commands.call import Call
     from jsctl.commands.output import make_output

@@ -76,7 +76,7 @@ async def add(call: Call) -> None:
         try:
             info = await manager.create_consumer(stream, config, level=_level(call))
         except ApiError as error:
-            raise RequestFailed(error, prefix="consumer creation failed") from None
+            raise RequestFailed(error, prefix="Consumer creation failed") from None
     show_consumer(call, info)
 
 
@@ -285,7 +285,11 @@ async def copy(call: Call) -> None:
     """A new consumer with the configuration of another, changed by flags."""
     async with call.manager() as manager:
         stream = check_name(call.text("stream"), "stream")
-        source = await manager.consumer_info(stream, check_name(call.text("source"), "consumer"))
+        wanted = check_name(call.text("source"), "consumer")
+        try:
+            source = await manager.consumer_info(stream, wanted)
+        except ApiError as error:
+            raise RequestFailed(error, prefix="could not load source Consumer") from None
         old = source.config or ConsumerConfig()
         name = check_name(call.text("destination"), "consumer")
         config = replace(old, name=name, metadata=without_server_metadata(old.metadata))

@@ -123,7 +123,7 @@ async def balance_streams(call: Call) -> None:
         groups = {info.config.name: info.cluster for info in infos}
         moved = await _balance(call, groups, manager.step_down_stream, "stream")
     if moved is not None:
-        call.output.log(f"Balanced {moved} streams.")
+        call.output.print(f"Balanced {moved} streams.")
 
 
 async def balance_consumers(call: Call) -> None:
@@ -138,9 +138,9 @@ async def balance_consumers(call: Call) -> None:
 
         moved = await _balance(call, groups, step_down, "consumer")
     if moved is None:
-        call.output.log(f"No consumers on {stream}")
+        call.output.print(f"No consumers on {stream}")
     else:
-        call.output.log(f"Balanced {moved} consumers on {stream}")
+        call.output.print(f"Balanced {moved} consumers on {stream}")
 
 
 async def _balance(
@@ -157,10 +157,11 @@ async def _balance(
     }
     if not clustered:
         return None
-    for name, source, target in plan_moves(clustered):
+    moves = plan_moves(clustered)
+    for name, source, target in moves:
         call.output.log(f'Moving leader of {kind} "{name}" from "{source}" to "{target}"')
         await step_down(name, target)
-    return len(clustered)
+    return len(moves)
 
 
 def plan_moves(groups: dict[str, ClusterInfo]) -> list[tuple[str, str, str]]:

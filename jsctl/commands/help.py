@@ -7,6 +7,7 @@ from jsctl.commands.spec import Argument, Command, Group, Kind, Option, options_
 from jsctl.settings import GLOBAL_FLAGS
 
 WIDTH = 80
+_SEE_HELP = "Pass --help to see global flags applicable to this command."
 _METAVARS = {
     Kind.INTEGER: "N",
     Kind.DURATION: "DURATION",
@@ -16,8 +17,10 @@ _METAVARS = {
 }
 
 
-def command_help(path: Sequence[str], command: Command, inherited: Sequence[Option] = ()) -> str:
-    """The page of a leaf; `path` starts with the program's name."""
+def command_help(
+    path: Sequence[str], command: Command, inherited: Sequence[Option] = (), *, full: bool = True
+) -> str:
+    """The page of a leaf; `path` starts with the program's name. Short below errors."""
     words = " ".join(_usage(argument) for argument in command.arguments)
     parts = [f"usage: {' '.join(path)} [<flags>] {words}".rstrip(), "", command.help, ""]
     if command.arguments:
@@ -29,6 +32,8 @@ def command_help(path: Sequence[str], command: Command, inherited: Sequence[Opti
         parts += ["Flags:", _columns(shown), ""]
     if command.aliases:
         parts += [f"Command Aliases: {', '.join(command.aliases)}", ""]
+    if not full:
+        return "\n".join([*parts, _SEE_HELP])
     if command.examples:
         parts += ["Examples:", *(f"  $ {example}" for example in command.examples), ""]
     return "\n".join([*parts, *_global_part()])
@@ -45,9 +50,7 @@ def group_help(path: Sequence[str], group: Group, *, full: bool = True) -> str:
         parts += ["Flags:", _columns([_option_row(option) for option in group.options]), ""]
     if group.aliases:
         parts += [f"Command Aliases: {', '.join(group.aliases)}", ""]
-    tail = (
-        _global_part() if full else ["Pass --help to see global flags applicable to this command."]
-    )
+    tail = _global_part() if full else [_SEE_HELP]
     return "\n".join([*parts, *tail])
 
 

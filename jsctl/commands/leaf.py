@@ -125,5 +125,5 @@ def _message(error: Any) -> str:
         return f"expected argument for flag '{option}'"
     text = str(error.format_message())
     if text.startswith("Got unexpected extra argument"):
-        return f"unexpected argument {text.partition('(')[2].partition(')')[0].split(' ')[0]}"
+        return f"unexpected argument {text.rpartition('(')[2].partition(')')[0].split(' ')[0]}"
     return text

@@ -166,7 +166,7 @@ GROUP = Group(
                 Argument("destination", "New stream to create", required=True),
             ),
             (JSON,),
-            more_options="stream_config:create_options",
+            more_options="stream_config:copy_options",
             aliases=("cp",),
         ),
         Command(

@@ -46,8 +46,13 @@ _REMOVALS = (
 
 
 def create_options() -> tuple[Option, ...]:
-    """Flags of add and copy."""
+    """Flags of add."""
     return (*options_for(StreamConfig), *_COMPOSITE)
+
+
+def copy_options() -> tuple[Option, ...]:
+    """Flags of copy: the same but for where data comes from, which is copied."""
+    return tuple(one for one in create_options() if one.name not in ("mirror", "source"))
 
 
 def edit_options() -> tuple[Option, ...]:
@@ -147,6 +152,8 @@ def load_config(path: str, cls: type[T]) -> T:
     """
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"path '{path}' does not exist") from None
     except OSError as error:
         raise UsageError(f"could not read {path}: {error.strerror}") from None
     except ValueError as error:

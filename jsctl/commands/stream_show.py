@@ -10,7 +10,7 @@ from jsctl.api.stream import RawStreamMsg, StreamInfo
 from jsctl.api.times import format_time, parse_time
 from jsctl.commands.call import Call
 from jsctl.commands.picking import pick_stream, stream_of
-from jsctl.errors import RequestFailed, UsageError
+from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
 from jsctl.render.column import sort_rows
 from jsctl.render.humanize import duration, moment, number
 from jsctl.render.reports.common import inaccessible_table, offline_table
@@ -113,23 +113,26 @@ async def info(call: Call) -> None:
     """Configuration and state."""
     async with call.manager() as manager:
         found = await stream_of(call, manager)
-    show_stream(call, found, only_state=call.flag("state"))
+    show_stream(call, found, only_state=call.flag("state"), blank=True)
 
 
 async def state(call: Call) -> None:
     """The state alone."""
     async with call.manager() as manager:
         found = await stream_of(call, manager)
-    show_stream(call, found, only_state=True)
+    show_stream(call, found, only_state=True, blank=True)
 
 
-def show_stream(call: Call, found: StreamInfo, *, only_state: bool = False) -> None:
+def show_stream(
+    call: Call, found: StreamInfo, *, only_state: bool = False, blank: bool = False
+) -> None:
     """The info screen, or the API object with `-j`."""
     if call.as_json:
         call.output.json(found)
         return
     call.output.details(stream_screen(found, only_state=only_state))
-    call.output.print()
+    if blank:
+        call.output.print()
 
 
 async def subjects(call: Call) -> None:
@@ -237,7 +240,7 @@ def _print_message(call: Call, stream: str, message: RawStreamMsg) -> None:
         for line in header_lines(message.hdrs):
             call.output.print(f"  {line}")
         call.output.print()
-    call.output.print(message.data.decode("utf-8", "replace") + "\n")
+    call.output.print(message.data.decode("utf-8", "replace") + "\n\n")
 
 
 def header_lines(headers: bytes) -> list[str]:
@@ -251,6 +254,8 @@ async def view(call: Call) -> None:
     size = call.integer("size", 10)
     if size > VIEW_MAX:
         raise UsageError(f"page size should be less than or equal to {VIEW_MAX}")
+    if not call.prompts.possible:
+        raise NeedsConfirmation("interactive stream paging requires a valid terminal")
     async with call.manager() as manager:
         stream = await pick_stream(call, manager)
         seq, shown = call.integer("id", 1), 0

@@ -227,7 +227,7 @@ def _backoff(steps: tuple[int, ...]) -> str:
 
 
 def _add_priority(screen: Details, config: ConsumerConfig) -> None:
-    if config.pause_until:
+    if parse_time(config.pause_until):
         screen.row("Paused Until Deadline", moment(config.pause_until))
     if config.priority_policy is not PriorityPolicy.NONE:
         word = PRIORITY_WORDS.get(config.priority_policy, str(config.priority_policy.value))
