@@ -12,6 +12,7 @@ from jsctl.broker.protocol import writer
 from jsctl.broker.routing.accounts import Account, Jitter
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import (
+    Bridge,
     Group,
     Outbound,
     Plan,
@@ -19,6 +20,9 @@ from jsctl.broker.routing.targets import (
     Sink,
     Subscription,
 )
+
+CROSSINGS_MAX = 8
+"""Accounts that one message may be led through by chained imports."""
 
 ACK_PREFIX = b"$JS.ACK."
 Row = tuple[bytes, bytes, bytes, bytes]
@@ -37,11 +41,21 @@ Origin = ClientSession | RouteLink | None
 
 
 class Delivery:
-    """Collects what goes out of a turn. `expire` removes a subscription at its maximum."""
+    """Collects what goes out of a turn. `expire` removes a subscription at its maximum.
 
-    def __init__(self, jitter: Jitter, expire: Callable[[Subscription], None]) -> None:
+    `lead_back` gives the reply to use in another account, see `Imports`.
+    """
+
+    def __init__(
+        self,
+        jitter: Jitter,
+        expire: Callable[[Subscription], None],
+        lead_back: Callable[[Account, Bridge, bytes, bytes], bytes],
+    ) -> None:
         self._jitter = jitter
         self._expire = expire
+        self.lead_back = lead_back
+        self._crossings = 0
         self.now_ns = 0
         self.touched: list[Outbound] = []
         self.dirty: list[Sink] = []
@@ -183,6 +197,8 @@ class Delivery:
             sink.messages.append((shown, reply, headers or b"", payload, origin))
             self._capture(sink)
             reached = True
+        if plan.bridges and self._across(origin, account, plan, subject, reply, headers, payload):
+            reached = True
         if isinstance(origin, RouteLink):
             for group in plan.groups:
                 if group.name in queues and group.local:
@@ -191,6 +207,35 @@ class Delivery:
             return reached
         if plan.groups or plan.links:
             reached |= self._beyond(origin, account, plan, subject, reply, headers, payload, shown)
+        return reached
+
+    def _across(
+        self,
+        origin: Origin,
+        account: Account,
+        plan: Plan,
+        subject: bytes,
+        reply: bytes,
+        headers: bytes | None,
+        payload: bytes,
+    ) -> bool:
+        """Into other accounts. What came over a route was led across where it was published."""
+        reached = False
+        if self._crossings >= CROSSINGS_MAX:
+            return False
+        self._crossings += 1
+        for bridge in plan.bridges:
+            if isinstance(origin, RouteLink) and not bridge.response:
+                continue
+            mapped = bridge.map_subject(subject)
+            other = bridge.account.sublist.match(mapped)
+            if not mapped or other.empty:
+                continue
+            back = self.lead_back(account, bridge, subject, reply)
+            reached |= self.one(
+                origin, bridge.account, other, mapped, back, headers, payload, mapped
+            )
+        self._crossings -= 1
         return reached
 
     def _beyond(

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.routing.accounts import Account, Accounts, Jitter
-from jsctl.broker.routing.delivery import Delivery
+from jsctl.broker.routing.delivery import CROSSINGS_MAX, Delivery
+from jsctl.broker.routing.imports import Imports
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.routes import Routes
 from jsctl.broker.routing.session import ClientSession
@@ -28,10 +29,12 @@ class Router:
         self.accounts = accounts
         self.limits = limits
         self.jitter = jitter
-        self.delivery = Delivery(jitter, self.expire)
+        self.imports = Imports(accounts, jitter, self.add, self.unsubscribe)
+        self.delivery = Delivery(jitter, self.expire, self.imports.lead_back)
         self.routes = Routes(accounts, self.delivery, self._insert, self._remove)
         self.slow: list[tuple[Outbound, str]] = []
         self.slow_consumers = 0
+        self.imports.install()
 
     @property
     def now_ns(self) -> int:
@@ -41,6 +44,7 @@ class Router:
     @now_ns.setter
     def now_ns(self, now_ns: int) -> None:
         self.delivery.now_ns = now_ns
+        self.imports.now_ns = now_ns
 
     def subscribe(
         self,
@@ -133,7 +137,16 @@ class Router:
 
     def has_interest(self, account: Account, subject: bytes) -> bool:
         """Whether anybody, here or on another server, listens to a subject."""
-        return not account.sublist.match(subject).empty
+        return self._listens(account, subject, CROSSINGS_MAX)
+
+    def _listens(self, account: Account, subject: bytes, crossings: int) -> bool:
+        plan = account.sublist.match(subject)
+        if plan.clients or plan.sinks or plan.links or plan.groups:
+            return True
+        return crossings > 0 and any(
+            self._listens(one.account, one.map_subject(subject), crossings - 1)
+            for one in plan.bridges
+        )
 
     def interest_count(self, account: Account, subject: bytes) -> int:
         """Subscriptions that match; remote queue members count by their weight."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jsctl.broker.routing.accounts import Account
     from jsctl.broker.routing.session import ClientSession
     from jsctl.broker.subject.matching import Filters
+    from jsctl.broker.subject.transforms import Transform
 
 Captured: TypeAlias = "tuple[bytes, bytes, bytes, bytes, ClientSession | RouteLink | None]"
 """(subject, reply, headers, payload, origin); headers empty when there are none."""
@@ -106,7 +107,41 @@ class Sink:
         return messages
 
 
-Target: TypeAlias = "ClientSession | Sink | RouteLink"
+class Bridge:
+    """A way into another account: an import, or the way back of one request's replies.
+
+    `service`: replies of requests are led back. `response`: is such a way back, to `reply`;
+    `single` ones end with their first message.
+    """
+
+    __slots__ = ("account", "reply", "response", "service", "single", "threshold_ns", "transform")
+
+    def __init__(
+        self,
+        account: Account,
+        *,
+        transform: Transform | None = None,
+        reply: bytes = b"",
+        service: bool = False,
+        single: bool = False,
+        threshold_ns: int = 0,
+    ) -> None:
+        self.account = account
+        self.transform = transform
+        self.reply = reply
+        self.response = transform is None
+        self.service = service
+        self.single = single
+        self.threshold_ns = threshold_ns
+
+    def map_subject(self, subject: bytes) -> bytes:
+        """The subject on the other side; empty when this way is not for it."""
+        if self.transform is None:
+            return self.reply
+        return self.transform.apply(subject) or b""
+
+
+Target: TypeAlias = "ClientSession | Sink | RouteLink | Bridge"
 
 
 class Subscription:
@@ -168,7 +203,7 @@ class Plan:
     `simple` plans have only clients without a delivery limit or filter, sinks and links.
     """
 
-    __slots__ = ("clients", "empty", "groups", "links", "simple", "sinks")
+    __slots__ = ("bridges", "clients", "empty", "groups", "links", "simple", "sinks")
 
     def __init__(
         self, plain: tuple[Subscription, ...], groups: tuple[tuple[Subscription, ...], ...]
@@ -176,6 +211,7 @@ class Plan:
         clients: list[tuple[Subscription, ClientSession]] = []
         sinks: list[Sink] = []
         links: dict[int, RouteLink] = {}
+        bridges: list[Bridge] = []
         self.simple = not groups
         for sub in plain:
             target = sub.target
@@ -183,12 +219,16 @@ class Plan:
                 sinks.append(target)
             elif isinstance(target, RouteLink):
                 links[id(target)] = target
+            elif isinstance(target, Bridge):
+                bridges.append(target)
+                self.simple = False
             else:
                 clients.append((sub, target))
                 if sub.maximum or sub.denied is not None or target.tracks_replies:
                     self.simple = False
         self.clients = clients
         self.sinks = sinks
+        self.bridges = bridges
         self.links = list(links.values())
         self.groups = [Group(members) for members in groups]
         self.empty = not plain and not groups

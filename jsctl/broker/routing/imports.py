@@ -1,0 +1,142 @@
+"""What accounts take from each other: stream and service imports, and the way back of replies.
+
+An import is a subscription whose target is a `Bridge` into the other account. A stream import
+listens in the exporting account and leads messages to the importing one; a service import
+listens in the importing account and leads requests to the exporting one. The reply of a request
+is replaced by one of this server's own (`_R_.`), whose messages are led back.
+"""
+
+from collections.abc import Callable
+
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import ExportOptions, ImportOptions
+from jsctl.broker.routing.accounts import Account, Accounts, Jitter
+from jsctl.broker.routing.targets import Bridge, Subscription
+from jsctl.broker.subject.matching import subset
+from jsctl.broker.subject.transforms import Transform, compile_transform
+
+RESPONSES_MAX = 65536
+"""Requests whose replies are awaited; at the limit the oldest is given up."""
+
+_TOKEN_RANGE = 1 << 62
+
+
+class Imports:
+    """All imports of a server, and the requests that are under way through them."""
+
+    def __init__(
+        self,
+        accounts: Accounts,
+        jitter: Jitter,
+        add: Callable[[Subscription], None],
+        remove: Callable[[Subscription], None],
+    ) -> None:
+        self._accounts = accounts
+        self._jitter = jitter
+        self._add = add
+        self._remove = remove
+        self._responses: dict[Bridge, tuple[Subscription, int]] = {}
+        self.now_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._responses)
+
+    def install(self) -> None:
+        """Put all configured imports in place. Raises ConfigError for one that has no export."""
+        for account in self._accounts:
+            for one in account.options.imports:
+                self._install(account, one)
+
+    def _install(self, account: Account, wanted: ImportOptions) -> None:
+        exporter = self._accounts.get(wanted.account)
+        export = None if exporter is None else _export(exporter, account, wanted)
+        if exporter is None or export is None:
+            kind = "service" if wanted.service else "stream"
+            raise ConfigError(
+                f"{kind} import of {wanted.subject!r} from {wanted.account!r} not authorized",
+                remedy=f"export it to account {account.name!r}",
+            )
+        remote, local = wanted.subject.encode(), (wanted.to or wanted.subject).encode()
+        if wanted.service:
+            bridge = Bridge(
+                exporter,
+                transform=_transform(local, remote),
+                service=True,
+                single=export.response_type.lower() == "singleton",
+                threshold_ns=export.response_threshold_ns,
+            )
+            self._listen(account, _pattern(local), bridge)
+        else:
+            if wanted.prefix:
+                local = wanted.prefix.rstrip(".").encode() + b"." + remote
+            bridge = Bridge(account, transform=_transform(remote, local))
+            self._listen(exporter, remote, bridge)
+
+    def _listen(self, account: Account, pattern: bytes, bridge: Bridge) -> None:
+        self._add(Subscription(account, pattern, b"", b"", bridge, local_only=True))
+
+    def lead_back(self, account: Account, bridge: Bridge, subject: bytes, reply: bytes) -> bytes:
+        """The reply to use behind `bridge` for a message of `account`."""
+        if bridge.response:
+            self._answered(bridge)
+        if not bridge.service or not reply:
+            return reply
+        self._expire()
+        own = b"_R_.%014x" % self._jitter(_TOKEN_RANGE)
+        back = Bridge(account, reply=reply, single=bridge.single, threshold_ns=bridge.threshold_ns)
+        sub = Subscription(bridge.account, own, b"", b"", back)
+        self._responses[back] = (sub, self.now_ns + bridge.threshold_ns)
+        self._add(sub)
+        return own
+
+    def _answered(self, bridge: Bridge) -> None:
+        waiting = self._responses.pop(bridge, None)
+        if waiting is None:
+            return
+        if bridge.single:
+            self._remove(waiting[0])
+        else:
+            self._responses[bridge] = (waiting[0], self.now_ns + bridge.threshold_ns)
+
+    def _expire(self) -> None:
+        """Give up the oldest requests that nobody answered in time."""
+        while self._responses:
+            bridge = next(iter(self._responses))
+            sub, until_ns = self._responses[bridge]
+            if self.now_ns < until_ns and len(self._responses) < RESPONSES_MAX:
+                return
+            del self._responses[bridge]
+            self._remove(sub)
+
+
+def _export(exporter: Account, importer: Account, wanted: ImportOptions) -> ExportOptions | None:
+    subject = wanted.subject.encode()
+    for export in exporter.options.exports:
+        open_to_all = not export.accounts or importer.name in export.accounts
+        covered = subset(subject, export.subject.encode())
+        if export.service == wanted.service and open_to_all and covered:
+            return export
+    return None
+
+
+def _pattern(subject: bytes) -> bytes:
+    """A local subject as a pattern: `$n` stands for a wildcard there."""
+    return b".".join(
+        [b"*" if one[:1] == b"$" and one[1:].isdigit() else one for one in subject.split(b".")]
+    )
+
+
+def _transform(source: bytes, destination: bytes) -> Transform:
+    """A mapping in which wildcards of the destination are filled in order.
+
+    A source with `$n` tokens gives its wildcards those numbers.
+    """
+    order = [one[1:] for one in source.split(b".") if one[:1] == b"$" and one[1:].isdigit()]
+    pieces = destination.split(b".")
+    ordinal = 0
+    for position, piece in enumerate(pieces):
+        if piece == b"*":
+            ordinal += 1
+            number = order.index(b"%d" % ordinal) + 1 if b"%d" % ordinal in order else ordinal
+            pieces[position] = b"$%d" % number
+    return compile_transform(_pattern(source), b".".join(pieces))

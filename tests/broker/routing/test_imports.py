@@ -1,0 +1,111 @@
+"""Imports between two accounts, as clients see them."""
+
+import pytest
+
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import AccountOptions, ExportOptions, ImportOptions, Options, UserOptions
+from jsctl.broker.routing.targets import RouteLink
+from tests.broker.routing.routing_bench import Server
+
+
+def two(exports: list[ExportOptions], imports: list[ImportOptions]) -> Options:
+    exporter = AccountOptions("A", (UserOptions("a", "x"),), exports=tuple(exports))
+    importer = AccountOptions("B", (UserOptions("b", "x"),), imports=tuple(imports))
+    return Options(accounts=(exporter, importer))
+
+
+def started(exports: list[ExportOptions], imports: list[ImportOptions]) -> Server:
+    server = Server(two(exports, imports))
+    server.client(1, b',"user":"a","pass":"x","no_responders":true')
+    server.client(2, b',"user":"b","pass":"x","no_responders":true')
+    return server
+
+
+@pytest.mark.parametrize(
+    ("wanted", "published", "heard"),
+    [
+        (ImportOptions("A", "s.>"), b"s.a.b", b"s.a.b"),
+        (ImportOptions("A", "s.>", prefix="p"), b"s.a", b"p.s.a"),
+        (ImportOptions("A", "s.*.*", to="t.$2.$1"), b"s.a.b", b"t.b.a"),
+        (ImportOptions("A", "s.*.*", to="t.*.*"), b"s.a.b", b"t.a.b"),
+        (ImportOptions("A", "s.x", to="t"), b"s.x", b"t"),
+    ],
+)
+def test_streams(wanted: ImportOptions, published: bytes, heard: bytes) -> None:
+    server = started([ExportOptions("s.>")], [wanted])
+    exporter = server.accounts.get("A")
+    assert exporter is not None and not server.router.has_interest(exporter, published)
+    server.say(1, b"SUB in 1\r\nPUB %s in 0\r\n\r\n" % published)
+    assert b"503" in server.heard(1)
+    server.say(2, b"SUB > 1\r\n")
+    assert server.router.has_interest(exporter, published)
+    server.say(1, b"PUB %s 1\r\nx\r\n" % published * 20)
+    assert server.heard(2) == b"MSG %s 1 1\r\nx\r\n" % heard * 20
+    server.say(2, b"PUB %s 0\r\n\r\n" % published)
+    assert server.heard(1) == b""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "asked", "served"),
+    [
+        (ImportOptions("A", "req.x", service=True), b"req.x", b"req.x"),
+        (ImportOptions("A", "req.x", service=True, to="help"), b"help", b"req.x"),
+        (ImportOptions("A", "req.*", service=True, to="help.$1"), b"help.y", b"req.y"),
+        (ImportOptions("A", "req.>", service=True), b"req.a.b", b"req.a.b"),
+    ],
+)
+def test_services(wanted: ImportOptions, asked: bytes, served: bytes) -> None:
+    server = started([ExportOptions("req.>", service=True)], [wanted])
+    server.say(2, b"SUB in 7\r\nPUB %s in 1\r\nq\r\n" % asked)
+    assert b"503" in server.heard(2)
+    server.say(1, b"SUB req.> 1\r\n")
+    server.say(2, b"PUB %s in 1\r\nq\r\n" % asked)
+    verb, subject, sid, reply, _ = server.heard(1).split(b"\r\n")[0].split(b" ")
+    assert (verb, subject, sid) == (b"MSG", served, b"1") and reply.startswith(b"_R_.")
+    server.say(1, b"PUB %s 2\r\nok\r\n" % reply * 2)
+    assert server.heard(2) == b"MSG in 7 2\r\nok\r\n"
+    assert len(server.router.imports) == 0
+
+
+def test_replies_from_another_server_and_streamed_ones() -> None:
+    export = ExportOptions("req", service=True, response_type="stream", response_threshold_ns=100)
+    server = started([export], [ImportOptions("A", "req", service=True)])
+    link = RouteLink(9, "p")
+    server.router.add_route(link)
+    server.route(link, b"RS+ A req\r\n")
+    server.say(2, b"SUB in 7\r\n")
+    server.heard(9)
+    server.say(2, b"PUB req in 1\r\nq\r\n")
+    interest, message, *_ = server.heard(9).split(b"\r\n")
+    reply = message.split(b" ")[3]
+    assert interest == b"RS+ A " + reply
+    server.route(link, b"RMSG A %s 1\r\n1\r\n" % reply * 2)
+    assert server.heard(2) == b"MSG in 7 1\r\n1\r\n" * 2
+    server.now_ns += 1000
+    server.say(2, b"PUB req in 1\r\nq\r\n")
+    assert b"RS- A " + reply in server.heard(9)
+    assert len(server.router.imports) == 1
+
+
+def test_imports_need_an_export() -> None:
+    for export in (
+        ExportOptions("other"),
+        ExportOptions("s", service=True),
+        ExportOptions("s", accounts=("C",)),
+    ):
+        with pytest.raises(ConfigError, match="not authorized"):
+            Server(two([export], [ImportOptions("A", "s")]))
+    with pytest.raises(ConfigError):
+        Server(two([], [ImportOptions("NONE", "s")]))
+
+
+def test_imports_in_a_circle_end() -> None:
+    both = (ExportOptions("s"),)
+    user = UserOptions("a", "x")
+    one = AccountOptions("A", (user,), exports=both, imports=(ImportOptions("B", "s"),))
+    other = AccountOptions("B", exports=both, imports=(ImportOptions("A", "s"),))
+    server = Server(Options(accounts=(one, other)))
+    server.client(1, b',"user":"a","pass":"x"')
+    server.say(1, b"PUB s 0\r\n\r\n")
+    exporter = server.accounts.get("A")
+    assert exporter is not None and not server.router.has_interest(exporter, b"s")
