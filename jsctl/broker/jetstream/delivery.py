@@ -6,7 +6,7 @@ still to be delivered is kept by adding and subtracting; it is computed only aft
 the stream that cannot be counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import itemgetter
 
@@ -222,16 +222,16 @@ class Delivery:
             made = self._formats[deliveries] = self._prefix + b"%d.%%d.%%d.%%d.%%d" % deliveries
         return made
 
-    def items_new(self, rows: Sequence[Row], inbox: bytes) -> list[Item]:
-        """First deliveries to one inbox; call before `take_new`."""
+    def items_new(self, rows: Sequence[Row], inboxes: Iterable[bytes]) -> list[Item]:
+        """First deliveries, each to its inbox; call before `take_new`."""
         form = self._format(1)
         first = self.progress.state.delivered_seq + 1
         left = max(self.num_pending, len(rows))
         numbers = zip(range(first, first + len(rows)), range(left - 1, -1, -1), strict=False)
         return [
             (inbox, form % (seq, cseq, time_ns, pending), headers, payload, subject)
-            for (seq, time_ns, subject, headers, payload), (cseq, pending) in zip(
-                rows, numbers, strict=True
+            for (seq, time_ns, subject, headers, payload), (cseq, pending), inbox in zip(
+                rows, numbers, inboxes, strict=False
             )
         ]
 

@@ -7,6 +7,7 @@ takes a whole batch at once.
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from itertools import repeat
 
 from jsctl.api.words import PriorityPolicy
 from jsctl.broker.jetstream.consumer import Consumer
@@ -154,19 +155,38 @@ class PullDesk:
         return given < len(rows) or not rows or not queue.requests or given >= room
 
     def _give(self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item]) -> int:
-        request = self.queue.requests[0]
-        plain = self._policy is PriorityPolicy.NONE and not request.limited
-        if not plain or len(self.queue) > 1 or request.left < len(rows):
+        requests = self.queue.requests
+        limited = any(request.limited for request in requests)
+        if self._policy is not PriorityPolicy.NONE or limited:
             return self._hand_out(delivery, rows, now_ns, out, False) or 0
-        if not rows:
+        first = requests[0]
+        if len(requests) > 1 or first.left < len(rows):
+            inboxes = self._in_turn(len(rows), now_ns)
+            rows = rows[: len(inboxes)]
+            out += delivery.items_new(rows, inboxes)
+        elif not rows:
             return 0
-        if not self._has_interest(request.reply):
+        elif not self._has_interest(first.reply):
             self.queue.drop()
             return 0
-        out += delivery.items_new(rows, request.reply)
+        else:
+            out += delivery.items_new(rows, repeat(first.reply))
+            self._note(first, len(rows), now_ns)
         delivery.take_new(rows, now_ns)
-        self._note(request, len(rows), now_ns)
         return len(rows)
+
+    def _in_turn(self, count: int, now_ns: int) -> list[bytes]:
+        """The inboxes that the next messages go to, one to each request in turn."""
+        requests, listening = self.queue.requests, dict[bytes, bool]()
+        inboxes: list[bytes] = []
+        while requests and len(inboxes) < count:
+            request = requests[0]
+            if self._listens(request, listening):
+                inboxes.append(request.reply)
+                self._note(request, 1, now_ns)
+            else:
+                requests.popleft()
+        return inboxes
 
     def _note(self, request: PullRequest, count: int, now_ns: int) -> None:
         self.queue.last_ns = now_ns

@@ -1,6 +1,7 @@
 """How fast a push consumer delivers: interest, windows, rate, original speed, heartbeats."""
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 
 from jsctl.api.words import AckPolicy, ReplayPolicy
 from jsctl.broker.jetstream.consumer import Consumer
@@ -115,7 +116,7 @@ class PushDesk:
         if again or self.flow is not None or self.rate is not None:
             items = [delivery.item(row, self.subject, at, again) for at, row in enumerate(rows)]
         else:
-            items = delivery.items_new(rows, self.subject)
+            items = delivery.items_new(rows, repeat(self.subject))
         items = self._metered(items, now_ns)
         out += items if self.flow is None else self._windowed(items, self.flow)
         count = len(items)
