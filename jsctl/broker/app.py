@@ -14,6 +14,7 @@ import secrets
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -175,14 +176,16 @@ class Server:
         """Start, serve, end; the exit status is returned."""
         messages = LoopMessages(self._log)
         logging.getLogger().addHandler(messages)
-        failures: list[BrokerError] = []
+        failures: list[str] = []
         try:
             await self._serve()
         except* BrokerError as group:
-            failures = leaves(group)
+            failures = [fatal_text(error) for error in leaves(group)]
+        except* Exception as group:  # noqa: BLE001 (top of the process: a bug is told and ends it)
+            failures = ["Internal error, please report it:", *trace_lines(group)]
         finally:
-            for error in failures:
-                self._log.line(LogLevel.FATAL, fatal_text(error))
+            for text in failures:
+                self._log.line(LogLevel.FATAL, text)
             logging.getLogger().removeHandler(messages)
             self._files.remove()
             if self._edge is not None:
@@ -449,6 +452,11 @@ def leaves(group: BaseExceptionGroup[BrokerError]) -> list[BrokerError]:
     for error in group.exceptions:
         found += leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
     return found
+
+
+def trace_lines(group: BaseException) -> list[str]:
+    """A traceback, one line of the log for each of its lines."""
+    return "".join(traceback.format_exception(group)).splitlines()
 
 
 def fatal_text(error: BrokerError) -> str:

@@ -103,6 +103,8 @@ class EchoNode:
                 out.writes.append((conn, b"x" * int(size)))
             case ["LATER", ms]:
                 self.later.append((now_ns + int(ms) * 1_000_000, conn))
+            case ["BUG"]:
+                raise ValueError("a bug")
             case ["QUIT"]:
                 out.writes.append((conn, b"BYE\r\n"))
                 out.closes.append((conn, "asked"))

@@ -220,3 +220,13 @@ def test_small_values(tmp_path: Path) -> None:
     memory, store = jetstream_limits(JetStreamOptions(), tmp_path)
     assert memory > 0 and store > 0
     assert os.getpid() not in signals.servers()
+
+
+def test_a_bug_is_told_in_the_log_and_ends_the_server(broker: EchoBroker) -> None:
+    broker.start()
+    with socket.create_connection(("127.0.0.1", broker.port)) as peer:
+        peer.sendall(b"BUG\r\n")
+        wait_for(lambda: not broker.running, "it has ended")
+    assert "[FTL] Internal error, please report it:" in broker.logs
+    assert "ValueError: a bug" in broker.logs
+    assert broker.stop() == 1
