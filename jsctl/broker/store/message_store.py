@@ -214,6 +214,9 @@ class MessageStore(SegmentedStore):
         self._check_end()
         self._settle()
         self._drop_dead()
+        # What was read may still be in the page cache only.
+        synced = durable.segment if durable else 0
+        self._unsynced.update(one.number for one in self._segments if one.number >= synced)
         last = self._segments[-1] if self._segments else None
         if last is None or last.sealed or self._gap:
             self._gap = False
@@ -379,6 +382,11 @@ class MessageStore(SegmentedStore):
 
     def _replay_state(self, bounds: Bounds) -> None:
         """Bounds say what was there before: what should be and is not is lost."""
+        if bounds.last < self._last:
+            # The store was emptied for an import: what lies before is of no more use.
+            for segment in self._segments[:-1]:
+                self._doom(segment)
+                self._notes.pop(segment.number, None)
         if self._fresh or bounds.last < self._last:
             self._cut(self._last + 1)
             self._first, self._last = bounds.first, bounds.first - 1
@@ -415,10 +423,14 @@ class MessageStore(SegmentedStore):
             file = self._disk.open(path)
             saved = decode_index(file.read(0, file.size()))
             file.close()
-            segments = [self._fitting(row, set(numbers)) for row in saved.segments]
-            self._read_open_segment(segments[-1])
         except (Damaged, DiskError) as error:
             self.damage.append(f"{error}; the segments were read instead")
+            return 0
+        try:
+            segments = [self._fitting(row, set(numbers)) for row in saved.segments]
+            self._read_open_segment(segments[-1])
+        except (Damaged, DiskError):
+            # Segments go and are rewritten after an index was saved: no reason for alarm.
             return 0
         self._segments = segments
         self._firsts = [one.first_seq for one in segments]

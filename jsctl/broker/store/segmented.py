@@ -146,6 +146,7 @@ class SegmentedStore(StreamStore):
         at = self._segments.index(segment)
         del self._segments[at], self._firsts[at]
         self._doomed.append(segment.number)
+        self._changes += 1
         self._unsynced.discard(segment.number)
         self._close_file(segment)
         if segment in self._tables:
@@ -232,7 +233,7 @@ class SegmentedStore(StreamStore):
     def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Record]:
         found: list[Record] = []
         total = 0
-        ahead = len(seqs) > 1
+        ahead = _are_near(seqs)
         for seq in seqs:
             place = self._locate(seq, ahead)
             if place is None:
@@ -260,7 +261,7 @@ class SegmentedStore(StreamStore):
         return found
 
     def _facts(self, seqs: Sequence[int]) -> Iterator[Facts]:
-        ahead = len(seqs) > 1
+        ahead = _are_near(seqs)
         for seq in seqs:
             place = self._locate(seq, ahead)
             if place is None:
@@ -300,6 +301,11 @@ class SegmentedStore(StreamStore):
 
     def _where(self, seq: int) -> str:
         return f"{self._directory}/{segment_name(self._segment_of(seq).number)}"
+
+
+def _are_near(seqs: Sequence[int]) -> bool:
+    """Whether reading ahead pays for these ascending sequences."""
+    return len(seqs) > 1 and seqs[-1] - seqs[0] < 8 * len(seqs)
 
 
 def add_to_table(table: Table, data: bytes, one: Envelope | Bad) -> None:

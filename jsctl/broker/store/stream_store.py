@@ -229,6 +229,12 @@ class StreamStore(Contents):
         if self._deleted and self._deleted.first < first:
             self._deleted.remove_range(0, first - 1)
 
+    def live_sizes(self, seqs: Sequence[int]) -> list[int]:
+        """What each of these live sequences counts in `size_bytes`; 0 for a damaged one."""
+        known = [seq for seq in seqs if seq not in self._lost]
+        sizes = dict(zip(known, (facts[1] for facts in self._facts(known)), strict=True))
+        return [sizes.get(seq, 0) for seq in seqs]
+
     # Hooks of a kind of store
 
     def message_bytes(self, subject: int, headers: int, payload: int) -> int:
