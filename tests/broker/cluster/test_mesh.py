@@ -1,6 +1,5 @@
-"""Meshes wired to each other in memory, and handshakes that must be refused."""
+"""Meshes wired to each other in memory."""
 
-import json
 import random
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,7 @@ from jsctl.broker.cluster.mesh_types import (
     PeerUp,
     RouteUrl,
 )
-from jsctl.broker.cluster.mesh_wire import parse_info, pool_index, split_url
+from jsctl.broker.cluster.mesh_wire import pool_index
 from jsctl.broker.turn import Accepted, ConnKind
 
 SECOND = 1_000_000_000
@@ -324,103 +323,3 @@ def test_keep_alive_closes_silent_links() -> None:
         a.tick(now_ns)
     reasons = {reason for _, reason in a.take().closes}
     assert reasons == {"Stale Connection"} and a.links() == []
-
-
-# ---- one side, spoken to by hand
-
-INFO = {
-    "server_id": "NX", "server_name": "x", "cluster": "C", "host": "x", "port": 1,
-    "route_pool_size": 3, "proto": 1, "headers": True,
-}  # fmt: skip
-
-
-def spoken_to(lines: list[tuple[str, dict[str, object]]], **more: object) -> tuple[str, str]:
-    """What an acceptor answers to these lines: (last bytes written, close reason)."""
-    mesh = Mesh(options("a", **more), random.Random(1).randrange, ACCOUNTS)
-    mesh.start(0)
-    mesh.opened(Accepted(1, ConnKind.ROUTE, "10.0.0.9", 5), 0)
-    for word, fields in lines:
-        body = json.dumps(fields).encode()
-        (mesh.connect if word == "CONNECT" else mesh.info)(1, body, 0)
-    out = mesh.take()
-    return out.writes[-1][1].decode().strip(), out.closes[0][1] if out.closes else ""
-
-
-@pytest.mark.parametrize(
-    ("word", "fields", "text", "reason"),
-    [
-        ("CONNECT", {"lang": "go"}, "-ERR 'attempted to connect to route port'", "Wrong Port"),
-        (
-            "CONNECT",
-            {"gateway": "G", "cluster": "C"},
-            "-ERR 'Rejecting connection from gateway \"G\" on the Route port'",
-            "Wrong Gateway",
-        ),
-        (
-            "CONNECT",
-            {"cluster": "D"},
-            '-ERR \'Rejecting connection, cluster name "D" does not match "C"\'',
-            "Cluster Name Conflict",
-        ),
-        ("INFO", {**INFO, "server_id": "Na"}, "INFO", "Duplicate Route"),
-        ("INFO", {**INFO, "server_name": "a"}, "INFO", "Duplicate Server Name"),
-        ("INFO", {**INFO, "cluster": "D"}, "INFO", "Cluster Name Conflict"),
-        (
-            "INFO",
-            {**INFO, "route_pool_idx": 7},
-            "-ERR 'Invalid route pool index: 7 - pool size is 3'",
-            "Protocol Violation",
-        ),
-        (
-            "INFO",
-            {**INFO, "route_account": "$G"},
-            "-ERR 'No route for account \"$G\"'",
-            "Protocol Violation",
-        ),
-        (
-            "INFO",
-            {**INFO, "route_account": "NOPE"},
-            "-ERR 'Unable to lookup account \"NOPE\": account missing'",
-            "Protocol Violation",
-        ),
-        ("INFO", {**INFO, "port": "x"}, "-ERR 'Parser Error", "Protocol Violation"),
-        ("INFO", {"server_name": "x"}, "-ERR 'Parser Error", "Protocol Violation"),
-        ("INFO", INFO, "INFO", ""),
-    ],
-)
-def test_refusals(word: str, fields: dict[str, object], text: str, reason: str) -> None:
-    written, closed = spoken_to([(word, fields)])
-    assert written.startswith(text) and closed == reason
-
-
-def test_info_before_login_is_refused() -> None:
-    written, reason = spoken_to([("INFO", INFO)], user="u", password="p")
-    assert written == "-ERR 'Authorization Violation'" and reason == "Authentication Failure"
-
-
-def test_silent_connections_are_closed_in_time() -> None:
-    mesh = Mesh(options("a"), random.Random(1).randrange, ACCOUNTS)
-    mesh.start(0)
-    mesh.opened(Accepted(1, ConnKind.ROUTE, "10.0.0.9", 5), 0)
-    assert mesh.deadline_ns == 2 * SECOND
-    mesh.tick(2 * SECOND)
-    assert mesh.take().closes == [(1, "Authentication Timeout")]
-
-
-@given(st.binary(max_size=40))
-def test_noise_never_raises(noise: bytes) -> None:
-    mesh = Mesh(options("a"), random.Random(1).randrange, ACCOUNTS)
-    mesh.opened(Accepted(1, ConnKind.ROUTE, "10.0.0.9", 5), 0)
-    mesh.opened(Accepted(2, ConnKind.ROUTE, "10.0.0.9", 5), 0)
-    mesh.connect(1, noise, 0)
-    mesh.info(2, noise, 0)
-    mesh.closed(1, "x", 0)
-    assert not mesh.registered(1) and not mesh.registered(2)
-
-
-def test_gossiped_addresses() -> None:
-    assert split_url("nats-route://10.0.0.1:6222/") == ("10.0.0.1", 6222)
-    assert split_url("nats-route://u:p@[::1]:6222") == ("::1", 6222)
-    assert split_url("nats-route://nowhere/") is None
-    info = parse_info(json.dumps({**INFO, "gossip_mode": 2, "ldm": True}).encode())
-    assert (info.gossip_mode, info.lame_duck, info.pool_size) == (2, True, 3)

@@ -329,3 +329,48 @@ def test_account_events_repeat_until_idle() -> None:
     assert schedule.take_accounts(30 * SECOND + 5) == ["A"]
     schedule.account_idle("A")
     assert schedule.take_accounts(90 * SECOND) == []
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "$SYS.REQ.SERVER.PING.ACCSTATZ",
+        "$SYS.REQ.SERVER.PING.KICK",
+        "$SYS.REQ.SERVER.PING.VARZ.MORE",
+        "$SYS.REQ.ACCOUNT.PING.CONNZ",
+        "$SYS.REQ.ACCOUNT.A.NOPE",
+        "$SYS.REQ.ACCOUNT.A.B.CONNZ",
+        "$SYS.REQ.ACCOUNT.$G.STATZ",
+        "$SYS.REQ.ACCOUNT.$G.CONNS",
+        "$SYS.REQ.ACCOUNT.NSUBS",
+        "$SYS.REQ.OTHER.X",
+        "$SYS.OTHER",
+    ],
+)
+def test_what_nobody_answers(view: "FakeView", subject: str) -> None:
+    assert serve(view, subject) is None
+
+
+def test_reports_need_a_reply(view: "FakeView") -> None:
+    request = SysRequest("$SYS.REQ.SERVER.PING.VARZ", "", b"", b"", Requester("$SYS"))
+    assert SysServices(lambda: "ID").serve(view, request) is None
+
+
+def test_reports_on_an_account_without_jetstream(view: "FakeView") -> None:
+    for account, text in (
+        ("$G", 'account "$G" not jetstream enabled'),
+        ("NOPE", 'account "NOPE" not found'),
+    ):
+        reply = serve(view, f"$SYS.REQ.ACCOUNT.{account}.JSZ")
+        assert isinstance(reply, SysReply)
+        answer = json.loads(reply.payload)
+        assert answer["data"] is None
+        assert answer["error"] == {"code": 500, "description": text}
+
+
+def test_unused_accounts_on_request(view: "FakeView") -> None:
+    assert [row["acc"] for row in rows(get(view, "/accstatz"), "account_statz")] == ["A"]
+    everyone = get(view, "/accstatz", unused="1")
+    assert [row["acc"] for row in rows(everyone, "account_statz")] == ["$SYS", "$G", "A"]
+    reply = serve(view, "$SYS.REQ.ACCOUNT.$G.STATZ", b'{"include_unused":true}')
+    assert isinstance(reply, SysReply)
