@@ -1,0 +1,44 @@
+"""Direct get: what is not compared with the real server in `test_streams_live`."""
+
+from jsctl.api.codec import dumps
+from jsctl.api.times import format_time
+from tests.support.jetstream_rig import Rig
+
+
+def _rig() -> Rig:
+    rig = Rig()
+    rig.ask("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"], "storage": "memory"})
+    return rig
+
+
+def test_times_are_in_the_headers_and_can_be_asked_for() -> None:
+    rig = _rig()
+    for at in range(4):
+        rig.now_ns += 10**9
+        rig.publish(f"s.{at}", b"x")
+    ((headers, payload),) = rig.direct("S", b'{"seq":2}')
+    stamp = format_time(rig.now_ns - 2 * 10**9)
+    assert f"Nats-Time-Stamp: {stamp}\r\n\r\n".encode() in headers
+    assert payload == b"x"
+    found = rig.direct("S", dumps({"start_time": stamp, "batch": 9}))
+    assert [b"Nats-Sequence: 2" in found[0][0], len(found)] == [True, 4]
+    found = rig.direct("S", dumps({"multi_last": ["s.>"], "up_to_time": stamp}))
+    assert len(found) == 2
+    ((headers, _),) = rig.direct("S", dumps({"start_time": stamp}))
+    assert b"Nats-Sequence: 2" in headers
+
+
+def test_own_headers_come_first() -> None:
+    rig = _rig()
+    rig.publish("s.a", b"x", b"NATS/1.0\r\nMine: 1\r\n\r\n")
+    ((headers, _),) = rig.direct("S", b'{"seq":1}')
+    assert headers.startswith(b"NATS/1.0\r\nMine: 1\r\nNats-Stream: S\r\n")
+    assert headers.endswith(b"\r\n\r\n")
+
+
+def test_too_many_subjects_at_once() -> None:
+    rig = _rig()
+    for at in range(1025):
+        rig.publish(f"s.{at}")
+    ((headers, _),) = rig.direct("S", b'{"multi_last":["s.*"]}')
+    assert headers == b"NATS/1.0 413 Too Many Results\r\n\r\n"
