@@ -23,7 +23,9 @@ from jsctl.broker.raft.types import (
     Role,
     Standing,
     StandingKind,
+    TimeoutNow,
     Timing,
+    VoteReply,
     VoteRequest,
 )
 from tests.broker.raft.single import (
@@ -446,3 +448,27 @@ def test_two_leaders_in_a_term_are_a_bug() -> None:
     raft = follower()
     with pytest.raises(AssertionError, match="two leaders"):
         raft.step([Heartbeat("a", "c", 2, 0, 1, 1)])
+
+
+def test_a_removed_leader_hands_over_to_nobody_that_is_down() -> None:
+    raft = Raft("a", members=Members(("a", "b")), jitter=lambda n: 0)
+    raft.campaign()
+    settle(raft)
+    raft.step([VoteReply("a", "b", 1, 1, False, True)])
+    settle(raft)
+    ack(raft, "b", 1)
+    settle(raft)
+    assert raft.propose_members(Remove("a")) == 2
+    settle(raft)
+    raft.peer_down("b")
+    ack(raft, "b", 2)
+
+    assert role(raft) is Role.FOLLOWER
+    assert not [m for m in raft.ready().send if isinstance(m, TimeoutNow)]
+
+
+def test_hard_state_that_is_known_needs_no_poll() -> None:
+    raft = node(standing=UNKNOWN)
+    raft.step([Append("a", "b", 2, 0, 0, 1, data(1, 2))])
+    take(raft)
+    assert raft.ready().standing == WHOLE
