@@ -1,15 +1,18 @@
 """Our reports beside those of a running nats-server: same keys, order, status and texts."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import nats
 import pytest
-from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.js.api import AckPolicy, ConsumerConfig
 
 from jsctl.broker.handlers.monitoring.view import ServerView
+from jsctl.broker.handlers.sys_events import SysEvents
 from jsctl.broker.handlers.sys_http import answer_http
 from jsctl.broker.handlers.sys_services import (
     Requester,
@@ -17,6 +20,7 @@ from jsctl.broker.handlers.sys_services import (
     SysRequest,
     SysServices,
 )
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:
     from tests.broker.handlers.monitoring.conftest import FakeView, RealServer
@@ -166,11 +170,44 @@ async def test_services_of_an_ordinary_account(busy: "RealServer", view: "FakeVi
         await client.close()
 
 
-async def test_the_client_library_can_tell(busy: "RealServer") -> None:
-    """The fixture's client is what the reports above are about."""
-    client: Client = await nats.connect(f"nats://a:a@127.0.0.1:{busy.client_port}")
-    assert (await client.jetstream().stream_info("S")).state.messages == 1
-    await client.close()
+async def test_events(real: "RealServer", view: "FakeView") -> None:
+    """A login, a failed one and a logout, seen by the system account."""
+    url = f"127.0.0.1:{real.client_port}"
+    system = await nats.connect(f"nats://sys:sys@{url}")
+    theirs: dict[str, list[str]] = {}
+
+    async def heard(message: Msg) -> None:
+        theirs.setdefault(message.subject.rpartition(".")[2], keys(json.loads(message.data)))
+
+    await system.subscribe("$SYS.ACCOUNT.A.*", cb=heard)
+    await system.subscribe("$SYS.ACCOUNT.A.SERVER.CONNS", cb=heard)
+    await system.subscribe("$SYS.SERVER.*.CLIENT.AUTH.ERR", cb=heard)
+    await system.subscribe("$SYS.SERVER.*.STATSZ", cb=heard)
+    await system.flush()
+    await (await nats.connect(f"nats://a:a@{url}", name="own")).close()
+    reader, writer = await asyncio.open_connection("127.0.0.1", real.client_port)
+    wrong = {"user": "a", "pass": "wrong", "name": "own", "lang": "x", "version": "1"}
+    writer.write(f"CONNECT {json.dumps(wrong)}\r\nPING\r\n".encode())
+    await reader.read()
+    writer.close()
+    await writer.wait_closed()
+
+    async def all_heard() -> bool:
+        return {"CONNECT", "DISCONNECT", "CONNS", "ERR", "STATSZ"} <= theirs.keys()
+
+    await eventually(all_heard, "events of the real server", 10)
+    await system.close()
+    events = SysEvents(SysServices(lambda: "ID"))
+    refused = replace(view.closed[0], account="$G")
+    ours = {
+        "CONNECT": events.connected(view, view.conns[0]),
+        "DISCONNECT": events.disconnected(view, view.closed[0]),
+        "CONNS": events.account_connections(view, view.accounts()[2]),
+        "ERR": events.refused(view, refused),
+        "STATSZ": events.stats(view),
+    }
+    for kind, made in ours.items():
+        assert keys(json.loads(made[0][1])) == theirs[kind], kind
 
 
 def ask(
