@@ -67,7 +67,7 @@ class Raft(State):
         commit: Index = 0,
         applied: Index = 0,
         standing: Standing = WHOLE,
-        hard_state_known: bool = True,
+        hard_state_known: bool | None = None,
         timing: Timing | None = None,
         jitter: Jitter,
         limits: Limits | None = None,
@@ -76,15 +76,17 @@ class Raft(State):
 
         `members` is the set at the base; sets in `entries` come on top. A node that is to join
         starts without members and learns them from the leader. `applied` is where the state
-        machine stands: entries behind it are given out again. `hard_state_known=False` says
-        that term and vote may be older than what was promised; only for an UNKNOWN standing.
+        machine stands: entries behind it are given out again. `hard_state_known` matters to an
+        UNKNOWN node, which is taken to have forgotten votes unless this says that term and
+        vote are certain.
         """
         log = Log(base_index, base_term, entries, max(commit, applied))
         membership = Membership(base_index, members)
         membership.append(entries)
         super().__init__(me, log, membership, timing or Timing(), jitter, limits or Limits())
         assert base_index <= max(applied, base_index) <= log.last_index
-        assert hard_state_known or standing.kind == StandingKind.UNKNOWN
+        if hard_state_known is None:
+            hard_state_known = standing.kind != StandingKind.UNKNOWN
         self.applied = self.emitted = max(applied, base_index)
         self.term = max(term, log.last_term)
         self.vote = vote if term == self.term else ""

@@ -468,7 +468,18 @@ def test_a_removed_leader_hands_over_to_nobody_that_is_down() -> None:
 
 
 def test_hard_state_that_is_known_needs_no_poll() -> None:
-    raft = node(standing=UNKNOWN)
+    raft = Raft("a", members=ABC, standing=UNKNOWN, hard_state_known=True, jitter=lambda n: 0)
     raft.step([Append("a", "b", 2, 0, 0, 1, data(1, 2))])
     take(raft)
+    assert raft.ready().standing == WHOLE
+
+
+def test_votes_may_be_forgotten_unless_it_is_said_otherwise() -> None:
+    raft = node(standing=UNKNOWN)
+    raft.step([Append("a", "b", 2, 0, 0, 1, data(1, 2))])
+    settle(raft)
+    assert raft.standing == UNKNOWN
+    raft.step([VoteReply("a", "b", 3, 2, True, False)])
+    assert raft.standing == UNKNOWN
+    raft.step([VoteReply("a", "c", 3, 2, True, False)])
     assert raft.ready().standing == WHOLE
