@@ -66,6 +66,17 @@ class RealServer:
             if b"Nats-Num-Pending" not in data[:head] or b" 204 " in data[:head]:
                 return
 
+    def publish(
+        self, subject: str, payload: bytes, headers: bytes, hear: str
+    ) -> tuple[bytes, bytes]:
+        """Publish, then wait for a message on a subject under `_IN.`; (headers, payload)."""
+        sizes = f"{len(headers)} {len(headers) + len(payload)}"
+        line = f"HPUB {subject} {sizes}\r\n".encode() + headers
+        if not headers:
+            line = f"PUB {subject} {len(payload)}\r\n".encode()
+        self._socket.sendall(line + payload + b"\r\n")
+        return next(self._answers(hear))
+
     def ask(self, subject: str, payload: bytes | dict[str, Any] = b"") -> Any:
         """The decoded answer of the JetStream API."""
         body = json.dumps(payload).encode() if isinstance(payload, dict) else payload
