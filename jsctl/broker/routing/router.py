@@ -161,6 +161,7 @@ class Router:
     def remove_route(self, link: RouteLink) -> None:
         """A link is gone."""
         link.closing = link.closing or "Route Removed"
+        link.out.clear()
         self.routes.drop(link)
 
     def route_ops(self, link: RouteLink, ops: list[RouteOp]) -> None:
@@ -189,7 +190,7 @@ class Router:
             if isinstance(target, ClientSession) and pending > pending_max and not target.closing:
                 self.slow.append((target, SLOW_CONSUMER))
                 self.slow_consumers += 1
-            elif target.closing != SLOW_CONSUMER:
+            elif pieces and target.closing != SLOW_CONSUMER:
                 writes.append((target.conn, b"".join(pieces)))
             target.out_bytes = 0
         return writes

@@ -89,6 +89,7 @@ class Sessions:
         if session is None:
             return
         session.close(reason or "Client Closed")
+        session.out.clear()
         self._forget(session)
 
     def kick(self, conn: int, reason: str, text: bytes = b"") -> None:
@@ -186,8 +187,9 @@ class Sessions:
         hall.router.slow.clear()
         outputs.writes += hall.router.flush()
         for session, reason in hall.closes:
-            outputs.closes.append((session.conn, reason))
-            self._forget(session)
+            if self._sessions.get(session.conn) is session:
+                outputs.closes.append((session.conn, reason))
+                self._forget(session)
         hall.closes.clear()
         self._stall()
         outputs.verifies += hall.verifies

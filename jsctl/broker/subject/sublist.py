@@ -6,8 +6,9 @@ subject. Inserting or removing a pattern without wildcards drops one cached answ
 wildcards drops all that it matches when the cache is small and everything otherwise. Every
 change moves `generation`, so that whoever keeps answers of its own knows when they are stale.
 
-An answer (`M`) is made once per subject by the function given at construction, from the plain
-subscriptions and the queue groups that match. Answers are shared: nobody may change them.
+An answer (`M`) is made by the function given at construction, from the plain subscriptions and
+the queue groups that match. Subjects that only one subscription matches (a client's replies)
+share one answer. Answers are shared: nobody may change them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -58,6 +59,7 @@ class Sublist(Generic[T, M]):
         self._build = build
         self._root: _Node[T] = _Node()
         self._cache: dict[bytes, M] = {}
+        self._singles: dict[int, M] = {}
         self._count = 0
         self.generation = 0
         self.inserts = 0
@@ -118,6 +120,7 @@ class Sublist(Generic[T, M]):
 
     def _changed(self, pattern: bytes) -> None:
         self.generation += 1
+        self._singles.clear()
         cache = self._cache
         if not has_wildcard(pattern):
             cache.pop(pattern, None)
@@ -139,7 +142,12 @@ class Sublist(Generic[T, M]):
         tokens = subject.split(b".")
         if all(tokens):
             self._collect(self._root, tokens, 0, plain, groups)
-        answer = self._build(tuple(plain), tuple(tuple(one) for one in groups.values()))
+        if len(plain) == 1 and not groups:
+            answer = self._singles.get(id(plain[0]))
+            if answer is None:
+                answer = self._singles[id(plain[0])] = self._build((plain[0],), ())
+        else:
+            answer = self._build(tuple(plain), tuple(tuple(one) for one in groups.values()))
         if len(self._cache) >= CACHE_ENTRIES_MAX:
             for old in list(self._cache)[: CACHE_ENTRIES_MAX // 4]:
                 del self._cache[old]

@@ -316,3 +316,20 @@ def test_counters() -> None:
     server.sessions.gone(1, "")
     assert [one.closing for one in server.sessions.closed] == ["Client Closed"]
     assert len(server.sessions) == 0 and not list(server.accounts.default.sublist)
+
+
+def test_nothing_is_said_to_connections_that_are_gone() -> None:
+    server = Server()
+    server.client(1)
+    server.client(2)
+    session = server.sessions.get(1)
+    assert session is not None
+    server.sessions.feed(1, b"SUB a 1\r\nPING\r\n", server.now_ns)
+    server.sessions.gone(1, "Read Error")
+    server.sessions.gone(1, "Read Error")
+    server.say(2, b"PUB a 0\r\n\r\n")
+    server.sessions.feed(1, b"PING\r\n", server.now_ns)
+    server.sessions.kick(2, "Kicked")
+    server.emit()
+    assert server.last.closes == [(2, "Kicked")] and server.last.writes == []
+    assert session.closing == "Read Error" and server.sessions.deadline_ns() is None
