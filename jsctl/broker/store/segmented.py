@@ -125,6 +125,9 @@ class SegmentedStore(StreamStore):
             self._doom(self._segments[0])
 
     def _reset_to(self, mark: int) -> None:
+        newest = self._segments[-1]
+        if not newest.sealed:
+            newest.seal()
         mark, self._mark = self._mark, mark
         self._begin()
         self._mark = mark
@@ -155,6 +158,14 @@ class SegmentedStore(StreamStore):
             self._chunk = (0, 0, b"")
 
     # Reading
+
+    def _live_of(self, segment: Segment) -> int:
+        if not segment.count:
+            return 0
+        first = max(segment.first_seq, self._first)
+        if first > segment.last_seq:
+            return 0
+        return segment.last_seq + 1 - first - self._deleted.count_range(first, segment.last_seq)
 
     def _segment_of(self, seq: int) -> Segment:
         return self._segments[max(0, bisect_right(self._firsts, seq) - 1)]
