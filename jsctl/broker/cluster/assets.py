@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from jsctl.api.words import Retention, Storage
 from jsctl.broker.cluster import state_file
-from jsctl.broker.cluster.consumer_unit import ConsumerUnit, Reports
+from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.env import Env
 from jsctl.broker.cluster.founding import Founder
 from jsctl.broker.cluster.group import Group, GroupKind
@@ -34,7 +34,6 @@ class Assets:
 
     env: Env
     founder: Founder
-    reports: Reports
     new_id: Callable[[], str]
     streams: dict[StreamKey, StreamUnit] = field(default_factory=dict)
     consumers: dict[ConsumerKey, ConsumerUnit] = field(default_factory=dict)
@@ -66,6 +65,7 @@ class Assets:
             return
         if unit is None:
             unit = self._build_stream(assignment)
+            unit.owed = assignment.request
         else:
             unit.assigned(assignment)
         self.unsettled[unit.group.name] = unit
@@ -83,6 +83,7 @@ class Assets:
             return
         if unit is None:
             unit = self._build_consumer(assignment, stream)
+            unit.owed = assignment.request
         else:
             unit.assigned(assignment)
         self.unsettled[unit.group.name] = unit
@@ -155,7 +156,6 @@ class Assets:
             consumer,
             stream,
             directory,
-            self.reports,
             self.new_id,
             volatile,
         )

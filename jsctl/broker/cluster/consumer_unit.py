@@ -6,7 +6,6 @@ replies. Once a turn, when something happened, the leader says what to publish a
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from jsctl.broker.cluster.env import Env
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
@@ -16,20 +15,11 @@ from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.jetstream.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.consumer import Consumer, config_entry
-from jsctl.broker.jetstream.consumer_facts import Advisory, Item
+from jsctl.broker.jetstream.consumer_facts import Item
 from jsctl.broker.jetstream.consumer_leader import LEADERSHIP_CHANGE, ConsumerLeader
+from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.turn import LogLevel
-
-
-class Reports(Protocol):
-    """Who wants to know what a leading consumer finds out."""
-
-    def advisories(self, unit: "ConsumerUnit", facts: list[Advisory]) -> None:
-        """Facts to be told to operators."""
-
-    def inactive(self, unit: "ConsumerUnit") -> None:
-        """The consumer was not used for its threshold: it is to be deleted."""
 
 
 @dataclass(slots=True)
@@ -41,7 +31,6 @@ class ConsumerUnit:
     consumer: Consumer
     stream: StreamUnit
     directory: str
-    reports: Reports
     new_id: Callable[[], str]
     volatile: bool
     generation: int = 0
@@ -50,6 +39,8 @@ class ConsumerUnit:
     acks: Sink = field(init=False)
     pulls: Sink = field(init=False)
     flow: Sink = field(init=False)
+    owed: ApiRequest | None = None
+    """Waits for an answer until this consumer serves here what was asked for."""
     due_ns: int | None = None
     """When `run` has to be called even if nothing happens."""
     _tickets: dict[int, int] = field(default_factory=dict)
@@ -82,7 +73,17 @@ class ConsumerUnit:
         if acked:
             self.stream.consumed(acked)
         if self.leader is not None:
+            self._answer()
             self.env.wake(self.group.name, self)
+
+    def _answer(self) -> None:
+        leader, owed = self.leader, self.owed
+        if owed is not None and leader is not None and leader.ready and self._is_current():
+            self.owed = None
+            self.env.reports.consumer_serves(self, owed)
+
+    def _is_current(self) -> bool:
+        return self.assignment.config == self.consumer.config
 
     def lead(self, term: int) -> None:
         """Start to deliver."""
@@ -146,7 +147,7 @@ class ConsumerUnit:
                 self._tickets[index] = turn.ticket
         self._publish(turn.publish)
         if turn.advisories:
-            self.reports.advisories(self, turn.advisories)
+            self.env.reports.advisories(self, turn.advisories)
         if turn.damaged is not None and turn.damaged != self._told_damage:
             self._told_damage = turn.damaged
             first, last = turn.damaged
@@ -156,7 +157,7 @@ class ConsumerUnit:
                 f" waits: messages {first} to {last} cannot be read on this server",
             )
         if turn.inactive:
-            self.reports.inactive(self)
+            self.env.reports.inactive(self)
         self.due_ns = turn.next_due_ns
         if turn.again:
             self.env.wake_again(self.group.name, self)
@@ -207,10 +208,12 @@ class ConsumerUnit:
     def assigned(self, assignment: ConsumerAssignment) -> None:
         """The meta state has another assignment for this consumer."""
         self.assignment = assignment
+        self.owed = assignment.request
         self._propose_config()
+        self._answer()
 
     def _propose_config(self) -> None:
-        if self.leader is None or self.assignment.config == self.consumer.config:
+        if self.leader is None or self._is_current():
             return
         self.env.groups.propose(self.group, [config_entry(self.assignment.config)], None)
 

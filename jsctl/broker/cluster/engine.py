@@ -6,13 +6,13 @@ these over a network and disks of its own.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jsctl.broker.cluster import state_file
 from jsctl.broker.cluster.assets import Assets
 from jsctl.broker.cluster.bootstrap import Bootstrap, Founding, Seen, conflict
-from jsctl.broker.cluster.consumer_unit import ConsumerUnit, Reports
-from jsctl.broker.cluster.env import Env, Runner, Traffic
+from jsctl.broker.cluster.consumer_unit import ConsumerUnit
+from jsctl.broker.cluster.env import Env, Reports, Runner, Traffic
 from jsctl.broker.cluster.founding import Founder
 from jsctl.broker.cluster.founding_file import read_founding, write_founding
 from jsctl.broker.cluster.frame_items import Announcement, MetaProposal, PeerFrame, ServerNews
@@ -44,6 +44,7 @@ NEWS_NS = 1_000_000_000
 ROUNDS_MAX = 16
 """Rounds of work in one turn; what is left follows in the next."""
 MAINTAIN_NS = 1_000_000_000
+NEVER_HEARD_NS = 365 * 24 * 3600 * 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +96,14 @@ class Engine:
             traffic,
             self.groups,
             jitter,
+            reports,
         )
         for damage in recovered.damage:
             self.env.log(LogLevel.ERROR, f"Damaged log: {damage}")
         founder = Founder(options.me, options.life, options.boot, wal, options.timing, jitter)
         founder.recovered = dict(recovered.groups)
         self.founder = founder
-        self.assets = Assets(self.env, founder, reports, new_id)
+        self.assets = Assets(self.env, founder, new_id)
         self.meta = MetaUnit(self.env, Meta(), self._follow_meta)
         self.transfers = Transfers(self.groups, self.outbox, self.env.logs)
         self.liveness = Liveness(options.boot, options.life)
@@ -345,6 +347,43 @@ class Engine:
             self._maintain_due_ns = now_ns + MAINTAIN_NS
             self.transfers.tick(now_ns)
             self.groups.relieve()
+
+    def known_servers(self) -> list[ServerFacts]:
+        """All JetStream servers ever heard of, marked by whether they are online."""
+        found = [self._news().facts]
+        for peer, news in self.servers.items():
+            if news.facts.jetstream and not self._is_removed(news.facts):
+                online = self.liveness.is_up(peer) and not news.lame_duck
+                found.append(replace(news.facts, online=online))
+        return found
+
+    def _is_removed(self, facts: ServerFacts) -> bool:
+        known = self.meta.meta.servers.get(facts.peer)
+        return known is not None and known.removed and known.incarnation == facts.incarnation
+
+    def name_of(self, peer: str) -> str:
+        """The name of a server."""
+        if peer == self.options.me:
+            return self.options.server_name
+        news = self.servers.get(peer)
+        if news is not None:
+            return news.facts.name
+        known = self.meta.meta.servers.get(peer)
+        if known is not None:
+            return known.name
+        return f"Server name unknown at this time (peerID: {peer})"
+
+    def silent_ns(self, peer: str) -> int:
+        """How long a server has not been heard; a very long time when it never was."""
+        life = self.liveness.life(peer)
+        if life is None or not life.heard_ns:
+            return NEVER_HEARD_NS
+        return max(self.env.now_ns - life.heard_ns, 0)
+
+    def left(self, peer: str) -> bool:
+        """Whether a server said that it goes, and is gone."""
+        life = self.liveness.life(peer)
+        return life is not None and life.leaving and not life.up
 
     def facts(self) -> list[ServerFacts]:
         """All JetStream servers that are heard, this one first."""

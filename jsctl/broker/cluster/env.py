@@ -2,12 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jsctl.broker.cluster.groups import Groups
+from jsctl.broker.jetstream.consumer_facts import Advisory
+from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.ports import Disk
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.turn import Jitter, LogLevel, LogLine
+
+if TYPE_CHECKING:
+    from jsctl.broker.cluster.consumer_unit import ConsumerUnit
+    from jsctl.broker.cluster.stream_unit import StreamUnit
 
 Delivery = tuple[bytes, bytes, bytes, bytes, bytes]
 """(subject, reply, headers, payload, subject shown to the receiver)."""
@@ -45,6 +51,7 @@ class Env:
     traffic: Traffic
     groups: Groups
     jitter: Jitter
+    reports: "Reports"
     now_ns: int = 0
     logs: list[LogLine] = field(default_factory=list)
     dirty: dict[str, "Runner"] = field(default_factory=dict)
@@ -64,6 +71,22 @@ class Env:
     def wake(self, name: str, runner: "Runner") -> None:
         """`runner.run` is called before the turn ends."""
         self.dirty[name] = runner
+
+
+class Reports(Protocol):
+    """Who wants to know what the units of this server find out."""
+
+    def stream_serves(self, unit: "StreamUnit", request: ApiRequest) -> None:
+        """A stream's leader serves what a request asked for: answer it."""
+
+    def consumer_serves(self, unit: "ConsumerUnit", request: ApiRequest) -> None:
+        """The same for a consumer."""
+
+    def advisories(self, unit: "ConsumerUnit", facts: list[Advisory]) -> None:
+        """Facts to be told to operators."""
+
+    def inactive(self, unit: "ConsumerUnit") -> None:
+        """The consumer was not used for its threshold: it is to be deleted."""
 
 
 class Runner(Protocol):

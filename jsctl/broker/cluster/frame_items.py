@@ -110,6 +110,17 @@ class MetaProposal:
     entries: list[bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class AccountUse:
+    """What an account uses on the sender. Bytes; API requests since the sender's start."""
+
+    account: str
+    memory: int
+    store: int
+    api_total: int
+    api_errors: int
+
+
 Item = (
     Heartbeat
     | RaftBatch
@@ -124,6 +135,7 @@ Item = (
     | Removals
     | Founding
     | MetaProposal
+    | AccountUse
 )
 
 
@@ -145,6 +157,7 @@ class PeerFrame:
     removals: list[Removals] = field(default_factory=list)
     foundings: list[Founding] = field(default_factory=list)
     proposals: list[MetaProposal] = field(default_factory=list)
+    uses: list[AccountUse] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
         """Everything in it, what is urgent first."""
@@ -164,6 +177,7 @@ class PeerFrame:
             self.removals,
             self.foundings,
             self.proposals,
+            self.uses,
             self.gathers,
             self.gathered,
             self.chunks,

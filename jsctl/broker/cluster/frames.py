@@ -17,6 +17,7 @@ from jsctl.broker.cluster.bootstrap import Founding
 from jsctl.broker.cluster.catchup import ChunkKind, StateAck, StateChunk
 from jsctl.broker.cluster.frame_codec import Reader, Writer
 from jsctl.broker.cluster.frame_items import (
+    AccountUse,
     Announcement,
     Forward,
     ForwardReply,
@@ -227,6 +228,7 @@ def _write_news(out: Writer, item: ServerNews) -> None:
     for name in _FACT_NUMBERS:
         out.i64(getattr(facts, name))
     out.u64(facts.incarnation)
+    out.u64(facts.boot)
     for text in (item.server_id, item.host, item.version):
         out.text(text)
     out.flag(item.lame_duck)
@@ -247,6 +249,7 @@ def _read_news(data: Reader) -> ServerNews:
         known=known,
         jetstream=jetstream,
         incarnation=data.u64(),
+        boot=data.u64(),
         **numbers,
     )
     return ServerNews(facts, data.text(), data.text(), data.text(), data.flag())
@@ -341,6 +344,16 @@ def _read_proposal(data: Reader) -> MetaProposal:
     return MetaProposal(data.each(data.large))
 
 
+def _write_use(out: Writer, item: AccountUse) -> None:
+    out.text(item.account)
+    for number in (item.memory, item.store, item.api_total, item.api_errors):
+        out.i64(number)
+
+
+def _read_use(data: Reader) -> AccountUse:
+    return AccountUse(data.text(), data.i64(), data.i64(), data.i64(), data.i64())
+
+
 def _keep_heartbeat(frame: PeerFrame, item: Heartbeat) -> None:
     frame.heartbeat = item
 
@@ -360,6 +373,7 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[Reader], Item], str
     Removals: (11, _write_removals, _read_removals, "removals"),
     Founding: (12, _write_founding, _read_founding, "foundings"),
     MetaProposal: (13, _write_proposal, _read_proposal, "proposals"),
+    AccountUse: (14, _write_use, _read_use, "uses"),
 }
 
 

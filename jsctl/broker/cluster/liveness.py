@@ -171,6 +171,13 @@ class Liveness:
             for p, x in self._pairs.items()
         ]
 
+    def life(self, peer: str) -> PeerLife | None:
+        """What is known of one server."""
+        x = self._pairs.get(peer)
+        if x is None:
+            return None
+        return PeerLife(peer, x.up, x.heard_ns, x.rtt_ns, x.boot, x.incarnation, x.leaving)
+
     def quorum_up(self, peers: Iterable[str]) -> int:
         """How many of some peers are up."""
         return sum(1 for peer in peers if self.is_up(peer))

@@ -19,6 +19,7 @@ from jsctl.broker.errors import Damaged, ProtocolError
 from jsctl.broker.jetstream.admission import Admitted, StreamLeader
 from jsctl.broker.jetstream.assignments import StreamAssignment
 from jsctl.broker.jetstream.entries import Flags, Kind
+from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, columns
@@ -111,6 +112,8 @@ class StreamUnit:
     """Only memory holds the messages."""
     generation: int = 0
     group: Group = field(init=False)
+    owed: ApiRequest | None = None
+    """Waits for an answer until this stream serves here what was asked for."""
     leader: StreamLeader | None = None
     sink: Sink = field(init=False)
     direct: Sink = field(init=False)
@@ -159,6 +162,7 @@ class StreamUnit:
             self.leader.applied(self.group.raft.applied)
             if self.stream.config.subjects != self._subjects:
                 self._subscribe()
+            self._answer()
 
     def _tell_watchers(self, data: bytes, before: int) -> None:
         leading = [watcher for watcher in self.watchers.values() if watcher.leading]
@@ -178,6 +182,7 @@ class StreamUnit:
         self.leader = StreamLeader(self.stream, interested=self._interested)
         self._subscribe()
         self._propose_config()
+        self._answer()
         self.consumed_anew()
         self.env.wake(self.group.name, self)
 
@@ -250,14 +255,25 @@ class StreamUnit:
     def assigned(self, assignment: StreamAssignment) -> None:
         """The meta state has another assignment for this stream."""
         self.assignment = assignment
+        self.owed = assignment.request
         self._propose_config()
+        self._answer()
 
     def _propose_config(self) -> None:
-        if self.leader is None or self.assignment.revision <= self.stream.revision:
+        if self.leader is None or self._is_current():
             return
         config = dumps(self.assignment.config)
         entry = self.leader.configure(self.assignment.revision, config)
         self.env.groups.propose(self.group, [entry], None)
+
+    def _answer(self) -> None:
+        owed = self.owed
+        if owed is not None and self.leader is not None and self._is_current():
+            self.owed = None
+            self.env.reports.stream_serves(self, owed)
+
+    def _is_current(self) -> bool:
+        return self.assignment.config == self.stream.config
 
     # Work-queue and interest streams
 

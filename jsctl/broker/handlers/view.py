@@ -63,15 +63,37 @@ class AccountFacts:
 class View(Protocol):
     """The broker at the moment of a request."""
 
-    now_ns: int
-    me: str
-    server_name: str
-    cluster: str
-    domain: str
-    clustered: bool
-    unique_tag: str
-    """Server option: replicas go to servers with distinct tags of this prefix."""
-    config_limits: ConfigLimits
+    @property
+    def now_ns(self) -> int:
+        """The time of the request."""
+
+    @property
+    def me(self) -> str:
+        """This server's peer id."""
+
+    @property
+    def server_name(self) -> str:
+        """This server's name."""
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's name; empty for a single server."""
+
+    @property
+    def domain(self) -> str:
+        """The JetStream domain; mostly empty."""
+
+    @property
+    def clustered(self) -> bool:
+        """Whether this server is a member of a cluster."""
+
+    @property
+    def unique_tag(self) -> str:
+        """Server option: replicas go to servers with distinct tags of this prefix."""
+
+    @property
+    def config_limits(self) -> ConfigLimits:
+        """What the server adds to the rules of configs."""
 
     def jitter(self, count: int, /) -> int:
         """A number in [0, count): the only chance."""

@@ -39,6 +39,9 @@ class ServerFacts:
     ha_assets_max: int = 0
     """0: unlimited."""
     incarnation: int = 0
+    """The life of the server's disk."""
+    boot: int = 0
+    """This run of the server's process, to which what only memory holds is bound."""
 
 
 @dataclass(frozen=True, slots=True)

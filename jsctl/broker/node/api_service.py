@@ -1,0 +1,250 @@
+"""The JetStream API: requests come in anywhere, the right leader decides, the asker is answered.
+
+A request is handled on the server it enters or, when another server has to decide, forwarded to
+it inside a peer frame; the answer goes back the same way and is published where the request came
+in. A request whose leader is not known waits a little: most of the time one is being elected.
+Decisions rest on reads that the group's leader had confirmed, so a leader that was cut off does
+not answer from the past.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from jsctl.api.errors import api_error
+from jsctl.api.subjects import parse_api
+from jsctl.broker.cluster.engine import Engine
+from jsctl.broker.cluster.frame_items import Forward, ForwardReply
+from jsctl.broker.cluster.group import Group
+from jsctl.broker.cluster.meta_unit import GROUP_NAME
+from jsctl.broker.handlers import api
+from jsctl.broker.handlers.decisions import (
+    Decision,
+    Gather,
+    ProposeGroup,
+    ProposeMeta,
+    RemoveMetaPeer,
+    Replies,
+    Reply,
+    Silent,
+    StepDown,
+    Target,
+)
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.node.api_view import ApiView
+from jsctl.broker.node.gathering import Gathering
+
+LEADERLESS_NS = 2_000_000_000
+"""How long a request waits for its group to have a leader."""
+RETRY_NS = 50_000_000
+HELD_MAX = 10_000
+"""Requests that wait for a leader or a read; more are dropped."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A request that waits for a leader."""
+
+    request: ApiRequest
+    until_ns: int
+
+
+@dataclass(slots=True)
+class ApiService:
+    """See the module."""
+
+    view: ApiView
+    engine: Engine
+    publish: Callable[[str, bytes, bytes, bytes], None]
+    """(account, subject, headers, payload) on this server."""
+    gathering: Gathering = field(init=False)
+    _held: list[Held] = field(default_factory=list)
+    _reading: dict[int, ApiRequest] = field(default_factory=dict)
+    _next_token: int = 1
+    _retry_due_ns: int = 0
+
+    def __post_init__(self) -> None:
+        self.gathering = Gathering(self.view, self.engine, self.answer)
+
+    # Where a request has to go
+
+    def take(self, request: ApiRequest) -> None:
+        """A request came in, here or by a peer's forward."""
+        self._route(request, self.view.now_ns + LEADERLESS_NS)
+
+    def _route(self, request: ApiRequest, until_ns: int) -> None:
+        target = self._target(request)
+        if target is None:
+            return
+        group = self._group_of(target, request)
+        leader = self.engine.leader_of(group)
+        mine = self.engine.groups.by_name.get(group)
+        if mine is not None and mine.leading:
+            self._confirm(mine, request)
+        elif leader and leader != self.view.me:
+            if request.entry == self.view.me:
+                token = self._token()
+                self.engine.outbox.parcel(leader).forwards.append(Forward(token, request))
+            else:
+                self._hold(request, until_ns)
+        else:
+            self._hold(request, until_ns)
+
+    def _target(self, request: ApiRequest) -> Target | None:
+        resolved = api.resolve(request.subject)
+        if resolved is None or (resolved.route.system and not request.system):
+            return None
+        return resolved.route.target
+
+    def _group_of(self, target: Target, request: ApiRequest) -> str:
+        call = parse_api(request.subject)
+        if target is Target.META_LEADER or call is None:
+            return GROUP_NAME
+        meta = self.view.meta
+        stream = meta.stream(request.account, call.stream)
+        if stream is None:
+            return GROUP_NAME
+        if target is Target.STREAM_LEADER:
+            return stream.group.name
+        consumer = meta.consumer(request.account, call.stream, call.consumer)
+        return GROUP_NAME if consumer is None else consumer.group.name
+
+    def _token(self) -> int:
+        self._next_token += 1
+        return self._next_token
+
+    # Waiting for a leader
+
+    def _hold(self, request: ApiRequest, until_ns: int) -> None:
+        if self.view.now_ns >= until_ns:
+            self._leaderless(request)
+        elif len(self._held) < HELD_MAX:
+            self._held.append(Held(request, until_ns))
+
+    def _leaderless(self, request: ApiRequest) -> None:
+        """Nobody leads for a while: say so for the meta group; else tell what is known here."""
+        target = self._target(request)
+        if target is None:
+            return
+        group = self._group_of(target, request)
+        if group == GROUP_NAME:
+            self.answer(request, self._unavailable(request))
+        elif group in self.engine.groups.by_name and b".INFO." in request.subject:
+            self._decide(request)
+
+    def _unavailable(self, request: ApiRequest) -> bytes:
+        resolved = api.resolve(request.subject)
+        assert resolved is not None
+        return api.refusal(resolved.route, api_error("JSClusterNotAvailErr"))
+
+    def retry(self) -> None:
+        """Try requests again that wait for a leader."""
+        now_ns = self.view.now_ns
+        if not self._held or now_ns < self._retry_due_ns:
+            return
+        self._retry_due_ns = now_ns + RETRY_NS
+        held, self._held = self._held, []
+        for one in held:
+            self._route(one.request, one.until_ns)
+
+    def next_due_ns(self) -> int | None:
+        """When `retry` or a gathering has something to do."""
+        due = [self.gathering.next_due_ns()]
+        if self._held:
+            due.append(self._retry_due_ns)
+        return min((at for at in due if at is not None), default=None)
+
+    # Deciding, at the leader
+
+    def _confirm(self, group: Group, request: ApiRequest) -> None:
+        if len(self._reading) >= HELD_MAX:
+            return
+        token = self._token()
+        self._reading[token] = request
+        self.engine.groups.read(group, token)
+
+    def confirmed(self) -> bool:
+        """Decide on the requests whose reads were confirmed; whether there were any."""
+        reads, self.engine.reads = self.engine.reads, []
+        for token, good in reads:
+            request = self._reading.pop(token, None)
+            if request is None:
+                continue
+            if good:
+                self._decide(request)
+            else:
+                self._hold(request, self.view.now_ns + LEADERLESS_NS)
+        return bool(reads)
+
+    def _decide(self, request: ApiRequest) -> None:
+        resolved = api.resolve(request.subject)
+        if resolved is not None:
+            self._carry_out(request, api.answer(self.view, request, resolved))
+
+    def _carry_out(self, request: ApiRequest, decision: Decision) -> None:
+        match decision:
+            case Reply():
+                self.answer(request, decision.payload, decision.headers)
+            case Replies():
+                for one in decision.messages:
+                    self.answer(request, one.payload, one.headers)
+            case Silent():
+                pass
+            case ProposeMeta() | RemoveMetaPeer():
+                self._propose_meta(request, decision.entries, decision.reply)
+            case ProposeGroup():
+                self._propose_group(request, decision)
+            case StepDown():
+                self._step_down(request, decision)
+            case Gather():
+                self.gathering.begin(decision)
+
+    def _propose_meta(self, request: ApiRequest, entries: list[bytes], reply: bytes | None) -> None:
+        def applied(result: int | None) -> None:
+            if result is not None and reply is not None:
+                self.answer(request, reply)
+
+        if not entries:
+            applied(0)
+        elif not self.engine.meta.propose(entries, applied):
+            self._hold(request, self.view.now_ns + LEADERLESS_NS)
+
+    def _propose_group(self, request: ApiRequest, decision: ProposeGroup) -> None:
+        group = self.engine.groups.by_name.get(decision.group)
+
+        def applied(result: int | None) -> None:
+            reply = decision.reply
+            if result is None or reply is None:
+                return
+            self.answer(request, reply if isinstance(reply, bytes) else reply(result))
+
+        taken = group is not None and self.engine.groups.propose(group, decision.entries, applied)
+        if not taken:
+            self._hold(request, self.view.now_ns + LEADERLESS_NS)
+
+    def _step_down(self, request: ApiRequest, decision: StepDown) -> None:
+        group = self.engine.groups.by_name.get(decision.group)
+        if group is not None:
+            candidates: Sequence[str | None] = decision.candidates or [None]
+            for peer in candidates:
+                if group.raft.transfer(peer):
+                    break
+            self.engine.groups.touch(group)
+        self.answer(request, decision.reply)
+
+    # Answers
+
+    def answer(self, request: ApiRequest, payload: bytes, headers: bytes = b"") -> None:
+        """Send an answer to whoever asked."""
+        if request.entry == self.view.me:
+            self.view.usage.count(request.account, error=b'"error":{' in payload[:300])
+            if request.reply:
+                self.publish(request.account, request.reply, headers, payload)
+            return
+        reply = ForwardReply(0, request.account, request.reply, headers, payload)
+        self.engine.outbox.parcel(request.entry).replies.append(reply)
+
+    def answered(self, reply: ForwardReply) -> None:
+        """Another server decided on a request that came in here."""
+        self.view.usage.count(reply.account, error=b'"error":{' in reply.payload[:300])
+        if reply.reply:
+            self.publish(reply.account, reply.reply, reply.headers, reply.payload)

@@ -1,0 +1,81 @@
+"""Direct gets: any replica that is fresh answers, on its own subscription in one queue group."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jsctl.broker.cluster.engine import Engine
+from jsctl.broker.cluster.stream_unit import DIRECT_QUEUE, StreamUnit
+from jsctl.broker.handlers import direct
+from jsctl.broker.raft.types import StandingKind
+from jsctl.broker.routing.targets import Sink, Subscription
+
+FRESH_NS = 1_000_000_000
+"""A replica that has not heard its leader for this long does not answer."""
+PREFIX = b"$JS.API.DIRECT.GET."
+
+
+@dataclass(slots=True)
+class Desk:
+    """One stream's direct gets; the owner of its sink."""
+
+    unit: StreamUnit
+    subscriptions: list[Subscription] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DirectGets:
+    """All streams of this server."""
+
+    engine: Engine
+    publish: Callable[[str, bytes, bytes, bytes], None]
+    _desks: dict[str, tuple[Desk, Sink]] = field(default_factory=dict)
+
+    def refresh(self) -> None:
+        """Open desks of fresh replicas, close those of others."""
+        units = {unit.group.name: unit for unit in self.engine.assets.streams.values()}
+        for name in [name for name in self._desks if name not in units]:
+            self._close(name)
+        for name, unit in units.items():
+            config = unit.stream.config
+            wanted = config.allow_direct and self.fresh(unit)
+            if wanted and name not in self._desks:
+                self._open(name, unit)
+            elif not wanted and name in self._desks:
+                self._close(name)
+
+    def fresh(self, unit: StreamUnit) -> bool:
+        """Whether a replica may answer: whole, and hearing its leader."""
+        group = unit.group
+        if group.leading:
+            return True
+        raft = group.raft
+        if raft.standing.kind is not StandingKind.WHOLE or not group.leader:
+            return False
+        near = self.engine.silent_ns(group.leader) < FRESH_NS
+        return near and raft.applied >= raft.commit and self.engine.env.me in raft.members.voters
+
+    def _open(self, name: str, unit: StreamUnit) -> None:
+        desk = Desk(unit)
+        sink = Sink(desk)
+        account, stream = unit.key
+        for pattern in (PREFIX + stream.encode(), PREFIX + stream.encode() + b".>"):
+            made = self.engine.env.traffic.listen(account, pattern, sink, DIRECT_QUEUE)
+            if made is not None:
+                desk.subscriptions.append(made)
+        self._desks[name] = (desk, sink)
+
+    def _close(self, name: str) -> None:
+        desk, _ = self._desks.pop(name)
+        for subscription in desk.subscriptions:
+            self.engine.env.traffic.unlisten(subscription)
+
+    def answer(self, desk: Desk, sink: Sink) -> None:
+        """Answer what a desk captured."""
+        account, stream = desk.unit.key
+        head = PREFIX + stream.encode()
+        for subject, reply, _, payload, _ in sink.take():
+            if not reply or not self.fresh(desk.unit):
+                continue
+            wanted = subject[len(head) + 1 :]
+            for one in direct.answer(desk.unit.stream, payload, wanted).messages:
+                self.publish(account, reply, one.headers, one.payload)

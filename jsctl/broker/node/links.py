@@ -1,0 +1,182 @@
+"""Route connections of the node: bytes to the mesh's handshake and to the router's links."""
+
+from dataclasses import dataclass, field
+
+from jsctl.broker.cluster.mesh import Mesh
+from jsctl.broker.cluster.mesh_types import (
+    ConnectUrlsChanged,
+    LinkAdded,
+    LinkRemoved,
+    MeshEvent,
+    MeshOutput,
+    PeerDown,
+    PeerUp,
+)
+from jsctl.broker.protocol.ops import (
+    Bad,
+    Connect,
+    Info,
+    Interest,
+    NoInterest,
+    PeerError,
+    Ping,
+    Pong,
+    Routed,
+    RouteOp,
+)
+from jsctl.broker.protocol.route import LINE_FACTOR, Parser
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.sessions import Sessions
+from jsctl.broker.routing.targets import RouteLink
+from jsctl.broker.turn import Accepted, TurnOutputs
+
+PAYLOAD_BYTES_MAX = 64 << 20
+"""What a peer may make this server hold for one message; frames of brokers are far smaller."""
+
+
+@dataclass(slots=True)
+class Links:
+    """The connections to other servers. `peers` are told of through `events`."""
+
+    mesh: Mesh
+    router: Router
+    sessions: Sessions
+    events: list[PeerUp | PeerDown] = field(default_factory=list)
+    urls: tuple[str, ...] | None = None
+    """Client URLs of the cluster changed to these."""
+    native: set[str] = field(default_factory=set)
+    """Server ids of peers that are brokers."""
+    _parsers: dict[int, Parser] = field(default_factory=dict)
+    _links: dict[int, RouteLink] = field(default_factory=dict)
+    _made: MeshOutput = field(default_factory=MeshOutput)
+
+    def owns(self, conn: int) -> bool:
+        """Whether a connection is a route."""
+        return conn in self._parsers
+
+    def opened(self, accepted: Accepted, now_ns: int) -> None:
+        """A connection to or from another server."""
+        line_max = self.router.limits.control_line_bytes_max * LINE_FACTOR
+        self._parsers[accepted.conn] = Parser(line_max, PAYLOAD_BYTES_MAX)
+        self.mesh.opened(accepted, now_ns)
+        self.follow()
+
+    def closed(self, conn: int, reason: str, now_ns: int) -> None:
+        """A connection is gone."""
+        if self._parsers.pop(conn, None) is not None:
+            self.mesh.closed(conn, reason, now_ns)
+            self.follow()
+
+    def pending(self, conn: int, unsent_bytes: int) -> None:
+        """What the edge still has to send crossed a watermark."""
+        link = self._links.get(conn)
+        if link is not None:
+            self.sessions.pending(link, unsent_bytes)
+
+    def feed(self, conn: int, chunk: bytes, now_ns: int) -> None:
+        """Bytes came from another server.
+
+        Until a link has its account, lines are read one at a time: what they mean depends on it.
+        """
+        parser = self._parsers.get(conn)
+        if parser is None:
+            return
+        while chunk and conn not in self._links:
+            end = chunk.find(b"\n") + 1
+            if not end:
+                break
+            self._take(conn, parser.feed(chunk[:end]), now_ns)
+            chunk = chunk[end:]
+            if conn not in self._parsers:
+                return
+        if chunk:
+            self._take(conn, parser.feed(chunk), now_ns)
+
+    def _take(self, conn: int, ops: list[RouteOp], now_ns: int) -> None:
+        routed: list[RouteOp] = []
+        link = self._links.get(conn)
+        for op in ops:
+            if isinstance(op, Routed | Interest | NoInterest):
+                routed.append(op)
+                continue
+            if routed and link is not None:
+                self.router.route_ops(link, routed)
+                routed = []
+            self._handshake(conn, op, now_ns)
+        if routed and link is not None:
+            link.in_messages += len(routed)
+            self.router.route_ops(link, routed)
+        self.follow()
+
+    def _handshake(self, conn: int, op: RouteOp, now_ns: int) -> None:
+        match op:
+            case Ping():
+                self.mesh.ping(conn)
+            case Pong():
+                self.mesh.pong(conn, now_ns)
+            case Info():
+                self.mesh.info(conn, op.body, now_ns)
+            case Connect():
+                self.mesh.connect(conn, op.body, now_ns)
+            case PeerError():
+                self.mesh.error(conn, op.text.decode("utf-8", "replace"))
+            case Bad():
+                self._made.closes.append((conn, op.reason))
+                self.closed(conn, op.reason, now_ns)
+
+    def tick(self, now_ns: int) -> None:
+        """Dials, pings, handshakes that take too long."""
+        self.mesh.tick(now_ns)
+        self.follow()
+
+    def follow(self) -> None:
+        """Take what the mesh wants done, and act on what it reports."""
+        made, out = self.mesh.take(), self._made
+        out.writes += made.writes
+        out.closes += made.closes
+        out.dials += made.dials
+        out.logs += made.logs
+        for conn, _ in made.closes:
+            self._parsers.pop(conn, None)
+        for event in made.events:
+            self._follow_one(event)
+
+    def _follow_one(self, event: MeshEvent) -> None:
+        match event:
+            case LinkAdded():
+                account = event.account or None
+                size = max(event.pool_size, 1)
+                link = RouteLink(event.conn, event.server_id, account, event.pool_index, size)
+                self._links[event.conn] = link
+                parser = self._parsers.get(event.conn)
+                if parser is not None:
+                    parser.account = event.account.encode()
+                self.router.add_route(link)
+            case LinkRemoved():
+                gone = self._links.pop(event.conn, None)
+                if gone is not None:
+                    self.router.remove_route(gone)
+                    self.sessions.release_route(gone)
+            case PeerUp():
+                if event.native:
+                    self.native.add(event.server_id)
+                self.events.append(event)
+            case PeerDown():
+                self.native.discard(event.server_id)
+                self.events.append(event)
+            case ConnectUrlsChanged():
+                self.urls = event.urls
+            case _:
+                pass
+
+    def emit(self, outputs: TurnOutputs) -> None:
+        """Put writes, closes and dials of this turn into the outputs.
+
+        What the handshake has to say goes before routed traffic of the same connection.
+        """
+        self.follow()
+        made, self._made = self._made, MeshOutput()
+        outputs.writes[:0] = made.writes
+        outputs.closes += made.closes
+        outputs.dials += made.dials
+        outputs.logs += made.logs

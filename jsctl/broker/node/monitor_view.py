@@ -1,0 +1,6 @@
+"""placeholder"""
+
+
+class MonitorView:
+    def __init__(self, node):
+        self.started_ns = 0

@@ -1,0 +1,326 @@
+"""The node: sessions, routes, JetStream and requests, composed; and the order of a turn."""
+
+from jsctl.broker.cluster.engine import Engine
+from jsctl.broker.cluster.mesh import Mesh
+from jsctl.broker.cluster.traffic import RouterTraffic
+from jsctl.broker.node import setup
+from jsctl.broker.node.api_service import ApiService
+from jsctl.broker.node.api_view import ApiView, random_name
+from jsctl.broker.node.departure import Departure
+from jsctl.broker.node.direct import Desk, DirectGets
+from jsctl.broker.node.intake import ApiDoor, from_route, open_doors, request_of
+from jsctl.broker.node.links import Links
+from jsctl.broker.node.monitor_view import MonitorView
+from jsctl.broker.node.peers import PeerFrames
+from jsctl.broker.node.reports import UnitReports
+from jsctl.broker.node.sys_service import SysService
+from jsctl.broker.node.usage import Usage
+from jsctl.broker.options import Options
+from jsctl.broker.ports import Disk
+from jsctl.broker.routing.accounts import Accounts
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.sessions import Sessions
+from jsctl.broker.routing.targets import Sink
+from jsctl.broker.turn import (
+    Command,
+    ConnKind,
+    Jitter,
+    LogLevel,
+    LogLine,
+    TurnInputs,
+    TurnOutputs,
+)
+
+REFRESH_NS = 250_000_000
+"""How often is looked whether replicas are fresh enough for direct gets."""
+
+
+class Node:
+    """See the module. Owned by one caller; a turn at a time."""
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        disk: Disk,
+        jitter: Jitter,
+        server_id: str,
+        incarnation: str,
+    ) -> None:
+        self.options = options
+        self._disk = disk
+        self._jitter = jitter
+        self._server_id = server_id
+        self._incarnation = incarnation
+        self.identity = setup.identity(options, server_id)
+        self.accounts = Accounts(options)
+        self.router = Router(self.accounts, setup.limits(options), jitter)
+        self.sessions = Sessions(
+            self.router, self.identity, self.router.limits, options.client.closed_clients_max
+        )
+        self.addresses: dict[str, tuple[str, int]] = {}
+        self.links: Links | None = None
+        self.engine: Engine | None = None
+        self.api: ApiService | None = None
+        self._view: ApiView | None = None
+        self._frames: PeerFrames | None = None
+        self._direct: DirectGets | None = None
+        self._refresh_due_ns = 0
+        self._logs: list[LogLine] = []
+        self._failed = ""
+        self._departure = Departure(options, None, self.sessions, self.identity, jitter)
+        self.monitor = MonitorView(self)
+        self._sys = SysService(self, self.monitor)
+
+    # Start
+
+    def listening(self, kind: str, host: str, port: int) -> None:
+        """Before `start`: where the edge listens; kind is client, cluster or monitor."""
+        self.addresses[kind] = (host, port)
+        if kind == "client":
+            self.identity.host, self.identity.port = host, port
+
+    def start(self, now_ns: int) -> TurnOutputs:
+        """Recover. Raises ConfigError, DiskError, Damaged."""
+        self.router.now_ns = now_ns
+        self.monitor.started_ns = now_ns
+        if self.options.clustered:
+            mesh_options = setup.mesh_options(self.options, self._server_id, self.addresses)
+            names = {account.name for account in self.accounts}
+            self.links = Links(Mesh(mesh_options, self._jitter, names), self.router, self.sessions)
+        if self.options.jetstream.enabled:
+            self._start_jetstream(now_ns)
+        self._sys.start(now_ns)
+        if self.links is not None:
+            self.links.mesh.start(now_ns)
+        return self.turn(TurnInputs(), now_ns)
+
+    def _start_jetstream(self, now_ns: int) -> None:
+        options = self.options
+        traffic = RouterTraffic(self.router)
+        reports = UnitReports()
+        engine_options = setup.engine_options(options, self._disk, self._incarnation, self._jitter)
+        engine = Engine(
+            engine_options,
+            disk=self._disk,
+            traffic=traffic,
+            jitter=self._jitter,
+            new_id=lambda: random_name(self._jitter, 22),
+            reports=reports,
+            news=lambda: setup.news(options, engine, self._server_id, self.identity),
+        )
+        usage = Usage(options, engine.assets)
+        view = ApiView(engine, options, usage, self._jitter)
+        self.engine, self._view = engine, view
+        self.api = ApiService(view, engine, self._publish)
+        self._frames = PeerFrames(self.router, engine, self.api, usage)
+        self._direct = DirectGets(engine, self._publish)
+        self._departure.engine = engine
+        reports.view, reports.answer = view, self.api.answer
+        reports.propose_meta = engine.to_meta
+        reports.advise = self._sys.consumer_advisories
+        open_doors(self.router, options.jetstream.domain)
+        engine.start(now_ns)
+
+    # The turn
+
+    def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
+        """Take everything that happened, answer with everything that is to be done."""
+        self.router.now_ns = now_ns
+        engine = self.engine
+        late = engine.tick_early(now_ns) if engine is not None else 0
+        self._take_disk(inputs)
+        self._take_connections(inputs, now_ns)
+        for command in inputs.commands:
+            self._command(command, now_ns)
+        self._collect()
+        if engine is not None:
+            engine.tick_late(late)
+        self._tick(now_ns)
+        if engine is not None:
+            self._work(engine)
+        outputs = TurnOutputs()
+        for query in inputs.queries:
+            outputs.answers.append(self._sys.query(query))
+        self._emit(outputs, now_ns)
+        return outputs
+
+    def _take_disk(self, inputs: TurnInputs) -> None:
+        if self.engine is not None:
+            for ticket in inputs.synced:
+                self.engine.synced(ticket)
+        for _, reason in inputs.disk_failed:
+            self._logs.append(
+                LogLine(
+                    LogLevel.FATAL,
+                    f"The store cannot be written: {reason}; nothing unsynced was acknowledged,"
+                    " the server stops",
+                )
+            )
+            self._failed = "disk failure"
+
+    def _take_connections(self, inputs: TurnInputs, now_ns: int) -> None:
+        sessions, links = self.sessions, self.links
+        for accepted in inputs.accepted:
+            if accepted.kind is ConnKind.CLIENT:
+                sessions.accept(accepted, now_ns)
+            elif links is not None:
+                links.opened(accepted, now_ns)
+        for conn, ok in inputs.verified:
+            sessions.verified(conn, ok)
+        self._take_pending(inputs)
+        for conn, chunk in inputs.chunks:
+            if links is not None and links.owns(conn):
+                links.feed(conn, chunk, now_ns)
+            else:
+                sessions.feed(conn, chunk, now_ns)
+        self._take_closed(inputs, now_ns)
+        self._follow_links()
+
+    def _take_pending(self, inputs: TurnInputs) -> None:
+        for conn, unsent in inputs.pending:
+            if self.links is not None and self.links.owns(conn):
+                self.links.pending(conn, unsent)
+            else:
+                self.sessions.client_pending(conn, unsent)
+
+    def _take_closed(self, inputs: TurnInputs, now_ns: int) -> None:
+        for dial, reason in inputs.dial_failed:
+            if self.links is not None:
+                self.links.mesh.dial_failed(dial.token, reason, now_ns)
+        for conn, reason in inputs.closed:
+            if self.links is not None and self.links.owns(conn):
+                self.links.closed(conn, reason, now_ns)
+            else:
+                self._sys.closing(self.sessions.get(conn), reason)
+                self.sessions.gone(conn, reason)
+
+    def _follow_links(self) -> None:
+        if self.links is None:
+            return
+        self.links.follow()
+        if self.links.urls is not None:
+            self.identity.connect_urls, self.links.urls = self.links.urls, None
+            self.sessions.send_info()
+        events, self.links.events = self.links.events, []
+        if self._frames is not None:
+            for event in events:
+                self._frames.peer_changed(event)
+
+    def _command(self, command: Command, now_ns: int) -> None:
+        if command is Command.RELOAD:
+            return
+        before = self._departure.lame
+        self._departure.command(command, now_ns)
+        if self._departure.lame and not before:
+            self._sys.lame_duck()
+            if self.links is not None:
+                self.links.mesh.lame_duck()
+
+    def _tick(self, now_ns: int) -> None:
+        self.sessions.tick(now_ns)
+        if self.links is not None:
+            self.links.tick(now_ns)
+            self._follow_links()
+        self._sys.tick(now_ns)
+        if self.api is not None:
+            self.api.retry()
+            self.api.gathering.tick()
+        if self._direct is not None and now_ns >= self._refresh_due_ns:
+            self._refresh_due_ns = now_ns + REFRESH_NS
+            self._direct.refresh()
+
+    def _work(self, engine: Engine) -> None:
+        assert self.api is not None
+        engine.run(self._collect)
+        while self.api.confirmed():
+            engine.run(self._collect)
+
+    # Captures
+
+    def _collect(self) -> None:
+        """Hand what sinks captured to whom it concerns."""
+        while sinks := self.router.take_dirty():
+            if self.engine is not None:
+                sinks = self.engine.collect(sinks)
+            for sink in sinks:
+                self._take_sink(sink)
+
+    def _take_sink(self, sink: Sink) -> None:
+        owner = sink.owner
+        if isinstance(owner, ApiDoor):
+            self._take_api(owner, sink)
+        elif isinstance(owner, PeerFrames):
+            owner.take(sink, self.router.now_ns)
+        elif isinstance(owner, Desk) and self._direct is not None:
+            self._direct.answer(owner, sink)
+        else:
+            self._sys.take(sink)
+
+    def _take_api(self, door: ApiDoor, sink: Sink) -> None:
+        api, engine = self.api, self.engine
+        assert api is not None and engine is not None
+        for captured in sink.take():
+            link = from_route(captured)
+            if link is not None and not self._answers_for(link.peer):
+                continue
+            request = request_of(
+                door, captured, engine.options.me, self.identity.cluster, self.identity.server_name
+            )
+            self._sys.api_request(request)
+            api.take(request)
+
+    def _answers_for(self, server_id: str) -> bool:
+        """Whether a request that another server routed here is ours: brokers see to their own
+        clients, for those of other servers the meta leader does."""
+        engine = self.engine
+        assert engine is not None
+        for news in engine.servers.values():
+            if news.server_id == server_id and news.facts.jetstream:
+                return False
+        return engine.founding is not None and engine.meta.group.leading
+
+    def _publish(self, account: str, subject: bytes, headers: bytes, payload: bytes) -> None:
+        found = self.accounts.get(account)
+        if found is not None:
+            self.router.publish(found, subject, payload, headers=headers)
+
+    # The end of the turn
+
+    def _emit(self, outputs: TurnOutputs, now_ns: int) -> None:
+        engine = self.engine
+        self._departure.step(now_ns, outputs)
+        if engine is not None:
+            outputs.disk += engine.seal()
+            assert self._frames is not None
+            self._frames.send()
+            outputs.logs += engine.env.logs
+            engine.env.logs.clear()
+        self.sessions.emit(outputs)
+        if self.links is not None:
+            self.links.emit(outputs)
+        outputs.logs += self._logs + self._departure.logs
+        self._logs, self._departure.logs = [], []
+        if self._failed:
+            outputs.exit = outputs.exit or self._failed
+        if outputs.exit and engine is not None:
+            engine.close()
+        outputs.deadline_ns = self._deadline(now_ns)
+
+    def _deadline(self, now_ns: int) -> int | None:
+        due: list[int | None] = [
+            self.sessions.deadline_ns(),
+            self._sys.next_due_ns(),
+            self._departure.next_due_ns(now_ns),
+        ]
+        if self.links is not None:
+            due.append(self.links.mesh.deadline_ns)
+        if self.engine is not None and self.api is not None:
+            due += [self.engine.next_due_ns(), self.api.next_due_ns()]
+            due.append(self._refresh_due_ns)
+        return min((at for at in due if at is not None), default=None)
+
+    def reload(self, options: Options) -> None:
+        """Checked options; they count from the next turn, which has Command.RELOAD."""
+        self.options = options
+        self.router.limits = setup.limits(options)

@@ -1,0 +1,81 @@
+"""Frames between brokers: carried as messages of the system account, on its own route links."""
+
+from dataclasses import dataclass, field
+
+from jsctl.broker.cluster.engine import Engine
+from jsctl.broker.cluster.frames import decode_frame
+from jsctl.broker.cluster.mesh_types import PeerDown, PeerUp
+from jsctl.broker.errors import ProtocolError
+from jsctl.broker.node.api_service import ApiService
+from jsctl.broker.node.setup import peer_id
+from jsctl.broker.node.usage import Usage
+from jsctl.broker.routing.accounts import Account
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.targets import Sink
+from jsctl.broker.turn import LogLevel
+
+USES_NS = 1_000_000_000
+
+
+def frame_subject(peer: str) -> bytes:
+    """Where a broker hears its peers."""
+    return f"_JSB.{peer}.F".encode()
+
+
+@dataclass(slots=True)
+class PeerFrames:
+    """In and out of frames; the owner of the sink that captures them."""
+
+    router: Router
+    engine: Engine
+    api: ApiService
+    usage: Usage
+    account: Account = field(init=False)
+    _uses_due_ns: int = 0
+
+    def __post_init__(self) -> None:
+        accounts = self.router.accounts
+        self.account = accounts.system or accounts.default
+        mine = frame_subject(self.engine.options.me)
+        self.router.subscribe(self.account, mine, Sink(self, self.account))
+
+    def peer_changed(self, event: PeerUp | PeerDown) -> None:
+        """A server was linked, or its last link is gone."""
+        if isinstance(event, PeerUp) and event.native:
+            self.engine.linked(peer_id(event.name))
+        elif isinstance(event, PeerDown):
+            self.engine.unlinked(peer_id(event.name))
+
+    def take(self, sink: Sink, now_ns: int) -> None:
+        """Frames came in. Those that cannot be read are dropped, with a line in the log."""
+        for _, _, _, payload, _ in sink.take():
+            try:
+                frame = decode_frame(payload)
+                self.engine.receive(frame, now_ns)
+            except ProtocolError as error:
+                self.engine.env.log(LogLevel.WARNING, f"Dropped a frame of a peer: {error}")
+                continue
+            for forward in frame.forwards:
+                self.api.take(forward.request)
+            for reply in frame.replies:
+                self.api.answered(reply)
+            for request in frame.gathers:
+                self.api.gathering.asked(frame.sender, request)
+            for gathered in frame.gathered:
+                self.api.gathering.told(gathered)
+            if frame.uses:
+                self.usage.elsewhere[frame.sender] = list(frame.uses)
+
+    def send(self) -> None:
+        """Everything for peers that collected in this turn."""
+        now_ns = self.engine.env.now_ns
+        if now_ns >= self._uses_due_ns:
+            self._uses_due_ns = now_ns + USES_NS
+            uses = self.usage.here()
+            if uses:
+                for peer in self.engine.peers_up():
+                    self.engine.outbox.parcel(peer).uses.extend(uses)
+        for peer, frames in self.engine.outbox.take():
+            subject = frame_subject(peer)
+            for frame in frames:
+                self.router.publish(self.account, subject, frame)

@@ -1,0 +1,171 @@
+"""Options, as the parts of the node need them."""
+
+import hashlib
+
+from jsctl import __version__
+from jsctl.broker.cluster.engine import TICK_NS, Engine, EngineOptions
+from jsctl.broker.cluster.frame_items import ServerNews
+from jsctl.broker.cluster.mesh_types import MeshOptions, RouteUrl
+from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, Options
+from jsctl.broker.ports import Disk
+from jsctl.broker.raft.types import Timing
+from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
+from jsctl.broker.store.identity import INCARNATION_BYTES, read_or_create
+from jsctl.broker.turn import Jitter
+
+_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+PEER_ID_LENGTH = 8
+
+
+def peer_id(server_name: str) -> str:
+    """The short name that a server has in raft groups."""
+    digest = hashlib.sha256(server_name.encode()).digest()[:PEER_ID_LENGTH]
+    return bytes(_DIGITS[byte % len(_DIGITS)] for byte in digest).decode()
+
+
+def identity(options: Options, server_id: str) -> ServerIdentity:
+    """What INFO says."""
+    return ServerIdentity(
+        server_id=server_id,
+        server_name=options.server_name or server_id,
+        version=COMPATIBLE_VERSION,
+        product_version=__version__,
+        host=options.listen.host,
+        port=options.listen.port,
+        cluster=options.cluster.name if options.clustered else "",
+        domain=options.jetstream.domain,
+        jetstream=options.jetstream.enabled,
+        headers=not options.client.no_header_support,
+        auth_required=options.auth_required and not options.no_auth_user,
+        tls_required=options.tls is not None and not options.allow_non_tls,
+        tls_verify=options.tls is not None and options.tls.verify,
+        tls_available=options.tls is not None and options.allow_non_tls,
+        api_level=COMPATIBLE_API_LEVEL,
+    )
+
+
+def limits(options: Options) -> RoutingLimits:
+    """Limits of client connections."""
+    client = options.client
+    return RoutingLimits(
+        payload_bytes_max=client.payload_bytes_max,
+        control_line_bytes_max=client.control_line_bytes_max,
+        pending_bytes_max=client.pending_bytes_max,
+        pending_bytes_high=client.pending_bytes_max * 3 // 4,
+        connections_max=client.connections_max,
+        subscriptions_max=max(client.subscriptions_max, 0),
+        subscription_tokens_max=max(client.subscription_tokens_max, 0),
+        ping_interval_ns=client.ping_interval_ns,
+        pings_unanswered_max=client.pings_out_max,
+        auth_timeout_ns=options.auth.timeout_ns,
+    )
+
+
+def client_urls(options: Options, addresses: dict[str, tuple[str, int]]) -> tuple[str, ...]:
+    """This server's own client URLs, as other servers tell their clients."""
+    if options.client_advertise:
+        return (options.client_advertise,)
+    host, port = addresses.get("client", (options.listen.host, options.listen.port))
+    return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}",)
+
+
+def mesh_options(
+    options: Options, server_id: str, addresses: dict[str, tuple[str, int]]
+) -> MeshOptions:
+    """The cluster block and what peers are told."""
+    cluster = options.cluster
+    host, port = addresses.get("cluster", (cluster.host, cluster.port))
+    return MeshOptions(
+        server_id=server_id,
+        server_name=options.server_name or server_id,
+        cluster=cluster.name,
+        host=host,
+        port=port,
+        advertise=cluster.advertise,
+        version=COMPATIBLE_VERSION,
+        domain=options.jetstream.domain,
+        jetstream=options.jetstream.enabled,
+        max_payload=options.client.payload_bytes_max,
+        client_urls=client_urls(options, addresses),
+        no_advertise=cluster.no_advertise,
+        routes=tuple(RouteUrl(r.host, r.port, r.user, r.password) for r in cluster.routes),
+        user=cluster.user,
+        password=cluster.password,
+        auth_timeout_ns=cluster.auth_timeout_ns,
+        pool_size=cluster.pool_size,
+        accounts=cluster.accounts,
+        system_account=options.system_account or "$SYS",
+        connect_retries=cluster.connect_retries,
+        connect_backoff=cluster.connect_backoff,
+        ping_interval_ns=cluster.ping_interval_ns,
+        ping_max=cluster.pings_out_max,
+    )
+
+
+def engine_options(options: Options, disk: Disk, incarnation: str, jitter: Jitter) -> EngineOptions:
+    """Who this server is to its peers. Reads or makes the store's identity. Raises DiskError."""
+    name = options.server_name
+    fresh = hashlib.sha256(incarnation.encode()).digest()[:INCARNATION_BYTES]
+    found = read_or_create(disk, name, options.cluster.name, fresh)
+    raft = options.raft
+    timing = Timing(
+        election_ticks=max(raft.election_min_ns // TICK_NS, 4),
+        heartbeat_ticks=max(raft.heartbeat_ns // TICK_NS, 1),
+        lease_ticks=max(raft.election_min_ns // TICK_NS // 2, 1),
+        quiet_ticks=raft.hibernate_after_ns // TICK_NS,
+    )
+    return EngineOptions(
+        me=peer_id(name),
+        server_name=name,
+        cluster=options.cluster.name,
+        incarnation=found.incarnation,
+        boot=jitter(1 << 62) + 1,
+        clustered=options.clustered,
+        promised=max(len(options.cluster.routes), 1),
+        timing=timing,
+    )
+
+
+def news(options: Options, engine: Engine, server_id: str, identity_: ServerIdentity) -> ServerNews:
+    """What this server tells of itself to its peers."""
+    jetstream = options.jetstream
+    memory = store = streams = replicated = reserved_memory = reserved_store = 0
+    for unit in engine.assets.streams.values():
+        streams += 1
+        used = unit.store.state().bytes
+        reserved = max(unit.stream.config.max_bytes, 0)
+        if unit.volatile:
+            memory += used
+            reserved_memory += reserved
+        else:
+            store += used
+            reserved_store += reserved
+    for group in engine.groups.by_name.values():
+        replicated += len(group.raft.members.voters) > 1
+    facts = ServerFacts(
+        peer=engine.options.me,
+        name=engine.options.server_name,
+        cluster=options.cluster.name,
+        domain=jetstream.domain,
+        tags=options.server_tags,
+        jetstream=jetstream.enabled and not engine.removed,
+        store_max=jetstream.store_bytes_max,
+        store_used=store,
+        store_reserved=reserved_store,
+        memory_max=jetstream.memory_bytes_max,
+        memory_used=memory,
+        memory_reserved=reserved_memory,
+        streams=streams,
+        ha_assets=max(replicated - 1, 0),
+        ha_assets_max=jetstream.limits.ha_assets_max,
+        incarnation=engine.options.life,
+        boot=engine.options.boot,
+    )
+    return ServerNews(
+        facts,
+        server_id,
+        identity_.host,
+        __version__,
+        lame_duck=identity_.lame_duck or engine.liveness.leaving,
+    )

@@ -1,0 +1,92 @@
+"""What each account uses of JetStream, on this server and on all."""
+
+from dataclasses import dataclass, field
+
+from jsctl.api.words import Storage
+from jsctl.broker.cluster.assets import Assets
+from jsctl.broker.cluster.frame_items import AccountUse
+from jsctl.broker.handlers.view import AccountFacts
+from jsctl.broker.options import AccountOptions, Options
+
+
+@dataclass(slots=True)
+class Counts:
+    """API requests that came in on this server."""
+
+    total: int = 0
+    errors: int = 0
+
+
+@dataclass(slots=True)
+class Usage:
+    """Use by account. Bytes count once for each replica."""
+
+    options: Options
+    assets: Assets
+    counts: dict[str, Counts] = field(default_factory=dict)
+    elsewhere: dict[str, list[AccountUse]] = field(default_factory=dict)
+    """Peer -> what it last told."""
+    _accounts: dict[str, AccountOptions] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._accounts = {account.name: account for account in self.options.accounts}
+        self._accounts.setdefault("$G", AccountOptions(name="$G"))
+
+    def count(self, account: str, *, error: bool) -> None:
+        """One API request was answered."""
+        counts = self.counts.setdefault(account, Counts())
+        counts.total += 1
+        counts.errors += error
+
+    def here(self) -> list[AccountUse]:
+        """What this server holds, by account."""
+        memory: dict[str, int] = {}
+        store: dict[str, int] = {}
+        for (account, _), unit in self.assets.streams.items():
+            used = memory if unit.stream.config.storage is Storage.MEMORY else store
+            used[account] = used.get(account, 0) + unit.store.state().bytes
+        return [
+            AccountUse(
+                name,
+                memory.get(name, 0),
+                store.get(name, 0),
+                self.counts.get(name, Counts()).total,
+                self.counts.get(name, Counts()).errors,
+            )
+            for name in sorted({*memory, *store, *self.counts})
+        ]
+
+    def enabled(self, name: str) -> bool:
+        """Whether an account may use JetStream."""
+        account = self._accounts.get(name)
+        if account is None or not self.options.jetstream.enabled:
+            return False
+        configured = any(one.jetstream is not None for one in self.options.accounts)
+        return account.jetstream is not None or (name == "$G" and not configured)
+
+    def account(self, name: str) -> AccountFacts | None:
+        """Limits and use of an account; None for one that is not known."""
+        account = self._accounts.get(name)
+        if account is None:
+            return None
+        uses = [use for use in self.here() if use.account == name]
+        for told in self.elsewhere.values():
+            uses += [use for use in told if use.account == name]
+        limits = account.jetstream
+        unlimited = -1
+        return AccountFacts(
+            name=name,
+            enabled=self.enabled(name),
+            memory_max=limits.memory_bytes_max if limits else unlimited,
+            store_max=limits.store_bytes_max if limits else unlimited,
+            streams_max=limits.streams_max if limits else unlimited,
+            consumers_max=limits.consumers_max if limits else unlimited,
+            ack_pending_max=limits.ack_pending_max if limits else unlimited,
+            memory_stream_bytes_max=limits.memory_stream_bytes_max if limits else unlimited,
+            store_stream_bytes_max=limits.store_stream_bytes_max if limits else unlimited,
+            bytes_required=bool(limits and limits.stream_bytes_required),
+            memory_used=sum(use.memory for use in uses),
+            store_used=sum(use.store for use in uses),
+            api_total=sum(use.api_total for use in uses),
+            api_errors=sum(use.api_errors for use in uses),
+        )
