@@ -57,6 +57,8 @@ class Rig:
         self.leaders: dict[str, StreamLeader] = {}
         self.decisions: list[Decision] = []
         self.limits: dict[str, Any] = {}
+        self.interest = True
+        """Whether consumers want what interest streams are given."""
         self._index = 0
 
     # The view.
@@ -182,7 +184,7 @@ class Rig:
     def _build(self, made: StreamAssignment, is_new: bool) -> bytes | None:
         if is_new:
             stream = Stream(made.account, made.config, made.created_ns, MemoryStore())
-            self.leaders[made.name] = StreamLeader(stream)
+            self.leaders[made.name] = StreamLeader(stream, interested=lambda subject: self.interest)
         leader = self.leaders[made.name]
         if made.revision != leader.stream.revision:
             self._log(leader, [leader.configure(made.revision, dumps(made.config))])

@@ -6,6 +6,7 @@ A table of checks runs in the order of the real server; the first refusal wins.
 from collections.abc import Callable
 
 from jsctl.api.errors import ApiError, api_error
+from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream import publish_headers as known
 from jsctl.broker.jetstream.entries import Flags
 from jsctl.broker.jetstream.in_flight import InFlight, Row
@@ -226,17 +227,28 @@ class Checks:
             at_subject_limit = self._count_for(taken.subject) >= limit
             if at_subject_limit and config.discard_new_per_subject:
                 return "maximum messages per subject exceeded"
-        if at_subject_limit:
-            return ""
         self._catch_up()
         messages = self._store.messages + self._in_flight.messages + len(self._rows)
-        if 0 < config.max_msgs <= messages:
+        if 0 < config.max_msgs <= messages and not at_subject_limit:
             return "maximum messages exceeded"
         size = self._store.message_bytes(len(taken.subject), len(taken.headers), len(taken.payload))
         held = self._store.size_bytes + self._in_flight.bytes + self._open_bytes
         if 0 < config.max_bytes < held + size:
-            return "maximum bytes exceeded"
+            own = len(taken.headers) + len(taken.payload)
+            if not at_subject_limit or self._oldest_size(taken.subject) <= own:
+                return "maximum bytes exceeded"
         return ""
+
+    def _oldest_size(self, subject: bytes) -> int:
+        """What the message that gives way on a full subject takes up; 0 if it is damaged."""
+        seq = self._store.first_for(subject)
+        try:
+            record = None if seq is None else self._store.load(seq)
+        except Damaged:
+            return 0
+        if record is None:
+            return 0
+        return self._store.message_bytes(len(subject), len(record.headers), len(record.payload))
 
 
 _FOREIGN = (

@@ -340,6 +340,20 @@ def test_limits(both: Both, limits: dict[str, Json], discard: str) -> None:
     both.ask("STREAM.INFO.S", {"subjects_filter": ">", "deleted_details": True})
 
 
+def test_a_full_stream_takes_what_replaces_as_much(both: Both) -> None:
+    both.create(discard="new", max_bytes=100, max_msgs_per_subject=1)
+    for size in (3, 4, 60, 3, 200, 90):
+        both.publish("s.a", b"x" * size)
+    both.ask("STREAM.INFO.S")
+
+
+def test_without_interest_sequences_are_used_up(both: Both) -> None:
+    both.create(retention="interest")
+    both.rig.interest = False
+    both.publish("s.a", b"x")
+    both.ask("STREAM.INFO.S")
+
+
 def test_direct_get(both: Both) -> None:
     both.create(allow_direct=True)
     for at in range(8):
