@@ -1,0 +1,115 @@
+"""Real files, and the simulated disk that stands in for them."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
+from jsctl.broker.ports import Disk
+from jsctl.broker.store.disk import RealDisk
+from tests.support.sim_disk import SECTOR, SimDisk
+
+
+@pytest.fixture(params=["real", "simulated"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
+    if request.param == "real":
+        return RealDisk(tmp_path / "store")
+    return SimDisk(random.Random(1))
+
+
+def test_files_keep_what_is_written(disk: Disk) -> None:
+    disk.make_directory("a/b")
+    with pytest.raises(DiskError):
+        disk.open("a/b/file")
+    file = disk.open("a/b/file", create=True)
+    file.write(0, [b"one", b"", b"two"])
+    file.write(10, [b"x"] * 1500)
+    assert file.size() == 1510
+    assert file.read(0, 12) == b"onetwo\0\0\0\0xx"
+    assert file.read(1505, 100) == b"xxxxx"
+    file.allocate(3000)
+    assert (file.size(), file.read(2990, 100)) == (3000, bytes(10))
+    file.allocate(10)
+    file.truncate(4)
+    assert (file.size(), file.read(0, 9)) == (4, b"onet")
+    file.sync()
+    file.close()
+    disk.sync_directory("a/b")
+
+
+def test_names_can_be_listed_moved_and_removed(disk: Disk) -> None:
+    assert disk.list("none") == []
+    disk.make_directory("a/b")
+    disk.make_directory("a/b")
+    for name in ("a/y", "a/x"):
+        disk.open(name, create=True).close()
+    assert disk.list("a") == ["b", "x", "y"]
+    assert disk.list("") == ["a"]
+    disk.rename("a/x", "a/y")
+    disk.remove("a/none")
+    assert disk.list("a") == ["b", "y"]
+    assert disk.exists("a/y") and disk.exists("a/b") and not disk.exists("a/x")
+    with pytest.raises(DiskError):
+        disk.rename("a/none", "a/x")
+    disk.remove("a/y")
+    disk.remove_tree("a")
+    disk.remove_tree("a")
+    assert disk.list("") == []
+    assert disk.free_bytes() > 0
+
+
+def test_a_second_owner_is_told_who_the_first_is(tmp_path: Path) -> None:
+    first, second = RealDisk(tmp_path), RealDisk(tmp_path)
+    first.lock()
+    with pytest.raises(DiskError, match=r"in use by process \d+; stop that process"):
+        second.lock()
+    first.unlock()
+    second.lock()
+    second.unlock()
+
+
+def test_a_full_disk_and_a_failed_sync_have_errors_of_their_own() -> None:
+    full = RealDisk("/dev")
+    file = full.open("full")
+    with pytest.raises(DiskFull):
+        file.write(0, [b"x"])
+    file.close()
+    simulated = SimDisk(random.Random(1), capacity=100)
+    some = simulated.open("f", create=True)
+    with pytest.raises(DiskFull):
+        some.write(0, [bytes(101)])
+    simulated.fail_syncs = 1
+    with pytest.raises(SyncFailed):
+        some.sync()
+    simulated.unreadable = [("f", 0, 10)]
+    some.write(0, [b"abc"])
+    with pytest.raises(DiskError):
+        some.read(0, 3)
+
+
+def test_a_crash_keeps_what_was_synced_and_tears_the_rest() -> None:
+    fates = set()
+    for seed in range(40):
+        disk = SimDisk(random.Random(seed))
+        file = disk.open("f", create=True)
+        file.write(0, [b"a" * SECTOR * 4])
+        file.sync()
+        disk.sync_directory("")
+        file.write(SECTOR, [b"b" * SECTOR * 2])
+        disk.open("unsynced", create=True)
+        disk.crash()
+        with pytest.raises(DiskError):
+            file.read(0, 1)
+        image = disk.content("f")
+        assert image[:SECTOR] == b"a" * SECTOR == image[3 * SECTOR :]
+        fates.add((image[SECTOR], image[3 * SECTOR - 1], disk.exists("unsynced")))
+    assert len(fates) >= 6
+
+
+def test_a_killed_process_leaves_the_page_cache() -> None:
+    disk = SimDisk(random.Random(1))
+    disk.open("f", create=True).write(0, [b"abc"])
+    disk.kill()
+    assert disk.content("f") == b"abc"
+    assert disk.durable_content("f") == b""

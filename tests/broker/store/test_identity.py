@@ -1,0 +1,68 @@
+"""The identity of a store outlives damage to one of its copies."""
+
+import random
+
+import pytest
+
+from jsctl.broker.errors import Damaged
+from jsctl.broker.store import identity
+from jsctl.broker.store.identity import Identity
+from tests.support.sim_disk import SimDisk
+
+FIRST = b"0123456789abcdef"
+OTHER = b"fedcba9876543210"
+
+
+def made() -> SimDisk:
+    disk = SimDisk(random.Random(1))
+    known = identity.read_or_create(disk, "n1", "east", FIRST)
+    assert known == Identity("n1", "east", FIRST)
+    return disk
+
+
+def test_it_stays_the_same_through_crashes() -> None:
+    disk = made()
+    disk.crash()
+    assert identity.read_or_create(disk, "n1", "east", OTHER).incarnation == FIRST
+    renamed = identity.read_or_create(disk, "n1", "west", OTHER)
+    assert renamed == Identity("n1", "west", FIRST, 2)
+    disk.crash()
+    assert identity.read(disk) == renamed
+
+
+def test_every_flipped_bit_and_cut_of_one_copy_is_harmless() -> None:
+    disk = made()
+    for slot in ("identity.0", "identity.1"):
+        image = disk.content(slot)
+        for bit in range(8 * len(image)):
+            disk.flip_bit(slot, bit)
+            assert identity.read(disk) == Identity("n1", "east", FIRST)
+            assert identity.decode(disk.content(slot)) is None
+            disk.overwrite(slot, image)
+        for length in range(len(image)):
+            disk.overwrite(slot, image[:length])
+            assert identity.read(disk) == Identity("n1", "east", FIRST)
+        disk.overwrite(slot, image)
+
+
+def test_a_lost_identity_is_not_quietly_replaced() -> None:
+    disk = made()
+    for slot in ("identity.0", "identity.1"):
+        disk.overwrite(slot, b"")
+    with pytest.raises(Damaged):
+        identity.read(disk)
+    for slot in ("identity.0", "identity.1"):
+        disk.remove(slot)
+    disk.make_directory("wal")
+    with pytest.raises(Damaged, match="the identity is missing"):
+        identity.read_or_create(disk, "n1", "east", OTHER)
+
+
+def test_a_crash_while_creating_leaves_one_or_none() -> None:
+    for seed in range(30):
+        disk = SimDisk(random.Random(seed))
+        disk.fail_syncs = 0
+        file = disk.open("identity.0.new", create=True)
+        file.write(0, [b"half"])
+        disk.crash()
+        assert identity.read_or_create(disk, "n1", "", OTHER).incarnation == OTHER
