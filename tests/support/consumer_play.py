@@ -66,7 +66,7 @@ class Play:
             new_id=self._new_id,
             now_ns=self.now,
         )
-        self._turn()
+        self.turn()
 
     def _new_id(self) -> str:
         self.ids += 1
@@ -82,21 +82,21 @@ class Play:
         self.store.append(encode_frame(rows), self.index)
         if hasattr(self, "leader"):
             self.leader.stored([subject] * count)
-            self._turn()
+            self.turn()
 
     def do_remove(self, words: list[str]) -> None:
         """remove seq ...: delete messages."""
         self.index += 1
         self.store.remove([int(word) for word in words], self.index)
         self.leader.stream_changed()
-        self._turn()
+        self.turn()
 
     def do_pull(self, words: list[str]) -> None:
         """pull inbox [json or text]: a pull request."""
         self._pull(words[0].encode(), " ".join(words[1:]).encode())
 
     def _pull(self, inbox: bytes, payload: bytes) -> None:
-        self._turn(pulls=[(b"", inbox, b"", payload, None)])
+        self.turn(pulls=[(b"", inbox, b"", payload, None)])
 
     def do_ack(self, words: list[str]) -> None:
         """ack seq[,seq] [word] [reply=r]: acknowledge what was delivered last with them."""
@@ -111,7 +111,7 @@ class Play:
         for seq in words[0].split(","):
             unknown = b"$JS.ACK.S.C.1.%s.%s.0.0" % (seq.encode(), seq.encode())
             acks.append((self.acks.get(int(seq), unknown), reply, b"", payload, None))
-        self._turn(acks=acks)
+        self.turn(acks=acks)
 
     def do_tick(self, words: list[str]) -> None:
         """tick duration: time passes; the leader is woken at each of its deadlines."""
@@ -121,9 +121,9 @@ class Play:
             if due is None or due > until:
                 break
             self.now = max(due, self.now)
-            self._turn()
+            self.turn()
         self.now = until
-        self._turn()
+        self.turn()
 
     def do_commit(self, words: list[str]) -> None:
         """commit: all proposed entries are applied."""
@@ -131,7 +131,7 @@ class Play:
         for entry, ticket in log:
             self._apply(entry)
             self._show(self.leader.committed(ticket))
-        self._turn()
+        self.turn()
 
     def do_crash(self, words: list[str]) -> None:
         """crash: the follower takes over; uncommitted entries are lost."""
@@ -146,40 +146,40 @@ class Play:
     def do_deaf(self, words: list[str]) -> None:
         """deaf subject ...: nobody listens there any more."""
         self.deaf.update(word.encode() for word in words)
-        self._turn()
+        self.turn()
 
     def do_hears(self, words: list[str]) -> None:
         """hears subject ...: somebody listens again."""
         self.deaf.difference_update(word.encode() for word in words)
-        self._turn()
+        self.turn()
 
     def do_flow(self, words: list[str]) -> None:
         """flow subject [header-lines]: an answer to a flow control request."""
         lines = b"".join(f"{word.replace('=', ': ')}\r\n".encode() for word in words[1:])
         headers = b"NATS/1.0\r\n" + lines + b"\r\n" if lines else b""
-        self._turn(flow=[(words[0].encode(), b"", headers, b"", None)])
+        self.turn(flow=[(words[0].encode(), b"", headers, b"", None)])
 
     def do_update(self, words: list[str]) -> None:
         """update key=value ...: another config is committed."""
         old = {key: value for key, value in encode(self.config).items()}
         self.config = with_defaults(decode(ConsumerConfig, {**old, **_values(words)}))
         self._apply(config_entry(self.config))
-        self._turn()
+        self.turn()
 
     def do_pause(self, words: list[str]) -> None:
         """pause duration, 0 resumes."""
         self._apply(encode_pause(self.now + parse_duration(words[0]) if words[0] != "0" else 0))
-        self._turn()
+        self.turn()
 
     def do_reset(self, words: list[str]) -> None:
         """reset seq: deliver again from there."""
         self._apply(encode_reset(int(words[0])))
-        self._turn()
+        self.turn()
 
     def do_unpin(self, words: list[str]) -> None:
         """unpin: an operator releases the pinned client."""
         self.leader.unpin()
-        self._turn()
+        self.turn()
 
     def do_close(self, words: list[str]) -> None:
         """close reason: what waiting pulls are told."""
@@ -206,13 +206,14 @@ class Play:
         self.index += 1
         assert self.consumer.apply(self.index, entry) == self.follower.apply(self.index, entry)
 
-    def _turn(
+    def turn(
         self,
         *,
         acks: Iterable[tuple[bytes, bytes, bytes, bytes, object]] = (),
         pulls: Iterable[tuple[bytes, bytes, bytes, bytes, object]] = (),
         flow: Iterable[tuple[bytes, bytes, bytes, bytes, object]] = (),
     ) -> None:
+        """Give the leader a turn with what clients sent, and one more while it wants any."""
         if not hasattr(self, "leader"):
             return
         made = self.leader.turn(self.now, acks=list(acks), pulls=list(pulls), flow=list(flow))

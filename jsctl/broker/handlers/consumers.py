@@ -179,7 +179,7 @@ def _unpin(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     if leader is None:
         return Silent()
     try:
-        group = loads(ConsumerUnpinRequest, request.payload).group
+        group = loads(ConsumerUnpinRequest, request.payload, strict=True).group
     except DecodeError as error:
         raise api_error("JSInvalidJSONErr", err=error) from None
     if not group:
@@ -198,7 +198,7 @@ def _reset(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     if consumer is None:
         return Silent()
     try:
-        seq = loads(ConsumerResetRequest, request.payload).seq
+        seq = loads(ConsumerResetRequest, request.payload, strict=True).seq
     except DecodeError as error:
         raise api_error("JSInvalidJSONErr", err=error) from None
     first = max(1, _reset_to(view, made, consumer, seq))

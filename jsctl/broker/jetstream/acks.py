@@ -14,6 +14,8 @@ from jsctl.broker.jetstream.consumer_state import ConsumerState
 Captured = tuple[bytes, bytes, bytes, bytes, object]
 """(subject, reply, headers, payload, where it came from)."""
 
+NAK_DELAY_NS_MAX = 10 * 365 * 86400 * 1_000_000_000
+"""A message that is put off longer will not come again anyway."""
 _PLAIN = frozenset({b"", b"+ACK", b"+OK"})
 _SEQ_TOKEN = 5
 
@@ -103,7 +105,8 @@ def nak_delay(word: bytes) -> int | None:
     try:
         if argument.startswith(b"{"):
             delay = json.loads(argument).get("delay", 0)
-            return delay if isinstance(delay, int) else None
-        return parse_duration(argument.decode(), go_only=True)
-    except (ValueError, AttributeError):
+        else:
+            delay = parse_duration(argument.decode(), go_only=True)
+    except (ValueError, RecursionError):
         return None
+    return min(max(delay, 0), NAK_DELAY_NS_MAX) if isinstance(delay, int) else None

@@ -224,10 +224,18 @@ class ConsumerLeader:
     def _done(self, ack: Ack, now_ns: int) -> None:
         progress = self.delivery.progress
         if self.consumer.config.ack_policy is not AckPolicy.EXPLICIT:
-            progress.ack_all(ack.seq, ack.cseq, now_ns)
+            self._ack_all(ack.seq, ack.cseq, now_ns)
         elif ack.seq in progress.state.pending:
             self._measure((ack.seq,), now_ns)
             progress.ack((ack.seq,), now_ns)
+
+    def _ack_all(self, seq: int, cseq: int, now_ns: int) -> None:
+        """Numbers come from clients: only what was delivered counts."""
+        progress = self.delivery.progress
+        state = progress.state
+        seq, cseq = min(seq, state.delivered_stream), min(cseq, state.delivered_seq)
+        if seq > state.floor_stream and cseq > state.floor_seq:
+            progress.ack_all(seq, cseq, now_ns)
 
     def _nak(self, ack: Ack, now_ns: int) -> None:
         delivery = self.delivery
@@ -271,7 +279,7 @@ class ConsumerLeader:
         for subject, _, headers, _, _ in flow:
             acked = self.push.answered(subject, headers)
             if acked is not None:
-                self.delivery.progress.ack_all(*acked, now_ns)
+                self._ack_all(*acked, now_ns)
 
     # Deadlines.
 
