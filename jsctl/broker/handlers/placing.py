@@ -10,6 +10,7 @@ from dataclasses import replace
 from jsctl.api.cluster import Placement
 from jsctl.api.errors import api_error
 from jsctl.api.stream import StreamConfig
+from jsctl.api.words import Retention
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.assignments import (
     ConsumerAssignment,
@@ -92,13 +93,20 @@ def new_group(view: View, config: StreamConfig, client_cluster: str) -> GroupAss
         storage=storage,
         cluster=ask.cluster,
         preferred=placed.preferred,
-        incarnations=incarnations(servers, placed.peers),
+        incarnations=incarnations(servers, placed.peers, storage),
+        founders=placed.peers,
     )
 
 
-def incarnations(servers: Sequence[ServerFacts], peers: Sequence[str]) -> dict[str, int]:
-    """Which life of each server is given the replica."""
-    return {server.peer: server.incarnation for server in servers if server.peer in peers}
+def incarnations(
+    servers: Sequence[ServerFacts], peers: Sequence[str], storage: str
+) -> dict[str, int]:
+    """Which life of each server is given the replica: of its disk, or of its process."""
+    return {
+        server.peer: server.boot if storage == "memory" else server.incarnation
+        for server in servers
+        if server.peer in peers
+    }
 
 
 def standings(view: View, group: str) -> dict[str, Standing]:
@@ -184,7 +192,7 @@ def regrouped(view: View, group: GroupAssignment, peers: Sequence[str]) -> Group
         peers=tuple(peers),
         former=former,
         preferred=leader if leader in peers else group.preferred,
-        incarnations={**lives, **incarnations(view.servers(), fresh)},
+        incarnations={**lives, **incarnations(view.servers(), fresh, group.storage)},
     )
 
 
@@ -204,7 +212,8 @@ def _consumer_peers(
 ) -> tuple[str, ...]:
     target = stream.group.peers
     replicas = consumer.config.num_replicas
-    inherits = replicas == 0 and bool(consumer.config.durable_name)
+    bound = stream.config.retention is not Retention.LIMITS
+    inherits = replicas == 0 and (bound or bool(consumer.config.durable_name))
     count = len(target) if inherits else min(replicas or 1, len(target))
     kept = tuple(peer for peer in consumer.group.peers if peer in target)
     if count == len(target):

@@ -19,12 +19,14 @@ ROUND_MESSAGES_MAX = 10_000
 class Timers:
     """Due times of one stream."""
 
-    __slots__ = ("_in_flight", "_stream", "_waiting")
+    __slots__ = ("_in_flight", "_mortal", "_stream", "_waiting")
 
     def __init__(self, stream: Stream, in_flight: InFlight) -> None:
         self._stream = stream
         self._in_flight = in_flight
         self._waiting = 0
+        self._mortal = (0, 0)
+        """What `_first_mortal` found last: nothing before it is mortal, ever."""
 
     def landed(self) -> None:
         """The round in flight was applied, at least partly."""
@@ -49,12 +51,15 @@ class Timers:
             return None
         if not never:
             return store.first_seq, store.state().first_time_ns
-        seq = store.first_seq
+        seq = max(self._mortal[0], store.first_seq)
+        if seq == self._mortal[0] and store.is_live(seq) and seq not in never:
+            return self._mortal
         while seq <= store.last_seq:
             if store.is_live(seq) and seq not in never:
                 record = _load(self._stream, seq)
                 if record is not None:
-                    return seq, record.time_ns
+                    self._mortal = (seq, record.time_ns)
+                    return self._mortal
             seq += 1
         return None
 

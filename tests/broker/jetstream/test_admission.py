@@ -284,6 +284,22 @@ def test_age_removes_and_leaves_markers() -> None:
     assert last is not None and last.subject == b"s.b"
 
 
+def test_age_passes_over_messages_that_never_expire() -> None:
+    rig = Rig(max_age=10 * SECOND, allow_msg_ttl=True)
+    rig.ask(b"s.n", TTL="never")
+    rig.ask(b"s.m", TTL="never")
+    assert rig.leader.next_due_ns() is None
+    rig.now += SECOND
+    rig.publish((b"s.a", ""), (b"s.b", ""))
+    rig.settle()
+    assert rig.leader.next_due_ns() == rig.now + 10 * SECOND
+    rig.now += 10 * SECOND
+    rig.propose(rig.leader.expire(rig.now))
+    rig.settle()
+    assert rig.seqs() == [1, 2]
+    assert rig.leader.next_due_ns() is None
+
+
 def test_ids_are_forgotten_on_a_quiet_stream() -> None:
     rig = Rig()
     rig.publish((b"s.a", "", {"Nats-Msg-Id": "x"}))

@@ -202,14 +202,16 @@ def test_a_snapshot_brings_all_but_the_messages() -> None:
     assert other.snapshot() == stream.snapshot()
 
 
+_PUBLISH = st.lists(st.sampled_from([b"s.a", b"s.b", b"s.c"]), min_size=1, max_size=4)
+_PURGE = st.tuples(st.sampled_from([b"", b"s.a"]), st.integers(0, 3))
 _STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("publish"), st.lists(st.sampled_from([b"s.a", b"s.b", b"s.c"]), min_size=1, max_size=4)),  # noqa: E501
+        st.tuples(st.just("publish"), _PUBLISH),
         st.tuples(st.just("remove"), st.lists(st.integers(1, 20), max_size=4)),
-        st.tuples(st.just("purge"), st.tuples(st.sampled_from([b"", b"s.a"]), st.integers(0, 3))),
+        st.tuples(st.just("purge"), _PURGE),
     ),
     max_size=12,
-)  # fmt: skip
+)
 
 
 @settings(max_examples=80, deadline=None)
