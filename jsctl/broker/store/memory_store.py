@@ -83,11 +83,11 @@ class MemoryStore(StreamStore):
         parts = [frame[start:end] for start, end in bounds]
         self._raw.update(zip(found.seqs, parts, strict=True))
 
-    def _removed(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
+    def _removed(self, seqs: Sequence[int]) -> None:
         for seq in seqs:
             del self._raw[seq]
 
-    def _truncated(self, first_seq: int, gone: Sequence[int], mark: int) -> None:
+    def _truncated(self, first_seq: int, gone: Sequence[int]) -> None:
         if first_seq > self._last:
             self._raw.clear()
         for seq in gone:

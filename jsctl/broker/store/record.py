@@ -206,6 +206,20 @@ def decode_record(raw: bytes) -> Record:
     return Record(seq, time_ns, raw[RECORD_OVERHEAD:a], raw[a:b], raw[b:])
 
 
+def read_record(buffer: bytes, start: int, length: int, seq: int) -> Record | None:
+    """The record at `start`, verified; None if it is not that sequence with that length."""
+    end = start + length
+    if length < RECORD_OVERHEAD or end > len(buffer):
+        return None
+    crc, own, found, time_ns, subject, headers = _unpack_record(buffer, start)
+    a = start + RECORD_OVERHEAD
+    b = a + subject
+    c = b + headers
+    if own != length or found != seq or c > end or crc32(buffer[start + 4 : end]) != crc:
+        return None
+    return Record(found, time_ns, buffer[a:b], buffer[b:c], buffer[c:end])
+
+
 def raw_seq(raw: bytes) -> int:
     """Sequence of an encoded record."""
     return int(_unpack_record(raw)[2])

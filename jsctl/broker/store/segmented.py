@@ -72,7 +72,8 @@ class SegmentedStore(StreamStore):
 
     def _wrote(self, frame: bytes, mark: int, found: Columns) -> None:
         segment = self._segments[-1]
-        if segment.count and segment.size + len(frame) > self._options.segment_bytes:
+        full = segment.size + len(frame) > self._options.segment_bytes
+        if segment.sealed or (segment.count and full):
             segment = self._roll()
         start = segment.write(FRAME, mark, frame)
         if not segment.count:
@@ -84,9 +85,10 @@ class SegmentedStore(StreamStore):
     def _roll(self) -> Segment:
         """Close the newest segment and begin another."""
         segment = self._segments[-1]
-        segment.seal()
-        self._unsynced.add(segment.number)
-        self._tables.append(segment)
+        if not segment.sealed:
+            segment.seal()
+            self._unsynced.add(segment.number)
+            self._tables.append(segment)
         return self._begin()
 
     def _begin(self) -> Segment:
@@ -106,7 +108,7 @@ class SegmentedStore(StreamStore):
         self._open.append(segment)
         self._unsynced.add(segment.number)
 
-    def _removed(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
+    def _note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
         if erase:
             if self._segment_of(seqs[-1]) is self._segments[-1]:
                 self._roll()
@@ -116,10 +118,14 @@ class SegmentedStore(StreamStore):
         for seq in seqs:
             gone.add(seq)
         self._note(REMOVE, mark, gone.encode())
+
+    def _note_cut(self, first_seq: int, mark: int) -> None:
+        self._note(TRUNCATE, mark, first_seq.to_bytes(8, "little"))
+
+    def _removed(self, seqs: Sequence[int]) -> None:
         self._changes += len(seqs)
 
-    def _truncated(self, first_seq: int, gone: Sequence[int], mark: int) -> None:
-        self._note(TRUNCATE, mark, first_seq.to_bytes(8, "little"))
+    def _truncated(self, first_seq: int, gone: Sequence[int]) -> None:
         self._changes += len(gone)
         while len(self._segments) > 1 and self._segments[0].last_seq < first_seq:
             self._doom(self._segments[0])
@@ -139,7 +145,8 @@ class SegmentedStore(StreamStore):
 
     def _note(self, kind: int, mark: int, content: bytes) -> None:
         segment = self._segments[-1]
-        if segment.count and segment.size > self._options.segment_bytes:
+        full = segment.size > self._options.segment_bytes
+        if segment.sealed or (segment.count and full):
             segment = self._roll()
         segment.write(kind, mark, content)
         self._unsynced.add(segment.number)
@@ -212,51 +219,58 @@ class SegmentedStore(StreamStore):
             add_to_table(made, data, one)
         return made
 
-    def _bytes_at(
-        self, segment: Segment, offset: int, length: int, ahead: bool
-    ) -> tuple[bytes, int]:
-        """A buffer that holds a range of a segment, and where the range begins in it."""
-        number, start, data = self._chunk
-        if number == segment.number and start <= offset and offset + length <= start + len(data):
-            return data, offset - start
+    def _bytes_at(self, segment: Segment, offset: int, length: int, ahead: bool) -> bytes:
+        """A buffer that begins with a range of a segment."""
         want = max(length, min(_READ_BYTES, segment.size - offset)) if ahead else length
         data = self._file(segment).read(offset, want)
         if ahead:
             self._chunk = (segment.number, offset, data)
-        return data, 0
+        return data
 
-    def _locate(self, seq: int, ahead: bool) -> tuple[bytes, int, int] | None:
-        """`(buffer, start, length)` of a live record; None if it is damaged."""
+    def _place_of(self, seq: int, ahead: bool) -> tuple[bytes, int, int] | None:
+        """`(buffer, start, length)` of a live record, unverified; None if it is not there."""
         segment = self._segment_of(seq)
         try:
-            table = self._table(segment)
+            table = segment.table or self._table(segment)
             at = table.find(seq)
             if at < 0:
                 return None
-            length = table.lengths[at]
-            data, start = self._bytes_at(segment, table.offsets[at], length, ahead)
+            length, offset = table.lengths[at], table.offsets[at]
+            number, begin, data = self._chunk
+            start = offset - begin
+            if number == segment.number and start >= 0 and start + length <= len(data):
+                return data, start, length
+            return self._bytes_at(segment, offset, length, ahead), 0, length
         except DiskError:
             return None
+
+    def _locate(self, seq: int, ahead: bool) -> tuple[bytes, int, int] | None:
+        """`(buffer, start, length)` of a live record; None if it is damaged."""
+        place = self._place_of(seq, ahead)
+        if place is None:
+            return None
+        data, start, length = place
         if record.verify_record(data, start) != length or record.raw_seq_at(data, start) != seq:
             return None
-        return data, start, length
+        return place
 
     def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Record]:
         found: list[Record] = []
         total = 0
         ahead = _are_near(seqs)
+        read = record.read_record
         for seq in seqs:
-            place = self._locate(seq, ahead)
-            if place is None:
+            place = self._place_of(seq, ahead)
+            row = None if place is None else read(*place, seq)
+            if place is None or row is None:
                 self._lose(seq)
                 if not found:
                     self._check_lost(seq)
                 break
-            data, start, length = place
-            total += length
+            total += place[2]
             if bytes_max and total > bytes_max and found:
                 break
-            found.append(record.decode_record(data[start : start + length]))
+            found.append(row)
         return found
 
     def read_raw(self, seqs: Sequence[int]) -> list[bytes]:

@@ -75,8 +75,9 @@ class StreamStore(Contents):
             return 0
         live = sorted({seq for seq in seqs if self.is_live(seq)})
         if live:
+            self._note_removal(live, mark, erase)
             self._drop(live)
-            self._removed(live, mark, erase)
+            self._removed(live)
             self._settle()
         self._mark = mark
         return len(live)
@@ -89,9 +90,10 @@ class StreamStore(Contents):
         count = 0
         if first_seq > self._first:
             count = self._messages + len(self._lost)
+            self._note_cut(first_seq, mark)
             gone = self._cut(first_seq)
             count -= self._messages + len(self._lost)
-            self._truncated(first_seq, gone, mark)
+            self._truncated(first_seq, gone)
             self._settle()
         self._mark = mark
         return count
@@ -249,12 +251,18 @@ class StreamStore(Contents):
     def _wrote(self, frame: bytes, mark: int, found: Columns) -> None:
         """Keep a frame; counters are still those before it."""
 
-    @abstractmethod
-    def _removed(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
-        """Forget the bytes of sequences, and remember that they are gone."""
+    def _note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
+        """Remember that live sequences go; raises before anything has changed."""
+
+    def _note_cut(self, first_seq: int, mark: int) -> None:
+        """Remember that all below a sequence goes; raises before anything has changed."""
 
     @abstractmethod
-    def _truncated(self, first_seq: int, gone: Sequence[int], mark: int) -> None:
+    def _removed(self, seqs: Sequence[int]) -> None:
+        """Sequences are gone from the counters: forget their bytes."""
+
+    @abstractmethod
+    def _truncated(self, first_seq: int, gone: Sequence[int]) -> None:
         """Forget all bytes below a sequence; `gone` were live unless nothing is left."""
 
     @abstractmethod
