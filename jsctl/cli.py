@@ -124,7 +124,8 @@ def walk(words: Sequence[str]) -> Found:
         child = node.find(word)
         if child is None:
             raise _unknown(word, Found(node, path, inherited, ()))
-        inherited += tuple(one for one in node.options if one not in inherited)
+        known = {one.name for one in inherited}
+        inherited += tuple(one for one in node.options if one.name not in known)
         node, path = _loaded(child, path), (*path, child.name)
     return Found(node, path, inherited, (*carried, *waiting))
 

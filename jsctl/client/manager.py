@@ -52,6 +52,10 @@ class Manager:
         self.settings = settings
         self.requests = Requester(client, settings, log)
 
+    def with_timeout(self, timeout_ns: int) -> "Manager":
+        """The same connection, but requests are given up sooner (or later)."""
+        return Manager(self.client, replace(self.settings, timeout_ns=timeout_ns))
+
     # Account
 
     async def account_info(self) -> "AccountInfo":

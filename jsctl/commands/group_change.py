@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import ClusterInfo
 from jsctl.api.errors import ApiError
@@ -11,10 +12,16 @@ from jsctl.commands.picking import consumer_of, stream_of
 from jsctl.commands.stream_show import show_stream
 from jsctl.errors import Conflict, JsctlError, UsageError
 
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
+
 POLL_SECONDS = 0.05
 NOTE_SECONDS = 0.5
 STEP_DOWN_SECONDS = 5.0
 """So long a new leader is waited for; looked at every POLL_SECONDS."""
+
+LOOK_NS = 500_000_000
+"""How long one look may take."""
 
 LookUp = Callable[[], Awaitable[ClusterInfo | None]]
 
@@ -32,9 +39,7 @@ async def step_down_stream(call: Call) -> None:
         )
         await manager.step_down_stream(name, call.text("preferred"))
 
-        async def look() -> ClusterInfo | None:
-            return (await manager.stream_info(name)).cluster
-
+        look = _stream_look(manager, name)
         await _await_election(call, look, cluster.leader, f'stream "{name}"', "Stream")
         info = await manager.stream_info(name)
     _blank(call)
@@ -53,13 +58,30 @@ async def step_down_consumer(call: Call) -> None:
         )
         await manager.step_down_consumer(stream, name, call.text("preferred"))
 
-        async def look() -> ClusterInfo | None:
-            return (await manager.consumer_info(stream, name)).cluster
-
+        look = _consumer_look(manager, stream, name)
         await _await_election(call, look, cluster.leader, "consumer", "Consumer")
         info = await manager.consumer_info(stream, name)
     _blank(call)
     show_consumer(call, info)
+
+
+def _stream_look(manager: "Manager", name: str) -> LookUp:
+    """Asks for a stream's group; a leaderless one is silent, so not for long."""
+    quick = manager.with_timeout(LOOK_NS)
+
+    async def look() -> ClusterInfo | None:
+        return (await quick.stream_info(name)).cluster
+
+    return look
+
+
+def _consumer_look(manager: "Manager", stream: str, name: str) -> LookUp:
+    quick = manager.with_timeout(LOOK_NS)
+
+    async def look() -> ClusterInfo | None:
+        return (await quick.consumer_info(stream, name)).cluster
+
+    return look
 
 
 def _blank(call: Call) -> None:
@@ -121,7 +143,12 @@ async def balance_streams(call: Call) -> None:
     async with call.manager() as manager:
         infos = (await manager.streams(call.text("subject"))).items
         groups = {info.config.name: info.cluster for info in infos}
-        moved = await _balance(call, groups, manager.step_down_stream, "stream")
+
+        async def step_down(name: str, old: str, preferred: str) -> None:
+            await manager.step_down_stream(name, preferred)
+            await _await_election(call, _stream_look(manager, name), old, name, "Stream")
+
+        moved = await _balance(call, groups, step_down, "stream")
     if moved is not None:
         call.output.print(f"Balanced {moved} streams.")
 
@@ -133,8 +160,10 @@ async def balance_consumers(call: Call) -> None:
         infos = (await manager.consumers(stream)).items
         groups = {info.name: info.cluster for info in infos}
 
-        async def step_down(name: str, preferred: str) -> None:
+        async def step_down(name: str, old: str, preferred: str) -> None:
             await manager.step_down_consumer(stream, name, preferred)
+            look = _consumer_look(manager, stream, name)
+            await _await_election(call, look, old, name, "Consumer")
 
         moved = await _balance(call, groups, step_down, "consumer")
     if moved is None:
@@ -146,7 +175,7 @@ async def balance_consumers(call: Call) -> None:
 async def _balance(
     call: Call,
     groups: dict[str, ClusterInfo | None],
-    step_down: Callable[[str, str], Awaitable[None]],
+    step_down: Callable[[str, str, str], Awaitable[None]],
     kind: str,
 ) -> int | None:
     """Moves leaders from the fullest servers to the emptiest; None when there are no groups."""
@@ -160,7 +189,7 @@ async def _balance(
     moves = plan_moves(clustered)
     for name, source, target in moves:
         call.output.log(f'Moving leader of {kind} "{name}" from "{source}" to "{target}"')
-        await step_down(name, target)
+        await step_down(name, source, target)
     return len(moves)
 
 

@@ -1,0 +1,105 @@
+"""A cluster per kind of server for the session, and a way to run command lines on it."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jsctl.cli import main
+from jsctl.testing import Broker, Cluster, RealServer
+
+KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
+ENABLED = ["nats-server"]
+"""Which kinds of server the command tests run on."""
+
+_CONNECTION_VARIABLES = ("NATS_", "JSCTL_", "LLMFORMAT", "FORCE_COLOR", "CLICOLOR_FORCE")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command line did."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running cluster and who to be on it."""
+
+    kind: str
+    cluster: Cluster
+
+    @property
+    def url(self) -> str:
+        """For an ordinary client."""
+        return ",".join(self.cluster.urls)
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="session", params=ENABLED)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    kind = str(request.param)
+    with Cluster(3, server=KINDS[kind]) as cluster:
+        yield Server(kind, cluster)
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No context or variable of the person who runs the tests gets in."""
+    for name in list(os.environ):
+        if name.startswith(_CONNECTION_VARIABLES):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("TERM", "xterm")
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line in this process."""
+
+    def run(*words: str) -> Result:
+        capfd.readouterr()
+        code = main(words)
+        captured = capfd.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def run(server: Server, cli: Run) -> Iterator[Run]:
+    """Runs a command line against the server; streams are removed afterwards."""
+
+    def on_server(*words: str) -> Result:
+        return cli("--server", server.url, *words)
+
+    yield on_server
+    for name in on_server("stream", "ls", "-n").out.split():
+        on_server("stream", "rm", name, "-f")
+
+
+@pytest.fixture
+def publish(server: Server) -> Callable[..., None]:
+    """Stores a message and waits for its acknowledgement."""
+    import asyncio
+
+    from jsctl.client.connection import connect
+    from jsctl.settings import Context, Settings
+
+    settings = Settings(connection=Context(url=server.url))
+
+    async def store(subject: str, payload: bytes, headers: dict[str, str] | None) -> None:
+        async with connect(settings) as client:
+            await client.request(subject, payload, timeout=5, headers=headers)
+
+    def publish_one(subject: str, payload: bytes, headers: dict[str, str] | None = None) -> None:
+        asyncio.run(store(subject, payload, headers))
+
+    return publish_one

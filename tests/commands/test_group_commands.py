@@ -1,0 +1,111 @@
+"""Leaders and peers: step-down, peer-remove, balance."""
+
+import json
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jsctl.api.cluster import ClusterInfo, PeerInfo
+from jsctl.commands.group_change import plan_moves
+from tests.commands.conftest import Result
+from tests.support.waiting import wait_for
+
+Run = Callable[..., Result]
+SERVERS = ("n1", "n2", "n3")
+
+
+def leader(run: Run, *words: str) -> str:
+    """The leader, once there is one; a leaderless group does not answer."""
+
+    def named() -> str:
+        text = run(*words, "-j", "--timeout", "500ms").out
+        return str(json.loads(text)["cluster"].get("leader", "")) if text else ""
+
+    return wait_for(named, "a leader")
+
+
+def test_a_stream_gets_another_leader(run: Run) -> None:
+    words = ("stream", "add", "G", "--subjects", "g", "--replicas", "3", "--defaults")
+    assert run(*words).code == 0
+    old = leader(run, "stream", "info", "G")
+    result = run("stream", "cluster", "step-down", "G")
+    assert result.code == 0, result.err
+    lines = [line.partition(" ")[2] for line in result.err.splitlines()]
+    assert lines[0] == (
+        f'Requesting leader step down of "{old}" for stream "G" in a 3 peer cluster group'
+    )
+    assert lines[-1].startswith('New leader elected "')
+    assert result.out.startswith("\nInformation for Stream G created ")
+    wanted = next(name for name in SERVERS if name != leader(run, "stream", "info", "G"))
+    result = run("s", "c", "sd", "G", "--preferred", wanted)
+    assert f'New leader elected "{wanted}"' in result.err
+
+
+def test_a_consumer_gets_another_leader(run: Run) -> None:
+    run("stream", "add", "G", "--subjects", "g", "--replicas", "3", "--defaults")
+    run("consumer", "add", "G", "C", "--pull", "--defaults")
+    old = leader(run, "consumer", "info", "G", "C")
+    result = run("consumer", "cluster", "step-down", "G", "C")
+    assert result.code == 0, result.err
+    assert f'Requesting leader step down of "{old}" in a 3 peer RAFT group' in result.err
+    assert 'New leader elected "' in result.err
+
+
+def test_a_peer_is_removed(run: Run) -> None:
+    run("stream", "add", "G", "--subjects", "g", "--replicas", "2", "--defaults")
+    document = json.loads(run("stream", "info", "G", "-j").out)["cluster"]
+    peer = document["replicas"][0]["name"]
+    result = run("stream", "cluster", "peer-remove", "G", peer)
+    assert result.code == 0, result.err
+    assert f'Removing peer "{peer}"' in result.err
+    assert f'Requested removal of peer "{peer}"' in result.err
+
+    def gone() -> bool:
+        found = json.loads(run("stream", "info", "G", "-j").out).get("cluster", {})
+        return peer not in [one["name"] for one in found.get("replicas", [])]
+
+    wait_for(gone, "the peer leaves the stream")
+
+
+def test_single_copies_have_no_group_to_change(run: Run) -> None:
+    run("stream", "add", "G", "--subjects", "g", "--defaults")
+    result = run("stream", "cluster", "step-down", "G")
+    assert result.err == 'jsctl: error: stream "G" is not clustered\n'
+    refused = run("stream", "cluster", "peer-remove", "G")
+    assert "removing the only peer on a stream will result in data loss" in refused.err
+
+
+def test_balance_spreads_leaders(run: Run) -> None:
+    for number in range(3):
+        name = f"B{number}"
+        run("stream", "add", name, "--subjects", name, "--replicas", "3", "--defaults")
+        if leader(run, "stream", "info", name) != "n1":
+            run("stream", "cluster", "step-down", name, "--preferred", "n1")
+    result = run("stream", "cluster", "balance")
+    assert result.code == 0, result.err
+    assert result.out.startswith("Balanced ")
+
+    def spread() -> bool:
+        return {leader(run, "stream", "info", f"B{n}") for n in range(3)} == set(SERVERS)
+
+    wait_for(spread, "every server leads one stream")
+
+
+@given(st.lists(st.sampled_from(SERVERS), max_size=12))
+def test_a_plan_ends_balanced(leaders: list[str]) -> None:
+    groups = {
+        f"S{at}": ClusterInfo(
+            name="C",
+            leader=name,
+            replicas=tuple(PeerInfo(name=peer, current=True) for peer in SERVERS if peer != name),
+        )
+        for at, name in enumerate(leaders)
+    }
+    counts = {name: leaders.count(name) for name in SERVERS}
+    moves = plan_moves(groups)
+    for _, source, target in moves:
+        counts[source] -= 1
+        counts[target] += 1
+    assert max(counts.values()) - min(counts.values()) <= 1
+    assert len({name for name, _, _ in moves}) == len(moves)
