@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from jsctl.broker.handlers.consumer_info import consumer_info
 from tests.support.consumer_play import Play
 from tests.support.consumer_view import OneBroker, as_view
 from tests.support.nats_process import real_server
+from tests.support.waiting import wait_for
 from tests.support.wire_client import WireClient
 
 SCRIPTS: dict[str, str] = {
@@ -107,7 +109,8 @@ SCRIPTS: dict[str, str] = {
         consumer priority_policy=prioritized priority_groups=g
         pull in {"batch":1,"expires":60000000000,"group":"g","priority":5}
         pull in {"batch":2,"expires":60000000000,"group":"g","priority":1}
-        publish a 2
+        publish a 1
+        publish a 1
         pull in {"batch":2,"expires":60000000000}
     """,
     "next": """
@@ -147,11 +150,9 @@ class Real:
         self.client = client
         self.acks: dict[int, bytes] = {}
         self.got: list[tuple[bytes, ...]] = []
-        self.api("STREAM.DELETE.S", b"", refused=True)
-        self.got.clear()
         self.api("STREAM.CREATE.S", b'{"name":"S","subjects":["a","b","c"],"storage":"memory"}')
 
-    def api(self, subject: str, body: bytes, *, refused: bool = False) -> dict[str, object]:
+    def api(self, subject: str, body: bytes) -> dict[str, object]:
         """A request; its answer comes in turn with everything else."""
         self.client.publish(f"$JS.API.{subject}".encode(), body, b"api.answer")
         while True:
@@ -161,7 +162,7 @@ class Real:
                 break
             self.note(message)
         answer: dict[str, object] = json.loads(message[4])
-        assert refused or "error" not in answer, answer
+        assert "error" not in answer, answer
         return answer
 
     def note(self, message: tuple[bytes, bytes, bytes, bytes, bytes]) -> None:
@@ -181,7 +182,17 @@ class Real:
             size = 1
         for _ in range(count):
             self.client.publish(words[0].encode(), b"x" * size)
-        self.client.flush()
+        wait_for(lambda: self._last() == play.store.last_seq, "the messages to be stored")
+        if hasattr(play, "leader"):
+            wait_for(lambda: self._pending() == play.leader.num_pending, "the consumer to know")
+
+    def _last(self) -> object:
+        state = self.api("STREAM.INFO.S", b"")["state"]
+        assert isinstance(state, dict)
+        return state["last_seq"]
+
+    def _pending(self) -> object:
+        return self.api("CONSUMER.INFO.S.C", b"")["num_pending"]
 
     def do_consumer(self, play: Play, words: list[str]) -> None:
         config = {**encode(play.config), "durable_name": "C"}
@@ -210,9 +221,9 @@ def _plain(subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> tupl
     return subject, b".".join(tokens), headers, b"%dB" % len(payload)
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WireClient]:
-    with real_server(tmp_path_factory.mktemp("real")) as url:
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[WireClient]:
+    with real_server(tmp_path) as url:
         made = WireClient(url)
         made.send(b"SUB in 1\r\nSUB api.answer 2\r\nSUB r 3\r\n")
         made.flush()
