@@ -92,12 +92,18 @@ class SegmentedStore(StreamStore):
         return self._begin()
 
     def _begin(self) -> Segment:
-        self._made_number += 1
-        segment = Segment(self._made_number)
+        """Begin a segment. Raises DiskError, DiskFull, and leaves no file then."""
+        segment = Segment(self._made_number + 1)
         path = f"{self._directory}/{segment_name(segment.number)}"
         segment.file = self._disk.open(path, create=True)
-        segment.file.truncate(0)
-        segment.write(STATE, self._mark, self.bounds(segment.number).encode())
+        try:
+            segment.file.truncate(0)
+            segment.write(STATE, self._mark, self.bounds(segment.number).encode())
+        except DiskError:
+            segment.file.close()
+            self._disk.remove(path)
+            raise
+        self._made_number += 1
         self._adopt(segment)
         return segment
 

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
-from jsctl.broker.errors import Damaged
+from jsctl.broker.errors import Damaged, DiskFull
 from jsctl.broker.store import record
+from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
@@ -213,3 +214,71 @@ def test_a_deleted_store_leaves_nothing() -> None:
     disk = filled()
     open_store(disk).delete()
     assert not disk.paths()
+
+
+def change(store: MessageStore, kind: str) -> None:
+    if kind == "append":
+        store.append(record.encode_frame([row(10, 200), row(11, 200)]), 101)
+    elif kind == "remove":
+        store.remove([2, 9], 101, erase=True)
+    else:
+        store.truncate_front(5, 101)
+
+
+def test_a_full_disk_changes_nothing() -> None:
+    for room in range(0, 900, 7):
+        disk = filled()
+        store = open_store(disk)
+        disk.capacity -= disk.free_bytes() - room
+        state, digest = store.state(), store.digest()
+        for kind in ("append", "remove", "truncate"):
+            try:
+                change(store, kind)
+            except DiskFull:
+                assert (store.state(), store.digest()) == (state, digest)
+            else:
+                break
+        disk.capacity = 1 << 40
+        store.append(record.encode_frame([row(12)]), 102)
+        state, digest = store.state(), store.digest()
+        store.close()
+        store = open_store(disk)
+        assert not store.damage
+        assert (store.state(), store.digest()) == (state, digest)
+
+
+def test_an_import_can_be_interrupted_and_begun_again() -> None:
+    source = open_store(filled())
+    chunks = list(source.export_chunks())
+    for stop in range(len(chunks) + 1):
+        for crash in (False, True):
+            disk = SimDisk(random.Random(stop))
+            store = open_store(disk)
+            store.append(record.encode_frame([row(seq) for seq in range(1, 4)]), 1)
+            settle(store)
+            for chunk in chunks[:stop]:
+                store.import_chunk(chunk)
+            disk.crash() if crash else disk.kill()
+            store = open_store(disk)
+            assert store.mark in (1, 100)
+            for chunk in chunks:
+                done = store.import_chunk(chunk)
+            assert done
+            settle(store)
+            disk.crash()
+            store = open_store(disk)
+            assert not store.damage
+            assert (store.state(), store.digest()) == (source.state(), source.digest())
+
+
+def test_a_damaged_chunk_is_refused() -> None:
+    chunks = list(open_store(filled()).export_chunks())
+    for at, chunk in enumerate(chunks):
+        for bit in range(8 * len(chunk)):
+            store = MemoryStore()
+            for before in chunks[:at]:
+                store.import_chunk(before)
+            damaged = bytearray(chunk)
+            damaged[bit // 8] ^= 1 << (bit % 8)
+            with pytest.raises(Damaged):
+                store.import_chunk(bytes(damaged))
