@@ -41,7 +41,11 @@ def loaded_servers(view: View, without: StreamAssignment | None = None) -> list[
         for peer in made.group.members:
             streams[peer] = streams.get(peer, 0) + is_stream
             replicated[peer] = replicated.get(peer, 0) + (len(made.group.peers) > 1)
-            if isinstance(made, StreamAssignment) and made.config.max_bytes > 0 and made != without:
+            if (
+                isinstance(made, StreamAssignment)
+                and made.config.max_bytes > 0
+                and made is not without
+            ):
                 key = (peer, made.group.storage == "memory")
                 reserved[key] = reserved.get(key, 0) + made.config.max_bytes
     removed = {server.peer for server in view.meta.servers.values() if server.removed}

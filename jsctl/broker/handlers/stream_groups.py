@@ -109,7 +109,8 @@ def _replace_peer(
         excluded = (*made.group.excluded, peer)
         made = replace(made, group=replace(made.group, excluded=excluded))
     entries = [assign_stream(made), *placing.follow(view, made)]
-    return ProposeMeta(entries, success("stream_remove_peer"))
+    kind = "stream_evacuate_peer" if evacuate else "stream_remove_peer"
+    return ProposeMeta(entries, success(kind))
 
 
 def without_peer(view: View, found: StreamAssignment, peer: str) -> StreamAssignment | None:

@@ -223,22 +223,27 @@ def stream_info(
 
 def create_response(view: View, assignment: StreamAssignment, stream: Stream) -> bytes:
     """What the stream's leader answers to the request named in the assignment."""
-    request = assignment.request
-    is_create = request is None or b".STREAM.CREATE." in request.subject
+    kind = _kind(assignment)
     shown = stream_info(view, assignment, stream)
     if not view.clustered:
         shown = replace(shown, cluster=None)
     response = StreamCreateResponse(
-        head=head("stream_create" if is_create else "stream_update"),
+        head=head(kind),
         info=shown,
-        did_create=is_create and not view.clustered,
+        did_create=kind == "stream_create" and not view.clustered,
     )
     return dumps(response)
 
 
 def create_failed(assignment: StreamAssignment, error: ApiError) -> bytes:
     """What a member answers that cannot set the stream up."""
+    return dumps(StreamCreateResponse(head=head(_kind(assignment), error)))
+
+
+def _kind(assignment: StreamAssignment) -> str:
+    """The type of the answer to the request that an assignment names."""
     request = assignment.request
-    is_create = request is None or b".STREAM.CREATE." in request.subject
-    kind = "stream_create" if is_create else "stream_update"
-    return dumps(StreamCreateResponse(head=head(kind, error)))
+    if request is None or b".STREAM.CREATE." in request.subject:
+        return "stream_create"
+    is_cancel = request.subject.startswith(b"$JS.API.STREAM.CANCEL_MOVE.")
+    return "stream_cancel_move" if is_cancel else "stream_update"

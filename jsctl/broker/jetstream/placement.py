@@ -219,8 +219,6 @@ def choose_peers(
         and server.peer not in barred
         and _fits(server, wanted, why)
     ]
-    if not any(server.cluster == wanted.cluster and server.jetstream for server in servers):
-        why.no_jetstream = True
     prefix = _unique_prefix(wanted)
     taken = {_unique_tag(by_peer[peer], prefix) for peer in kept if prefix and peer in by_peer}
     missing = wanted.replicas - len(kept)

@@ -75,7 +75,7 @@ def test_single_replica_streams_spread_and_leaders_vary() -> None:
         (
             {},
             Wanted(1, "C2"),
-            "no suitable peers for placement, jetstream not enabled in cluster",
+            "no suitable peers for placement",
         ),
         (
             {"online": False},
