@@ -101,7 +101,8 @@ class Assets:
             group.name.encode(),
             loaded.state,
             peers=group.peers,
-            lives=group.incarnations,
+            founders=group.founders,
+            life=group.incarnations.get(self.env.me),
             volatile=group.storage == "memory",
             doubt=doubt or bool(loaded.damage),
         )

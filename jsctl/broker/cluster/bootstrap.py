@@ -21,10 +21,19 @@ PATIENCE_NS = 3_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Founding:
-    """A meta group's id and its first voters; what a founder announces."""
+    """A meta group's id and its first voters; what a founder announces.
+
+    `lives` are the incarnations of the members' disks, in the same order: a member that comes
+    back with another one is not taken for the founder that it was.
+    """
 
     meta_id: str
     members: tuple[str, ...]
+    lives: tuple[int, ...]
+
+    def life_of(self, peer: str) -> int | None:
+        """The incarnation with which a server was a founder; None when it was none."""
+        return dict(zip(self.members, self.lives, strict=True)).get(peer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,7 @@ class Seen:
     peer: str
     jetstream: bool
     founding: Founding | None
+    life: int = 0
 
 
 @dataclass(slots=True)
@@ -41,6 +51,7 @@ class Bootstrap:
     """Decides for one server. Times in ns; pure."""
 
     me: str
+    life: int
     clustered: bool
     promised: int
     """Servers that the configuration names, this one included."""
@@ -55,16 +66,19 @@ class Bootstrap:
         member means: wait to be added.
         """
         if not self.clustered:
-            return Founding(new_id, (self.me,))
+            return Founding(new_id, (self.me,), (self.life,))
         for other in seen:
             if other.founding is not None:
                 return other.founding
-        known = tuple(sorted([self.me, *(s.peer for s in seen if s.jetstream)]))
+        lives = {self.me: self.life} | {s.peer: s.life for s in seen if s.jetstream}
+        known = tuple(sorted(lives))
         if known != self._last:
             self._last, self._since_ns = known, now_ns
         if now_ns - self._since_ns < SETTLE_NS or known[0] != self.me:
             return None
-        return Founding(new_id, known) if self._enough(len(known), now_ns) else None
+        if not self._enough(len(known), now_ns):
+            return None
+        return Founding(new_id, known, tuple(lives[peer] for peer in known))
 
     def _enough(self, known: int, now_ns: int) -> bool:
         promised = max(self.promised, 2)

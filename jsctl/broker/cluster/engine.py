@@ -102,6 +102,7 @@ class Engine:
             self.env.log(LogLevel.ERROR, f"Damaged log: {damage}")
         founder = Founder(options.me, options.life, options.boot, wal, options.timing, jitter)
         founder.recovered = dict(recovered.groups)
+        founder.log_damaged = bool(recovered.damage)
         self.founder = founder
         self.assets = Assets(self.env, founder, new_id)
         self.meta = MetaUnit(self.env, Meta(), self._follow_meta)
@@ -135,13 +136,20 @@ class Engine:
         if self.founding is not None:
             self._start_meta(self.founding)
         else:
-            self._bootstrap = Bootstrap(options.me, options.clustered, options.promised, now_ns)
+            self._bootstrap = Bootstrap(
+                options.me, options.life, options.clustered, options.promised, now_ns
+            )
             self._found(now_ns)
 
     def _found(self, now_ns: int) -> None:
         assert self._bootstrap is not None
         seen = [
-            Seen(peer, news.facts.jetstream, self._foundings.get(peer))
+            Seen(
+                peer,
+                news.facts.jetstream,
+                self._foundings.get(peer),
+                news.facts.incarnation,
+            )
             for peer, news in self.servers.items()
             if self.liveness.is_up(peer)
         ]
@@ -162,12 +170,13 @@ class Engine:
         if state is not None:
             self.meta.meta.restore(state.snapshot)
             self.meta.generation = state.generation
-        mine = self.options.me in founding.members
+        life = founding.life_of(self.options.me)
         raft = self.founder.start(
             GROUP_NAME.encode(),
             state,
             peers=founding.members,
-            lives={self.options.me: self.options.life} if mine else {},
+            founders=founding.members,
+            life=life,
             volatile=False,
             doubt=bool(loaded.damage),
         )

@@ -1,15 +1,17 @@
 """How a group starts on this server: as founder, from what is on the disk, or in doubt.
 
-Three ways. With state or log on the disk, from there. Without, as a founding member: the
+Four ways. With state or log on the disk, from there. Without, as a founding member: the
 assignment says that this very life of the server (or, for what only memory holds, this very run of
 the process) was given a replica when the group was made, so nothing can have been promised yet
-that is not on the disk. Anything else is doubt: the server follows, but neither votes nor stands
-for election until a leader has filled it up (reliability: voting of damaged nodes). Doubt is
+that is not on the disk. As a member that joins: its life was given a replica later, so it never
+voted. Anything else is doubt: what was promised is lost, votes too. Joined or in doubt, a server
+follows, but neither votes nor stands for election until a leader has filled it up (reliability:
+voting of damaged nodes). Doubt is
 itself in the log until it is resolved, so that a restart does not mistake a half-filled log for a
 whole one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.cluster.state_file import State
@@ -29,6 +31,8 @@ from jsctl.broker.raft.types import (
 from jsctl.broker.store.wal import RecoveredGroup, Wal
 from jsctl.broker.turn import Jitter
 
+JOINED = 1
+"""Index in the log's record of an unknown standing: it never voted before its log began."""
 _STANDINGS = {
     "whole": StandingKind.WHOLE,
     "suspect": StandingKind.SUSPECT,
@@ -49,6 +53,7 @@ class Founder:
     limits: Limits = field(default_factory=Limits)
     recovered: dict[bytes, RecoveredGroup] = field(default_factory=dict)
     """What the log held at start, by group; taken out when the group starts."""
+    log_damaged: bool = False
 
     def start(
         self,
@@ -56,24 +61,30 @@ class Founder:
         state: State | None,
         *,
         peers: Sequence[str],
-        lives: Mapping[str, int],
+        founders: Sequence[str],
+        life: int | None,
         volatile: bool,
         doubt: bool = False,
     ) -> Raft:
-        """The raft of a group. `lives` are those of its founders; `doubt`: state is damaged."""
+        """The raft of a group.
+
+        `life` is the one of this server that was given the replica, None when it is not known;
+        `doubt`: the state on the disk is damaged.
+        """
         found = self.recovered.pop(key, None)
         if volatile and (found is not None or state is not None):
             self.wal.add_drop(key)
             term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
             self.wal.add_vote(key, term, vote.encode())
-            self.wal.add_standing(key, "unknown")
-            return self._raft(Members(tuple(peers)), term, vote, standing=UNKNOWN)
-        if found is None and state is None:
-            mine = self.boot if volatile else self.life
-            if lives.get(self.me) != mine or doubt:
-                self.wal.add_standing(key, "unknown")
-                return self._raft(Members(), 0, "", standing=UNKNOWN)
+            self.wal.add_standing(key, "unknown", 0, JOINED)
             members = Members(tuple(peers))
+            return self._raft(members, term, vote, standing=UNKNOWN, hard_state_known=True)
+        if found is None and state is None:
+            mine = life == (self.boot if volatile else self.life) and not doubt
+            if not mine or self.me not in founders:
+                self.wal.add_standing(key, "unknown", 0, JOINED if mine else 0)
+                return self._raft(Members(), 0, "", standing=UNKNOWN, hard_state_known=mine)
+            members = Members(tuple(founders))
             self.wal.add_base(key, 0, 0, codec.encode_members(members))
             return self._raft(members, 0, "", standing=WHOLE)
         return self._from_disk(key, state, found, doubt)
@@ -99,8 +110,9 @@ class Founder:
                 index, base_term = state.index, state.term
         if doubt:
             standing = UNKNOWN
+        votes_known = found is not None and found.standing == "unknown" and self._joined(found)
         if standing.kind is StandingKind.UNKNOWN:
-            self.wal.add_standing(key, "unknown")
+            self.wal.add_standing(key, "unknown", 0, JOINED if votes_known else 0)
         return self._raft(
             members,
             term,
@@ -109,7 +121,12 @@ class Founder:
             base=(index, base_term) if state is not None or index == 0 else (0, 0),
             entries=entries,
             commit=0 if found is None else found.commit,
+            hard_state_known=votes_known if standing == UNKNOWN else None,
         )
+
+    def _joined(self, found: RecoveredGroup) -> bool:
+        """Whether the doubt that the log tells of is that of a member that joined."""
+        return found.suspect_index == JOINED and not self.log_damaged
 
     def _raft(
         self,
@@ -121,6 +138,7 @@ class Founder:
         base: tuple[int, int] = (0, 0),
         entries: Sequence[Entry] = (),
         commit: int = 0,
+        hard_state_known: bool | None = None,
     ) -> Raft:
         last = entries[-1].index if entries else base[0]
         return Raft(
@@ -134,6 +152,7 @@ class Founder:
             commit=max(base[0], min(commit, last)),
             applied=base[0],
             standing=standing,
+            hard_state_known=hard_state_known,
             timing=self.timing,
             jitter=self.jitter,
             limits=self.limits,

@@ -23,12 +23,13 @@ def read_founding(disk: Disk) -> Founding | None:
             )
         return None
     document = json.loads(loaded.state.snapshot)
-    return Founding(document["meta_id"], tuple(document["members"]))
+    return Founding(document["meta_id"], tuple(document["members"]), tuple(document["lives"]))
 
 
 def write_founding(disk: Disk, founding: Founding) -> None:
     """Write both copies, durable when this returns. Raises DiskError."""
-    document = {"meta_id": founding.meta_id, "members": list(founding.members)}
+    document: dict[str, object] = {"meta_id": founding.meta_id, "members": list(founding.members)}
+    document["lives"] = list(founding.lives)
     snapshot = json.dumps(document).encode()
     for generation in (1, 2):
         WriteState(disk, DIRECTORY, State(generation, 0, 0, b"", snapshot), ()).run()

@@ -330,10 +330,14 @@ def _read_removals(data: Reader) -> Removals:
 def _write_founding(out: Writer, item: Founding) -> None:
     out.text(item.meta_id)
     out.each(item.members, out.text)
+    out.each(item.lives, out.u64)
 
 
 def _read_founding(data: Reader) -> Founding:
-    return Founding(data.text(), tuple(data.each(data.text)))
+    founding = Founding(data.text(), tuple(data.each(data.text)), tuple(data.each(data.u64)))
+    if len(founding.members) != len(founding.lives):
+        raise ProtocolError("peer frame: a founder without its life")
+    return founding
 
 
 def _write_proposal(out: Writer, item: MetaProposal) -> None:

@@ -14,6 +14,7 @@ from jsctl.api.requests import ConsumerCreateRequest
 from jsctl.api.subjects import ApiCall
 from jsctl.api.words import AckPolicy, ConsumerAction, PriorityPolicy, Retention, Storage
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
+from jsctl.broker.handlers.placing import incarnations
 from jsctl.broker.handlers.view import AccountFacts, View
 from jsctl.broker.jetstream import consumer_config as rules
 from jsctl.broker.jetstream.assignments import (
@@ -198,13 +199,9 @@ def _group(view: View, stream: StreamAssignment, config: ConsumerConfig) -> Grou
         storage="memory" if memory else "file",
         cluster=stream.group.cluster,
         preferred=leaders[view.jitter(len(leaders))],
-        incarnations=_lives(stream, peers),
+        incarnations=incarnations(view.servers(), peers, "memory" if memory else "file"),
+        founders=tuple(peers),
     )
-
-
-def _lives(stream: StreamAssignment, peers: Iterable[str]) -> dict[str, int]:
-    known = stream.group.incarnations
-    return {peer: known[peer] for peer in peers if peer in known}
 
 
 def _regrouped(
@@ -226,9 +223,10 @@ def _regrouped(
     else:
         return group
     gone = tuple(peer for peer in group.peers if peer not in peers)
+    fresh = [peer for peer in peers if peer not in group.members]
     return replace(
         group,
         peers=tuple(peers),
         former=(*group.former, *gone),
-        incarnations={**group.incarnations, **_lives(stream, peers)},
+        incarnations={**group.incarnations, **incarnations(view.servers(), fresh, group.storage)},
     )

@@ -36,7 +36,11 @@ class GroupAssignment:
     preferred: str = ""
     former: tuple[str, ...] = ()
     incarnations: Mapping[str, int] = field(default_factory=dict)
-    """Peer -> the life of that server which was given the replica."""
+    """Peer -> the life of that server which was given the replica: of its disk, or for what
+    only memory holds, of its process."""
+    founders: tuple[str, ...] = ()
+    """Peers that the group was made with and that have not left it since: they may start with
+    an empty log of their own."""
     moving: bool = False
     """A placement move, as opposed to scaling."""
     excluded: tuple[str, ...] = ()
@@ -126,6 +130,7 @@ def _group_document(group: GroupAssignment) -> Document:
     made["cluster"] = group.cluster
     made["preferred"] = group.preferred
     made["incarnations"] = dict(sorted(group.incarnations.items()))
+    made["founders"] = list(group.founders)
     if group.former:
         made["former"] = list(group.former)
     if group.excluded:
@@ -173,6 +178,7 @@ def _group_from(value: object) -> GroupAssignment:
         preferred=value["preferred"],
         former=tuple(value.get("former", ())),
         incarnations=value["incarnations"],
+        founders=tuple(value["founders"]),
         moving=value.get("moving", False),
         excluded=tuple(value.get("excluded", ())),
         origin=_origin_from(value.get("origin")),

@@ -420,7 +420,15 @@ def _settled(group: GroupAssignment, document: Document) -> GroupAssignment | No
         assert isinstance(peers, list)
         kept = tuple(peers)
     excluded = group.excluded if len(kept) < len(group.peers) else ()
-    settled = replace(group, peers=kept, former=(), moving=False, origin=None, excluded=excluded)
+    settled = replace(
+        group,
+        peers=kept,
+        former=(),
+        moving=False,
+        origin=None,
+        excluded=excluded,
+        founders=tuple(peer for peer in group.founders if peer in kept),
+    )
     return None if settled == group else settled
 
 

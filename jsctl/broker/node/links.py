@@ -104,7 +104,6 @@ class Links:
                 routed = []
             self._handshake(conn, op, now_ns)
         if routed and link is not None:
-            link.in_messages += len(routed)
             self.router.route_ops(link, routed)
         self.follow()
 
@@ -121,8 +120,7 @@ class Links:
             case PeerError():
                 self.mesh.error(conn, op.text.decode("utf-8", "replace"))
             case Bad():
-                self._made.closes.append((conn, op.reason))
-                self.closed(conn, op.reason, now_ns)
+                self.mesh.bad(conn, op.text.decode("utf-8", "replace"), op.reason, now_ns)
 
     def tick(self, now_ns: int) -> None:
         """Dials, pings, handshakes that take too long."""
