@@ -89,9 +89,14 @@ class ConsumerLeader:
             self.push.start_replay(store.last_seq)
         else:
             self.pull = PullDesk(consumer, has_interest, new_id, now_ns)
+        self.scale(replicated)
+        self._sample = _sample_of(config.sample_freq)
+
+    def scale(self, replicated: bool) -> None:
+        """The group has now more than one peer, or only one."""
+        config = self.consumer.config
         waits = config.ack_policy in (AckPolicy.ALL, AckPolicy.EXPLICIT)
         self._hold_deliveries = replicated and waits and not config.flow_control
-        self._sample = _sample_of(config.sample_freq)
 
     # What the stream and the log tell.
 

@@ -152,7 +152,8 @@ class PullDesk:
         room = delivery.room()
         rows = delivery.peek_new(min(wanted - again, room))
         given = self._give(delivery, rows, now_ns, out)
-        return given < len(rows) or not rows or not queue.requests or given >= room
+        done = not queue.requests or not delivery.num_pending
+        return done or given < len(rows) or not rows or given >= room
 
     def _give(self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item]) -> int:
         requests = self.queue.requests

@@ -105,7 +105,7 @@ class PushDesk:
         given = self._send(delivery, rows, now_ns, out, False)
         if not rows and self.replay is not None and delivery.cursor > self.replay.until:
             self.replay = None
-        return given < len(rows) or not rows or given >= room
+        return given < len(rows) or not rows or given >= room or not delivery.num_pending
 
     def _send(
         self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item], again: bool
