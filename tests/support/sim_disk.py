@@ -69,6 +69,7 @@ class SimFile:
 
     def sync(self) -> None:
         inode = self._check()
+        self._disk.count_down()
         if self._disk.fail_syncs > 0:
             self._disk.fail_syncs -= 1
             # As Linux does: the pages count as clean, and the next fsync "succeeds".
@@ -112,6 +113,8 @@ class SimDisk:
         self.syncs = 0
         self.fail_syncs = 0
         """So many of the next syncs fail."""
+        self.power_fails_in: int | None = None
+        """Power is lost instead of the sync that comes after so many others."""
         self.unreadable: list[tuple[str, int, int]] = []
         """(path, start, end) that cannot be read."""
         self._used = 0
@@ -170,6 +173,7 @@ class SimDisk:
         self._directories -= gone
 
     def sync_directory(self, path: str) -> None:
+        self.count_down()
         for name in {*self._names, *self._durable_names}:
             if _parent(name) == path:
                 self._settle(name)
@@ -209,6 +213,16 @@ class SimDisk:
         for inode in {one.number: one for one in self._names.values()}.values():
             self._lose(inode)
         self._used = sum(len(inode.cached) for inode in self._names.values())
+
+    def count_down(self) -> None:
+        """One sync less until the power fails; raises DiskError when it does."""
+        if self.power_fails_in is None:
+            return
+        self.power_fails_in -= 1
+        if self.power_fails_in < 0:
+            self.power_fails_in = None
+            self.crash()
+            raise DiskError("the power has failed")
 
     def kill(self) -> None:
         """End the process only: the page cache stays, open files do not."""

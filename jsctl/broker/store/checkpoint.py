@@ -287,15 +287,17 @@ class CheckpointJob:
 
     def _write_slot(self) -> None:
         path = f"{self.directory}/{DURABLE_NAME}"
+        start = _SLOT_BYTES * (self.durable.generation % 2)
         fresh = not self.disk.exists(path)
-        file: File = self.disk.open(path, create=True)
+        # A file that is there has a sound slot, so the first one gets its name when it is whole.
+        file: File = self.disk.open(f"{path}.new" if fresh else path, create=fresh)
         try:
-            start = _SLOT_BYTES * (self.durable.generation % 2)
             file.write(start, (encode_slot(self.durable),))
             file.sync()
         finally:
             file.close()
         if fresh:
+            self.disk.rename(f"{path}.new", path)
             self.disk.sync_directory(self.directory)
 
 

@@ -396,6 +396,10 @@ class Wal:
             self._reserve = spare[0]
             self._retired = spare[1:]
             self._made_number = spare[0].number
+        if found and not scan.recovered.damage:
+            # Their removal was not durable yet.
+            old = [one for one in scan.segments if one.number < found[0].number]
+            self._retired += [_Segment(one.number, one.length) for one in old]
         for name, group in scan.recovered.groups.items():
             self._groups[name] = _group_of(group)
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from jsctl.broker.errors import Damaged, DiskFull
+from jsctl.broker.errors import Damaged, DiskError, DiskFull
 from jsctl.broker.store import record
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
@@ -282,3 +282,47 @@ def test_a_damaged_chunk_is_refused() -> None:
             damaged[bit // 8] ^= 1 << (bit % 8)
             with pytest.raises(Damaged):
                 store.import_chunk(bytes(damaged))
+
+
+def test_power_may_fail_at_any_sync() -> None:
+    for seed in range(80):
+        rng = random.Random(seed)
+        disk = SimDisk(random.Random(seed))
+        model: dict[int, Record] = {}
+        history: list[tuple[str, list[int]]] = []
+        for _ in range(4):
+            store = open_store(disk)
+            assert not store.damage, (seed, store.damage)
+            assert store.mark >= store.durable_mark()
+            for mark, (kind, seqs) in enumerate(history, 1):
+                apply(store, kind, seqs, mark)
+            assert {one.seq for one in store.next_many(ALL, 1, 1000)} == set(model)
+            disk.power_fails_in = rng.randrange(12)
+            try:
+                for _ in range(30):
+                    last = store.last_seq
+                    kind = rng.choice(["append", "append", "remove", "cut", "settle"])
+                    seqs = [last + 1, last + 2] if kind == "append" else [rng.randint(1, last + 1)]
+                    if kind == "settle":
+                        settle(store, rng.random() < 0.3)
+                        continue
+                    history.append((kind, seqs))
+                    apply(store, kind, seqs, len(history))
+                    if kind == "append":
+                        model.update((seq, row(seq)) for seq in seqs)
+                    gone = seqs if kind == "remove" else range(seqs[0] if kind == "cut" else 0)
+                    for seq in gone:
+                        model.pop(seq, None)
+            except DiskError:
+                continue
+            disk.power_fails_in = None
+            disk.crash()
+
+
+def apply(store: MessageStore, kind: str, seqs: list[int], mark: int) -> None:
+    if kind == "append":
+        store.append(record.encode_frame([row(seq) for seq in seqs]), mark)
+    elif kind == "remove":
+        store.remove(seqs, mark)
+    else:
+        store.truncate_front(seqs[0], mark)

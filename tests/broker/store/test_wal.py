@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jsctl.broker.errors import DiskFull, SyncFailed
+from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
 from jsctl.broker.store.wal import Recovered, RecoveredGroup, Wal, WalOptions
 from jsctl.broker.store.wal_format import BLOCK, MIRROR_BYTES
 from jsctl.broker.store.wal_recovery import Scan
@@ -313,3 +313,39 @@ def test_nothing_durable_is_lost_in_crashes(script: list[tuple[str, int]], seed:
             wal.add_truncate(GROUP, index)
             want.entries = [e for e in want.entries if e[0] < index]
         commit(wal)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_power_may_fail_at_any_sync(seed: int) -> None:
+    rng = random.Random(seed)
+    disk = disk_of(seed)
+    done = next_index = 0
+    based = 0
+    for _ in range(5):
+        wal, found = reopen(disk)
+        assert not found.damage, found.damage
+        group = found.groups.get(GROUP, RecoveredGroup())
+        assert group.last_index >= done
+        assert group.base_index <= max(based, 0)
+        assert [e[0] for e in group.entries] == list(
+            range(group.base_index + 1, group.last_index + 1)
+        )
+        assert all(e == entries(e[0], 1, 1, 2000)[0] for e in group.entries)
+        next_index = done = group.last_index
+        disk.power_fails_in = rng.randrange(40)
+        try:
+            for _ in range(40):
+                count = rng.randrange(1, 4)
+                wal.add_entries(GROUP, entries(next_index + 1, count, 1, 2000))
+                next_index += count
+                if rng.random() < 0.4:
+                    based = max(based, done - rng.randrange(5))
+                    wal.add_base(GROUP, based, 1, b"m")
+                    wal.release(GROUP, based)
+                commit(wal)
+                done = next_index
+        except DiskError:
+            continue
+        disk.power_fails_in = None
+        disk.crash()
