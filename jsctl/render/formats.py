@@ -10,7 +10,7 @@ from jsctl.render.table import safe
 
 R = TypeVar("R")
 _YAML_WORDS = frozenset(
-    {"", "yes", "no", "on", "off", "true", "false", "null", "none", "~", "y", "n"}
+    {"", "yes", "no", "on", "off", "true", "false", "null", "none", "=", "~", "y", "n"}
 )
 _YAML_MARKS = frozenset("-?:,[]{}#&*!|>'\"%@`")
 
@@ -85,7 +85,15 @@ def _yaml_scalar(value: object) -> str:
         and " #" not in text
         and not text.endswith(":")
     )
-    return text if plain_text else json.dumps(text, ensure_ascii=False)
+    return text if plain_text else _yaml_quoted(text)
+
+
+def _yaml_quoted(text: str) -> str:
+    """Double quotes, with everything unprintable escaped as YAML spells it."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    if quoted.isprintable():
+        return quoted
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted)
 
 
 def as_csv(rows: Sequence[R], columns: Sequence[Column[R]], *, delimiter: str = ",") -> str:

@@ -1,0 +1,69 @@
+"""Machine formats: what is written can be read back."""
+
+import csv
+import io
+import json
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jsctl.api.stream import StreamConfig
+from jsctl.render.column import Column
+from jsctl.render.formats import as_json, as_json_line, as_markdown, as_yaml, render_rows
+
+Row = tuple[str, int]
+COLUMNS: tuple[Column[Row], ...] = (
+    Column("name", "Name", lambda row: row[0]),
+    Column("count", "Count", lambda row: row[1], lambda row: f"{row[1]:,}"),
+)
+ROWS: list[Row] = [("a|b", 1000), ("c, d", 2)]
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x85\u2028\u2029"), max_size=8)
+plain_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(plain_values)
+def test_yaml_reads_back_to_the_same_data(value: object) -> None:
+    assert yaml.safe_load(as_yaml(value)) == value
+
+
+@pytest.mark.parametrize(
+    "word", ["no", "on", "1e3", "007", "null", "", " x", "a: b", "- a", "x:", "=", "1_0"]
+)
+def test_yaml_quotes_what_would_be_something_else(word: str) -> None:
+    assert yaml.safe_load(as_yaml({"key": word})) == {"key": word}
+
+
+def test_rows_in_every_format() -> None:
+    objects = [{"name": "a|b", "count": 1000}, {"name": "c, d", "count": 2}]
+    assert json.loads(render_rows(ROWS, COLUMNS, "json")) == objects
+    lines = render_rows(ROWS, COLUMNS, "jsonl").splitlines()
+    assert [json.loads(line) for line in lines] == objects
+    assert yaml.safe_load(render_rows(ROWS, COLUMNS, "yaml")) == objects
+    read = list(csv.DictReader(io.StringIO(render_rows(ROWS, COLUMNS, "csv"))))
+    assert read == [{"name": "a|b", "count": "1000"}, {"name": "c, d", "count": "2"}]
+    assert render_rows(ROWS, COLUMNS, "tsv") == "name\tcount\na|b\t1000\nc, d\t2"
+    assert render_rows(ROWS, COLUMNS, "names") == "a|b\nc, d"
+    assert render_rows(ROWS, COLUMNS, "md", title="T") == (
+        "# T\n| Name | Count |\n| --- | --- |\n| a\\|b | 1,000 |\n| c, d | 2 |"
+    )
+
+
+def test_empty_reports() -> None:
+    assert render_rows([], COLUMNS, "json") == "[]"
+    assert render_rows([], COLUMNS, "yaml") == "[]"
+    assert render_rows([], COLUMNS, "names") == ""
+    assert as_markdown(["A"], []) == "| A |\n| --- |"
+
+
+def test_api_objects_are_printed_with_the_servers_names() -> None:
+    document = json.loads(as_json({"made": [StreamConfig(name="S", num_replicas=3)]}))
+    assert document["made"][0]["num_replicas"] == 3
+    assert as_json_line({"ü": "<&>"}) == '{"ü":"<&>"}'
