@@ -68,6 +68,7 @@ class OpenedStore(SegmentedStore):
                 whole = self._replay_file(number, sure)
             else:
                 self._disk.remove(f"{self._directory}/{segment_name(number)}")
+        self._drop_cut_segment()
         self._check_end()
         self._settle()
         self._drop_dead()
@@ -90,6 +91,16 @@ class OpenedStore(SegmentedStore):
             elif name.endswith(".new"):
                 self._disk.remove(f"{self._directory}/{name}")
         return found
+
+    def _drop_cut_segment(self) -> None:
+        """A segment of which nothing is left begins anew, with its bounds in front."""
+        newest = self._segments[-1] if self._segments else None
+        if newest is not None and not newest.size:
+            del self._segments[-1], self._firsts[-1]
+            self._disk.remove(f"{self._directory}/{segment_name(newest.number)}")
+            newest = self._segments[-1] if self._segments else None
+        promised = self._durable.segment if self._durable else 0
+        self._made_number = max(promised, newest.number if newest else 0)
 
     def _check_end(self) -> None:
         """What was durable and is not there any more is damage, even at the very end."""
