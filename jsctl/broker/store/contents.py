@@ -314,6 +314,7 @@ class Contents(ABC):
 
 
 def within(rows: list[Record], bytes_max: int) -> list[Record]:
+    """The first rows whose sizes stay within a bound; at least one. 0: no bound."""
     if not bytes_max:
         return rows
     total = 0
