@@ -87,6 +87,7 @@ class Node:
         if self.options.clustered:
             mesh_options = setup.mesh_options(self.options, self._server_id, self.addresses)
             names = {account.name for account in self.accounts}
+            self.router.routes.pinned = frozenset(mesh_options.pinned)
             self.links = Links(Mesh(mesh_options, self._jitter, names), self.router, self.sessions)
         if self.options.jetstream.enabled:
             self._start_jetstream(now_ns)

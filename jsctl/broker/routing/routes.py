@@ -51,6 +51,8 @@ class Routes:
         self._delivery = delivery
         self._insert = insert
         self._remove = remove
+        self.pinned: frozenset[str] = frozenset()
+        """Accounts that have a link of their own to every pooled peer, and use no other."""
         self._links: dict[int, RouteLink] = {}
         self._of_account: dict[str, list[RouteLink]] = {}
 
@@ -65,7 +67,7 @@ class Routes:
             for link in self._links.values():
                 if link.account == account:
                     by_peer[link.peer] = link
-                elif link.account is None:
+                elif link.account is None and (link.pool_size == 1 or account not in self.pinned):
                     index = pool_index(account, link.pool_size)
                     if index == link.pool_index:
                         by_peer.setdefault(link.peer, link)
