@@ -1,12 +1,12 @@
 """What can go wrong inside the broker that is not a bug.
 
-    BrokerError
-    ├── ProtocolError      the peer sent something the protocol does not allow: reply or close
-    ├── ConfigError        a flag or configuration value is wrong: names file, line and remedy
-    ├── DiskError          the world's fault: a file operation failed
-    │   ├── DiskFull       no space; refuse new work, keep serving reads
-    │   └── SyncFailed     fsync failed: the file may not be trusted or written again
-    └── Damaged            stored bytes do not match their checksum
+BrokerError
+├── ProtocolError      the peer sent something the protocol does not allow: reply or close
+├── ConfigError        a flag or configuration value is wrong: names file, line and remedy
+├── DiskError          the world's fault: a file operation failed
+│   ├── DiskFull       no space; refuse new work, keep serving reads
+│   └── SyncFailed     fsync failed: the file may not be trusted or written again
+└── Damaged            stored bytes do not match their checksum
 """
 
 
