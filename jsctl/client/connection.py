@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Log = Callable[[str], None]
 RECONNECT_WAIT_SECONDS = 0.5
+NO_SERVERS = "setup failed: nats: no servers available for connection"
 CONNECT_TRIES_MAX = 1
 """How often a first connection is tried per server before giving up."""
 
@@ -50,12 +51,17 @@ async def open_client(settings: Settings, log: Log | None = None) -> "Client":
     from nats.aio.client import Client
 
     client = Client()
-    options = _options(settings, log or _silent)
+    watch = _Watch(log or _silent, trace=settings.trace, tries=2 * len(settings.urls))
+    options = _options(settings, watch)
     try:
         await client.connect(**options)  # type: ignore[arg-type] # made by name
     except foreign_errors() as error:
         await client.close()
+        if isinstance(error, OSError):
+            where = ", ".join(settings.urls)
+            raise Unreachable(NO_SERVERS, hints=(f"{where}: {error}",)) from error
         raise translate(error) from error
+    watch.connecting = False
     client.options["max_reconnect_attempts"] = -1
     return client
 
@@ -71,13 +77,13 @@ def translate(error: Exception, what: str = "") -> JsctlError:
         return Unreachable(f"{prefix}nats: no responders available for request")
     if isinstance(error, theirs.TimeoutError | TimeoutError):
         return Unreachable(f"{prefix}nats: timeout")
-    if isinstance(error, theirs.AuthorizationError):
-        return NotAllowed("setup failed: nats: Authorization Violation")
     text = str(error)
-    if "authorization" in text.lower() or "permissions violation" in text.lower():
+    if isinstance(error, theirs.AuthorizationError) or "authorization" in text.lower():
+        return NotAllowed("setup failed: nats: Authorization Violation")
+    if "permissions violation" in text.lower():
         return NotAllowed(f"{prefix}{text}")
     if isinstance(error, theirs.NoServersError):
-        return Unreachable("setup failed: nats: no servers available for connection")
+        return Unreachable(NO_SERVERS)
     return Unreachable(f"{prefix or 'setup failed: '}{text or type(error).__name__}")
 
 
@@ -98,26 +104,47 @@ def _silent(_text: str) -> None:
     """Nobody listens."""
 
 
-def _options(settings: Settings, log: Log) -> dict[str, object]:
+class _Watch:
+    """Hears of a connection's fate.
+
+    While it is being made an error raised here ends the attempt: the library itself would try
+    for ever when a server refuses the credentials.
+    """
+
+    def __init__(self, log: Log, *, trace: bool, tries: int) -> None:
+        self.log = log
+        self.trace = trace
+        self.tries = tries
+        self.connecting = True
+
+    async def disconnected(self) -> None:
+        """The server went away."""
+        if not self.connecting:
+            self.log(">>> Disconnected, will attempt reconnect")
+
+    async def reconnected(self) -> None:
+        """Another server, or the same again."""
+        if self.trace:
+            self.log(">>> Reconnected")
+
+    async def failed(self, error: Exception) -> None:
+        """Something went wrong; ends a hopeless first attempt."""
+        if self.trace:
+            self.log(f">>> Unexpected NATS error: {error}")
+        if self.connecting:
+            self.tries -= 1
+            if self.tries < 1 or "authorization" in str(error).lower():
+                raise error
+
+
+def _options(settings: Settings, watch: _Watch) -> dict[str, object]:
     context = settings.connection
     if context.socks_proxy:
         raise UsageError("SOCKS5 proxies are not supported")
-
-    async def disconnected() -> None:
-        log(">>> Disconnected, will attempt reconnect")
-
-    async def reconnected() -> None:
-        if settings.trace:
-            log(">>> Reconnected")
-
-    async def failed(error: Exception) -> None:
-        if settings.trace:
-            log(f">>> Unexpected NATS error: {error}")
-
     callbacks: dict[str, Callable[..., Awaitable[None]]] = {
-        "disconnected_cb": disconnected,
-        "reconnected_cb": reconnected,
-        "error_cb": failed,
+        "disconnected_cb": watch.disconnected,
+        "reconnected_cb": watch.reconnected,
+        "error_cb": watch.failed,
     }
     options: dict[str, object] = {
         "servers": [with_scheme(url) for url in settings.urls],

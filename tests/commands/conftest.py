@@ -9,6 +9,7 @@ import pytest
 
 from jsctl.cli import main
 from jsctl.testing import Broker, Cluster, RealServer
+from tests.support.waiting import wait_for
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 ENABLED = ["nats-server"]
@@ -42,10 +43,24 @@ class Server:
 Run = Callable[..., Result]
 
 
+def wait_healthy(cluster: Cluster) -> None:
+    """A fresh cluster loses requests until every server says that it is well."""
+
+    def well() -> bool:
+        try:
+            pages = [broker.monitor("/healthz") for broker in cluster]
+        except OSError:
+            return False
+        return all(isinstance(page, dict) and page.get("status") == "ok" for page in pages)
+
+    wait_for(well, "every server is healthy")
+
+
 @pytest.fixture(scope="session", params=ENABLED)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     kind = str(request.param)
     with Cluster(3, server=KINDS[kind]) as cluster:
+        wait_healthy(cluster)
         yield Server(kind, cluster)
 
 

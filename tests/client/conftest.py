@@ -1,0 +1,40 @@
+"""A real cluster with a system account for the whole session."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from jsctl.settings import Context, Settings
+from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Cluster, RealServer
+from tests.support.waiting import wait_for
+
+
+def wait_healthy(cluster: Cluster) -> None:
+    """A fresh cluster loses requests until every server says that it is well."""
+
+    def well() -> bool:
+        try:
+            pages = [broker.monitor("/healthz") for broker in cluster]
+        except OSError:
+            return False
+        return all(isinstance(page, dict) and page.get("status") == "ok" for page in pages)
+
+    wait_for(well, "every server is healthy")
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(3, server=RealServer) as cluster:
+        wait_healthy(cluster)
+        yield cluster
+
+
+@pytest.fixture
+def settings(cluster: Cluster) -> Settings:
+    return Settings(connection=Context(url=",".join(cluster.urls)))
+
+
+@pytest.fixture
+def system_settings(cluster: Cluster) -> Settings:
+    context = Context(url=cluster.urls[0], user=SYSTEM_USER, password=SYSTEM_PASSWORD)
+    return Settings(connection=context)

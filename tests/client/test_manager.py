@@ -1,0 +1,109 @@
+"""The JetStream API of a real cluster through the manager."""
+
+import pytest
+
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.errors import ApiError
+from jsctl.api.stream import StreamConfig
+from jsctl.api.words import AckPolicy
+from jsctl.client.connection import connect
+from jsctl.client.manager import Manager, as_request, open_manager
+from jsctl.client.requests import api_prefix
+from jsctl.errors import NotAllowed, Unreachable, UsageError
+from jsctl.settings import Context, Settings
+from jsctl.testing import Cluster
+
+
+async def test_a_stream_from_birth_to_death(settings: Settings) -> None:
+    async with open_manager(settings) as manager:
+        made = await manager.create_stream(
+            StreamConfig(name="M", subjects=("m.*",), num_replicas=3)
+        )
+        assert made.config.num_replicas == 3
+        assert made.cluster is not None
+        assert len(made.cluster.replicas) == 2
+        for number in range(5):
+            await manager.client.request(f"m.{number % 2}", b"x", headers={"A": "b"})
+        message = await manager.message("M", seq=2)
+        assert (message.subject, message.data) == ("m.1", b"x")
+        assert message.hdrs.startswith(b"NATS/1.0\r\nA: b")
+        assert (await manager.message("M", last_for="m.0")).seq == 5
+        assert await manager.stream_subjects("M") == {"m.0": 3, "m.1": 2}
+        await manager.delete_message("M", 1)
+        assert await manager.purge("M", keep=1) == 3
+        assert (await manager.stream_info("M")).state.messages == 1
+        changed = await manager.update_stream(
+            StreamConfig(name="M", subjects=("m.*",), num_replicas=3, max_msgs=9)
+        )
+        assert as_request(changed.config).metadata == {}
+        assert "M" in await manager.stream_names("m.1")
+        assert [one.config.name for one in (await manager.streams("m.1")).items] == ["M"]
+        await manager.delete_stream("M")
+        with pytest.raises(ApiError) as missing:
+            await manager.stream_info("M")
+        assert missing.value.err_code == 10059
+
+
+async def test_consumers(settings: Settings) -> None:
+    async with open_manager(settings) as manager:
+        await manager.create_stream(StreamConfig(name="C", subjects=("c",), num_replicas=1))
+        config = ConsumerConfig(name="X", durable_name="X", ack_policy=AckPolicy.EXPLICIT)
+        assert (await manager.create_consumer("C", config)).name == "X"
+        assert await manager.consumer_names("C") == ["X"]
+        assert [one.name for one in (await manager.consumers("C")).items] == ["X"]
+        await manager.delete_consumer("C", "X")
+        assert (await manager.consumers("C")).items == []
+        await manager.delete_stream("C")
+
+
+async def test_many_streams_come_in_pages(settings: Settings) -> None:
+    async with open_manager(settings) as manager:
+        for number in range(260):
+            name = f"P{number:03}"
+            await manager.create_stream(StreamConfig(name=name, subjects=(name,), num_replicas=1))
+        listing = await manager.streams()
+        assert len(listing.items) == 260
+        assert (listing.missing, listing.offline) == ((), {})
+        for name in await manager.stream_names():
+            await manager.delete_stream(name)
+
+
+async def test_account_and_level(settings: Settings) -> None:
+    async with open_manager(settings) as manager:
+        assert (await manager.account_info()).limits.max_streams == -1
+        assert await manager.server_level() >= 5
+
+
+async def test_silence_and_refusals(cluster: Cluster, settings: Settings) -> None:
+    wrong = Settings(
+        connection=Context(url=cluster.urls[0], jetstream_domain="nowhere"), timeout_ns=300_000_000
+    )
+    async with open_manager(wrong) as manager:
+        with pytest.raises(Unreachable, match="no responders"):
+            await manager.stream_names()
+    with pytest.raises(NotAllowed, match="Authorization Violation"):
+        async with connect(
+            Settings(connection=Context(url=cluster.urls[0], user="u", password="wrong"))
+        ):
+            pass
+    with pytest.raises(Unreachable, match="no servers available"):
+        async with connect(Settings(connection=Context(url="127.0.0.1:1"), timeout_ns=10**9)):
+            pass
+    with pytest.raises(UsageError, match="SOCKS5"):
+        async with connect(Settings(connection=Context(url="x", socks_proxy="socks5://y"))):
+            pass
+
+
+async def test_traces_show_requests_and_answers(settings: Settings) -> None:
+    lines: list[str] = []
+    async with connect(settings) as client:
+        traced = Settings(connection=settings.connection, trace=True)
+        await Manager(client, traced, lines.append).stream_names()
+    assert lines[0].startswith(">>> $JS.API.STREAM.NAMES\n")
+    assert lines[1].startswith("<<< (")
+
+
+def test_prefixes() -> None:
+    assert api_prefix(Settings()) == b"$JS.API."
+    assert api_prefix(Settings(connection=Context(jetstream_domain="hub"))) == b"$JS.hub.API."
+    assert api_prefix(Settings(connection=Context(jetstream_api_prefix="my.js"))) == b"my.js."

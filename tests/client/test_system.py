@@ -1,0 +1,53 @@
+"""Facts about servers: over the system account and over monitoring ports."""
+
+import pytest
+
+from jsctl.api.health import Healthz
+from jsctl.api.jsz import Jsz
+from jsctl.api.server import EventFilterOptions
+from jsctl.api.statsz import Statsz
+from jsctl.api.varz import Varz
+from jsctl.client.connection import connect
+from jsctl.client.system import MonitorSystem, NatsSystem, open_system
+from jsctl.errors import NotAllowed, Unreachable
+from jsctl.settings import Settings
+from jsctl.testing import Cluster
+
+NAMES = {"n1", "n2", "n3"}
+
+
+async def test_all_servers_answer(system_settings: Settings) -> None:
+    async with connect(system_settings) as client:
+        system = NatsSystem(client, system_settings)
+        assert await system.count_servers() == 3
+        pings = await system.gather("", expected=3)
+        assert {reply.server.name for reply in pings} == NAMES
+        assert all(reply.rtt_ns > 0 and reply.as_(Statsz).cores > 0 for reply in pings)
+        reports = await system.gather("JSZ", {"raft": True}, expected=3)
+        leaders = {reply.as_(Jsz).meta_cluster for reply in reports}
+        assert len({meta.leader for meta in leaders if meta}) == 1
+        one = EventFilterOptions(server_name="n2", exact_match=True)
+        found = await system.gather("VARZ", where=one)
+        assert [reply.as_(Varz).server_name for reply in found] == ["n2"]
+        again = await system.gather("HEALTHZ", server_id=found[0].server.id)
+        assert again[0].as_(Healthz).status == "ok"
+
+
+async def test_ordinary_accounts_have_no_rights(settings: Settings) -> None:
+    async with connect(settings) as client:
+        with pytest.raises(NotAllowed, match="system privileges"):
+            await NatsSystem(client, settings).gather("VARZ")
+
+
+async def test_monitoring_ports_give_the_same(cluster: Cluster) -> None:
+    urls = [broker.monitor_url for broker in cluster]
+    system = open_system(None, Settings(monitor=tuple(urls)))
+    assert isinstance(system, MonitorSystem)
+    replies = await system.gather("JSZ", {"accounts": True})
+    assert {reply.server.name for reply in replies} == NAMES
+    assert all(reply.server.cluster == "C1" and reply.server.jetstream for reply in replies)
+    assert all(reply.as_(Jsz).meta_cluster for reply in replies)
+    where = EventFilterOptions(server_name="n1")
+    assert [reply.server.name for reply in await system.gather("", where=where)] == ["n1"]
+    with pytest.raises(Unreachable, match="no monitoring port answered"):
+        await MonitorSystem(["http://127.0.0.1:1"], 0.5).gather("VARZ")
