@@ -14,8 +14,7 @@ environment has JSCTL_EXIT=detailed.
 """
 
 from collections.abc import Mapping
-
-from jsctl.api.errors import ApiError
+from typing import Protocol
 
 
 class JsctlError(Exception):
@@ -83,10 +82,17 @@ class Aborted(JsctlError):
     kind = "aborted"
 
 
+class Refusal(Protocol):
+    """What is needed of an API error; `code` is like an HTTP status."""
+
+    code: int
+    err_code: int
+
+
 class RequestFailed(JsctlError):
     """A JetStream API error; the kind follows the server's code."""
 
-    def __init__(self, error: ApiError, *, prefix: str = "", hints: tuple[str, ...] = ()) -> None:
+    def __init__(self, error: Refusal, *, prefix: str = "", hints: tuple[str, ...] = ()) -> None:
         self.error = error
         self.kind, self.exit_code = _KINDS.get(error.code, ("error", 1))
         super().__init__(f"{prefix}: {error}" if prefix else str(error), hints=hints)
