@@ -198,6 +198,7 @@ class Server:
         store = self._prepare_store()
         node = self._make_node(self.options, self._server_id, store)
         self._edge = edge = Edge(node, self.options, self._log)
+        edge.reload_wanted = self._reload
         signals.install(self._heard)
         self._files.write_pid()
         edge.bind()

@@ -97,6 +97,18 @@ class LogLine:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """What the operating system says of the process; measured by the edge now and then."""
+
+    memory_bytes: int = 0
+    cpu_percent: float = 0
+    """Since the last measurement; 100 is one core."""
+    cores: int = 1
+    runtime: str = ""
+    """What runs the broker, e.g. `python3.11.9`."""
+
+
 class DiskBatch(Protocol):
     """Writes and syncs for the disk thread; `run` touches nothing that the loop touches."""
 
@@ -125,6 +137,8 @@ class TurnInputs:
     verified: list[tuple[int, bool]] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
+    process: ProcessFacts | None = None
+    """A new measurement, about once a second."""
 
 
 @dataclass(slots=True)
@@ -145,6 +159,8 @@ class TurnOutputs:
     logs: list[LogLine] = field(default_factory=list)
     deadline_ns: int | None = None
     """The node wants a turn at this time even if nothing arrives."""
+    reload: bool = False
+    """Somebody asks for the configuration to be read again."""
     stop_accepting: bool = False
     exit: str | None = None
     """Set once: everything is flushed and closed, the process may end for this reason."""

@@ -52,6 +52,7 @@ class Assets:
                 self._drop_consumer((change.account, change.stream, change.consumer))
             else:
                 self._drop_stream((change.account, change.stream))
+        self.env.watcher.changed(change)
 
     def _follow_stream(self, assignment: StreamAssignment) -> None:
         key = (assignment.account, assignment.name)

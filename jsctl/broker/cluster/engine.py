@@ -274,12 +274,8 @@ class Engine:
             self.groups.step(batch.group, messages)
 
     def _foreign(self, peer: str) -> bool:
-        theirs = self._foundings.get(peer)
-        return (
-            theirs is not None
-            and self.founding is not None
-            and theirs.meta_id != self.founding.meta_id
-        )
+        theirs, mine = self._foundings.get(peer), self.founding
+        return theirs is not None and mine is not None and theirs.meta_id != mine.meta_id
 
     def _check_conflict(self, peer: str) -> None:
         seen = [Seen(peer, True, self._foundings.get(peer))]
@@ -469,6 +465,7 @@ class Engine:
 
     def _leader_changed(self, change: LeaderChange) -> None:
         group = change.group
+        self.env.watcher.leader_changed(group, change.leader)
         if change.leader != self.options.me:
             if change.leader:
                 self._learn_leader(Announcement(group.name, change.term, change.leader))

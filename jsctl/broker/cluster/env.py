@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.groups import Groups
 from jsctl.broker.jetstream.consumer_facts import Advisory
+from jsctl.broker.jetstream.meta import Change
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.ports import Disk
 from jsctl.broker.routing.targets import Sink, Subscription
@@ -37,6 +39,26 @@ class Traffic(Protocol):
         """Whether anybody listens."""
 
 
+class Watcher(Protocol):
+    """Who tells operators what became of groups and assets."""
+
+    def changed(self, change: Change) -> None:
+        """A change of the meta state was applied and followed here."""
+
+    def leader_changed(self, group: Group, leader: str) -> None:
+        """A group has another leader (a peer id) as seen here, or none (empty)."""
+
+
+class Nobody:
+    """A `Watcher` that tells nobody."""
+
+    def changed(self, change: Change) -> None:
+        """Nothing."""
+
+    def leader_changed(self, group: Group, leader: str) -> None:
+        """Nothing."""
+
+
 @dataclass(slots=True)
 class Env:
     """Shared by all units of a server; `now_ns` is set at the start of each turn."""
@@ -59,6 +81,8 @@ class Env:
 
     later: dict[str, "Runner"] = field(default_factory=dict)
     """Units that have more to do in the next turn."""
+
+    watcher: Watcher = field(default_factory=Nobody)
 
     def wake_again(self, name: str, runner: "Runner") -> None:
         """`runner.run` is called in the next turn, which follows at once."""

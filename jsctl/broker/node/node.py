@@ -67,7 +67,8 @@ class Node:
         self._direct: DirectGets | None = None
         self._refresh_due_ns = 0
         self._logs: list[LogLine] = []
-        self._failed = ""
+        self.failed = ""
+        """Why the node has to end, once it has to."""
         self._departure = Departure(options, None, self.sessions, self.identity, jitter)
         self.monitor = MonitorView(self)
         self._sys = SysService(self, self.monitor)
@@ -113,13 +114,14 @@ class Node:
         usage = Usage(options, engine.assets)
         view = ApiView(engine, options, usage, self._jitter)
         self.engine, self._view = engine, view
-        self.api = ApiService(view, engine, self._publish)
+        self.api = ApiService(view, engine, self._answer)
         self._frames = PeerFrames(self.router, engine, self.api, usage)
         self._direct = DirectGets(engine, self._publish)
         self._departure.engine = engine
         reports.view, reports.answer = view, self.api.answer
         reports.propose_meta = engine.to_meta
         reports.advise = self._sys.consumer_advisories
+        engine.env.watcher = self._sys.watch(engine, view)
         open_doors(self.router, options.jetstream.domain)
         engine.start(now_ns)
 
@@ -128,6 +130,8 @@ class Node:
     def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
         """Take everything that happened, answer with everything that is to be done."""
         self.router.now_ns = now_ns
+        if inputs.process is not None:
+            self.monitor.process = inputs.process
         engine = self.engine
         late = engine.tick_early(now_ns) if engine is not None else 0
         self._take_disk(inputs)
@@ -158,13 +162,13 @@ class Node:
                     " the server stops",
                 )
             )
-            self._failed = "disk failure"
+            self.failed = "disk failure"
 
     def _take_connections(self, inputs: TurnInputs, now_ns: int) -> None:
         sessions, links = self.sessions, self.links
         for accepted in inputs.accepted:
             if accepted.kind is ConnKind.CLIENT:
-                sessions.accept(accepted, now_ns)
+                self._sys.accepted(sessions.accept(accepted, now_ns))
             elif links is not None:
                 links.opened(accepted, now_ns)
         for conn, ok in inputs.verified:
@@ -281,6 +285,10 @@ class Node:
                 return False
         return engine.founding is not None and engine.meta.group.leading
 
+    def _answer(self, account: str, subject: bytes, headers: bytes, payload: bytes) -> None:
+        self._sys.api_answer(account, subject, payload)
+        self._publish(account, subject, headers, payload)
+
     def _publish(self, account: str, subject: bytes, headers: bytes, payload: bytes) -> None:
         found = self.accounts.get(account)
         if found is not None:
@@ -302,10 +310,11 @@ class Node:
             self.links.emit(outputs)
         outputs.logs += self._logs + self._departure.logs
         self._logs, self._departure.logs = [], []
-        if self._failed:
-            outputs.exit = outputs.exit or self._failed
+        if self.failed:
+            outputs.exit = outputs.exit or self.failed
         if outputs.exit and engine is not None:
             engine.close()
+        outputs.reload = self._sys.take_reload()
         outputs.deadline_ns = self._deadline(now_ns)
 
     def _deadline(self, now_ns: int) -> int | None:

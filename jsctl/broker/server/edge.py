@@ -51,6 +51,8 @@ class Edge:
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
+        self.reload_wanted: Callable[[], None] = lambda: None
+        """Called when a request asks for the configuration to be read again."""
         self._listeners: dict[str, Listener] = {}
         self._client_tls: ServerSide | None = None
         self._route_tls: ServerSide | None = None
@@ -195,6 +197,8 @@ class Edge:
             self._monitor.answer(answer)
         if outputs.logs:
             self._log.write(outputs.logs)
+        if outputs.reload:
+            self._loop.call_soon(self.reload_wanted)
         if outputs.stop_accepting and (listener := self._listeners.get("client")):
             listener.close()
         if outputs.exit is not None and not self._finished.done():

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 from jsctl.broker.options import EdgeLimits, Options
+from jsctl.broker.server.process import ProcessMeter
 from jsctl.broker.turn import LogLevel, LogLine, TurnInputs, TurnOutputs
 
 NANOSECONDS = 1_000_000_000
@@ -82,6 +83,7 @@ class Turns:
         self._clock = clock
         self._limits = limits
         self._loop = asyncio.get_running_loop()
+        self._meter = ProcessMeter()
         self._asked = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
@@ -123,6 +125,7 @@ class Turns:
         inputs, self.inputs = self.inputs, TurnInputs()
         self.bytes_in = 0
         began_ns = time.monotonic_ns()
+        inputs.process = self._meter.sample(began_ns)
         self.count += 1
         outputs = self._node.turn(inputs, self._clock.now_ns())
         took_ns = time.monotonic_ns() - began_ns

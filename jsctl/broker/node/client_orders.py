@@ -1,0 +1,37 @@
+"""What an operator may have done to one client, by its id."""
+
+from jsctl.broker.protocol import writer
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.sessions import Sessions
+
+KICKED = "Kicked"
+
+
+def _find(sessions: Sessions, cid: int) -> ClientSession | None:
+    return next((one for one in sessions if one.client_id == cid and not one.closing), None)
+
+
+def kick(sessions: Sessions, cid: int) -> str:
+    """Close a client; what went wrong is returned."""
+    session = _find(sessions, cid)
+    if session is None:
+        return "no such client or leafnode id"
+    sessions.kick(session.conn, KICKED)
+    return ""
+
+
+def send_lame_duck(sessions: Sessions, cid: int) -> str:
+    """Tell one client that it should go elsewhere; what went wrong is returned."""
+    session = _find(sessions, cid)
+    if session is None:
+        return "no such client id"
+    hall = session.hall
+    accounts = hall.router.accounts
+    fields = hall.identity.fields(
+        payload_bytes_max=hall.limits.payload_bytes_max,
+        client_id=session.client_id,
+        client_ip=session.remote.remote_host,
+        auth_required=accounts.required and accounts.no_auth_user is None,
+    )
+    session.write(writer.info(fields | {"ldm": True}))
+    return ""

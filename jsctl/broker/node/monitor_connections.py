@@ -1,0 +1,109 @@
+"""Connections, routes, accounts and subscriptions as facts for monitoring."""
+
+from collections.abc import Iterable
+
+from jsctl.api.connz import SubDetail, SublistStats
+from jsctl.api.server import DataStats
+from jsctl.broker.cluster.mesh_types import LinkFacts
+from jsctl.broker.handlers.monitoring.view import AccountFacts, ConnFacts, RouteFacts
+from jsctl.broker.routing import listing
+from jsctl.broker.routing.accounts import Account
+from jsctl.broker.routing.listing import SubscriptionFacts
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import RouteLink
+
+ROUTE_IDS_FROM = 1 << 20
+"""Routes are numbered apart from clients, from here on."""
+
+
+def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
+    """A client connection, open or closed."""
+    greeting, remote = session.greeting, session.remote
+    kept = tuple(map(sub_detail, listing.of_session(session))) if closed else ()
+    return ConnFacts(
+        cid=session.client_id,
+        host=remote.remote_host,
+        port=remote.remote_port,
+        start_ns=session.started_ns,
+        last_ns=session.last_in_ns,
+        stop_ns=session.stopped_ns if closed else 0,
+        reason=session.closing if closed else "",
+        rtt_ns=session.rtt_ns,
+        pending_bytes=0 if closed else listing.pending_bytes(session),
+        in_msgs=session.in_messages,
+        out_msgs=session.out_messages,
+        in_bytes=session.in_bytes,
+        out_bytes=session.payload_bytes_out,
+        subscriptions=len(kept) if closed else len(session.subscriptions),
+        name=greeting.name,
+        lang=greeting.lang,
+        version=greeting.version,
+        user=session.user,
+        account=session.account.name,
+        kept_subscriptions=kept,
+    )
+
+
+def sub_detail(sub: SubscriptionFacts) -> SubDetail:
+    """One subscription."""
+    return SubDetail(
+        account=sub.account,
+        account_tag=sub.account,
+        subject=sub.subject,
+        qgroup=sub.queue,
+        sid=sub.sid,
+        msgs=sub.delivered,
+        max=sub.maximum,
+        cid=sub.client_id,
+    )
+
+
+def route_facts(fact: LinkFacts, link: RouteLink, now_ns: int) -> RouteFacts:
+    """A registered route connection."""
+    return RouteFacts(
+        cid=ROUTE_IDS_FROM + fact.conn,
+        remote_id=fact.server_id,
+        remote_name=fact.name,
+        solicited=fact.solicited,
+        configured=fact.configured,
+        host=fact.host,
+        port=fact.port,
+        start_ns=fact.opened_ns,
+        last_ns=now_ns if link.in_messages else fact.opened_ns,
+        rtt_ns=fact.rtt_ns,
+        pending_bytes=listing.pending_bytes(link),
+        in_msgs=link.in_messages,
+        out_msgs=link.out_messages,
+        in_bytes=link.in_bytes,
+        out_bytes=link.payload_bytes_out,
+        subscriptions=len(link.subscriptions),
+        account=fact.account,
+        compression=fact.compression or "off",
+    )
+
+
+def account_facts(account: Account, updated_ns: int, *, jetstream: bool) -> AccountFacts:
+    """An account with its local connections and counters."""
+    return AccountFacts(
+        name=account.name,
+        updated_ns=updated_ns,
+        jetstream=jetstream,
+        clients=account.connections,
+        subscriptions=len(account.sublist),
+        sent=DataStats(msgs=account.out_messages, bytes=account.out_bytes),
+        received=DataStats(msgs=account.in_messages, bytes=account.in_bytes),
+        slow_consumers=account.slow_consumers,
+    )
+
+
+def sublist_stats(accounts: Iterable[Account]) -> SublistStats:
+    """How the subscriptions of some accounts are matched."""
+    found = listing.sublists(accounts)
+    return SublistStats(
+        num_subscriptions=found.subscriptions,
+        num_cache=found.cached,
+        num_inserts=found.inserts,
+        num_removes=found.removes,
+        num_matches=found.matches,
+        cache_hit_rate=round(found.hit_rate, 6),
+    )

@@ -1,0 +1,128 @@
+"""What is wrong with JetStream on this server. Health tells the truth, or it is of no use."""
+
+from dataclasses import dataclass
+
+from jsctl.broker.cluster.consumer_unit import ConsumerUnit
+from jsctl.broker.cluster.engine import Engine
+from jsctl.broker.cluster.group import Group
+from jsctl.broker.cluster.meta_unit import GROUP_NAME
+from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.handlers.monitoring.view import Ailment, AssetHealth, HealthFacts
+from jsctl.broker.jetstream.assignments import ConsumerAssignment, StreamAssignment
+from jsctl.broker.node.api_view import CURRENT_NS
+from jsctl.broker.node.monitor_jetstream import standing_text
+
+BEHIND_MAX = 5_000
+"""Entries that a replica may be behind its leader and still count as current."""
+RANGES_NAMED_MAX = 5
+NOT_RUNNING = "JetStream meta layer is not running"
+RECOVERING = "JetStream is still recovering meta layer"
+NO_LEADER = "JetStream has not established contact with a meta leader"
+NOT_CURRENT = "JetStream is not current with the meta leader"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """Looks at one engine; `failed` says why the node stops, if it does."""
+
+    engine: Engine | None
+    failed: str = ""
+
+    def facts(self) -> HealthFacts:
+        """All checks of this server."""
+        engine = self.engine
+        if engine is None or engine.removed:
+            return HealthFacts(not_ready=self.failed, jetstream_enabled=False)
+        clustered = engine.options.clustered
+        return HealthFacts(
+            not_ready=self.failed,
+            meta_problem=self._meta_problem(engine) if clustered else "",
+            assets=self._assets(engine),
+        )
+
+    def _meta_problem(self, engine: Engine) -> str:
+        if engine.founding is None:
+            return NOT_RUNNING
+        group = engine.meta.group
+        raft = group.raft
+        damage = standing_text(group)
+        if damage:
+            return f"{RECOVERING}: {damage}"
+        leader = group.leader or engine.leader_of(GROUP_NAME)
+        if not leader:
+            return NO_LEADER
+        if group.leading:
+            return ""
+        member = engine.options.me in raft.members.voters
+        heard = engine.silent_ns(leader) < CURRENT_NS
+        return "" if member and heard and not _behind(group) else NOT_CURRENT
+
+    def _assets(self, engine: Engine) -> list[AssetHealth]:
+        """Streams before consumers; what other servers host is theirs to tell."""
+        if engine.founding is None:
+            return []
+        me = engine.options.me
+        found: list[AssetHealth] = []
+        for made in engine.meta.meta.assets():
+            if me not in made.group.members:
+                continue
+            if isinstance(made, StreamAssignment):
+                found.append(self._stream(engine, made))
+            else:
+                found.append(self._consumer(engine, made))
+        return found
+
+    def _stream(self, engine: Engine, made: StreamAssignment) -> AssetHealth:
+        unit = engine.assets.streams.get((made.account, made.name))
+        ailment, reason = _ailment(engine, unit)
+        lost = unit.store.state().lost if unit is not None else ()
+        if lost:
+            ailment, reason = Ailment.NOT_CURRENT, _damaged(lost)
+        return AssetHealth(made.account, made.name, "", ailment, reason)
+
+    def _consumer(self, engine: Engine, made: ConsumerAssignment) -> AssetHealth:
+        unit = engine.assets.consumers.get((made.account, made.stream, made.name))
+        ailment, reason = _ailment(engine, unit)
+        return AssetHealth(made.account, made.stream, made.name, ailment, reason)
+
+
+Verdict = tuple[Ailment | None, str]
+
+
+def _ailment(engine: Engine, unit: StreamUnit | ConsumerUnit | None) -> Verdict:
+    if unit is None:
+        return Ailment.MISSING, ""
+    reason = standing_text(unit.group) or _not_current(engine, unit.group)
+    return (Ailment.NOT_CURRENT, reason) if reason else (None, "")
+
+
+def _not_current(engine: Engine, group: Group) -> str:
+    """Why a replica does not stand where its leader does; empty when it does."""
+    raft, me = group.raft, engine.options.me
+    if group.leading:
+        return ""
+    if me not in raft.members.voters:
+        return "the replica is not a full member yet and catches up"
+    leader = group.leader or engine.leader_of(group.name)
+    if not leader:
+        return "the group has no leader"
+    if leader == me:
+        return "the new leader does not serve yet"
+    if engine.silent_ns(leader) >= CURRENT_NS:
+        return f"the leader {engine.name_of(leader)} is not heard"
+    behind = _behind(group)
+    return f"the replica is {behind} entries behind" if behind else ""
+
+
+def _behind(group: Group) -> int:
+    """Entries that a replica lacks, when they are too many."""
+    raft = group.raft
+    behind = max(raft.commit, raft.leader_commit) - raft.applied
+    return behind if behind > BEHIND_MAX else 0
+
+
+def _damaged(ranges: tuple[tuple[int, int], ...]) -> str:
+    named = [f"{low}" if low == high else f"{low} to {high}" for low, high in ranges]
+    more = len(named) - RANGES_NAMED_MAX
+    text = ", ".join(named[:RANGES_NAMED_MAX]) + (f" and {more} more ranges" if more > 0 else "")
+    return f"messages {text} are damaged on this server"

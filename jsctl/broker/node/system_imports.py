@@ -1,0 +1,60 @@
+"""The services of the system account that every other account imports."""
+
+from jsctl.api.accountz import Permissions, ResponsePermission
+from jsctl.api.connz import SubjectPermission
+from jsctl.broker.options import SECOND_NS
+from jsctl.broker.options import SubjectPermission as Rules
+from jsctl.broker.routing.accounts import Account
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import Bridge, Subscription
+from jsctl.broker.subject.transforms import compile_transform
+
+ANSWERS_NS = 10 * SECOND_NS
+"""How long answers of the cluster's servers are led back."""
+SERVICES = {
+    "$SYS.REQ.ACCOUNT.PING.CONNZ": "CONNZ",
+    "$SYS.REQ.SERVER.PING.CONNZ": "CONNZ",
+    "$SYS.REQ.ACCOUNT.PING.STATZ": "STATZ",
+}
+"""What an account asks for -> the report on that account alone."""
+
+
+def import_services(router: Router, system: Account) -> None:
+    """Lead the requests of all accounts to the system account."""
+    for account in router.accounts:
+        if account is system or "." in account.name or " " in account.name:
+            continue
+        for local, kind in SERVICES.items():
+            remote = f"$SYS.REQ.ACCOUNT.{account.name}.{kind}"
+            bridge = Bridge(
+                system,
+                transform=compile_transform(local.encode(), remote.encode()),
+                service=True,
+                threshold_ns=ANSWERS_NS,
+            )
+            router.add(Subscription(account, local.encode(), b"", b"", bridge, local_only=True))
+
+
+def shown_permissions(session: ClientSession) -> Permissions | None:
+    """What a client may do, as `USER.INFO` tells it; None for one that may do everything."""
+    user = session.hall.router.accounts.users.get(session.user)
+    rules = user.permissions if user is not None else None
+    if rules is None:
+        return None
+    responses = rules.responses
+    return Permissions(
+        publish=_shown(rules.publish),
+        subscribe=_shown(rules.subscribe),
+        responses=(
+            ResponsePermission(max=responses.messages_max, ttl=responses.expires_ns)
+            if responses is not None
+            else None
+        ),
+    )
+
+
+def _shown(rules: Rules | None) -> SubjectPermission | None:
+    if rules is None:
+        return None
+    return SubjectPermission(allow=rules.allow or (), deny=rules.deny)
