@@ -1,0 +1,104 @@
+"""Checks of single values, as the real server makes them."""
+
+from collections.abc import Callable
+from dataclasses import fields
+
+import pytest
+
+from jsctl.api import events, strict
+from jsctl.api.codec import decode, default_of, dumps, encode, key_of, loads, wire_of
+from jsctl.api.health import HealthzOptions
+from jsctl.api.stream import RawStreamMsg, StreamConfig
+from jsctl.api.strict import DecodeError, Mismatch
+
+
+@pytest.mark.parametrize(
+    ("check", "good", "bad"),
+    [
+        (strict.check_text, "x", 1),
+        (strict.check_bool, True, 0),
+        (strict.check_float, 1.5, True),
+        (strict.check_float, 2, "2"),
+        (strict.check_bytes, "eA==", 5),
+    ],
+)
+def test_kinds(check: Callable[[object], object], good: object, bad: object) -> None:
+    check(good)
+    with pytest.raises(Mismatch):
+        check(bad)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "low", "high"),
+    [(name, *bounds) for name, bounds in strict.INTEGER_RANGES.items()],
+)
+def test_integers_have_ranges(wanted: str, low: int, high: int) -> None:
+    assert strict.check_integer(low, wanted) == low
+    assert strict.check_integer(high, wanted) == high
+    for value in (low - 1, high + 1, True, 1.0, None):
+        with pytest.raises(Mismatch):
+            strict.check_integer(value, wanted)
+
+
+def test_words_of_kinds() -> None:
+    kinds = {kind: strict.kind_of(kind) for kind in (True, "x", 1.5, None)}
+    assert kinds == {True: "bool", "x": "string", 1.5: "number", None: "null"}
+    assert (strict.kind_of([]), strict.kind_of({})) == ("array", "object")
+
+
+def test_base64_and_times() -> None:
+    assert strict.check_bytes("eA==") == b"x"
+    with pytest.raises(DecodeError, match="illegal base64"):
+        strict.check_bytes("*")
+    with pytest.raises(DecodeError, match="not a JSON string"):
+        strict.check_time(5)
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (b"{} x", "invalid character 'x' after top-level value at offset 4"),
+        (b'{"a" 1}', "invalid character '1' after object key at offset 6"),
+        (b'{"a', "unexpected EOF"),
+        (b"\xff", "invalid character '\ufffd' looking for beginning of value at offset 1"),
+    ],
+)
+def test_broken_json(payload: bytes, text: str) -> None:
+    with pytest.raises(DecodeError) as refused:
+        loads(StreamConfig, payload)
+    assert str(refused.value) == text
+
+
+def test_containers_of_another_kind() -> None:
+    with pytest.raises(DecodeError, match=r"metadata of type map\[string\]string"):
+        loads(StreamConfig, b'{"metadata":[]}', strict=True)
+
+
+def test_bytes_travel_as_base64() -> None:
+    message = RawStreamMsg(subject="s", seq=1, data=b"x", time="2026-01-01T00:00:00Z")
+    assert b'"data":"eA=="' in dumps(message)
+    assert loads(RawStreamMsg, dumps(message)) == message
+    assert loads(RawStreamMsg, dumps(message), strict=True) == message
+
+
+def test_names_that_are_no_identifiers() -> None:
+    assert encode(HealthzOptions(js_enabled_only=True)) == {"js-enabled-only": True}
+    assert key_of(HealthzOptions, "js_enabled_only") == "js-enabled-only"
+
+
+def test_declarations_can_be_read_back() -> None:
+    by_name = {one.name: one for one in fields(StreamConfig)}
+    about = wire_of(by_name["max_age"]).about
+    assert about is not None
+    assert (about.flag, about.unit, about.editable) == ("max-age", "duration", True)
+    assert default_of(by_name["metadata"]) == {}
+    assert default_of(by_name["subjects"]) == ()
+
+
+def test_events_start_with_their_type() -> None:
+    head = events.TypedEvent(type="t", id="i", timestamp="2026-01-01T00:00:00Z")
+    made = events.StreamActionAdvisory(head=head, stream="S", action="create")
+    assert dumps(made) == (
+        b'{"type":"t","id":"i","timestamp":"2026-01-01T00:00:00Z","stream":"S","action":"create"}'
+    )
+    assert decode(events.StreamActionAdvisory, encode(made)) == made
