@@ -1,0 +1,49 @@
+"""One fixture, two servers: what passes on one and fails on the other is a bug of ours."""
+
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
+
+import nats
+import pytest
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+
+from jsctl.testing import Broker, RealServer
+
+KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
+_NUMBERS = count(1)
+
+
+@pytest.fixture(scope="session", params=list(KINDS))
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A server with JetStream, shared by all tests: names must be fresh."""
+    with KINDS[str(request.param)]("-js", name="one") as running:
+        yield running
+
+
+@pytest.fixture
+async def client(broker: Broker) -> AsyncIterator[Client]:
+    """A connection of this test."""
+    connection = await nats.connect(broker.url, allow_reconnect=False)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def other(broker: Broker) -> AsyncIterator[Client]:
+    """A second connection."""
+    connection = await nats.connect(broker.url, allow_reconnect=False)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+def js(client: Client) -> JetStreamContext:
+    """JetStream over the first connection."""
+    return client.jetstream()
+
+
+@pytest.fixture
+def fresh() -> str:
+    """A name that no other test uses."""
+    return f"T{next(_NUMBERS)}"
