@@ -74,15 +74,18 @@ async def add(call: Call) -> None:
             Path(call.text("output")).write_text(as_json(config), encoding="utf-8")
             return
         try:
-            info = await manager.create_consumer(stream, config, level=_level(call))
+            info = await manager.create_consumer(stream, config, level=required_level(config))
         except ApiError as error:
             raise RequestFailed(error, prefix="Consumer creation failed") from None
     show_consumer(call, info)
 
 
-def _level(call: Call) -> int:
-    levels = [level for flag, _, level in _GROUPS if call.given(flag)]
-    return max([*levels, 1 if call.given("pause") else 0])
+def required_level(config: ConsumerConfig) -> int:
+    """The API level that a server needs for this configuration; older ones refuse it."""
+    if config.ack_policy is AckPolicy.FLOW_CONTROL:
+        return 4
+    levels = {policy: level for _, policy, level in _GROUPS}
+    return max(levels.get(config.priority_policy, 0), 1 if config.pause_until else 0)
 
 
 def _from_file(call: Call) -> ConsumerConfig:
@@ -142,7 +145,7 @@ _QUESTIONS = (
 def _more_questions(call: Call, config: ConsumerConfig) -> ConsumerConfig:
     if not call.given("deliver"):
         text = "Start policy (all, new, last, subject, 1h, msg sequence)"
-        config = _starting(config, call.prompts.ask(text, default="all", check=str))
+        config = starting(config, call.prompts.ask(text, default="all", check=str))
     for attr, text, default, only in _QUESTIONS:
         declared = next(one for one in fields(ConsumerConfig) if one.name == attr)
         about = wire_of(declared).about
@@ -183,7 +186,7 @@ def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
     if call.duration("wait", -1) > 0:
         config = replace(config, ack_wait=call.duration("wait"))
     if call.given("deliver"):
-        config = _starting(config, call.text("deliver"))
+        config = starting(config, call.text("deliver"))
     if call.given("pause"):
         config = replace(config, pause_until=parse_until(call.text("pause")))
     return _with_groups(call, _with_backoff(call, config))
@@ -195,7 +198,8 @@ def _single_filter(config: ConsumerConfig) -> ConsumerConfig:
     return config
 
 
-def _starting(config: ConsumerConfig, text: str) -> ConsumerConfig:
+def starting(config: ConsumerConfig, text: str) -> ConsumerConfig:
+    """The start a person named: a word, a sequence, or how long ago; raises UsageError."""
     words = {
         "all": DeliverPolicy.ALL,
         "new": DeliverPolicy.NEW,
@@ -276,7 +280,9 @@ async def edit(call: Call) -> int | None:
         name = f"{found.stream_name} > {found.name}"
         if not call.confirm(f"Really edit Consumer {name}"):
             return 0
-        info = await manager.create_consumer(found.stream_name, new, action="update")
+        info = await manager.create_consumer(
+            found.stream_name, new, action="update", level=required_level(new)
+        )
     show_consumer(call, info)
     return 0
 
@@ -298,5 +304,5 @@ async def copy(call: Call) -> None:
             config = replace(config, deliver_subject="", idle_heartbeat=0, flow_control=False)
         config = with_flags(call, config)
         check_config(config)
-        info = await manager.create_consumer(stream, config)
+        info = await manager.create_consumer(stream, config, level=required_level(config))
     show_consumer(call, info)

@@ -9,6 +9,7 @@ from jsctl.api.cluster import Placement
 from jsctl.api.codec import DecodeError, decode, wire_of
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import ConsumerLimits, Republish, StreamConfig, StreamSource, SubjectTransform
+from jsctl.api.words import PersistMode
 from jsctl.client.manager import as_request
 from jsctl.commands.call import Call
 from jsctl.commands.config_flags import apply_flags, differences, options_for, parse_age, value_of
@@ -123,7 +124,7 @@ async def add(call: Call) -> None:
             _save(call.text("output"), config)
             return
         try:
-            info = await manager.create_stream(config)
+            info = await manager.create_stream(config, level=required_level(config))
         except ApiError as error:
             raise RequestFailed(error, prefix="could not create Stream") from None
     _say(call, f"Stream {config.name} was created\n")
@@ -320,6 +321,16 @@ def _limit_consumers(call: Call, config: StreamConfig) -> StreamConfig:
     return replace(config, consumer_limits=made)
 
 
+def required_level(config: StreamConfig) -> int:
+    """The API level that a server needs for this configuration; older ones refuse it."""
+    if config.allow_batched:
+        return 4
+    newer = config.allow_msg_counter or config.allow_atomic or config.allow_msg_schedules
+    if newer or config.persist_mode is not PersistMode.DEFAULT:
+        return 2
+    return 1 if config.allow_msg_ttl or config.subject_delete_marker_ttl else 0
+
+
 def check_config(config: StreamConfig) -> None:
     """What no server accepts; raises UsageError."""
     if config.mirror is not None and config.subjects:
@@ -356,7 +367,7 @@ async def edit(call: Call) -> int | None:
         if not call.confirm(f"Really edit Stream {old.name}"):
             return 0
         try:
-            info = await manager.update_stream(new)
+            info = await manager.update_stream(new, level=required_level(new))
         except ApiError as error:
             raise RequestFailed(error, prefix="could not edit Stream") from None
     if not call.as_json:
@@ -395,7 +406,7 @@ async def copy(call: Call) -> None:
         config = with_flags(call, config)
         check_config(config)
         try:
-            info = await manager.create_stream(config)
+            info = await manager.create_stream(config, level=required_level(config))
         except ApiError as error:
             raise RequestFailed(error, prefix="could not create Stream") from None
     _say(call, f"Stream {config.name} was created\n")

@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jsctl import __version__
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.stream import StreamConfig
+from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy
 from jsctl.cli import hoist, walk
-from jsctl.commands import REGISTRY
+from jsctl.commands import REGISTRY, consumer_config, stream_config
 from jsctl.commands.call import Call, Value
+from jsctl.commands.consumer_change import parse_until
 from jsctl.commands.output import Output, make_output
 from jsctl.commands.prompts import Prompts
 from jsctl.commands.spec import (
@@ -204,6 +208,45 @@ def test_columns_of_low_priority_go_first(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(Output, "width", 80)
     output = make_output("", "", {})
     assert [column.key for column in output.fitting(["x"], columns)] == ["a", "c"]
+
+
+def test_newer_features_name_the_level_they_need() -> None:
+    assert stream_config.required_level(StreamConfig()) == 0
+    assert stream_config.required_level(StreamConfig(allow_msg_ttl=True)) == 1
+    assert stream_config.required_level(StreamConfig(allow_atomic=True)) == 2
+    assert stream_config.required_level(StreamConfig(allow_batched=True)) == 4
+    pinned = ConsumerConfig(priority_policy=PriorityPolicy.PINNED_CLIENT)
+    assert consumer_config.required_level(pinned) == 2
+    assert consumer_config.required_level(ConsumerConfig(pause_until="x")) == 1
+    assert consumer_config.required_level(ConsumerConfig(ack_policy=AckPolicy.FLOW_CONTROL)) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "policy", "start"),
+    [
+        ("all", DeliverPolicy.ALL, 0),
+        ("new", DeliverPolicy.NEW, 0),
+        ("subject", DeliverPolicy.LAST_PER_SUBJECT, 0),
+        ("100", DeliverPolicy.BY_START_SEQUENCE, 100),
+        ("1h", DeliverPolicy.BY_START_TIME, 0),
+    ],
+)
+def test_start_policies(text: str, policy: DeliverPolicy, start: int) -> None:
+    config = consumer_config.starting(ConsumerConfig(), text)
+    assert (config.deliver_policy, config.opt_start_seq) == (policy, start)
+    assert bool(config.opt_start_time) is (policy is DeliverPolicy.BY_START_TIME)
+
+
+def test_backoffs_and_times() -> None:
+    assert consumer_config.linear_backoff(3, 10, 30) == (10, 20, 30)
+    assert consumer_config.linear_backoff(1, 10, 30) == (10,)
+    assert parse_until("2030-01-02T03:04:05Z") == "2030-01-02T03:04:05Z"
+    assert parse_until("2030-01-02 03:04:05") == "2030-01-02T03:04:05Z"
+    for wrong in (lambda: consumer_config.linear_backoff(0, 1, 2), lambda: parse_until("soon")):
+        with pytest.raises(UsageError):
+            wrong()
+    with pytest.raises(UsageError):
+        consumer_config.starting(ConsumerConfig(), "soon")
 
 
 HEAVY = ("asyncio", "ssl", "rich", "pydantic", "nats", "textual", "typer", "httpx", "yaml")
