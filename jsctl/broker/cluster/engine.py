@@ -32,7 +32,7 @@ from jsctl.broker.ports import Disk
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Timing
 from jsctl.broker.routing.targets import Sink
-from jsctl.broker.store.wal import Wal, WalOptions
+from jsctl.broker.store.wal import SEGMENT_BYTES, Wal, WalOptions
 from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
 
 TICK_NS = 50_000_000
@@ -60,6 +60,7 @@ class EngineOptions:
     promised: int
     timing: Timing = field(default_factory=Timing)
     limits: Limits = field(default_factory=Limits)
+    log_segment_bytes: int = SEGMENT_BYTES
 
     @property
     def life(self) -> int:
@@ -84,7 +85,8 @@ class Engine:
         self.options = options
         self.disk = disk
         self.outbox = PeerOutbox(options.me)
-        wal, recovered = Wal.open(disk, "log", WalOptions(options.incarnation))
+        wal_options = WalOptions(options.incarnation, options.log_segment_bytes)
+        wal, recovered = Wal.open(disk, "log", wal_options)
         self.groups = Groups(wal, self.outbox, options.limits)
         self.env = Env(
             options.me,
