@@ -22,6 +22,7 @@ from jsctl.broker.jetstream.consumer_facts import Advisory
 from jsctl.broker.jetstream.meta import Change, ChangeKind, MetaServer
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.node.api_view import ApiView
+from jsctl.broker.node.monitor_jetstream import known_leader
 
 AUDIT = f"{PREFIX}API"
 AUDITS_MAX = 10_000
@@ -43,6 +44,8 @@ class JetStreamAdvisories:
     new_id: Callable[[], str]
     publish: Callable[[str, bytes, bytes], None]
     """(account, subject, payload)."""
+    stirred: Callable[[], None]
+    """Called when JetStream here is not as it was."""
     _audits: dict[tuple[str, bytes], ApiRequest] = field(default_factory=dict)
     _leaderless: dict[str, int] = field(default_factory=dict)
     """Group -> when to tell that it has no leader."""
@@ -84,6 +87,7 @@ class JetStreamAdvisories:
 
     def changed(self, change: Change) -> None:
         """Streams and consumers created, changed, deleted; servers removed."""
+        self.stirred()
         if not self.engine.meta.leading:
             return
         if change.server is not None:
@@ -145,6 +149,7 @@ class JetStreamAdvisories:
 
     def leader_changed(self, group: Group, leader: str) -> None:
         """A group's leader as seen here changed."""
+        self.stirred()
         if leader:
             self._leaderless.pop(group.name, None)
         else:
@@ -182,7 +187,7 @@ class JetStreamAdvisories:
         self._look_due_ns = now_ns + LOOK_NS
         for name, due_ns in list(self._leaderless.items()):
             group = self.engine.groups.by_name.get(name)
-            if group is None or group.leader or self.engine.leader_of(name):
+            if group is None or known_leader(self.engine, group):
                 del self._leaderless[name]
             elif now_ns >= due_ns and not self._has_quorum(group):
                 self._leaderless[name] = now_ns + QUORUM_REPEAT_NS

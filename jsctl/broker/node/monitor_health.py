@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.group import Group
-from jsctl.broker.cluster.meta_unit import GROUP_NAME
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.handlers.monitoring.view import Ailment, AssetHealth, HealthFacts
 from jsctl.broker.jetstream.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.node.api_view import CURRENT_NS
-from jsctl.broker.node.monitor_jetstream import standing_text
+from jsctl.broker.node.monitor_jetstream import known_leader, standing_text
 
 BEHIND_MAX = 5_000
 """Entries that a replica may be behind its leader and still count as current."""
@@ -48,7 +47,7 @@ class HealthReport:
         damage = standing_text(group)
         if damage:
             return f"{RECOVERING}: {damage}"
-        leader = group.leader or engine.leader_of(GROUP_NAME)
+        leader = known_leader(engine, group)
         if not leader:
             return NO_LEADER
         if group.leading:
@@ -103,11 +102,9 @@ def _not_current(engine: Engine, group: Group) -> str:
         return ""
     if me not in raft.members.voters:
         return "the replica is not a full member yet and catches up"
-    leader = group.leader or engine.leader_of(group.name)
-    if not leader:
+    leader = known_leader(engine, group)
+    if not leader or leader == me:
         return "the group has no leader"
-    if leader == me:
-        return "the new leader does not serve yet"
     if engine.silent_ns(leader) >= CURRENT_NS:
         return f"the leader {engine.name_of(leader)} is not heard"
     behind = _behind(group)

@@ -163,7 +163,7 @@ class JetStreamReport:
         group = self.engine.meta.group
         shown = self.view.group(GROUP_NAME)
         voters = len(group.raft.members.voters)
-        leader = group.leader or self.engine.leader_of(GROUP_NAME)
+        leader = known_leader(self.engine, group)
         replicas = shown.replicas if shown is not None and group.leading else []
         return MetaClusterInfo(
             name=self.view.cluster,
@@ -279,6 +279,15 @@ class JetStreamReport:
         for (account, stream), unit in self.engine.assets.streams.items():
             found[f"[ACC:{account}] stream '{stream}' messages"] = (len(unit.sink.messages), 0)
         return found
+
+
+def known_leader(engine: Engine, group: Group) -> str:
+    """Peer id of a group's leader, empty when none is known.
+
+    A server that does not lead any more may still be named by what it last announced itself.
+    """
+    announced = engine.leader_of(group.name)
+    return group.leader or ("" if announced == engine.options.me else announced)
 
 
 def standing_text(group: Group) -> str:

@@ -299,6 +299,8 @@ class Node:
     def _emit(self, outputs: TurnOutputs, now_ns: int) -> None:
         engine = self.engine
         self._departure.step(now_ns, outputs)
+        if outputs.exit:
+            self._sys.shutdown()
         if engine is not None:
             outputs.disk += engine.seal()
             assert self._frames is not None
@@ -333,4 +335,5 @@ class Node:
     def reload(self, options: Options) -> None:
         """Checked options; they count from the next turn, which has Command.RELOAD."""
         self.options = options
+        self.monitor.loaded_ns = self.router.now_ns
         self.router.limits = setup.limits(options)

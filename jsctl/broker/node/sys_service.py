@@ -81,9 +81,12 @@ class SysService:
     def watch(self, engine: Engine, view: ApiView) -> JetStreamAdvisories:
         """JetStream starts: who is to be told of what happens there."""
         self._advisories = JetStreamAdvisories(
-            engine, view, self._system_name, self.new_id, self._publish
+            engine, view, self._system_name, self.new_id, self._publish, self._stirred
         )
         return self._advisories
+
+    def _stirred(self) -> None:
+        self._schedule.jetstream_changed(self._node.router.now_ns)
 
     # Start and time
 
