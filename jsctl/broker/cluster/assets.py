@@ -37,6 +37,8 @@ class Assets:
     new_id: Callable[[], str]
     streams: dict[StreamKey, StreamUnit] = field(default_factory=dict)
     consumers: dict[ConsumerKey, ConsumerUnit] = field(default_factory=dict)
+    pushers: dict[str, ConsumerUnit] = field(default_factory=dict)
+    """Push consumers, by group name."""
     unsettled: dict[str, "StreamUnit | ConsumerUnit"] = field(default_factory=dict)
     """Units whose group has to be brought to the wanted peers, by group name."""
 
@@ -167,6 +169,8 @@ class Assets:
         unit.group = self._add(group, GroupKind.CONSUMER, raft, unit, loaded)
         self.consumers[(assignment.account, assignment.stream, assignment.name)] = unit
         stream.watchers[assignment.name] = unit
+        if assignment.config.deliver_subject:
+            self.pushers[group.name] = unit
         if group.preferred == self.env.me and raft.term == 0:
             raft.campaign()
         return unit
@@ -204,6 +208,7 @@ class Assets:
             return
         self.unsettled.pop(unit.group.name, None)
         unit.stream.watchers.pop(key[2], None)
+        self.pushers.pop(unit.group.name, None)
         unit.end(CONSUMER_DELETED)
         self.env.groups.remove(unit.group)
         unit.delete()

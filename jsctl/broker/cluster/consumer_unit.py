@@ -43,6 +43,8 @@ class ConsumerUnit:
     """Waits for an answer until this consumer serves here what was asked for."""
     due_ns: int | None = None
     """When `run` has to be called even if nothing happens."""
+    _heard: int = -1
+    """Generation of interest that was looked at last; push consumers wait for listeners."""
     _tickets: dict[int, int] = field(default_factory=dict)
     """Log index -> ticket of the leader's turn."""
     _subscriptions: list[Subscription] = field(default_factory=list)
@@ -56,6 +58,12 @@ class ConsumerUnit:
     def account(self) -> str:
         """The account that the consumer belongs to."""
         return self.assignment.account
+
+    def interest_changed(self) -> bool:
+        """Whether somebody began or ended to listen since the last turn, if that matters."""
+        if self.leader is None or self.leader.push is None:
+            return False
+        return self.env.traffic.generation(self.account) != self._heard
 
     # group.Unit
 
@@ -96,6 +104,8 @@ class ConsumerUnit:
             new_id=self.new_id,
             now_ns=self.env.now_ns,
         )
+        # Nobody repairs what the only replica has lost: pass over it, as the log says.
+        self.leader.delivery.skip_damaged = len(self.stream.group.raft.members.voters) == 1
         stream, name = self.assignment.stream, self.assignment.name
         for pattern, sink in (
             (next_subject(stream, name), self.pulls),
@@ -135,6 +145,8 @@ class ConsumerUnit:
         leader = self.leader
         if leader is None:
             return
+        self._heard = self.env.traffic.generation(self.account)
+        leader.scale(len(self.group.raft.members.voters) > 1)
         turn = leader.turn(
             self.env.now_ns,
             acks=self.acks.take(),

@@ -44,6 +44,8 @@ NEWS_NS = 1_000_000_000
 ROUNDS_MAX = 16
 """Rounds of work in one turn; what is left follows in the next."""
 MAINTAIN_NS = 1_000_000_000
+DISK_RESERVE_BYTES = 64 * 1024 * 1024
+"""Room that is kept for the log itself."""
 NEVER_HEARD_NS = 365 * 24 * 3600 * 1_000_000_000
 
 
@@ -58,6 +60,7 @@ class EngineOptions:
     boot: int
     clustered: bool
     promised: int
+    domain: str = ""
     timing: Timing = field(default_factory=Timing)
     limits: Limits = field(default_factory=Limits)
     log_segment_bytes: int = SEGMENT_BYTES
@@ -99,6 +102,7 @@ class Engine:
             self.groups,
             jitter,
             reports,
+            options.domain,
         )
         for damage in recovered.damage:
             self.env.log(LogLevel.ERROR, f"Damaged log: {damage}")
@@ -127,6 +131,7 @@ class Engine:
         self._news_due_ns = 0
         self._maintain_due_ns = 0
         self._warned: set[str] = set()
+        self._written_down = False
 
     # Start and end
 
@@ -318,7 +323,7 @@ class Engine:
 
     def tick_early(self, now_ns: int) -> int:
         """Before the turn's messages: a little of the time that went by; returns the rest."""
-        self.env.now_ns = now_ns
+        self.env.now_ns = self.groups.now_ns = now_ns
         ticks = (now_ns - self._last_tick_ns) // TICK_NS
         if ticks <= 0:
             return 0
@@ -354,6 +359,7 @@ class Engine:
             self._maintain_due_ns = now_ns + MAINTAIN_NS
             self.transfers.tick(now_ns)
             self.groups.relieve()
+            self._watch_disk()
 
     def known_servers(self) -> list[ServerFacts]:
         """All JetStream servers ever heard of, marked by whether they are online."""
@@ -392,6 +398,22 @@ class Engine:
         life = self.liveness.life(peer)
         return life is not None and life.leaving and not life.up
 
+    def _watch_disk(self) -> None:
+        """Stop to take messages before the disk is full, and go on when there is room again."""
+        full = self.disk.free_bytes() < DISK_RESERVE_BYTES
+        if full != self.env.disk_full:
+            self.env.disk_full = full
+            text = "Disk is full: publishes are refused, reads go on" if full else "Disk has room"
+            self.env.log(LogLevel.ERROR if full else LogLevel.INFO, text)
+
+    def write_down(self) -> bool:
+        """Before the end: start to make everything durable; whether that is done."""
+        if not self._written_down:
+            self._written_down = True
+            for group in self.groups.by_name.values():
+                self.groups.checkpoint_soon(group)
+        return self.groups.idle
+
     def facts(self) -> list[ServerFacts]:
         """All JetStream servers that are heard, this one first."""
         mine = self._news().facts
@@ -421,6 +443,9 @@ class Engine:
             self._wake_by_name(name)
         later, env.later = env.later, {}
         env.dirty.update(later)
+        for unit in self.assets.pushers.values():
+            if unit.interest_changed():
+                env.wake(unit.group.name, unit)
         self.groups.drain()
         self._follow()
         for _ in range(ROUNDS_MAX):
@@ -472,7 +497,6 @@ class Engine:
             if change.leader:
                 self._learn_leader(Announcement(group.name, change.term, change.leader))
             return
-        group.leader_since_ns = self.env.now_ns
         known = Announcement(group.name, change.term, change.leader)
         self.leaders[group.name] = known
         if isinstance(group.unit, StreamUnit | ConsumerUnit):

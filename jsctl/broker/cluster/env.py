@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from jsctl.api.errors import ApiError, api_error
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.groups import Groups
 from jsctl.broker.jetstream.consumer_facts import Advisory
@@ -37,6 +38,9 @@ class Traffic(Protocol):
 
     def wanted(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens."""
+
+    def generation(self, account: str) -> int:
+        """Changes whenever somebody begins or ends to listen."""
 
 
 class Watcher(Protocol):
@@ -74,6 +78,9 @@ class Env:
     groups: Groups
     jitter: Jitter
     reports: "Reports"
+    domain: str = ""
+    disk_full: bool = False
+    """There is less room than the log needs for itself: nothing new is taken."""
     now_ns: int = 0
     logs: list[LogLine] = field(default_factory=list)
     dirty: dict[str, "Runner"] = field(default_factory=dict)
@@ -83,6 +90,12 @@ class Env:
     """Units that have more to do in the next turn."""
 
     watcher: Watcher = field(default_factory=Nobody)
+
+    def refusal(self, unit: "StreamUnit") -> ApiError | None:
+        """Why a stream may not take messages now: the disk, the server or its account is full."""
+        if self.disk_full and not unit.volatile:
+            return api_error("JSInsufficientResourcesErr")
+        return self.reports.refusal(unit)
 
     def wake_again(self, name: str, runner: "Runner") -> None:
         """`runner.run` is called in the next turn, which follows at once."""
@@ -108,6 +121,9 @@ class Reports(Protocol):
 
     def advisories(self, unit: "ConsumerUnit", facts: list[Advisory]) -> None:
         """Facts to be told to operators."""
+
+    def refusal(self, unit: "StreamUnit") -> ApiError | None:
+        """Why a stream may not take messages, by limits of its account or of the server."""
 
     def inactive(self, unit: "ConsumerUnit") -> None:
         """The consumer was not used for its threshold: it is to be deleted."""

@@ -80,6 +80,8 @@ class Groups:
     wal: Wal
     outbox: Outbox
     limits: Limits
+    now_ns: int = 0
+    """The time of the turn."""
     by_name: dict[str, Group] = field(default_factory=dict)
     changes: list[LeaderChange] = field(default_factory=list)
     needs_state: list[tuple[Group, PeerId]] = field(default_factory=list)
@@ -315,6 +317,7 @@ class Groups:
         if serving and not group.leading:
             group.leading = True
             group.led_term = raft.term
+            group.leader_since_ns = self.now_ns
             group.unit.lead(raft.term)
             self.touch(group)
 
@@ -335,8 +338,8 @@ class Groups:
             group = self._by_key.get(key)
             if group is None:
                 continue
-            if group.checkpointed < index and not group.checkpoint_running:
-                self._queued.extend(self.checkpoint(group))
+            if group.checkpointed < index:
+                self.checkpoint_soon(group)
             elif group.raft.base_index < index <= group.checkpointed:
                 group.raft.compact(min(group.checkpointed, group.raft.applied))
                 self.touch(group)
@@ -414,6 +417,16 @@ class Groups:
         group.unit.checkpointed(job.work)
         self.wal.release(group.key, group.checkpointed)
         self.compact(group)
+
+    def checkpoint_soon(self, group: Group) -> None:
+        """Make a group's applied state durable with this turn's work for the disk."""
+        if not group.checkpoint_running:
+            self._queued.extend(self.checkpoint(group))
+
+    @property
+    def idle(self) -> bool:
+        """Whether the disk has nothing of ours to do."""
+        return not self._jobs and not self._queued and self._in_flight == 0
 
     def compact(self, group: Group) -> None:
         """Let memory go of entries that nobody needs: durable in the store, known to followers."""

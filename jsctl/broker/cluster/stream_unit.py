@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jsctl.api.codec import dumps
+from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
 from jsctl.broker.cluster.env import Delivery, Env
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
@@ -19,6 +20,7 @@ from jsctl.broker.errors import Damaged, ProtocolError
 from jsctl.broker.jetstream.admission import Admitted, StreamLeader
 from jsctl.broker.jetstream.assignments import StreamAssignment
 from jsctl.broker.jetstream.entries import Flags, Kind
+from jsctl.broker.jetstream.republish import Copy, Republisher, stored_records
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.routing.targets import Sink, Subscription
@@ -125,6 +127,8 @@ class StreamUnit:
     _ready: list[Delivery] = field(default_factory=list)
     _consumed: set[int] = field(default_factory=set)
     _checkpointed: int = 0
+    _republisher: Republisher | None = None
+    _republished: Republish | None = None
 
     def __post_init__(self) -> None:
         self.sink = Sink(self)
@@ -145,13 +149,26 @@ class StreamUnit:
     def apply(self, index: int, data: bytes) -> int:
         """Take one committed entry and set its acknowledgements free."""
         before = self.store.state().messages if self.watchers else 0
+        copies = self._copies(data) if self.stream.config.republish is not None else []
         result = self.stream.apply(index, data)
         if self.watchers:
             self._tell_watchers(data, before)
+        if copies:
+            self._ready.extend([(to, b"", headers, body, b"") for to, headers, body in copies])
         acks = self._acks.pop(index, None)
         if acks:
             self._ready.extend([(reply, b"", b"", ack, b"") for reply, ack in acks])
         return result
+
+    def _copies(self, data: bytes) -> list[Copy]:
+        """What the leader republishes of an entry that is about to be applied."""
+        config = self.stream.config
+        if self.leader is None or config.republish is None:
+            return []
+        if self._republisher is None or self._republished != config.republish:
+            self._republisher = Republisher(config.name, config.republish)
+            self._republished = config.republish
+        return self._republisher.copies(stored_records(data), self.store.last_for)
 
     def caught_up(self) -> None:
         """Publish the acknowledgements of what was applied, and tell the consumers."""
@@ -179,7 +196,7 @@ class StreamUnit:
 
     def lead(self, term: int) -> None:
         """Start to admit."""
-        self.leader = StreamLeader(self.stream, interested=self._interested)
+        self.leader = StreamLeader(self.stream, interested=self._interested, domain=self.env.domain)
         self._subscribe()
         self._propose_config()
         self._answer()
@@ -221,6 +238,7 @@ class StreamUnit:
         if leader is None:
             self.sink.take()
             return
+        leader.refusal = self.env.refusal(self)
         if self.sink.messages:
             self._propose(leader.admit(self.sink.take(), self.env.now_ns))
         due = leader.next_due_ns()

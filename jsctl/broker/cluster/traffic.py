@@ -35,3 +35,8 @@ class RouterTraffic:
         """Whether anybody listens."""
         found = self.router.accounts.get(account)
         return found is not None and self.router.has_interest(found, subject)
+
+    def generation(self, account: str) -> int:
+        """Changes whenever somebody begins or ends to listen."""
+        found = self.router.accounts.get(account)
+        return 0 if found is None else found.sublist.generation

@@ -15,6 +15,8 @@ from jsctl.broker.turn import Command, Jitter, LogLevel, LogLine, TurnOutputs
 
 HAND_OVER_NS = 1_000_000_000
 """How long leaderships may take to find another server."""
+WRITE_DOWN_NS = 4_000_000_000
+"""How long applied state may take to reach the disk; the log has it anyway."""
 CLOSE_SPACING_MAX_NS = 1_000_000_000
 
 
@@ -25,7 +27,8 @@ class Stage(Enum):
     HANDING_OVER = 1
     GRACE = 2
     CLOSING = 3
-    GONE = 4
+    WRITING = 4
+    GONE = 5
 
 
 @dataclass(slots=True)
@@ -75,6 +78,10 @@ class Departure:
             self._begin_closing(now_ns)
         if self.stage is Stage.CLOSING:
             self._close_some(now_ns)
+        if self.stage is Stage.WRITING:
+            written = self.engine is None or self.engine.write_down()
+            if written or now_ns >= self._until_ns:
+                self.stage = Stage.GONE
         if self.stage is Stage.GONE:
             outputs.exit = "lame duck mode" if self.lame else "shutdown"
 
@@ -97,7 +104,7 @@ class Departure:
             for unit in self.engine.assets.consumers.values():
                 unit.end("Server Shutdown", pending=True)
         if not self.lame or not len(self.sessions):
-            self.stage = Stage.GONE
+            self._begin_writing(now_ns)
             return
         self.stage = Stage.GRACE
         self._until_ns = now_ns + self.options.lame_duck_grace_ns
@@ -116,7 +123,11 @@ class Departure:
             half = self._spacing_ns // 2 + 1
             self._next_close_ns = now_ns + half + self.jitter(half)
         if not len(self.sessions):
-            self.stage = Stage.GONE
+            self._begin_writing(now_ns)
+
+    def _begin_writing(self, now_ns: int) -> None:
+        self.stage = Stage.WRITING
+        self._until_ns = now_ns + WRITE_DOWN_NS
 
     def next_due_ns(self, now_ns: int) -> int | None:
         """When `step` has something to do."""
@@ -125,7 +136,7 @@ class Departure:
                 return None
             case Stage.HANDING_OVER:
                 return min(self._until_ns, now_ns + 10_000_000)
-            case Stage.GRACE:
+            case Stage.GRACE | Stage.WRITING:
                 return self._until_ns
             case Stage.CLOSING:
                 return self._next_close_ns

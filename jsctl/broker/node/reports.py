@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from jsctl.api.errors import ApiError
 from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.handlers.consumer_info import create_response as consumer_created
@@ -41,6 +42,12 @@ class UnitReports:
         """Facts to be told to operators."""
         if self.advise is not None:
             self.advise(unit, facts)
+
+    def refusal(self, unit: StreamUnit) -> ApiError | None:
+        """Limits of the account, and of this server, that a stream has reached."""
+        if self.view is None:
+            return None
+        return self.view.usage.refusal(unit)
 
     def inactive(self, unit: ConsumerUnit) -> None:
         """The consumer was not used for its threshold: have it deleted."""

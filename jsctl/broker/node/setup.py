@@ -4,14 +4,16 @@ import hashlib
 
 from jsctl import __version__
 from jsctl.broker.cluster.engine import TICK_NS, Engine, EngineOptions
+from jsctl.broker.cluster.founding_file import read_founding
 from jsctl.broker.cluster.frame_items import ServerNews
 from jsctl.broker.cluster.mesh_types import MeshOptions, RouteUrl
+from jsctl.broker.errors import ConfigError
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft.types import Timing
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
-from jsctl.broker.store.identity import INCARNATION_BYTES, read_or_create
+from jsctl.broker.store.identity import INCARNATION_BYTES, read, read_or_create
 from jsctl.broker.turn import Jitter
 
 _DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -104,8 +106,23 @@ def mesh_options(
 
 
 def engine_options(options: Options, disk: Disk, incarnation: str, jitter: Jitter) -> EngineOptions:
-    """Who this server is to its peers. Reads or makes the store's identity. Raises DiskError."""
+    """Who this server is to its peers. Reads or makes the store's identity.
+
+    A single server may have another name at each start, as it gets one when none is configured;
+    what it stored is its own all the same. In a cluster the name is what others know it by.
+    Raises DiskError, ConfigError.
+    """
     name = options.server_name
+    known = read(disk)
+    if known is not None and known.server != name:
+        if options.clustered and read_founding(disk) is not None:
+            raise ConfigError(
+                f"the store belongs to the server '{known.server}'",
+                place="server_name",
+                remedy=f"start with that name, or with an empty store to join as '{name}'",
+            )
+        if not options.clustered:
+            name = known.server
     fresh = hashlib.sha256(incarnation.encode()).digest()[:INCARNATION_BYTES]
     found = read_or_create(disk, name, options.cluster.name, fresh)
     raft = options.raft
@@ -117,12 +134,13 @@ def engine_options(options: Options, disk: Disk, incarnation: str, jitter: Jitte
     )
     return EngineOptions(
         me=peer_id(name),
-        server_name=name,
+        server_name=options.server_name,
         cluster=options.cluster.name,
         incarnation=found.incarnation,
         boot=jitter(1 << 62) + 1,
         clustered=options.clustered,
         promised=max(len(options.cluster.routes), 1),
+        domain=options.jetstream.domain,
         timing=timing,
     )
 

@@ -2,11 +2,15 @@
 
 from dataclasses import dataclass, field
 
+from jsctl.api.errors import ApiError, api_error
 from jsctl.api.words import Storage
 from jsctl.broker.cluster.assets import Assets
 from jsctl.broker.cluster.frame_items import AccountUse
+from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.handlers.view import AccountFacts
 from jsctl.broker.options import AccountOptions, Options
+
+SUM_NS = 1_000_000_000
 
 
 @dataclass(slots=True)
@@ -27,6 +31,9 @@ class Usage:
     elsewhere: dict[str, list[AccountUse]] = field(default_factory=dict)
     """Peer -> what it last told."""
     _accounts: dict[str, AccountOptions] = field(default_factory=dict)
+    _sums: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _total: tuple[int, int] = (0, 0)
+    _summed_due_ns: int = 0
 
     def __post_init__(self) -> None:
         self._accounts = {account.name: account for account in self.options.accounts}
@@ -55,6 +62,36 @@ class Usage:
             )
             for name in sorted({*memory, *store, *self.counts})
         ]
+
+    def refusal(self, unit: StreamUnit) -> ApiError | None:
+        """Why a stream may not take more; sums are renewed once a second."""
+        account = self._accounts.get(unit.assignment.account)
+        limits = account.jetstream if account is not None else None
+        jetstream = self.options.jetstream
+        server_max = jetstream.memory_bytes_max if unit.volatile else jetstream.store_bytes_max
+        if not limits and server_max < 0:
+            return None
+        now_ns = unit.env.now_ns
+        if now_ns >= self._summed_due_ns:
+            self._summed_due_ns = now_ns + SUM_NS
+            self._sum()
+        memory, store = self._sums.get(unit.assignment.account, (0, 0))
+        if 0 <= server_max <= self._total[0 if unit.volatile else 1]:
+            return api_error("JSInsufficientResourcesErr")
+        account_max = -1
+        if limits is not None:
+            account_max = limits.memory_bytes_max if unit.volatile else limits.store_bytes_max
+        if 0 <= account_max <= (memory if unit.volatile else store):
+            return api_error("JSAccountResourcesExceededErr")
+        return None
+
+    def _sum(self) -> None:
+        here = self.here()
+        self._total = (sum(use.memory for use in here), sum(use.store for use in here))
+        self._sums = {}
+        for use in [*here, *(use for told in self.elsewhere.values() for use in told)]:
+            memory, store = self._sums.get(use.account, (0, 0))
+            self._sums[use.account] = (memory + use.memory, store + use.store)
 
     def enabled(self, name: str) -> bool:
         """Whether an account may use JetStream."""
