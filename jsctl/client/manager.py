@@ -246,8 +246,9 @@ class Manager:
         items: list[object] = []
         missing: list[str] = []
         offline: dict[str, str] = {}
+        seen: set[str] = set()  # servers name an offline asset both as an item and as missing
         for _ in range(PAGES_MAX):
-            body: dict[str, object] = {"offset": len(items) + len(missing)}
+            body: dict[str, object] = {"offset": len(seen)}
             if subject:
                 body["subject"] = subject
             document = await self.requests.ask(operation, *names, body=body)
@@ -258,10 +259,19 @@ class Manager:
             more = document.get("offline")
             offline.update(more if isinstance(more, dict) else {})
             total = document.get("total")
-            done = len(items) + len(missing)
-            if not page or not isinstance(total, int) or done >= total:
+            seen.update(_name_of(item) for item in (*page, *gone))
+            if not page or not isinstance(total, int) or len(seen) >= total:
                 return Listing(items, tuple(dict.fromkeys(missing)), offline)
         raise JsctlError(f"{operation}: the server never finished its list")
+
+
+def _name_of(item: object) -> str:
+    """The name of a listed stream or consumer, or the item if it is a name."""
+    if not isinstance(item, dict):
+        return str(item)
+    config = item.get("config")
+    named = item.get("name") or (config.get("name") if isinstance(config, dict) else "")
+    return str(named)
 
 
 def _items(value: object) -> Sequence[object]:

@@ -3,8 +3,8 @@
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.commands.call import Call
 from jsctl.commands.picking import consumer_of, pick_stream, stream_of
+from jsctl.commands.unreachable import print_unreachable
 from jsctl.render.column import sort_rows
-from jsctl.render.reports.common import inaccessible_table, offline_table
 from jsctl.render.reports.consumers import (
     LIST_COLUMNS,
     REPORT_COLUMNS,
@@ -33,16 +33,9 @@ async def ls(call: Call) -> None:
     call.output.table(rows, LIST_COLUMNS, "Consumers")
     if call.output.machine:
         return
-    call.output.print("\n")
-    _print_unreachable(call, listing.missing, listing.offline)
-
-
-def _print_unreachable(call: Call, missing: tuple[str, ...], offline: dict[str, str]) -> None:
-    out = call.output
-    if missing:
-        out.print(inaccessible_table("Consumers", missing, out.theme, out.width) + "\n")
-    if offline:
-        out.print(offline_table("Consumers", offline, out.theme, out.width) + "\n")
+    call.output.print()
+    print_unreachable(call, "Consumers", listing.missing, listing.offline)
+    call.output.print()
 
 
 async def report(call: Call) -> None:
@@ -62,7 +55,7 @@ async def report(call: Call) -> None:
     if call.flag("leaders"):
         leaders = leader_rows(info.cluster for info in listing.items)
         out.print(leader_table(leaders, "Consumers", out.theme, out.width) + "\n")
-    _print_unreachable(call, listing.missing, listing.offline)
+    print_unreachable(call, "Consumers", listing.missing, listing.offline)
 
 
 async def info(call: Call) -> None:

@@ -10,10 +10,10 @@ from jsctl.api.stream import RawStreamMsg, StreamInfo
 from jsctl.api.times import format_time, parse_time
 from jsctl.commands.call import Call
 from jsctl.commands.picking import pick_stream, stream_of
+from jsctl.commands.unreachable import print_unreachable
 from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
 from jsctl.render.column import sort_rows
 from jsctl.render.humanize import duration, moment, number
-from jsctl.render.reports.common import inaccessible_table, offline_table
 from jsctl.render.reports.leaders import leader_rows, leader_table
 from jsctl.render.reports.stream_info import stream_screen
 from jsctl.render.reports.streams import (
@@ -28,7 +28,7 @@ from jsctl.render.reports.streams import (
 from jsctl.render.table import table
 
 if TYPE_CHECKING:
-    from jsctl.client.manager import Listing, Manager
+    from jsctl.client.manager import Manager
 
 NO_MESSAGE = 10037
 VIEW_MAX = 25
@@ -58,16 +58,8 @@ async def ls(call: Call) -> None:
     call.output.table(rows, LIST_COLUMNS, title)
     if not call.output.machine:
         call.output.print()
+        print_unreachable(call, "Streams", listing.missing, listing.offline)
         call.output.print()
-        _print_unreachable(call, "Streams", listing)
-
-
-def _print_unreachable(call: Call, kind: str, listing: "Listing[StreamInfo]") -> None:
-    output = call.output
-    if listing.missing:
-        output.print(inaccessible_table(kind, listing.missing, output.theme, output.width) + "\n")
-    if listing.offline:
-        output.print(offline_table(kind, listing.offline, output.theme, output.width) + "\n")
 
 
 async def report(call: Call) -> None:
@@ -96,7 +88,7 @@ async def report(call: Call) -> None:
     if call.flag("leaders"):
         leaders = leader_rows(info.cluster for info in infos)
         output.print(leader_table(leaders, "Streams", output.theme, output.width) + "\n")
-    _print_unreachable(call, "Streams", listing)
+    print_unreachable(call, "Streams", listing.missing, listing.offline)
 
 
 def _print_replication(call: Call, infos: list[StreamInfo]) -> None:

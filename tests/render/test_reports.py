@@ -369,7 +369,7 @@ def test_leaders() -> None:
 def test_assets_that_cannot_answer() -> None:
     lines = inaccessible_table("Streams", [f"STREAM-{at}" for at in range(6)]).splitlines()
     assert lines[1].strip("│ ") == "Inaccessible Streams"
-    assert lines[3] == "│ STREAM-0 │ STREAM-2 │ STREAM-4 │"
+    assert lines[3] == "│ STREAM-0 │ STREAM-2 │ STREAM-4 │  │"
     assert "│ S      │ why    │" in offline_table("Streams", {"S": "why"})
 
 

@@ -88,6 +88,7 @@ def inaccessible_table(
     names = sorted(missing)
     height = -(-len(names) // NAMES_PER_ROW)
     rows = [[names[at] for at in range(row, len(names), height)] for row in range(height)]
+    rows = [row + [""] * (NAMES_PER_ROW - len(row)) for row in rows]
     return table([], rows, title=f"Inaccessible {kind}", theme=theme, width_max=width_max)
 
 
