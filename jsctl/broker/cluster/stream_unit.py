@@ -180,6 +180,8 @@ class StreamUnit:
             if self.stream.config.subjects != self._subjects:
                 self._subscribe()
             self._answer()
+            if self.leader.next_due_ns() is not None:
+                self.env.wake(self.group.name, self)
 
     def _tell_watchers(self, data: bytes, before: int) -> None:
         leading = [watcher for watcher in self.watchers.values() if watcher.leading]

@@ -54,7 +54,12 @@ def delete(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     leader = view.stream_leader(found.account, found.name)
     if leader is None:
         return Silent()
-    if not leader.stream.store.is_live(body.seq):
+    store = leader.stream.store
+    if not store.is_live(body.seq):
+        if body.seq > store.last_seq:
+            raise api_error("JSStreamMsgDeleteFailedF", err="stream store EOF")
+        if body.seq < store.first_seq:
+            raise api_error("JSStreamMsgDeleteFailedF", err="no message found")
         raise api_error("JSSequenceNotFoundErrF", seq=body.seq)
     entry = leader.delete(body.seq, erase=not body.no_erase)
     return ProposeGroup(found.group.name, [entry], lambda count: _deleted(count, body.seq))

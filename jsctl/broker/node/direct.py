@@ -43,6 +43,11 @@ class DirectGets:
             elif not wanted and name in self._desks:
                 self._close(name)
 
+    def serves(self, unit: StreamUnit) -> None:
+        """The leader of a stream is about to answer its creation: have the desk open by then."""
+        if unit.stream.config.allow_direct and unit.group.name not in self._desks:
+            self._open(unit.group.name, unit)
+
     def fresh(self, unit: StreamUnit) -> bool:
         """Whether a replica may answer: whole, and hearing its leader."""
         group = unit.group

@@ -120,6 +120,7 @@ class Node:
         self._departure.engine = engine
         reports.view, reports.answer = view, self.api.answer
         reports.propose_meta = engine.to_meta
+        reports.serves = self._direct.serves
         reports.advise = self._sys.consumer_advisories
         engine.env.watcher = self._sys.watch(engine, view)
         open_doors(self.router, options.jetstream.domain)

@@ -24,10 +24,13 @@ class UnitReports:
     answer: Callable[[ApiRequest, bytes], None] | None = None
     advise: Callable[[ConsumerUnit, list[Advisory]], None] | None = None
     propose_meta: Callable[[list[bytes]], None] | None = None
+    serves: Callable[[StreamUnit], None] | None = None
     _removed_ns: dict[str, int] = field(default_factory=dict)
 
     def stream_serves(self, unit: StreamUnit, request: ApiRequest) -> None:
         """The leader of a stream answers the request that made or changed it."""
+        if self.serves is not None:
+            self.serves(unit)
         if self.view is not None and self.answer is not None:
             body = stream_created(self.view, unit.assignment, unit.stream)
             self.answer(request, body)
