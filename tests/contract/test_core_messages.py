@@ -119,9 +119,7 @@ async def test_no_echo(broker: Broker, other: Client, fresh: str) -> None:
     await quiet.close()
 
 
-async def test_a_large_payload_and_one_too_large(
-    client: Client, other: Client, fresh: str
-) -> None:
+async def test_a_large_payload_and_one_too_large(client: Client, other: Client, fresh: str) -> None:
     subscription = await client.subscribe(fresh)
     await client.flush()
     body = bytes(range(256)) * 4096
@@ -169,7 +167,11 @@ LINES: dict[str, tuple[dict[str, object], str, str]] = {
     "echo": ({}, "SUB a 1\r\nPUB a 2\r\nhi\r\nPING\r\n", "MSG a 1 2|hi|PONG"),
     "reply": ({}, "SUB a 7\r\nPUB a back 2\r\nhi\r\nPING\r\n", "MSG a 7 back 2|hi|PONG"),
     "empty": ({}, "SUB a 1\r\nPUB a 0\r\n\r\nPING\r\n", "MSG a 1 0||PONG"),
-    "max": ({}, "SUB a 1\r\nUNSUB 1 1\r\nPUB a 0\r\n\r\nPUB a 0\r\n\r\nPING\r\n", "MSG a 1 0||PONG"),
+    "max": (
+        {},
+        "SUB a 1\r\nUNSUB 1 1\r\nPUB a 0\r\n\r\nPUB a 0\r\n\r\nPING\r\n",
+        "MSG a 1 0||PONG",
+    ),
     "case": ({}, "sub a 1\r\npub a 1\r\nx\r\nping\r\n", "MSG a 1 1|x|PONG"),
     "tabs": ({}, "SUB\ta\t1\r\nPUB\ta\t1\r\nx\r\nPING\r\n", "MSG a 1 1|x|PONG"),
     "unknown": ({}, "HELLO\r\n", "-ERR 'Unknown Protocol Operation'"),

@@ -57,9 +57,7 @@ async def kept(js: JetStreamContext, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("storage", [StorageType.FILE, StorageType.MEMORY])
-async def test_sequences_count_up(
-    js: JetStreamContext, fresh: str, storage: StorageType
-) -> None:
+async def test_sequences_count_up(js: JetStreamContext, fresh: str, storage: StorageType) -> None:
     await stream(js, fresh, storage=storage)
     acks = [await js.publish(f"{fresh}.a", b"x" * size) for size in (0, 1, 1000)]
     assert [(one.stream, one.seq, one.duplicate) for one in acks] == [
@@ -130,9 +128,7 @@ async def test_what_is_expected_and_wrong(
     assert (await js.stream_info(fresh)).state.messages == 1
 
 
-async def test_what_is_expected_and_right(
-    client: Client, js: JetStreamContext, fresh: str
-) -> None:
+async def test_what_is_expected_and_right(client: Client, js: JetStreamContext, fresh: str) -> None:
     await stream(js, fresh)
     steps: list[Headers] = [
         {"Nats-Expected-Stream": fresh, "Nats-Msg-Id": "one"},
