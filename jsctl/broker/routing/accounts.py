@@ -140,7 +140,10 @@ class Accounts:
             self._add(single, self.default, auth.default_permissions)
         self.token = auth.token.encode()
         self.token_permissions = auth.default_permissions
-        self.required = options.auth_required
+        self.required = bool(self.users or self.token)
+        """Clients are asked for credentials; those that give wrong ones have to go."""
+        self.anonymous = not options.auth_required
+        """Clients that give none belong to the global account: only the system has users."""
         self.no_auth_user = self.users.get(options.no_auth_user)
 
     def _add(self, user: UserOptions, account: Account, default: Permissions | None) -> None:

@@ -70,7 +70,7 @@ def _secret(given: str, expected: bytes, identity: Identity | None) -> Identity 
 
 def authenticate(accounts: Accounts, given: Credentials) -> Identity | Check | None:
     """Find out who a client is; None means that it has to go."""
-    if not accounts.required:
+    if not accounts.required or (given.empty and accounts.anonymous):
         return Identity(accounts.default, "", None)
     if given.nkey:
         return None

@@ -142,7 +142,7 @@ class ClientSession(Outbound):
         """Greet the client and set its first deadline."""
         accounts = self.hall.router.accounts
         self._info({})
-        anonymous = not accounts.required
+        anonymous = accounts.anonymous
         if anonymous:
             self._accept(Identity(accounts.default, "", None))
         elif accounts.no_auth_user is not None:
