@@ -6,8 +6,6 @@ parts by name: `api_error("JSStreamInvalidConfigF", err="...")`.
 
 from dataclasses import dataclass
 
-from jsctl.api.error_table import ROWS
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiErrorBody:
@@ -33,6 +31,8 @@ class ApiError(Exception):
     @property
     def name(self) -> str:
         """The constant of this error, empty when the table does not have it."""
+        from jsctl.api.error_table import ROWS  # only those who make errors need the table
+
         return next((row[0] for row in ROWS if row[2] == self.err_code), "")
 
     def body(self) -> ApiErrorBody:
@@ -47,6 +47,8 @@ class ApiError(Exception):
 
 def api_error(name: str, **parts: object) -> ApiError:
     """The error of a row; raises KeyError for a name that the table does not have."""
+    from jsctl.api.error_table import ROWS
+
     for constant, code, err_code, description in ROWS:
         if constant == name:
             for hole, part in parts.items():

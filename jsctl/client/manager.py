@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jsctl.api.cluster import Placement
 from jsctl.api.codec import decode, encode
-from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 from jsctl.api.stream import RawStreamMsg, StreamConfig, StreamInfo
 from jsctl.client.connection import Log, connect
 from jsctl.client.requests import Requester
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
 
     from jsctl.api.account import AccountInfo
+    from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 
 T = TypeVar("T")
 PAGES_MAX = 10_000
@@ -187,8 +187,10 @@ class Manager:
 
     # Consumers
 
-    async def consumers(self, stream: str) -> Listing[ConsumerInfo]:
+    async def consumers(self, stream: str) -> "Listing[ConsumerInfo]":
         """All consumers of a stream, by name."""
+        from jsctl.api.consumer import ConsumerInfo
+
         pages = await self._pages("consumer_list", "consumers", stream)
         items = [decode(ConsumerInfo, item) for item in pages.items]
         return Listing(items, pages.missing, pages.offline)
@@ -198,14 +200,18 @@ class Manager:
         pages = await self._pages("consumer_names", "consumers", stream)
         return [str(name) for name in pages.items]
 
-    async def consumer_info(self, stream: str, name: str) -> ConsumerInfo:
+    async def consumer_info(self, stream: str, name: str) -> "ConsumerInfo":
         """One consumer."""
+        from jsctl.api.consumer import ConsumerInfo
+
         return await self.requests.call(ConsumerInfo, "consumer_info", stream, name)
 
     async def create_consumer(
-        self, stream: str, config: ConsumerConfig, *, action: str = "create", level: int = 0
-    ) -> ConsumerInfo:
+        self, stream: str, config: "ConsumerConfig", *, action: str = "create", level: int = 0
+    ) -> "ConsumerInfo":
         """Makes or changes a consumer; `action` is create, update or empty for either."""
+        from jsctl.api.consumer import ConsumerInfo
+
         names = [stream]
         name = config.name or config.durable_name
         if name:
@@ -231,8 +237,10 @@ class Manager:
         """Frees the pinned client of a priority group."""
         await self.requests.ask("consumer_unpin", stream, name, body={"group": group}, level=1)
 
-    async def reset_consumer(self, stream: str, name: str, seq: int = 0) -> ConsumerInfo:
+    async def reset_consumer(self, stream: str, name: str, seq: int = 0) -> "ConsumerInfo":
         """Sets a consumer back to a stream sequence; 0 is its acknowledgement floor."""
+        from jsctl.api.consumer import ConsumerInfo
+
         body = {"seq": seq} if seq else None
         return await self.requests.call(
             ConsumerInfo, "consumer_reset", stream, name, body=body, level=4
