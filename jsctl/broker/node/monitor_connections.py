@@ -19,7 +19,7 @@ ROUTE_IDS_FROM = 1 << 20
 def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
     """A client connection, open or closed."""
     greeting, remote = session.greeting, session.remote
-    kept = tuple(map(sub_detail, listing.of_session(session))) if closed else ()
+    kept = tuple(client_subscriptions(session)) if closed else ()
     return ConnFacts(
         cid=session.client_id,
         host=remote.remote_host,
@@ -44,11 +44,11 @@ def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
     )
 
 
-def sub_detail(sub: SubscriptionFacts) -> SubDetail:
-    """One subscription."""
+def sub_detail(sub: SubscriptionFacts, *, of_client: bool = False) -> SubDetail:
+    """One subscription; a client's are told without the account, which is the client's."""
     return SubDetail(
-        account=sub.account,
-        account_tag=sub.account,
+        account="" if of_client else sub.account,
+        account_tag="" if of_client else sub.account,
         subject=sub.subject,
         qgroup=sub.queue,
         sid=sub.sid,
@@ -56,6 +56,11 @@ def sub_detail(sub: SubscriptionFacts) -> SubDetail:
         max=sub.maximum,
         cid=sub.client_id,
     )
+
+
+def client_subscriptions(session: ClientSession) -> list[SubDetail]:
+    """What a client has subscribed, or had when it was closed."""
+    return [sub_detail(sub, of_client=True) for sub in listing.of_session(session)]
 
 
 def route_facts(fact: LinkFacts, link: RouteLink, now_ns: int) -> RouteFacts:

@@ -1,10 +1,9 @@
 """JetStream of this server as facts for monitoring: use, limits, assets, raft groups."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jsctl.api.account import ApiStats
-from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.health import RaftzGroup, RaftzGroupPeer
 from jsctl.api.jsz import (
     JetStreamConfig,
@@ -51,7 +50,7 @@ def config(options: Options) -> JetStreamConfig:
         sync_interval=jetstream.sync_interval_ns,
         sync_always=jetstream.sync is SyncMode.ALWAYS,
         domain=jetstream.domain,
-        compress_ok=True,
+        compress_ok=options.clustered,
         unique_tag=jetstream.unique_tag,
         strict=jetstream.strict,
     )
@@ -182,9 +181,12 @@ class JetStreamReport:
     # Assets
 
     def stream_info(self, account: str, stream: str) -> StreamInfo | None:
-        """Info of a local replica."""
+        """Info of a local replica, with the config as it is stored."""
         unit = self.view.stream_unit(account, stream)
-        return None if unit is None else stream_info(self.view, unit.assignment, unit.stream)
+        if unit is None:
+            return None
+        info = stream_info(self.view, unit.assignment, unit.stream)
+        return replace(info, config=unit.assignment.config)
 
     def consumers(self, account: str, stream: str) -> list[ConsumerFacts]:
         """Local replicas of a stream's consumers."""
@@ -195,10 +197,11 @@ class JetStreamReport:
         return [self._consumer(consumer) for consumer in found if consumer is not None]
 
     def _consumer(self, unit: ConsumerUnit) -> ConsumerFacts:
-        group = self.view.group(unit.group.name)
-        info: ConsumerInfo = consumer_info(self.view, unit.consumer, unit.leader, group)
+        view = self.view
+        info = consumer_info(view, unit.consumer, unit.leader, view.group(unit.group.name))
+        info = replace(info, config=unit.consumer.config)
         return ConsumerFacts(
-            info,
+            info if view.clustered else replace(info, cluster=None),
             raft_group=unit.group.name if self.view.clustered else "",
             direct=unit.consumer.config.direct,
         )

@@ -131,7 +131,7 @@ class MonitorView:
             return [facts.sub_detail(sub) for link in links for sub in listing.of_link(link)]
         for session in self._node.sessions:
             if session.client_id == cid:
-                return [facts.sub_detail(sub) for sub in listing.of_session(session)]
+                return facts.client_subscriptions(session)
         return ()
 
     def routes(self) -> Sequence[RouteFacts]:

@@ -1,0 +1,133 @@
+"""The monitoring pages of a broker have the keys of those of a nats-server."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from jsctl.testing import Broker, RealServer
+from tests.support.wire_client import WireClient
+
+CONFIG = """
+accounts {
+  A { jetstream: enabled, users: [ { user: a, password: a } ] }
+  $SYS { users: [ { user: sys, password: sys } ] }
+}
+no_auth_user: a
+server_tags: ["az:1"]
+"""
+STREAM = {"name": "S", "subjects": ["s.>"], "num_replicas": 1, "storage": "file"}
+CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}}
+OURS = {"jsctl_version", "jetstream.config.sync_always", "config.sync_always"}
+"""A broker names its product, and syncs before it acknowledges."""
+THEIRS = {
+    "git_commit",
+    "feature_flags",
+    "feature_flags.*",
+    "http_req_stats.*",
+    "account_detail.responses",
+    "account_detail.responses.*",
+}
+"""A build of Go, flags of another program, replies under way."""
+PAGES = [
+    "/varz",
+    "/jsz",
+    "/jsz?streams=1&consumers=1&config=1",
+    "/jsz?accounts=1&raft=1",
+    "/connz?auth=1&subs=1",
+    "/connz?subs=detail",
+    "/connz?state=closed",
+    "/subsz",
+    "/subsz?subs=1&acc=A",
+    "/accountz",
+    "/accountz?acc=A",
+    "/accstatz",
+    "/healthz",
+    "/healthz?account=A&stream=NOPE",
+    "/healthz?account=A&stream=S&consumer=C",
+    "/healthz?stream=S",
+    "/routez",
+    "/raftz",
+    "/gatewayz",
+    "/leafz",
+    "/connz?sort=bogus",
+    "/nope",
+]
+Pages = dict[str, tuple[int, Any]]
+
+
+def keys(document: Any, prefix: str = "") -> set[str]:
+    """Paths of all keys; elements of a list count as one, and so do names that are data."""
+    if isinstance(document, list):
+        return {key for item in document for key in keys(item, prefix)}
+    found: set[str] = set()
+    if isinstance(document, dict):
+        for key, value in document.items():
+            path = f"{prefix}{key}"
+            found |= {path} | keys(value, f"{path}.")
+    return found
+
+
+def without(found: set[str], left_out: set[str]) -> set[str]:
+    """Without keys that may differ; `x.*` stands for all below x."""
+    heads = tuple(one[:-1] for one in left_out if one.endswith("*"))
+    return {key for key in found if key not in left_out and not key.startswith(heads)}
+
+
+def page(server: Broker, path: str) -> tuple[int, Any]:
+    """Status and document; texts as they are."""
+    try:
+        with urllib.request.urlopen(server.monitor_url + path, timeout=5) as answer:
+            status, body = answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            status, body = error.code, error.read()
+    try:
+        return status, json.loads(body)
+    except ValueError:
+        return status, body.decode()
+
+
+def pages(server: Broker) -> Pages:
+    """All pages of a server with a stream, a consumer and a client."""
+    gone, client = WireClient(server.url), WireClient(server.url)
+    gone.close()
+    client.send(b"SUB keep.me 9\r\n")
+    for subject, body in (
+        (b"$JS.API.STREAM.CREATE.S", STREAM),
+        (b"$JS.API.CONSUMER.CREATE.S.C", CONSUMER),
+    ):
+        client.send(b"SUB in.%s 1\r\nUNSUB 1 1\r\n" % subject[8:14])
+        client.publish(subject, json.dumps(body).encode(), b"in.%s" % subject[8:14])
+        assert client.await_messages(1, 5.0), subject
+        client.messages.clear()
+    client.publish(b"s.1", b"hello")
+    client.flush()
+    found = {path: page(server, path) for path in PAGES}
+    client.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[tuple[Pages, Pages]]:
+    """(broker's, nats-server's) pages."""
+    with ExitStack() as stack:
+        servers = [
+            stack.enter_context(kind("-js", config=CONFIG, name="n1"))
+            for kind in (Broker, RealServer)
+        ]
+        yield pages(servers[0]), pages(servers[1])
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_same_keys(both: tuple[Pages, Pages], path: str) -> None:
+    (status, ours), (real_status, theirs) = both[0][path], both[1][path]
+    assert status == real_status
+    if isinstance(theirs, str):
+        assert ours == theirs
+    else:
+        assert without(keys(ours), OURS | THEIRS) == without(keys(theirs), OURS | THEIRS)
