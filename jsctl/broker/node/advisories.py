@@ -41,6 +41,7 @@ class JetStreamAdvisories:
     view: ApiView
     system: str
     """The system account; empty when there is none."""
+    server_id: str
     new_id: Callable[[], str]
     publish: Callable[[str, bytes, bytes], None]
     """(account, subject, payload)."""
@@ -52,6 +53,7 @@ class JetStreamAdvisories:
     _paused: dict[tuple[str, str, str], int] = field(default_factory=dict)
     """Consumer -> when its pause is over."""
     _look_due_ns: int = 0
+    _disk_full: bool = False
 
     # How to tell
 
@@ -182,6 +184,7 @@ class JetStreamAdvisories:
 
     def tick(self, now_ns: int) -> None:
         """What has to be told because time went by."""
+        self._look_at_disk()
         if now_ns < self._look_due_ns or not (self._leaderless or self._paused):
             return
         self._look_due_ns = now_ns + LOOK_NS
@@ -197,6 +200,14 @@ class JetStreamAdvisories:
                 del self._paused[key]
                 if self.engine.meta.leading:
                     self._tell_pause(key, False, until_ns)
+
+    def _look_at_disk(self) -> None:
+        full = self.engine.env.disk_full
+        if full and not self._disk_full and self._wanted(self.system, "SERVER", "OUT_OF_STORAGE"):
+            view = self.view
+            built = self._build().out_of_storage(view.server_name, self.server_id, view.cluster)
+            self._tell(self.system, built)
+        self._disk_full = full
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""

@@ -31,14 +31,26 @@ class LinkCounts:
 
     gone: Traffic = Traffic()
     _links: dict[int, RouteLink] = field(default_factory=dict)
+    _heard: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Connection -> messages that had come in, and when that was seen to change."""
 
-    def follow(self, links: Iterable[RouteLink]) -> None:
+    def follow(self, links: Iterable[RouteLink], now_ns: int) -> None:
         """Look which links there are; called about once a second and before `now`."""
         present = {id(link): link for link in links}
+        heard: dict[int, tuple[int, int]] = {}
+        for link in present.values():
+            known = self._heard.get(link.conn, (0, 0))
+            same = known[0] == link.in_messages
+            heard[link.conn] = known if same else (link.in_messages, now_ns)
+        self._heard = heard
         for key, link in self._links.items():
             if key not in present:
                 self.gone = self.gone.plus(link)
         self._links = present
+
+    def last_ns(self, conn: int) -> int:
+        """When a link last brought a message, to about a second; 0 if it never did."""
+        return self._heard.get(conn, (0, 0))[1]
 
     def now(self) -> Traffic:
         """All of it."""

@@ -63,7 +63,7 @@ def client_subscriptions(session: ClientSession) -> list[SubDetail]:
     return [sub_detail(sub, of_client=True) for sub in listing.of_session(session)]
 
 
-def route_facts(fact: LinkFacts, link: RouteLink, now_ns: int) -> RouteFacts:
+def route_facts(fact: LinkFacts, link: RouteLink, last_ns: int) -> RouteFacts:
     """A registered route connection."""
     return RouteFacts(
         cid=ROUTE_IDS_FROM + fact.conn,
@@ -74,7 +74,7 @@ def route_facts(fact: LinkFacts, link: RouteLink, now_ns: int) -> RouteFacts:
         host=fact.host,
         port=fact.port,
         start_ns=fact.opened_ns,
-        last_ns=now_ns if link.in_messages else fact.opened_ns,
+        last_ns=max(last_ns, fact.opened_ns),
         rtt_ns=fact.rtt_ns,
         pending_bytes=listing.pending_bytes(link),
         in_msgs=link.in_messages,

@@ -17,6 +17,7 @@ RANGES_NAMED_MAX = 5
 NOT_RUNNING = "JetStream meta layer is not running"
 RECOVERING = "JetStream is still recovering meta layer"
 NO_LEADER = "JetStream has not established contact with a meta leader"
+DISK_FULL = "the disk is full, publishes are refused"
 NOT_CURRENT = "JetStream is not current with the meta leader"
 
 
@@ -74,6 +75,8 @@ class HealthReport:
     def _stream(self, engine: Engine, made: StreamAssignment) -> AssetHealth:
         unit = engine.assets.streams.get((made.account, made.name))
         ailment, reason = _ailment(engine, unit)
+        if unit is not None and ailment is None and engine.env.disk_full and not unit.volatile:
+            ailment, reason = Ailment.WRITE_ERROR, DISK_FULL
         lost = unit.store.state().lost if unit is not None else ()
         if lost:
             ailment, reason = Ailment.NOT_CURRENT, _damaged(lost)

@@ -70,7 +70,7 @@ class MonitorView:
         """Counters of the whole server."""
         node, process = self._node, self.process
         accounts = list(node.accounts)
-        self.links.follow(node.router.routes)
+        self.links.follow(node.router.routes, self.now_ns)
         links = self.links.now()
         in_msgs = sum(account.in_messages for account in accounts)
         in_bytes = sum(account.in_bytes for account in accounts)
@@ -139,9 +139,10 @@ class MonitorView:
         node = self._node
         if node.links is None:
             return ()
+        self.links.follow(node.router.routes, self.now_ns)
         links = {link.conn: link for link in node.router.routes}
         return [
-            facts.route_facts(fact, links[fact.conn], self.now_ns)
+            facts.route_facts(fact, links[fact.conn], self.links.last_ns(fact.conn))
             for fact in node.links.mesh.links()
             if fact.conn in links
         ]

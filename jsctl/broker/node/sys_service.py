@@ -81,7 +81,13 @@ class SysService:
     def watch(self, engine: Engine, view: ApiView) -> JetStreamAdvisories:
         """JetStream starts: who is to be told of what happens there."""
         self._advisories = JetStreamAdvisories(
-            engine, view, self._system_name, self.new_id, self._publish, self._stirred
+            engine,
+            view,
+            self._system_name,
+            self._node.identity.server_id,
+            self.new_id,
+            self._publish,
+            self._stirred,
         )
         return self._advisories
 
@@ -113,7 +119,7 @@ class SysService:
         self._now_ns = now_ns
         if now_ns >= self._count_due_ns:
             self._count_due_ns = now_ns + COUNT_NS
-            self._view.links.follow(self._node.router.routes)
+            self._view.links.follow(self._node.router.routes, now_ns)
         self._clients.look(now_ns)
         if self._schedule.take_statsz(now_ns):
             self._send_statsz(now_ns)

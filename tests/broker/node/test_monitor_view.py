@@ -174,6 +174,24 @@ def test_damaged_messages_are_no_secret() -> None:
     assert [one["type"] for one in page["errors"]] == ["STREAM"]
 
 
+def test_a_full_disk_is_told(play: NodePlay) -> None:
+    system, client = play.connect("sys"), play.connect("a")
+    system.subscribe("$JS.EVENT.ADVISORY.SERVER.>")
+    stream(client)
+    stream(client, "M", storage="memory")
+    play.disk.capacity = 0
+    play.run(3)
+    status, page = play.get("/healthz", details="1")
+    assert status == 503
+    (error,) = page["errors"]
+    assert error["stream"] == "S" and "write error: the disk is full" in error["error"]
+    (event,) = system.heard("$JS.EVENT.ADVISORY.SERVER.OUT_OF_STORAGE")
+    assert event["server"] == "n1"
+    play.disk.capacity = 1 << 40
+    play.run(3)
+    assert play.get("/healthz")[0] == 200
+
+
 def test_without_jetstream() -> None:
     play = NodePlay(node_options(jetstream=JetStreamOptions()))
     _, page = play.get("/jsz")
