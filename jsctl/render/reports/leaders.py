@@ -19,8 +19,8 @@ class LeaderRow:
 
     @property
     def bar(self) -> str:
-        """A star for each tenth, at least one."""
-        return "*" * max(1, round(self.share * 10))
+        """A star for each tenth, at least one for who leads anything."""
+        return "*" * max(1, round(self.share * 10)) if self.count else ""
 
 
 def leader_rows(clusters: Iterable[ClusterInfo | None]) -> list[LeaderRow]:
