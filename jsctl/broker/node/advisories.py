@@ -25,8 +25,6 @@ from jsctl.broker.node.api_view import ApiView
 from jsctl.broker.node.monitor_jetstream import known_leader
 
 AUDIT = f"{PREFIX}API"
-AUDITS_MAX = 10_000
-"""Requests whose answers are awaited for the audit; beyond it the oldest is forgotten."""
 QUORUM_LOST_NS = 5_000_000_000
 """How long a group is without a leader before that is told."""
 QUORUM_REPEAT_NS = 10_000_000_000
@@ -47,7 +45,6 @@ class JetStreamAdvisories:
     """(account, subject, payload)."""
     stirred: Callable[[], None]
     """Called when JetStream here is not as it was."""
-    _audits: dict[tuple[str, bytes], ApiRequest] = field(default_factory=dict)
     _leaderless: dict[str, int] = field(default_factory=dict)
     """Group -> when to tell that it has no leader."""
     _paused: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -70,18 +67,9 @@ class JetStreamAdvisories:
 
     # Requests
 
-    def api_request(self, request: ApiRequest) -> None:
-        """A request came in here: remember it until it is answered."""
-        if not request.reply or not self._wanted(self.system, "API"):
-            return
-        if len(self._audits) >= AUDITS_MAX:
-            del self._audits[next(iter(self._audits))]
-        self._audits[(request.account, request.reply)] = request
-
-    def api_answer(self, account: str, reply: bytes, payload: bytes) -> None:
-        """An answer goes out here."""
-        request = self._audits.pop((account, reply), None) if self._audits else None
-        if request is not None:
+    def api_answer(self, request: ApiRequest, payload: bytes) -> None:
+        """This server decided on a request."""
+        if request.reply and self._wanted(self.system, "API"):
             built = self._build().api_audit(self.view.server_name, request, payload)
             self._tell(self.system, built)
 

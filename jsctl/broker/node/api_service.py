@@ -56,6 +56,10 @@ class ApiService:
     engine: Engine
     publish: Callable[[str, bytes, bytes, bytes], None]
     """(account, subject, headers, payload) on this server."""
+    publish_at: Callable[[str, str, bytes, bytes, bytes], bool]
+    """(account, peer, subject, headers, payload) on another one; False without a link."""
+    audit: Callable[[ApiRequest, bytes], None]
+    """Told of each answer that this server decided on."""
     gathering: Gathering = field(init=False)
     _held: list[Held] = field(default_factory=list)
     _reading: dict[int, ApiRequest] = field(default_factory=dict)
@@ -235,16 +239,17 @@ class ApiService:
 
     def answer(self, request: ApiRequest, payload: bytes, headers: bytes = b"") -> None:
         """Send an answer to whoever asked."""
-        if request.entry == self.view.me:
-            self.view.usage.count(request.account, error=b'"error":{' in payload[:300])
-            if request.reply:
-                self.publish(request.account, request.reply, headers, payload)
+        self.view.usage.count(request.account, error=b'"error":{' in payload[:300])
+        self.audit(request, payload)
+        if not request.reply:
             return
-        reply = ForwardReply(0, request.account, request.reply, headers, payload)
-        self.engine.outbox.parcel(request.entry).replies.append(reply)
+        if request.entry == self.view.me:
+            self.publish(request.account, request.reply, headers, payload)
+        elif not self.publish_at(request.account, request.entry, request.reply, headers, payload):
+            reply = ForwardReply(0, request.account, request.reply, headers, payload)
+            self.engine.outbox.parcel(request.entry).replies.append(reply)
 
     def answered(self, reply: ForwardReply) -> None:
         """Another server decided on a request that came in here."""
-        self.view.usage.count(reply.account, error=b'"error":{' in reply.payload[:300])
         if reply.reply:
             self.publish(reply.account, reply.reply, reply.headers, reply.payload)

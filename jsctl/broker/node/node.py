@@ -114,7 +114,7 @@ class Node:
         usage = Usage(options, engine.assets)
         view = ApiView(engine, options, usage, self._jitter)
         self.engine, self._view = engine, view
-        self.api = ApiService(view, engine, self._answer)
+        self.api = ApiService(view, engine, self._publish, self._publish_at, self._sys.api_answer)
         self._frames = PeerFrames(self.router, engine, self.api, usage)
         self._direct = DirectGets(engine, self._publish)
         self._departure.engine = engine
@@ -273,7 +273,6 @@ class Node:
             request = request_of(
                 door, captured, engine.options.me, self.identity.cluster, self.identity.server_name
             )
-            self._sys.api_request(request)
             api.take(request)
 
     def _answers_for(self, server_id: str) -> bool:
@@ -286,14 +285,19 @@ class Node:
                 return False
         return engine.founding is not None and engine.meta.group.leading
 
-    def _answer(self, account: str, subject: bytes, headers: bytes, payload: bytes) -> None:
-        self._sys.api_answer(account, subject, payload)
-        self._publish(account, subject, headers, payload)
-
     def _publish(self, account: str, subject: bytes, headers: bytes, payload: bytes) -> None:
         found = self.accounts.get(account)
         if found is not None:
             self.router.publish(found, subject, payload, headers=headers)
+
+    def _publish_at(
+        self, account: str, peer: str, subject: bytes, headers: bytes, payload: bytes
+    ) -> bool:
+        found = self.accounts.get(account)
+        news = self.engine.servers.get(peer) if self.engine is not None else None
+        if found is None or news is None:
+            return False
+        return self.router.publish_at(found, news.server_id, subject, headers, payload)
 
     # The end of the turn
 

@@ -229,15 +229,10 @@ class SysService:
 
     # JetStream
 
-    def api_request(self, request: ApiRequest) -> None:
-        """A request of the JetStream API came in here."""
+    def api_answer(self, request: ApiRequest, payload: bytes) -> None:
+        """This server decided on a request of the JetStream API."""
         if self._advisories is not None:
-            self._advisories.api_request(request)
-
-    def api_answer(self, account: str, reply: bytes, payload: bytes) -> None:
-        """An answer of the JetStream API goes out here."""
-        if self._advisories is not None:
-            self._advisories.api_answer(account, reply, payload)
+            self._advisories.api_answer(request, payload)
 
     def consumer_advisories(self, unit: ConsumerUnit, facts: list[Advisory]) -> None:
         """What a consumer found out while it delivered."""

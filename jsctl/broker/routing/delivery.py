@@ -354,6 +354,12 @@ class Delivery:
             self._expire(sub)
         return True
 
+    def to_server(
+        self, link: RouteLink, account: Account, subject: bytes, headers: bytes, payload: bytes
+    ) -> None:
+        """One message to another server, whatever its interest is as far as known here."""
+        self._to_link(link, None, account, subject, b"", [], headers or None, payload, subject)
+
     def _to_link(
         self,
         link: RouteLink,

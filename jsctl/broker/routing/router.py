@@ -117,6 +117,20 @@ class Router:
             None, account, plan, subject, reply, headers or None, payload, deliver_as or subject
         )
 
+    def publish_at(
+        self, account: Account, server_id: str, subject: bytes, headers: bytes, payload: bytes
+    ) -> bool:
+        """Publish at another server; False when there is no link to it.
+
+        It arrives behind all interest that was told on the account's link before: who gets
+        the answer to a create can publish at once.
+        """
+        for link in self.routes.links_of(account.name):
+            if link.peer == server_id:
+                self.delivery.to_server(link, account, subject, headers, payload)
+                return True
+        return False
+
     def publish_batch(self, account: Account, items: Sequence[Item]) -> None:
         """Publish many messages, in order."""
         match = account.sublist.match
