@@ -81,7 +81,7 @@ def test_assets_are_filed_and_reported_as_changes() -> None:
     found = meta.stream("A", "S")
     assert found is not None
     assert found.request is not None
-    assert (found.request.reply, found.request.payload) == (b"_INBOX.\xff", b"")
+    assert found.request == REQUEST
     assert replace(found, request=None) == replace(_stream(), request=None)
 
 
