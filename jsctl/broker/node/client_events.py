@@ -6,7 +6,7 @@ Sessions are not told of events; this looks at what came and what closed since t
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from jsctl.broker.handlers.monitoring.view import AccountFacts, ConnFacts
+from jsctl.broker.handlers.monitoring.view import ConnFacts
 from jsctl.broker.handlers.sys_events import Event, EventSchedule, SysEvents
 from jsctl.broker.node.monitor_connections import conn_facts
 from jsctl.broker.node.monitor_view import STALE, MonitorView
@@ -91,17 +91,11 @@ class ClientEvents:
     def account_events(self, now_ns: int) -> None:
         """Numbers of connections by account, where they changed and now and then."""
         for name in self.schedule.take_accounts(now_ns):
-            account = self._account(name, now_ns)
-            if account is None:
+            account = self.view.look(now_ns).account(name)
+            if account is None or not account.clients:
                 self.schedule.account_idle(name)
-                continue
-            if not account.clients:
-                self.schedule.account_idle(name)
-            if self.wanted(f"$SYS.ACCOUNT.{name}.SERVER.CONNS") or self.wanted(
-                f"$SYS.SERVER.ACCOUNT.{name}.CONNS"
+            if account is not None and (
+                self.wanted(f"$SYS.ACCOUNT.{name}.SERVER.CONNS")
+                or self.wanted(f"$SYS.SERVER.ACCOUNT.{name}.CONNS")
             ):
                 self.tell(self.events.account_connections(self.view, account))
-
-    def _account(self, name: str, now_ns: int) -> AccountFacts | None:
-        self.view.look(now_ns)
-        return next((one for one in self.view.accounts() if one.name == name), None)

@@ -50,7 +50,6 @@ def config(options: Options) -> JetStreamConfig:
         sync_interval=jetstream.sync_interval_ns,
         sync_always=jetstream.sync is SyncMode.ALWAYS,
         domain=jetstream.domain,
-        compress_ok=options.clustered,
         unique_tag=jetstream.unique_tag,
         strict=jetstream.strict,
     )

@@ -155,6 +155,15 @@ class MonitorView:
             for account in self._node.accounts
         ]
 
+    def account(self, name: str) -> AccountFacts | None:
+        """One account."""
+        found = self._node.accounts.get(name)
+        if found is None:
+            return None
+        api = self._node.api
+        enabled = api is not None and api.view.usage.enabled(name)
+        return facts.account_facts(found, self.settings.config_load_ns, jetstream=enabled)
+
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         """Local subscriptions of an account, internal ones included."""
         found = self._node.accounts.get(account)

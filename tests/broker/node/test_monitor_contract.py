@@ -1,8 +1,6 @@
 """The monitoring pages of a broker have the keys of those of a nats-server."""
 
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -10,6 +8,7 @@ from typing import Any
 import pytest
 
 from jsctl.testing import Broker, RealServer
+from tests.support.pages import keys, page
 from tests.support.wire_client import WireClient
 
 CONFIG = """
@@ -60,36 +59,10 @@ PAGES = [
 Pages = dict[str, tuple[int, Any]]
 
 
-def keys(document: Any, prefix: str = "") -> set[str]:
-    """Paths of all keys; elements of a list count as one, and so do names that are data."""
-    if isinstance(document, list):
-        return {key for item in document for key in keys(item, prefix)}
-    found: set[str] = set()
-    if isinstance(document, dict):
-        for key, value in document.items():
-            path = f"{prefix}{key}"
-            found |= {path} | keys(value, f"{path}.")
-    return found
-
-
 def without(found: set[str], left_out: set[str]) -> set[str]:
     """Without keys that may differ; `x.*` stands for all below x."""
     heads = tuple(one[:-1] for one in left_out if one.endswith("*"))
     return {key for key in found if key not in left_out and not key.startswith(heads)}
-
-
-def page(server: Broker, path: str) -> tuple[int, Any]:
-    """Status and document; texts as they are."""
-    try:
-        with urllib.request.urlopen(server.monitor_url + path, timeout=5) as answer:
-            status, body = answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            status, body = error.code, error.read()
-    try:
-        return status, json.loads(body)
-    except ValueError:
-        return status, body.decode()
 
 
 def pages(server: Broker) -> Pages:

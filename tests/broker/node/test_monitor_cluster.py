@@ -1,0 +1,125 @@
+"""A cluster of brokers on its monitoring pages: keys of real ones, and the truth about health."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from jsctl.testing import Broker, Cluster, RealServer
+from tests.support.pages import keys, page
+from tests.support.waiting import wait_for
+from tests.support.wire_client import WireClient
+
+pytestmark = pytest.mark.slow
+
+CONFIG = "no_auth_user: a"
+USERS = "accounts { A { jetstream: enabled, users: [ { user: a, password: a } ] }, "
+STREAM = {"name": "S", "subjects": ["s.>"], "num_replicas": 3, "storage": "file"}
+CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}}
+MAY_DIFFER = {
+    "jsctl_version",
+    "git_commit",
+    "feature_flags",
+    "sync_always",
+    "last_replicated_index",
+    "lag",
+    "offline",
+    "catching_up",
+    "in_msgs",
+    "leader_since",
+    "voted_for",
+    "last_seen",
+    "first_ts",
+    "last_ts",
+}
+"""Names of keys that come and go with the moment, or belong to one of the two programs."""
+PAGES = ("/varz", "/jsz?streams=1&consumers=1", "/raftz", "/raftz?acc=A", "/routez")
+
+
+def cluster_of(kind: type[Broker]) -> Cluster:
+    """Three servers with an account A that needs no password."""
+    cluster = Cluster(3, config=CONFIG, server=kind)
+    for broker in cluster:
+        broker.config = broker.config.replace("accounts {", USERS)
+    return cluster
+
+
+def ask(client: WireClient, subject: bytes, body: object) -> Any:
+    """The answer to a request."""
+    client.messages.clear()
+    client.send(b"SUB in 77\r\nUNSUB 77 1\r\n")
+    client.publish(subject, json.dumps(body).encode(), b"in")
+    assert client.await_messages(1, 10.0), subject
+    answer = json.loads(client.messages.popleft()[4])
+    assert "error" not in answer, answer
+    return answer
+
+
+def shown(document: Any) -> set[str]:
+    """Keys without data in them: names of groups, peers and requests stand for any."""
+    found = set()
+    for key in keys(document):
+        parts = key.split(".")
+        if MAY_DIFFER.isdisjoint(parts) and "http_req_stats" not in parts[:-1]:
+            found.add(".".join("*" if _is_name(part) else part for part in parts))
+    return found
+
+
+def _is_name(part: str) -> bool:
+    return part.startswith(("S-R3F", "C-R3F")) or (len(part) == 8 and part != part.lower())
+
+
+def wait_healthy(server: Broker) -> None:
+    """Wait until a server says that it is well."""
+    wait_for(lambda: page(server, "/healthz")[0] == 200, f"{server.name} is well", 20)
+
+
+def fill(cluster: Cluster) -> None:
+    """A replicated stream and consumer."""
+    client = WireClient(cluster["n1"].url)
+    ask(client, b"$JS.API.STREAM.CREATE.S", STREAM)
+    ask(client, b"$JS.API.CONSUMER.CREATE.S.C", CONSUMER)
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[tuple[Cluster, Cluster]]:
+    """(brokers, nats-servers)."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(cluster_of(kind)) for kind in (Broker, RealServer)]
+        for cluster in found:
+            fill(cluster)
+            for server in cluster:
+                wait_healthy(server)
+        yield found[0], found[1]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_same_keys_at_the_leader(clusters: tuple[Cluster, Cluster], path: str) -> None:
+    found = []
+    for cluster in clusters:
+        status, document = page(cluster[cluster.wait_meta_leader()], path)
+        assert status == 200
+        found.append(shown(document))
+    assert (found[0] - found[1], found[1] - found[0]) == (set(), set())
+
+
+def test_health_of_who_is_left_alone(clusters: tuple[Cluster, Cluster]) -> None:
+    ours = clusters[0]
+    for name in ("n2", "n3"):
+        ours.kill(name)
+
+    def told() -> bool:
+        status, document = page(ours["n1"], "/healthz")
+        return status == 503 and "not established contact with a meta leader" in document["error"]
+
+    wait_for(told, "the survivor says that nobody leads", 20)
+    for name in ("n2", "n3"):
+        ours[name].start()
+    for server in ours:
+        wait_healthy(server)
+    document = page(ours[ours.wait_meta_leader()], "/jsz")[1]
+    meta = document["meta_cluster"]
+    assert (meta["cluster_size"], meta["quorum_needed"], len(meta["replicas"])) == (3, 2, 2)
