@@ -83,12 +83,14 @@ def _groups(
 def consumer_info(
     view: View, consumer: Consumer, leader: ConsumerLeader | None, group: GroupView | None
 ) -> ConsumerInfo:
-    """The consumer now. Waiting pulls and pending messages are known to the leader only."""
+    """The consumer now. Waiting pulls and pending messages are known to the leader only, and
+    so is what it did a moment ago: clients may have seen a delivery that is not committed."""
     state, config, now = consumer.state, consumer.config, view.now_ns
     paused = consumer.pause_until_ns > now
     waiting = pending = 0
     bound = False
     if leader is not None:
+        state = leader.state
         pending = leader.num_pending
         waiting = 0 if leader.pull is None else leader.pull.prune()
         bound = leader.push is not None and leader.push.look(now)

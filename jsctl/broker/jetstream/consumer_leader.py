@@ -25,6 +25,7 @@ from jsctl.broker.jetstream.consumer_facts import (
     Interest,
     Item,
 )
+from jsctl.broker.jetstream.consumer_state import ConsumerState
 from jsctl.broker.jetstream.delivery import Delivery
 from jsctl.broker.jetstream.pull import status
 from jsctl.broker.jetstream.pull_desk import PullDesk
@@ -119,6 +120,11 @@ class ConsumerLeader:
     def ready(self) -> bool:
         """Whether the start position is committed, so that a create may be answered."""
         return self.consumer.state.started
+
+    @property
+    def state(self) -> ConsumerState:
+        """What was delivered and acknowledged, entries that are not committed yet included."""
+        return self.delivery.progress.state
 
     @property
     def num_pending(self) -> int:
