@@ -145,7 +145,7 @@ class Context:
     """Keys of newer versions and other platforms, written back unchanged."""
 
 
-_CONTEXT_KEYS = tuple(f.name for f in fields(Context) if f.name != "extra")
+CONTEXT_KEYS = tuple(f.name for f in fields(Context) if f.name != "extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,8 @@ class Settings:
     trace: bool = False
     monitor: tuple[str, ...] = ()
     render: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Flags and environment as they were given, by key; contexts are stored from them."""
 
     @property
     def urls(self) -> list[str]:
@@ -212,7 +214,7 @@ class ContextStore:
 
     def save(self, name: str, context: Context) -> None:
         """Writes a context; only the owner may read it."""
-        document: dict[str, object] = {key: getattr(context, key) for key in _CONTEXT_KEYS}
+        document: dict[str, object] = {key: getattr(context, key) for key in CONTEXT_KEYS}
         document.update(context.extra)
         self._write(self.path(name), json.dumps(document, indent=2))
 
@@ -265,7 +267,7 @@ def load_context_file(path: Path) -> Context:
     nsc = document.pop("nsc", "")
     if nsc and not document.get("creds"):
         document["creds"] = nsc
-    known = {key: document.pop(key) for key in _CONTEXT_KEYS if key in document}
+    known = {key: document.pop(key) for key in CONTEXT_KEYS if key in document}
     document.pop("name", None)
     return Context(**known, extra=document)
 
@@ -282,7 +284,7 @@ def load(
     name, context = "", Context()
     if use_context and not given.get("no_context"):
         name, context = _chosen_context(given.get("context", ""), environ)
-    overrides: dict[str, object] = {key: given[key] for key in _CONTEXT_KEYS if given.get(key)}
+    overrides: dict[str, object] = {key: given[key] for key in CONTEXT_KEYS if given.get(key)}
     if "tls_first" in given:
         overrides["tls_first"] = given["tls_first"] not in ("", "false", "0")
     if overrides.get("socks_proxy") in ("none", "-"):
@@ -298,6 +300,7 @@ def load(
         trace=bool(given.get("trace")),
         monitor=tuple(url for url in given.get("monitor", "").split(",") if url),
         render=given.get("render", ""),
+        given=given,
     )
 
 
