@@ -80,10 +80,14 @@ def make_stream(at: Address, replicas: int, **extra: object) -> None:
 
 
 def async_publish(
-    at: Address, replicas: int, count: int = 100_000, window: int = 4096
+    at: Address, replicas: int, count: int = 100_000, window: int = 4096, fresh: bool = True
 ) -> Figure:
-    """JetStream publishes of 128 B with up to `window` acknowledgements outstanding."""
-    make_stream(at, replicas)
+    """JetStream publishes of 128 B with up to `window` acknowledgements outstanding.
+
+    Not `fresh`: into the stream that is there, so that its leader stays where it is.
+    """
+    if fresh:
+        make_stream(at, replicas)
     wire = Wire(at)
     wire.send(b"SUB _INBOX.bench.ack 1\r\n")
     wire.flush()
@@ -101,9 +105,12 @@ def async_publish(
     return Figure(acked / took, "msg/s")
 
 
-def sync_publish(at: Address, replicas: int, count: int = 2_000) -> tuple[Figure, Figure]:
+def sync_publish(
+    at: Address, replicas: int, count: int = 2_000, fresh: bool = True
+) -> tuple[Figure, Figure]:
     """One JetStream publish at a time: p50 and p99 of the time to the acknowledgement."""
-    make_stream(at, replicas)
+    if fresh:
+        make_stream(at, replicas)
     wire = Wire(at)
     wire.send(b"SUB _INBOX.bench.ack 1\r\n")
     wire.flush()

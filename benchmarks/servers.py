@@ -1,0 +1,71 @@
+"""The servers that are compared, started on loopback one kind at a time."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from benchmarks.cases import make_stream
+from benchmarks.wire import Address, Wire
+from jsctl.testing import HOST, Broker, Cluster, RealServer
+
+ALWAYS = "jetstream { sync_interval: always }\n"
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One way to run a server. `config` is added to its configuration."""
+
+    name: str
+    server: type[Broker]
+    config: str = ""
+
+
+OURS = Kind("jsctl", Broker)
+REAL = Kind("nats-server", RealServer)
+REAL_ALWAYS = Kind("nats-server, sync always", RealServer, ALWAYS)
+
+
+@contextmanager
+def single(kind: Kind) -> Iterator[Broker]:
+    """One server with JetStream."""
+    with kind.server("-js", name="bench", config=kind.config) as broker:
+        yield broker
+
+
+@contextmanager
+def three(kind: Kind) -> Iterator[tuple[Cluster, Address]]:
+    """A cluster of three, and the address of the server that leads the stream."""
+    with Cluster(3, server=kind.server, config=kind.config) as cluster:
+        yield cluster, stream_leader(cluster)
+
+
+def address(broker: Broker) -> Address:
+    """Where to connect."""
+    return Address(HOST, broker.port)
+
+
+def stream_leader(cluster: Cluster) -> Address:
+    """Make the stream with three replicas; where its leader listens."""
+    first = address(next(iter(cluster)))
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            make_stream(first, 3)
+            break
+        except (RuntimeError, OSError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+    return address(cluster[leader_name(first)])
+
+
+def leader_name(at: Address) -> str:
+    """The server that leads the stream; empty while nobody does."""
+    wire = Wire(at, timeout_s=3.0)
+    try:
+        cluster = wire.api("STREAM.INFO.BENCH")["cluster"]
+        return str(cluster.get("leader", "")) if isinstance(cluster, dict) else ""
+    finally:
+        wire.close()
