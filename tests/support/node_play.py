@@ -71,6 +71,12 @@ class PlayClient:
         """Bytes of the client protocol; the node works until it is quiet."""
         self.play.turn(chunks=[(self.conn, data)])
 
+    def log_in(self, name: str, password: str = "") -> None:
+        """CONNECT; the password is the name unless given."""
+        body: dict[str, object] = {"verbose": False, "pedantic": False, "headers": True}
+        body |= {"user": name, "pass": password or name, "name": f"test {name}", "lang": "test"}
+        self.send(f"CONNECT {json.dumps(body | {'protocol': 1})}\r\nPING\r\n".encode())
+
     def subscribe(self, pattern: str) -> None:
         """Listen."""
         self._asked += 1
@@ -170,19 +176,13 @@ class NodePlay:
             self.now_ns += STEP_NS
             self.turn()
 
-    def connect(self, name: str = "", password: str = "") -> PlayClient:
-        """A client that said CONNECT; without a name it says nothing of itself."""
+    def connect(self, name: str = "", password: str = "", *, said: bool = True) -> PlayClient:
+        """A client that said CONNECT, unless it has not `said` anything yet."""
         conn, self._next_conn = self._next_conn, self._next_conn + 1
         client = self.clients[conn] = PlayClient(self, conn)
         self.turn(accepted=[Accepted(conn, ConnKind.CLIENT, "127.0.0.1", 40000 + conn)])
-        body: dict[str, object] = {
-            "verbose": False,
-            "pedantic": False,
-            "headers": True,
-            "protocol": 1,
-        }
-        body |= {"user": name, "pass": password or name, "name": f"test {name}", "lang": "test"}
-        client.send(f"CONNECT {json.dumps(body)}\r\nPING\r\n".encode())
+        if said:
+            client.log_in(name, password)
         return client
 
     def hang_up(self, client: PlayClient) -> None:

@@ -10,10 +10,12 @@ from jsctl.broker.handlers.monitoring.view import ConnFacts
 from jsctl.broker.handlers.sys_events import Event, EventSchedule, SysEvents
 from jsctl.broker.node.monitor_connections import conn_facts
 from jsctl.broker.node.monitor_view import STALE, MonitorView
+from jsctl.broker.options import SECOND_NS
 from jsctl.broker.routing.session import AUTH_FAILURE, ClientSession
 from jsctl.broker.routing.sessions import Sessions
 
 Publish = Callable[[list[Event]], None]
+SLOW_NS = SECOND_NS
 REFUSALS = frozenset({AUTH_FAILURE, "Authentication Timeout"})
 
 
@@ -34,6 +36,9 @@ class ClientEvents:
     wanted: Callable[[str], bool]
     """Whether anybody listens to a subject of the system account."""
     _new: list[ClientSession] = field(default_factory=list)
+    _slow: list[ClientSession] = field(default_factory=list)
+    """Those that take their time to say who they are; looked at now and then."""
+    _slow_due_ns: int = 0
     _closed: int = 0
 
     def accepted(self, session: ClientSession) -> None:
@@ -44,6 +49,10 @@ class ClientEvents:
         """Tell what happened since the last look."""
         if self._new:
             self._look_at_new(now_ns)
+        if self._slow and now_ns >= self._slow_due_ns:
+            self._slow_due_ns = now_ns + SLOW_NS
+            self._new, self._slow = self._new + self._slow, []
+            self._look_at_new(now_ns)
         closed = self.sessions.total - len(self.sessions)
         if closed > self._closed:
             count, self._closed = closed - self._closed, closed
@@ -52,12 +61,13 @@ class ClientEvents:
                 self._left(kept[index], now_ns)
 
     def _look_at_new(self, now_ns: int) -> None:
-        waiting = []
+        waiting: list[ClientSession] = []
         for session in self._new:
             if session.connected:
                 self._came(session, now_ns)
             elif not session.closing:
-                waiting.append(session)
+                young = now_ns - session.started_ns < SLOW_NS
+                (waiting if young else self._slow).append(session)
         self._new = waiting
 
     def _came(self, session: ClientSession, now_ns: int) -> None:

@@ -30,6 +30,7 @@ from jsctl.broker.node.client_events import ClientEvents
 from jsctl.broker.node.client_orders import kick, send_lame_duck
 from jsctl.broker.node.monitor_settings import system_account
 from jsctl.broker.node.monitor_view import MonitorView
+from jsctl.broker.node.subscriber_counts import SubscriberCounts
 from jsctl.broker.node.system_imports import import_services, shown_permissions
 from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.session import ClientSession
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from jsctl.broker.node.node import Node
 
 ID_LENGTH = 22
+SUBSCRIBERS = b"$SYS.DEBUG.SUBSCRIBERS"
 COUNT_NS = 1_000_000_000
 """How often is looked which links are there, for the sake of their counters."""
 
@@ -58,6 +60,7 @@ class SysService:
         self._schedule = EventSchedule.starting(0)
         self._clients = self._client_events()
         self._advisories: JetStreamAdvisories | None = None
+        self._counts: SubscriberCounts | None = None
         self._reload = False
         self._count_due_ns = 0
         self._now_ns = 0
@@ -111,6 +114,9 @@ class SysService:
             ):
                 router.subscribe(self._system, pattern.encode(), Sink(self, self._system))
             import_services(router, self._system)
+            inbox = f"$SYS._INBOX_.{server_id}."
+            self._counts = SubscriberCounts(router, self._system, inbox.encode())
+            self._counts.listen()
         for subject in sorted(SERVED_HERE_ONLY):
             router.subscribe_everywhere(subject.encode(), self)
 
@@ -124,14 +130,16 @@ class SysService:
         if self._schedule.take_statsz(now_ns):
             self._send_statsz(now_ns)
         self._clients.account_events(now_ns)
+        if self._counts is not None:
+            self._counts.tick(now_ns)
         if self._advisories is not None:
             self._advisories.tick(now_ns)
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
-        due = self._schedule.deadline_ns() if self._system is not None else None
-        more = self._advisories.next_due_ns() if self._advisories is not None else None
-        return min((at for at in (due, more) if at is not None), default=None)
+        due = [self._schedule.deadline_ns()] if self._system is not None else []
+        more = [part.next_due_ns() for part in (self._advisories, self._counts) if part is not None]
+        return min([*due, *(at for at in more if at is not None)], default=None)
 
     def _send_statsz(self, now_ns: int) -> None:
         if self._wanted(f"$SYS.SERVER.{self._node.identity.server_id}.STATSZ"):
@@ -187,6 +195,9 @@ class SysService:
 
     def take(self, sink: Sink) -> None:
         """Serve what a sink captured."""
+        if isinstance(sink.owner, SubscriberCounts):
+            sink.owner.take(sink)
+            return
         account = sink.account
         for captured in sink.take():
             if account is not None:
@@ -195,6 +206,8 @@ class SysService:
     def _serve(self, account: Account, captured: Captured) -> None:
         subject, reply, headers, payload, origin = captured
         session = origin if isinstance(origin, ClientSession) else None
+        if subject == SUBSCRIBERS and self._count_everywhere(account, payload, reply):
+            return
         request = SysRequest(
             subject.decode("utf-8", "replace"),
             reply.decode("utf-8", "replace"),
@@ -207,6 +220,15 @@ class SysService:
         if isinstance(outcome, SysAction):
             outcome = self._act(view, outcome)
         self._answer(account, reply, outcome)
+
+    def _count_everywhere(self, account: Account, payload: bytes, reply: bytes) -> bool:
+        """Have all servers count; False when this one can tell alone."""
+        links = self._node.links
+        others = len(links.mesh.peers()) if links is not None else 0
+        if not others or self._counts is None or not reply or len(payload.split()) != 1:
+            return False
+        self._counts.ask(account, payload, reply, others + 1)
+        return True
 
     def _answer(self, account: Account, reply: bytes, outcome: Outcome) -> None:
         if isinstance(outcome, SysReply) and reply:

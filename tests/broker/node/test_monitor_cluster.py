@@ -106,6 +106,24 @@ def test_same_keys_at_the_leader(clusters: tuple[Cluster, Cluster], path: str) -
     assert (found[0] - found[1], found[1] - found[0]) == (set(), set())
 
 
+def test_subscribers_are_counted_on_all_servers(clusters: tuple[Cluster, Cluster]) -> None:
+    clients = [WireClient(server.url) for server in clusters[0]]
+    for client in clients:
+        client.send(b"SUB count.* 5\r\n")
+        client.flush()
+    asker = clients[0]
+
+    def counted() -> bool:
+        asker.messages.clear()
+        asker.send(b"SUB in 77\r\nUNSUB 77 1\r\n")
+        asker.publish(b"$SYS.DEBUG.SUBSCRIBERS", b"count.me", b"in")
+        return asker.await_messages(1, 5.0) and asker.messages.popleft()[4] == b"3"
+
+    wait_for(counted, "all three are counted", 10)
+    for client in clients:
+        client.close()
+
+
 def test_health_of_who_is_left_alone(clusters: tuple[Cluster, Cluster]) -> None:
     ours = clusters[0]
     for name in ("n2", "n3"):

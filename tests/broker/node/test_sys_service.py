@@ -108,6 +108,16 @@ def test_clients_that_come_and_go(play: NodePlay, system: PlayClient) -> None:
     assert not system.heard("$SYS.ACCOUNT.$SYS")
 
 
+def test_clients_that_take_their_time(play: NodePlay, system: PlayClient) -> None:
+    system.subscribe("$SYS.ACCOUNT.>")
+    late = play.connect("a", said=False)
+    play.run(1.5)
+    assert not system.heard("$SYS.ACCOUNT.A.CONNECT")
+    late.log_in("a")
+    play.run(1.1)
+    assert len(system.heard("$SYS.ACCOUNT.A.CONNECT")) == 1
+
+
 def test_refused_clients(play: NodePlay, system: PlayClient) -> None:
     system.subscribe(f"$SYS.SERVER.{SERVER_ID}.CLIENT.AUTH.ERR")
     system.subscribe("$SYS.ACCOUNT.*.DISCONNECT")
