@@ -16,7 +16,6 @@ from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.frame_items import Forward, ForwardReply
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.meta_unit import GROUP_NAME
-from jsctl.broker.handlers import api
 from jsctl.broker.handlers.decisions import (
     Decision,
     Gather,
@@ -30,6 +29,7 @@ from jsctl.broker.handlers.decisions import (
     Target,
 )
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.node import late
 from jsctl.broker.node.api_view import ApiView
 from jsctl.broker.node.gathering import Gathering
 
@@ -94,7 +94,7 @@ class ApiService:
             self._hold(request, until_ns)
 
     def _target(self, request: ApiRequest) -> Target | None:
-        resolved = api.resolve(request.subject)
+        resolved = late.api.resolve(request.subject)
         if resolved is None or (resolved.route.system and not request.system):
             return None
         return resolved.route.target
@@ -136,9 +136,9 @@ class ApiService:
             self._decide(request)
 
     def _unavailable(self, request: ApiRequest) -> bytes:
-        resolved = api.resolve(request.subject)
+        resolved = late.api.resolve(request.subject)
         assert resolved is not None
-        return api.refusal(resolved.route, api_error("JSClusterNotAvailErr"))
+        return late.api.refusal(resolved.route, api_error("JSClusterNotAvailErr"))
 
     def retry(self) -> None:
         """Try requests again that wait for a leader."""
@@ -180,9 +180,9 @@ class ApiService:
         return bool(reads)
 
     def _decide(self, request: ApiRequest) -> None:
-        resolved = api.resolve(request.subject)
+        resolved = late.api.resolve(request.subject)
         if resolved is not None:
-            self._carry_out(request, api.answer(self.view, request, resolved))
+            self._carry_out(request, late.api.answer(self.view, request, resolved))
 
     def _carry_out(self, request: ApiRequest, decision: Decision) -> None:
         match decision:

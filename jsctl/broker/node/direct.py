@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.stream_unit import DIRECT_QUEUE, StreamUnit
-from jsctl.broker.handlers import direct
+from jsctl.broker.node import late
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.routing.targets import Sink, Subscription
 
@@ -82,5 +82,5 @@ class DirectGets:
             if not reply or not self.fresh(desk.unit):
                 continue
             wanted = subject[len(head) + 1 :]
-            for one in direct.answer(desk.unit.stream, payload, wanted).messages:
+            for one in late.direct.answer(desk.unit.stream, payload, wanted).messages:
                 self.publish(account, reply, one.headers, one.payload)

@@ -8,11 +8,9 @@ from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.stream import StreamInfo
 from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.frame_items import GatherReply, GatherRequest
-from jsctl.broker.handlers import lists
-from jsctl.broker.handlers.consumer_info import consumer_info
 from jsctl.broker.handlers.decisions import Gather
-from jsctl.broker.handlers.streams import stream_info
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.node import late
 from jsctl.broker.node.api_view import ApiView
 
 DEADLINE_NS = 4_000_000_000
@@ -83,11 +81,13 @@ class Gathering:
             if consumer is None or not consumer.group.leading:
                 return None
             group = self.view.group(consumer.group.name)
-            return consumer_info(self.view, consumer.consumer, consumer.leader, group)
+            return late.consumer_info.consumer_info(
+                self.view, consumer.consumer, consumer.leader, group
+            )
         unit = self.view.stream_unit(account, stream)
         if unit is None or not unit.group.leading:
             return None
-        return stream_info(self.view, unit.assignment, unit.stream)
+        return late.streams.stream_info(self.view, unit.assignment, unit.stream)
 
     def asked(self, peer: str, request: GatherRequest) -> None:
         """Another server collects."""
@@ -125,4 +125,4 @@ class Gathering:
         return min((open_.until_ns for open_ in self._open.values()), default=None)
 
     def _finish(self, open_: _Open) -> None:
-        self.answer(open_.gather.request, lists.finish(open_.gather, open_.infos))
+        self.answer(open_.gather.request, late.lists.finish(open_.gather, open_.infos))

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from jsctl.api.errors import ApiError
 from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.stream_unit import StreamUnit
-from jsctl.broker.handlers.consumer_info import create_response as consumer_created
-from jsctl.broker.handlers.streams import create_response as stream_created
 from jsctl.broker.jetstream.consumer_facts import Advisory
 from jsctl.broker.jetstream.meta import remove_consumer
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.node import late
 from jsctl.broker.node.api_view import ApiView
 
 REMOVE_REPEAT_NS = 2_000_000_000
@@ -32,14 +31,17 @@ class UnitReports:
         if self.serves is not None:
             self.serves(unit)
         if self.view is not None and self.answer is not None:
-            body = stream_created(self.view, unit.assignment, unit.stream)
+            body = late.streams.create_response(self.view, unit.assignment, unit.stream)
             self.answer(request, body)
 
     def consumer_serves(self, unit: ConsumerUnit, request: ApiRequest) -> None:
         """The leader of a consumer answers the request that made or changed it."""
         if self.view is not None and self.answer is not None:
             group = self.view.group(unit.group.name)
-            self.answer(request, consumer_created(self.view, unit.consumer, unit.leader, group))
+            self.answer(
+                request,
+                late.consumer_info.create_response(self.view, unit.consumer, unit.leader, group),
+            )
 
     def advisories(self, unit: ConsumerUnit, facts: list[Advisory]) -> None:
         """Facts to be told to operators."""
