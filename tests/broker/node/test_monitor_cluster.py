@@ -76,6 +76,14 @@ def wait_healthy(server: Broker) -> None:
     wait_for(lambda: page(server, "/healthz")[0] == 200, f"{server.name} is well", 20)
 
 
+def wait_told(listener: WireClient, what: bytes) -> None:
+    """Wait for an advisory; others may come before it."""
+    while listener.await_messages(1, 20.0):
+        if what in listener.messages.popleft()[1]:
+            return
+    raise AssertionError(f"nothing was told of {what!r}")
+
+
 def fill(cluster: Cluster) -> None:
     """A replicated stream and consumer."""
     client = WireClient(cluster["n1"].url)
@@ -126,6 +134,9 @@ def test_subscribers_are_counted_on_all_servers(clusters: tuple[Cluster, Cluster
 
 def test_health_of_who_is_left_alone(clusters: tuple[Cluster, Cluster]) -> None:
     ours = clusters[0]
+    listener = WireClient(ours["n1"].url)
+    listener.send(b"SUB $JS.EVENT.ADVISORY.STREAM.*.S 1\r\n")
+    listener.flush()
     for name in ("n2", "n3"):
         ours.kill(name)
 
@@ -134,8 +145,11 @@ def test_health_of_who_is_left_alone(clusters: tuple[Cluster, Cluster]) -> None:
         return status == 503 and "not established contact with a meta leader" in document["error"]
 
     wait_for(told, "the survivor says that nobody leads", 20)
+    wait_told(listener, b"QUORUM_LOST")
     for name in ("n2", "n3"):
         ours[name].start()
+    wait_told(listener, b"LEADER_ELECTED")
+    listener.close()
     for server in ours:
         wait_healthy(server)
     document = page(ours[ours.wait_meta_leader()], "/jsz")[1]
