@@ -125,7 +125,7 @@ def test_no_debts_and_no_dead_code(path: Path) -> None:
 
 
 def test_the_contracts_name_only_what_exists() -> None:
-    text = (ROOT / "pyproject.toml").read_text()
+    text = (ROOT / "pyproject.toml").read_text().partition("[tool.importlinter]")[2]
     later = {"jsctl.dashboard", "jsctl.spark"}
     for module in set(re.findall(r'"(jsctl(?:\.\w+)+)"', text)) - later:
         base = ROOT / module.replace(".", "/")

@@ -6,7 +6,6 @@ these over a network and disks of its own.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 
 from jsctl.broker.cluster import state_file
 from jsctl.broker.cluster.assets import Assets
@@ -17,22 +16,20 @@ from jsctl.broker.cluster.founding import Founder
 from jsctl.broker.cluster.founding_file import read_founding, write_founding
 from jsctl.broker.cluster.frame_items import Announcement, MetaProposal, PeerFrame, ServerNews
 from jsctl.broker.cluster.group import Group, GroupKind
-from jsctl.broker.cluster.groups import Groups, LeaderChange, Limits
+from jsctl.broker.cluster.groups import Groups, LeaderChange
 from jsctl.broker.cluster.liveness import Liveness, LivenessEvent, Restarted, WentDown, WentUp
 from jsctl.broker.cluster.meta_unit import DIRECTORY, GROUP_NAME, MetaUnit
+from jsctl.broker.cluster.neighbours import EngineOptions, Neighbours
 from jsctl.broker.cluster.outbox import PeerOutbox
 from jsctl.broker.cluster.steering import Steering
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.cluster.transfers import ImportJob, Transfers
 from jsctl.broker.deadlines import Deadlines
 from jsctl.broker.errors import ProtocolError
-from jsctl.broker.jetstream.meta import Meta
-from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft import codec
-from jsctl.broker.raft.types import Timing
 from jsctl.broker.routing.targets import Sink
-from jsctl.broker.store.wal import SEGMENT_BYTES, Wal, WalOptions
+from jsctl.broker.store.wal import Wal, WalOptions
 from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
 
 TICK_NS = 50_000_000
@@ -46,32 +43,9 @@ ROUNDS_MAX = 16
 MAINTAIN_NS = 1_000_000_000
 DISK_RESERVE_BYTES = 64 * 1024 * 1024
 """Room that is kept for the log itself."""
-NEVER_HEARD_NS = 365 * 24 * 3600 * 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """Who this server is. `promised`: servers that the configuration names."""
-
-    me: str
-    server_name: str
-    cluster: str
-    incarnation: bytes
-    boot: int
-    clustered: bool
-    promised: int
-    domain: str = ""
-    timing: Timing = field(default_factory=Timing)
-    limits: Limits = field(default_factory=Limits)
-    log_segment_bytes: int = SEGMENT_BYTES
-
-    @property
-    def life(self) -> int:
-        """The incarnation as a number."""
-        return int.from_bytes(self.incarnation[:8], "big") >> 1
-
-
-class Engine:
+class Engine(Neighbours):
     """See the module. Times in ns; pure except for the disk port."""
 
     def __init__(
@@ -85,7 +59,7 @@ class Engine:
         reports: Reports,
         news: Callable[[], ServerNews],
     ) -> None:
-        self.options = options
+        super().__init__(options, Liveness(options.boot, options.life), news)
         self.disk = disk
         self.outbox = PeerOutbox(options.me)
         wal_options = WalOptions(options.incarnation, options.log_segment_bytes)
@@ -111,21 +85,15 @@ class Engine:
         founder.log_damaged = bool(recovered.damage)
         self.founder = founder
         self.assets = Assets(self.env, founder, new_id)
-        self.meta = MetaUnit(self.env, Meta(), self._follow_meta)
+        self.meta = MetaUnit(self.env, self.meta_state, self._follow_meta)
         self.transfers = Transfers(self.groups, self.outbox, self.env.logs)
-        self.liveness = Liveness(options.boot, options.life)
         self.steering = Steering(self.env, self.assets, self.online, self.to_meta)
         self.deadlines: Deadlines[str] = Deadlines()
-        self.servers: dict[str, ServerNews] = {}
-        self.leaders: dict[str, Announcement] = {}
-        self.founding: Founding | None = None
         self.removed = False
         """An operator removed this server from the cluster."""
         self.reads: list[tuple[int, bool]] = []
         """(token, may be served) of finished `read` calls."""
         self._new_id = new_id
-        self._news = news
-        self._foundings: dict[str, Founding] = {}
         self._bootstrap: Bootstrap | None = None
         self._last_tick_ns = 0
         self._news_due_ns = 0
@@ -137,7 +105,7 @@ class Engine:
 
     def start(self, now_ns: int) -> None:
         """Take up what is on the disk; without any, begin to found or to join."""
-        self.env.now_ns = self._last_tick_ns = now_ns
+        self.env.now_ns = self.now_ns = self._last_tick_ns = now_ns
         self.founding = read_founding(self.disk)
         options = self.options
         if self.founding is not None:
@@ -213,14 +181,6 @@ class Engine:
 
     # Peers
 
-    def peers_up(self) -> list[str]:
-        """Servers that are heard."""
-        return [peer for peer in self.servers if self.liveness.is_up(peer)]
-
-    def online(self, peer: str) -> bool:
-        """Whether a server is heard, or is this one."""
-        return peer == self.options.me or self.liveness.is_up(peer)
-
     def linked(self, peer: str) -> None:
         """A connection to a broker is there."""
         self.liveness.linked(peer, self.env.now_ns)
@@ -262,8 +222,8 @@ class Engine:
             self._foundings[peer] = founding
             self._check_conflict(peer)
         for known in frame.announcements:
-            self._learn_leader(known)
-        if self.has_meta and not self._foreign(peer):
+            self.learn_leader(known)
+        if self.has_meta and not self.foreign(peer):
             self._step(frame)
         for chunk in frame.chunks:
             self.transfers.received(peer, chunk)
@@ -280,10 +240,6 @@ class Engine:
                 raise ProtocolError(f"raft messages of {frame.sender}: {error}") from error
             self.groups.step(batch.group, messages)
 
-    def _foreign(self, peer: str) -> bool:
-        theirs, mine = self._foundings.get(peer), self.founding
-        return theirs is not None and mine is not None and theirs.meta_id != mine.meta_id
-
     def _check_conflict(self, peer: str) -> None:
         seen = [Seen(peer, True, self._foundings.get(peer))]
         if conflict(self.founding, seen) and peer not in self._warned:
@@ -293,16 +249,6 @@ class Engine:
                 f"Peer {peer} belongs to another JetStream cluster (both were founded apart);"
                 " empty the store of one side to join it to the other",
             )
-
-    def _learn_leader(self, known: Announcement) -> None:
-        before = self.leaders.get(known.group)
-        if before is None or known.term >= before.term:
-            self.leaders[known.group] = known
-
-    def leader_of(self, group: str) -> str:
-        """Peer id of a group's leader as far as known here; empty when not."""
-        known = self.leaders.get(group)
-        return known.leader if known is not None else ""
 
     def to_meta(self, entries: list[bytes]) -> None:
         """Have entries proposed by the meta leader; dropped when there is none."""
@@ -323,7 +269,7 @@ class Engine:
 
     def tick_early(self, now_ns: int) -> int:
         """Before the turn's messages: a little of the time that went by; returns the rest."""
-        self.env.now_ns = self.groups.now_ns = now_ns
+        self.env.now_ns = self.groups.now_ns = self.now_ns = now_ns
         ticks = (now_ns - self._last_tick_ns) // TICK_NS
         if ticks <= 0:
             return 0
@@ -361,43 +307,6 @@ class Engine:
             self.groups.relieve()
             self._watch_disk()
 
-    def known_servers(self) -> list[ServerFacts]:
-        """All JetStream servers ever heard of, marked by whether they are online."""
-        found = [self._news().facts]
-        for peer, news in self.servers.items():
-            if news.facts.jetstream and not self._is_removed(news.facts):
-                online = self.liveness.is_up(peer) and not news.lame_duck
-                found.append(replace(news.facts, online=online))
-        return found
-
-    def _is_removed(self, facts: ServerFacts) -> bool:
-        known = self.meta.meta.servers.get(facts.peer)
-        return known is not None and known.removed and known.incarnation == facts.incarnation
-
-    def name_of(self, peer: str) -> str:
-        """The name of a server."""
-        if peer == self.options.me:
-            return self.options.server_name
-        news = self.servers.get(peer)
-        if news is not None:
-            return news.facts.name
-        known = self.meta.meta.servers.get(peer)
-        if known is not None:
-            return known.name
-        return f"Server name unknown at this time (peerID: {peer})"
-
-    def silent_ns(self, peer: str) -> int:
-        """How long a server has not been heard; a very long time when it never was."""
-        life = self.liveness.life(peer)
-        if life is None or not life.heard_ns:
-            return NEVER_HEARD_NS
-        return max(self.env.now_ns - life.heard_ns, 0)
-
-    def left(self, peer: str) -> bool:
-        """Whether a server said that it goes, and is gone."""
-        life = self.liveness.life(peer)
-        return life is not None and life.leaving and not life.up
-
     def _watch_disk(self) -> None:
         """Stop to take messages before the disk is full, and go on when there is room again."""
         full = self.disk.free_bytes() < DISK_RESERVE_BYTES
@@ -413,12 +322,6 @@ class Engine:
             for group in self.groups.by_name.values():
                 self.groups.checkpoint_soon(group)
         return self.groups.idle
-
-    def facts(self) -> list[ServerFacts]:
-        """All JetStream servers that are heard, this one first."""
-        mine = self._news().facts
-        others = [self.servers[peer].facts for peer in self.peers_up()]
-        return [facts for facts in (mine, *others) if facts.jetstream]
 
     # Work
 
@@ -495,7 +398,7 @@ class Engine:
         self.env.watcher.leader_changed(group, change.leader)
         if change.leader != self.options.me:
             if change.leader:
-                self._learn_leader(Announcement(group.name, change.term, change.leader))
+                self.learn_leader(Announcement(group.name, change.term, change.leader))
             return
         known = Announcement(group.name, change.term, change.leader)
         self.leaders[group.name] = known

@@ -15,9 +15,10 @@ from jsctl.api.jsz import (
 from jsctl.api.stream import StreamInfo, StreamState
 from jsctl.api.times import format_duration, format_time
 from jsctl.broker.cluster.consumer_unit import ConsumerUnit
-from jsctl.broker.cluster.engine import NEVER_HEARD_NS, Engine
+from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.meta_unit import GROUP_NAME
+from jsctl.broker.cluster.neighbours import NEVER_HEARD_NS
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.handlers.answers import peer_info
 from jsctl.broker.handlers.consumer_info import consumer_info

@@ -1,0 +1,129 @@
+"""What a server knows of the others: who is there, what they tell, who leads which group."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from jsctl.broker.cluster.bootstrap import Founding
+from jsctl.broker.cluster.frame_items import Announcement, ServerNews
+from jsctl.broker.cluster.groups import Limits
+from jsctl.broker.cluster.liveness import Liveness
+from jsctl.broker.jetstream.meta import Meta
+from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.raft.types import Timing
+from jsctl.broker.store.wal import SEGMENT_BYTES
+
+NEVER_HEARD_NS = 365 * 24 * 3600 * 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Who this server is. `promised`: servers that the configuration names."""
+
+    me: str
+    server_name: str
+    cluster: str
+    incarnation: bytes
+    boot: int
+    clustered: bool
+    promised: int
+    domain: str = ""
+    timing: Timing = field(default_factory=Timing)
+    limits: Limits = field(default_factory=Limits)
+    log_segment_bytes: int = SEGMENT_BYTES
+
+    @property
+    def life(self) -> int:
+        """The incarnation as a number."""
+        return int.from_bytes(self.incarnation[:8], "big") >> 1
+
+
+class Neighbours:
+    """The part of the engine that only looks. Peers are peer ids; times in ns."""
+
+    def __init__(
+        self, options: EngineOptions, liveness: Liveness, news: Callable[[], ServerNews]
+    ) -> None:
+        self.options = options
+        self.liveness = liveness
+        self.now_ns = 0
+        self.servers: dict[str, ServerNews] = {}
+        """What each server told last."""
+        self.leaders: dict[str, Announcement] = {}
+        """Group name -> who leads it."""
+        self.founding: Founding | None = None
+        """The meta group that this server belongs to."""
+        self.meta_state = Meta()
+        self._news = news
+        self._foundings: dict[str, Founding] = {}
+
+    def peers_up(self) -> list[str]:
+        """Servers that are heard."""
+        return [peer for peer in self.servers if self.liveness.is_up(peer)]
+
+    def online(self, peer: str) -> bool:
+        """Whether a server is heard, or is this one."""
+        return peer == self.options.me or self.liveness.is_up(peer)
+
+    def known_servers(self) -> list[ServerFacts]:
+        """All JetStream servers ever heard of, marked by whether they are online."""
+        found = [self._news().facts]
+        for peer, news in self.servers.items():
+            if news.facts.jetstream and not self._is_removed(news.facts):
+                online = self.liveness.is_up(peer) and not news.lame_duck
+                found.append(replace(news.facts, online=online))
+        return found
+
+    def _is_removed(self, facts: ServerFacts) -> bool:
+        known = self.meta_state.servers.get(facts.peer)
+        return known is not None and known.removed and known.incarnation == facts.incarnation
+
+    def name_of(self, peer: str) -> str:
+        """The name of a server."""
+        if peer == self.options.me:
+            return self.options.server_name
+        news = self.servers.get(peer)
+        if news is not None:
+            return news.facts.name
+        known = self.meta_state.servers.get(peer)
+        if known is not None:
+            return known.name
+        return f"Server name unknown at this time (peerID: {peer})"
+
+    def silent_ns(self, peer: str) -> int:
+        """How long a server has not been heard; a very long time when it never was."""
+        life = self.liveness.life(peer)
+        if life is None or not life.heard_ns:
+            return NEVER_HEARD_NS
+        return max(self.now_ns - life.heard_ns, 0)
+
+    def left(self, peer: str) -> bool:
+        """Whether a server said that it goes, and is gone."""
+        life = self.liveness.life(peer)
+        return life is not None and life.leaving and not life.up
+
+    def facts(self) -> list[ServerFacts]:
+        """All JetStream servers that are heard, this one first."""
+        mine = self._news().facts
+        others = [self.servers[peer].facts for peer in self.peers_up()]
+        return [facts for facts in (mine, *others) if facts.jetstream]
+
+    def learn_leader(self, known: Announcement) -> None:
+        before = self.leaders.get(known.group)
+        if before is None or known.term >= before.term:
+            self.leaders[known.group] = known
+
+    def leader_of(self, group: str) -> str:
+        """Peer id of a group's leader as far as known here; empty when not."""
+        known = self.leaders.get(group)
+        return known.leader if known is not None else ""
+
+    def forget_leader(self, group: str, peer: str) -> None:
+        """A server does not lead a group any more."""
+        known = self.leaders.get(group)
+        if known is not None and known.leader == peer:
+            del self.leaders[group]
+
+    def foreign(self, peer: str) -> bool:
+        """Whether a server belongs to another meta group than this one."""
+        theirs, mine = self._foundings.get(peer), self.founding
+        return theirs is not None and mine is not None and theirs.meta_id != mine.meta_id
