@@ -175,7 +175,7 @@ class Meta:
         self.applied = 0
         self._state = _State()
         self._changes: list[Change] = []
-        self._in_flight: deque[tuple[bytes, Key | None]] = deque()
+        self._in_flight: deque[tuple[bytes, list[Key]]] = deque()
         self._overlay: dict[Key, Assignment | None] = {}
         self._waiting: dict[Key, int] = {}
 
@@ -316,31 +316,34 @@ class Meta:
     def note_in_flight(self, entries: Iterable[bytes]) -> None:
         """These were proposed and not refused; requests see them from now on."""
         for entry in entries:
-            document = json.loads(entry)
-            key, made = self._foresee(document)
-            self._in_flight.append((entry, key))
-            if key is not None:
+            foreseen = self._foresee(json.loads(entry))
+            self._in_flight.append((entry, list(foreseen)))
+            for key, made in foreseen.items():
                 self._overlay[key] = made
                 self._waiting[key] = self._waiting.get(key, 0) + 1
 
-    def _foresee(self, document: Document) -> tuple[Key | None, Assignment | None]:
+    def _foresee(self, document: Document) -> dict[Key, Assignment | None]:
         op = document["op"]
         if op in ("stream", "consumer"):
             made = _assignment_from(document)
-            return key_of(made), made
-        if op == "remove":
-            return _key_from(document), None
-        return None, None
+            return {key_of(made): made}
+        if op != "remove":
+            return {}
+        account, stream, consumer = key = _key_from(document)
+        gone: dict[Key, Assignment | None] = {key: None}
+        if not consumer:
+            # A stream made anew while this is in flight has none of the old one's consumers.
+            gone.update(((account, stream, name), None) for name in self.consumers(account, stream))
+        return gone
 
     def _landed(self, entry: bytes) -> None:
         if not self._in_flight or self._in_flight[0][0] != entry:
             return
-        _, key = self._in_flight.popleft()
-        if key is None:
-            return
-        self._waiting[key] -= 1
-        if not self._waiting[key]:
-            del self._waiting[key], self._overlay[key]
+        _, keys = self._in_flight.popleft()
+        for key in keys:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key], self._overlay[key]
 
     def drop_in_flight(self) -> None:
         """Leadership was lost: what becomes of the proposals is the next leader's to know."""

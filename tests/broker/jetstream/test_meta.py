@@ -133,6 +133,21 @@ def test_requests_see_what_is_in_flight_until_it_is_applied() -> None:
     assert list(meta.streams("A")) == ["S", "U"]
 
 
+def test_a_stream_made_anew_in_flight_has_no_consumers_of_the_old_one() -> None:
+    meta = _filled()
+    entries = [remove_stream("A", "S"), assign_stream(_stream())]
+
+    meta.note_in_flight(entries)
+
+    assert meta.consumer("A", "S", "D") is None
+    assert meta.consumers("A", "S") == {}
+    for index, entry in enumerate(entries, 100):
+        meta.apply(index, entry)
+    assert meta.in_flight == 0
+    assert meta.consumers("A", "S") == {}
+    assert meta.streams("A").keys() == {"S", "T"}
+
+
 def test_losing_leadership_forgets_what_was_in_flight() -> None:
     meta = _filled()
     meta.note_in_flight([remove_stream("A", "S"), remove_consumer("A", "S", "D")])
