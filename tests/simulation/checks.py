@@ -1,0 +1,226 @@
+"""What must hold for every raft group of every server, whatever happens.
+
+The checker sees each disk batch, each raft message that leaves, and each turn's end. It keeps one
+history per group: what was ever applied at which index.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jsctl.broker.cluster.group import Group
+from jsctl.broker.cluster.groups import Job
+from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.quorum import quorum_size
+from jsctl.broker.raft.types import (
+    AppendReply,
+    EntryKind,
+    HeartbeatReply,
+    Message,
+    Role,
+    StandingKind,
+    VoteReply,
+    VoteRequest,
+)
+from jsctl.broker.store.wal_batch import WalBatch
+from jsctl.broker.turn import DiskBatch
+from tests.simulation.disks import DurableLog
+from tests.simulation.machine import Machine, Process
+from tests.simulation.stream_checks import Books, Violation, is_memory
+
+Fact = tuple[int, EntryKind, bytes]
+
+
+@dataclass
+class History:
+    """One group from its beginning."""
+
+    name: str
+    entries: list[Fact] = field(default_factory=list)
+    """Entries 1, 2, ... that some server applied."""
+    leaders: dict[int, str] = field(default_factory=dict)
+    """Term -> who led in it."""
+    snapshots: dict[int, bytes] = field(default_factory=dict)
+    """Applied index -> state of a replica that stood there at the end of a turn."""
+    books: Books | None = None
+    """What a stream is known to hold."""
+    excused: bool = False
+    """More than the fault model allows happened to its disks: nothing is checked any more."""
+
+
+class Checker:
+    """Histories of all groups; raises `Violation`."""
+
+    def __init__(self, machines: list[Machine]) -> None:
+        self.machines = machines
+        self.groups: dict[str, History] = {}
+        self.acks: list[tuple[str, int, bytes]] = []
+        """(stream's group, sequence, payload expected) acknowledged in this turn."""
+        self.acknowledged = 0
+
+    def history(self, name: str) -> History:
+        """The history of a group."""
+        found = self.groups.get(name)
+        if found is None:
+            found = self.groups[name] = History(name)
+        return found
+
+    # Disks
+
+    def started(self, process: Process) -> None:
+        """What was safe before the restart must have been found again."""
+        machine = process.machine
+        before = machine.log
+        machine.log = after = DurableLog.read(machine.disk, machine.incarnation)
+        after.states = before.states
+        for name, known in before.groups.items():
+            found = after.groups.get(name)
+            if found is None:
+                if known.entries or known.term:
+                    raise Violation(f"{machine.name} lost its log of {name}")
+                continue
+            if found.term < known.term:
+                raise Violation(f"{machine.name} forgot a term of {name}")
+            for index, term in known.entries.items():
+                if not after.holds(name, index, term):
+                    raise Violation(f"{machine.name} lost entry {index} of {name}")
+        for group in process.engine.groups.by_name.values():
+            self._first_seen(process, group)
+
+    def durable(self, process: Process, batch: DiskBatch) -> None:
+        """A batch ran."""
+        log = process.machine.log
+        if isinstance(batch, WalBatch):
+            log.wrote(batch)
+        elif isinstance(batch, Job):
+            log.checkpointed(batch.group.name, batch.work.index)
+
+    def _first_seen(self, process: Process, group: Group) -> None:
+        """A group that begins to run has everything of it that is on the disk."""
+        raft, machine = group.raft, process.machine
+        process.seen[group.name] = raft.applied
+        known = machine.log.groups.get(group.name)
+        if known is None or is_memory(group.name) or raft.standing.kind is not StandingKind.WHOLE:
+            return
+        if raft.term < known.term or (raft.term == known.term and raft.vote != known.vote):
+            raise Violation(f"{machine.name} starts {group.name} without its vote")
+        last = known.last
+        if raft.last_index < last:
+            raise Violation(f"{machine.name} starts {group.name} without entry {last}")
+        term = raft.log.term_at(last)
+        if last in known.entries and term is not None and term != known.entries[last]:
+            raise Violation(f"{machine.name} starts {group.name} with another entry {last}")
+
+    # Messages between servers
+
+    def sends(self, process: Process, name: str, messages: Sequence[Message]) -> None:
+        """A promise leaves only when what it rests on is durable."""
+        log, me = process.machine.log, process.machine.name
+        for message in messages:
+            if isinstance(message, AppendReply) and not message.rejected:
+                self._check_reach(log, me, name, message.index)
+            elif isinstance(message, HeartbeatReply):
+                self._check_reach(log, me, name, message.match)
+            elif isinstance(message, VoteReply | VoteRequest) and not message.pre:
+                self._check_vote(log, me, name, message)
+
+    @staticmethod
+    def _check_reach(log: DurableLog, me: str, name: str, index: int) -> None:
+        if not log.reaches(name, index):
+            raise Violation(f"{me} acks {index} of {name} before it is durable")
+
+    @staticmethod
+    def _check_vote(log: DurableLog, me: str, name: str, message: VoteReply | VoteRequest) -> None:
+        term, vote = log.promised(name)
+        if isinstance(message, VoteRequest):
+            if not message.poll and term < message.term:
+                raise Violation(f"{me} asks for votes in {name} before its own is durable")
+        elif (message.granted and (term, vote) < (message.term, "")) or (
+            message.granted and term == message.term and vote != message.to
+        ):
+            raise Violation(f"{me} votes in {name} before that is durable")
+
+    # Turns
+
+    def turned(self, process: Process) -> None:
+        """Compare what the turn did with what is known."""
+        seen = process.seen
+        for name, group in process.engine.groups.by_name.items():
+            known = self.history(name)
+            if name not in seen:
+                self._first_seen(process, group)
+                if isinstance(group.unit, StreamUnit) and known.books is None:
+                    known.books = Books(group.unit.assignment)
+            if known.excused:
+                continue
+            raft = group.raft
+            if raft.applied > seen[name]:
+                self._applied(process, known, raft, seen[name])
+                seen[name] = raft.applied
+                self._compare(process, known, group)
+            if raft.role is Role.LEADER and known.leaders.get(raft.term) != raft.me:
+                self._elected(known, raft)
+        if self.acks:
+            self._check_acks(process)
+
+    def _applied(self, process: Process, known: History, raft: Raft, before: int) -> None:
+        entries, who = known.entries, process.machine.name
+        for entry in raft.log.slice(max(before, raft.base_index) + 1, raft.applied):
+            fact = (entry.term, entry.kind, entry.data)
+            if entry.index <= len(entries):
+                if entries[entry.index - 1] != fact:
+                    raise Violation(f"{who} applied another entry {entry.index} of {known.name}")
+                continue
+            if entry.index != len(entries) + 1:
+                raise Violation(f"{who} applied {entry.index} of {known.name} early")
+            entries.append(fact)
+            if known.books is not None and entry.kind is EntryKind.DATA:
+                known.books.apply(entry.index, entry.data)
+
+    def _elected(self, known: History, raft: Raft) -> None:
+        other = known.leaders.setdefault(raft.term, raft.me)
+        if other != raft.me:
+            raise Violation(f"{other} and {raft.me} lead {known.name} in term {raft.term}")
+        last = len(known.entries)
+        if last <= raft.base_index:
+            return
+        if raft.log.term_at(last) != known.entries[last - 1][0]:
+            raise Violation(f"leader {raft.me} of {known.name} lacks committed entry {last}")
+
+    def _compare(self, process: Process, known: History, group: Group) -> None:
+        index, unit = group.raft.applied, group.unit
+        if isinstance(unit, StreamUnit):
+            if known.books is not None and index == len(known.entries):
+                known.books.compare(process.machine.name, unit)
+            return
+        state = snapshot_of(process, group)
+        other = known.snapshots.setdefault(index, state)
+        if other != state:
+            raise Violation(f"{process.machine.name} has another state of {known.name} at {index}")
+
+    def _check_acks(self, process: Process) -> None:
+        acks, self.acks = self.acks, []
+        for name, seq, expected in acks:
+            known = self.groups.get(name)
+            if known is None or known.books is None or known.excused:
+                continue
+            self.acknowledged += 1
+            index = known.books.acknowledged(seq, expected)
+            term = known.entries[index - 1][0]
+            group = process.engine.groups.by_name.get(name)
+            if group is None:
+                continue
+            sets = [members for _, members in group.raft.membership.history]
+            held = {m.peer for m in self.machines if m.held(name, index, term)}
+            if not any(len(held & set(one.voters)) >= quorum_size(len(one.voters)) for one in sets):
+                who = process.machine.name
+                raise Violation(f"{who} acknowledged {seq} of {name}, durable on {sorted(held)}")
+
+
+def snapshot_of(process: Process, group: Group) -> bytes:
+    """The state of a consumer or of the meta group."""
+    engine = process.engine
+    if group.name == "_meta_":
+        return engine.meta.meta.snapshot()
+    unit = next(unit for unit in engine.assets.consumers.values() if unit.group is group)
+    return unit.consumer.snapshot()

@@ -1,0 +1,239 @@
+"""Clients of a simulated cluster: publishers, readers of consumers, and an operator.
+
+All know only what servers tell them. A publish without an answer may have been stored or not:
+with a message id it is tried again, without one its fate stays unknown.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from jsctl.broker.cluster.env import Delivery
+from jsctl.broker.jetstream.acks import next_subject
+from tests.simulation.machine import ACCOUNT, Machine, Process, Publish
+from tests.simulation.stream_checks import Violation
+from tests.simulation.world import MS, SECOND, Network
+
+Handler = Callable[[Publish], None]
+
+
+class Hub:
+    """Brings answers back to clients, and tells the checker what was promised to them."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.world = network.world
+        self.machines: list[Machine] = []
+        self.payloads: dict[bytes, bytes] = {}
+        """Inbox of a publish -> what was published."""
+        self.confirmed: set[tuple[str, int]] = set()
+        """(consumer's group, sequence) whose ack was confirmed."""
+        self.excused: Callable[[str], bool] = lambda name: False
+        """Whether a group lost more than it can bear."""
+        self.delivered = 0
+        self._acks: list[tuple[str, int, bytes]] = []
+        self._handlers: dict[bytes, Handler] = {}
+        self._count = 0
+
+    def take_acks(self) -> list[tuple[str, int, bytes]]:
+        """(stream's group, sequence, payload expected) acknowledged since the last call."""
+        acks, self._acks = self._acks, []
+        return acks
+
+    def inbox(self, kind: str, entry: int, handler: Handler, extra: str = "0") -> bytes:
+        """A subject for one answer, or for many, that `handler` takes."""
+        self._count += 1
+        subject = f"_INBOX.{kind}.{entry}.{extra}.{self._count}".encode()
+        self._handlers[subject] = handler
+        return subject
+
+    def forget(self, inbox: bytes) -> None:
+        """Nobody waits for this any more."""
+        self._handlers.pop(inbox, None)
+
+    def any_process(self) -> Process | None:
+        """A running server, the one that a client happens to be connected to."""
+        machine = self.world.random.choice(self.machines)
+        process = machine.process
+        return None if process is None or process.paused else process
+
+    def reply(self, entry: int, process: Process, message: Publish) -> None:
+        """A server answers a client of the server `entry`."""
+        self.network.send(process.number, entry, lambda: self._arrive(entry, message))
+
+    def _arrive(self, entry: int, message: Publish) -> None:
+        handler = self._handlers.get(message[0])
+        process = self.machines[entry].process
+        if handler is not None and process is not None and not process.paused:
+            handler(message)
+
+    def says(self, process: Process, item: Delivery) -> None:
+        """A server publishes something: note promises, check deliveries."""
+        subject, reply, _, payload, _ = item
+        if subject.startswith(b"_INBOX.p."):
+            self._pub_ack(process, subject, payload)
+        elif subject.startswith(b"_INBOX.k."):
+            _, _, _, extra, _ = subject.decode().split(".")
+            stream, consumer, seq = extra.split("-")
+            unit = process.engine.assets.consumers.get((ACCOUNT, stream, consumer))
+            if unit is not None and not payload:
+                self.confirmed.add((unit.group.name, int(seq)))
+        elif reply.startswith(b"$JS.ACK."):
+            self._delivery(process, reply)
+
+    def _pub_ack(self, process: Process, subject: bytes, payload: bytes) -> None:
+        if b'"error"' in payload[:20]:
+            return
+        document = json.loads(payload)
+        unit = process.engine.assets.streams.get((ACCOUNT, document["stream"]))
+        if unit is not None and subject in self.payloads:
+            self._acks.append((unit.group.name, document["seq"], self.payloads[subject]))
+
+    def _delivery(self, process: Process, reply: bytes) -> None:
+        self.delivered += 1
+        _, _, stream, consumer, _, seq, *_ = reply.decode().split(".")
+        unit = process.engine.assets.consumers.get((ACCOUNT, stream, consumer))
+        name = "" if unit is None else unit.group.name
+        if (name, int(seq)) in self.confirmed and not self.excused(name):
+            raise Violation(f"{process.machine.name} delivers {seq} to {consumer} after its ack")
+
+
+class Publisher:
+    """Publishes to one stream, a few messages at a time."""
+
+    def __init__(self, hub: Hub, number: int, stream: str, *, ids: bool, pace_ms: float) -> None:
+        self.hub = hub
+        self.world = hub.world
+        self.number = number
+        self.stream = stream
+        self.ids = ids
+        self.pace_ms = pace_ms
+        self.open: dict[int, bytes] = {}
+        """Messages without an answer: number -> last inbox."""
+        self.stopped = False
+        self.done = 0
+        self._count = 0
+
+    def step(self) -> None:
+        """Go on for ever."""
+        if not self.stopped and len(self.open) < 8:
+            for _ in range(self.world.random.randint(1, 3)):
+                self._count += 1
+                self._send(self._count)
+        self.world.at(int(self.world.random.expovariate(1.0) * self.pace_ms * MS), self.step)
+
+    def probe(self) -> None:
+        """Publish one message now."""
+        self._count += 1
+        self._send(self._count)
+
+    def _send(self, number: int) -> None:
+        process = self.hub.any_process()
+        self.hub.forget(self.open.get(number, b""))
+        self.open[number] = b""
+        if process is not None:
+            payload = b"%d-%d" % (self.number, number) + b"x" * (number % 7 * 40)
+            subject = f"{self.stream}.{number % 5}".encode()
+            inbox = self.hub.inbox("p", process.number, lambda m: self._answered(number, m))
+            self.open[number] = inbox
+            self.hub.payloads[inbox] = payload
+            headers = b""
+            if self.ids:
+                headers = b"NATS/1.0\r\nNats-Msg-Id: %d.%d\r\n\r\n" % (self.number, number)
+            process.publish((subject, inbox, headers, payload))
+        wait = int(self.world.random.uniform(200, 500) * MS)
+        inbox = self.open[number]
+        self.world.at(wait, lambda: self._late(number, inbox))
+
+    def _answered(self, number: int, message: Publish) -> None:
+        if b'"error"' not in message[3][:20] and self.open.pop(number, None) is not None:
+            self.done += 1
+
+    def _late(self, number: int, inbox: bytes) -> None:
+        if self.open.get(number) != inbox:
+            return
+        if self.ids:
+            self._send(number)
+        else:
+            del self.open[number]
+
+
+class Reader:
+    """Pulls from one consumer and acknowledges most of what it gets."""
+
+    def __init__(self, hub: Hub, stream: str, consumer: str) -> None:
+        self.hub = hub
+        self.world = hub.world
+        self.stream = stream
+        self.consumer = consumer
+        self.careless = 0.15
+        """Share of messages that are not acknowledged, or negatively."""
+        self.stopped = False
+        self._inbox = b""
+
+    def step(self) -> None:
+        """Pull again and again."""
+        process = self.hub.any_process()
+        if process is not None and not self.stopped:
+            self.hub.forget(self._inbox)
+            self._inbox = self.hub.inbox("c", process.number, self._delivered)
+            body = json.dumps({"batch": 10, "expires": 300 * MS}).encode()
+            subject = next_subject(self.stream, self.consumer)
+            process.publish((subject, self._inbox, b"", body))
+        self.world.at(int(self.world.random.uniform(150, 350) * MS), self.step)
+
+    def _delivered(self, message: Publish) -> None:
+        reply = message[1]
+        process = self.hub.any_process()
+        if not reply or process is None:
+            return
+        word, inbox = b"", b""
+        if self.world.chance(self.careless):
+            if self.world.chance(0.5):
+                return
+            word = b"-NAK"
+        elif self.world.chance(0.8):
+            seq = reply.decode().split(".")[5]
+            extra = f"{self.stream}-{self.consumer}-{seq}"
+            inbox = self.hub.inbox("k", process.number, lambda m: None, extra)
+        process.publish((reply, inbox, b"", word))
+
+
+class Operator:
+    """Management requests, each repeated until there is an answer."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.world = hub.world
+        self.answers: list[tuple[str, dict[str, Any]]] = []
+        self.waiting = 0
+
+    def ask(
+        self, subject: str, body: dict[str, Any] | None = None, *, tries: int = 1, until: str = ""
+    ) -> None:
+        """Send a request; again when no answer came, or an error other than `until` names."""
+        if tries <= 0:
+            return
+        process = self.hub.any_process()
+        payload = json.dumps(body).encode() if body is not None else b""
+        answered: list[bool] = []
+
+        def take(message: Publish) -> None:
+            if answered:
+                return
+            document = json.loads(message[3])
+            error = document.get("error")
+            if error is None or (until and until in error.get("description", "")):
+                answered.append(True)
+            self.answers.append((subject, document))
+
+        def late() -> None:
+            self.waiting -= 1
+            if not answered:
+                self.ask(subject, body, tries=tries - 1, until=until)
+
+        self.waiting += 1
+        if process is not None:
+            inbox = self.hub.inbox("a", process.number, take)
+            process.request(subject, payload, inbox)
+        self.world.at(SECOND // 2, late)

@@ -1,0 +1,180 @@
+"""What a server's disk durably holds of each raft group, told from what its batches wrote.
+
+A `DurableLog` follows every batch whose sync returned, and is compared with the disk itself each
+time the server starts: promises are checked against it without reading disks all the time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jsctl.broker.errors import DiskError
+from jsctl.broker.store import wal_format as fmt
+from jsctl.broker.store.wal_batch import WalBatch
+from jsctl.broker.store.wal_format import WalRecord
+from jsctl.broker.store.wal_recovery import Scan
+from tests.support.sim_disk import SimDisk
+
+
+class MachineDisk(SimDisk):
+    """A disk whose process may be killed just before a sync."""
+
+    killed_in: int | None = None
+    """The process ends instead of the sync that comes after so many others."""
+
+    def count_down(self) -> None:
+        if self.killed_in is not None:
+            self.killed_in -= 1
+            if self.killed_in < 0:
+                self.killed_in = None
+                self.kill()
+                raise DiskError("the process was killed")
+        super().count_down()
+
+
+class _Image:
+    """An open file of `DurableView`."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path = path
+        self._data = data
+
+    def size(self) -> int:
+        return len(self._data)
+
+    def read(self, offset: int, length: int) -> bytes:
+        return self._data[offset : offset + length]
+
+    def close(self) -> None:
+        pass
+
+    def write(self, offset: int, parts: Sequence[bytes]) -> None:
+        raise AssertionError("a view is not written")
+
+    def sync(self) -> None:
+        raise AssertionError("a view is not written")
+
+    def allocate(self, length: int) -> None:
+        raise AssertionError("a view is not written")
+
+    def truncate(self, length: int) -> None:
+        raise AssertionError("a view is not written")
+
+
+class DurableView(SimDisk):
+    """Reads a disk as the worst power cut would leave it."""
+
+    def __init__(self, disk: SimDisk) -> None:
+        super().__init__(disk.rng)
+        self._real = disk
+
+    def list(self, directory: str) -> list[str]:
+        return [
+            name
+            for name in self._real.list(directory)
+            if self._real.durable_content(f"{directory}/{name}")
+        ]
+
+    def open(self, path: str, *, create: bool = False) -> _Image:  # type: ignore[override]
+        # Only for reading, so the other methods of a file are not needed.
+        return _Image(path, self._real.durable_content(path))
+
+
+@dataclass
+class DurableGroup:
+    """Of one group: hard state, and the term of each entry that is safe."""
+
+    term: int = 0
+    vote: str = ""
+    base: int = 0
+    entries: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def last(self) -> int:
+        """The last index that is safe."""
+        return max(self.entries, default=self.base)
+
+
+class DurableLog:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, DurableGroup] = {}
+        self.states: dict[str, int] = {}
+        """Group -> index of the newest state file or checkpoint."""
+
+    def holds(self, name: str, index: int, term: int) -> bool:
+        """Whether an entry, or a state that includes it, is safe."""
+        if index <= self.states.get(name, 0):
+            return True
+        group = self.groups.get(name)
+        if group is None:
+            return False
+        return index <= group.base or group.entries.get(index) == term
+
+    def reaches(self, name: str, index: int) -> bool:
+        """Whether everything up to an index is safe, whatever it is."""
+        group = self.groups.get(name)
+        known = 0 if group is None else max(group.last, group.base)
+        return index <= max(known, self.states.get(name, 0))
+
+    def promised(self, name: str) -> tuple[int, str]:
+        """Term and vote."""
+        group = self.groups.get(name)
+        return (0, "") if group is None else (group.term, group.vote)
+
+    def checkpointed(self, name: str, index: int) -> None:
+        """A job of this group ran."""
+        self.states[name] = max(index, self.states.get(name, 0))
+
+    def wrote(self, batch: WalBatch) -> None:
+        """A batch is safe."""
+        for record in fmt.decode_records(b"".join(batch.parts), 0, batch.count):
+            self._take(record)
+
+    def _take(self, record: WalRecord) -> None:
+        name, index = record.group.decode(), record.log_index
+        if record.kind == fmt.DROP:
+            self.groups.pop(name, None)
+            self.states.pop(name, None)
+            return
+        if record.kind == fmt.EXAMINED:
+            return
+        group = self.groups.setdefault(name, DurableGroup())
+        if record.kind == fmt.ENTRY:
+            if index in group.entries:
+                self._cut(group, index)
+            group.entries[index] = record.term
+        elif record.kind == fmt.TRUNCATE:
+            self._cut(group, index)
+        elif record.kind == fmt.VOTE:
+            group.term, group.vote = record.term, record.data.decode()
+        elif record.kind == fmt.BASE:
+            self._rebase(group, index, fmt.decode_base(record.data)[0])
+
+    @staticmethod
+    def _cut(group: DurableGroup, index: int) -> None:
+        for known in [one for one in group.entries if one >= index]:
+            del group.entries[known]
+
+    @staticmethod
+    def _rebase(group: DurableGroup, index: int, term: int) -> None:
+        if group.entries.get(index, term) != term or index > group.last:
+            group.entries.clear()
+        for known in [one for one in group.entries if one <= index]:
+            del group.entries[known]
+        group.base = index
+
+    @staticmethod
+    def read(disk: SimDisk, identity: bytes) -> "DurableLog":
+        """What is on the platter."""
+        scan = Scan(DurableView(disk), "log", identity)
+        scan.run()
+        found = DurableLog()
+        for name, group in scan.recovered.groups.items():
+            found.groups[name.decode()] = DurableGroup(
+                group.term,
+                group.vote.decode(),
+                group.base_index,
+                {index: term for index, term, _, _ in group.entries},
+            )
+        return found

@@ -1,0 +1,266 @@
+"""What a plan's items do to a running simulation, and which damage is too much to count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jsctl.broker.raft.quorum import quorum_size
+from jsctl.broker.raft.types import StandingKind
+from tests.simulation.machine import Machine, Process
+from tests.simulation.plan import Item
+from tests.simulation.stream_checks import is_memory
+from tests.simulation.world import MS, Event
+
+if TYPE_CHECKING:
+    from tests.simulation.run import Simulation
+
+AMBUSH_LEAD_MS = 300
+
+
+class Faults:
+    """Carries out items."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.world = simulation.world
+        self.network = simulation.network
+        self.over = False
+        self.doubtful: set[tuple[str, str]] = set()
+        """(machine, group) whose disk was lost, and that is not filled up yet."""
+
+    def event(self, item: Item) -> Event:
+        """The item as an event."""
+        action: Callable[[Item], None] = getattr(self, f"_{item.kind}")
+        return lambda: action(item)
+
+    # Who
+
+    def _machine(self, item: Item) -> Machine:
+        machines = self.simulation.machines
+        return machines[item.pick % len(machines)]
+
+    def _stream(self, item: Item) -> int:
+        return item.pick % len(self.simulation.configs)
+
+    def _leader(self, item: Item) -> Machine | None:
+        """The leader of a stream, or of the meta group."""
+        count = len(self.simulation.configs)
+        number = item.pick % (count + 1)
+        name = self.simulation.group_name(number) if number < count else "_meta_"
+        process = self.simulation.leader(name) if name else None
+        return None if process is None else process.machine
+
+    def _others(self, machine: Machine) -> list[tuple[int, int]]:
+        pairs = [(machine.number, other.number) for other in machine.others]
+        return pairs + [(b, a) for a, b in pairs]
+
+    # Processes and disks
+
+    def _stop(self, machine: Machine, item: Item, down_ms: int) -> None:
+        if machine.process is None:
+            return
+        machine.stop(power=bool(item.more & 1), noticed=bool(item.more & 2))
+        self._count_memory()
+        self.world.at(down_ms * MS, machine.start)
+
+    def _crash(self, item: Item) -> None:
+        self._stop(self._machine(item), item, item.duration_ms)
+
+    def _crash_leader(self, item: Item) -> None:
+        machine = self._leader(item)
+        if machine is not None:
+            self._stop(machine, item, item.duration_ms)
+
+    def _kill_all(self, item: Item) -> None:
+        for machine in self.simulation.machines:
+            self._stop(machine, item, item.duration_ms + machine.number * (item.more >> 8))
+
+    def _wipe(self, item: Item) -> None:
+        self._lose_disk(self._machine(item), item.duration_ms)
+
+    def _lose_disk(self, machine: Machine, down_ms: int) -> None:
+        if machine.process is None or not self._may_lose(machine):
+            return
+        machine.stop(power=True, noticed=True)
+        machine.wipe()
+        self._count_memory()
+        self.world.at(down_ms * MS, machine.start)
+
+    def _may_lose(self, machine: Machine) -> bool:
+        """Whether the fault model has room for the loss of this disk; counts it if so."""
+        lost: list[str] = []
+        for name, known in self.simulation.checker.groups.items():
+            voters = self._voters(name)
+            if known.excused or machine.peer not in voters:
+                continue
+            doubtful = {peer for peer, group in self.doubtful if group == name}
+            doubtful.add(machine.peer)
+            if len(voters) > 1 and len(doubtful & voters) > (len(voters) - 1) // 2:
+                return False
+            lost.append(name)
+        for name in lost:
+            if len(self._voters(name)) == 1:
+                self.simulation.checker.history(name).excused = True
+            else:
+                self.doubtful.add((machine.peer, name))
+        return True
+
+    def _voters(self, name: str) -> set[str]:
+        """Voters of a group as its most advanced replica knows them."""
+        best: tuple[int, set[str]] = (-1, set())
+        for process in self.simulation.processes():
+            group = process.engine.groups.by_name.get(name)
+            if group is not None and group.raft.membership.active_index > best[0]:
+                raft = group.raft
+                best = (raft.membership.active_index, set(raft.members.voters))
+        return best[1]
+
+    def turned(self, process: Process) -> None:
+        """Disks that were lost and are filled up again may be counted out."""
+        for peer, name in list(self.doubtful):
+            if peer != process.peer:
+                continue
+            group = process.engine.groups.by_name.get(name)
+            if group is None or group.raft.commit == 0:
+                continue
+            if group.raft.standing.kind is StandingKind.WHOLE:
+                self.doubtful.discard((peer, name))
+
+    def _count_memory(self) -> None:
+        """Memory groups of which no quorum is left have lost what they held."""
+        running = self.simulation.processes()
+        for name, known in self.simulation.checker.groups.items():
+            if known.excused or not is_memory(name):
+                continue
+            voters = self._voters(name)
+            whole = 0
+            for process in running:
+                group = process.engine.groups.by_name.get(name)
+                if group is not None and process.peer in voters:
+                    whole += group.raft.standing.kind is StandingKind.WHOLE
+            if whole < quorum_size(max(len(voters), 1)):
+                known.excused = True
+
+    def _slow_disk(self, item: Item) -> None:
+        machine = self._machine(item)
+        before, machine.sync_ms = machine.sync_ms, 80.0
+
+        def restore() -> None:
+            if not self.over:
+                machine.sync_ms = before
+
+        self.world.at(item.duration_ms * MS, restore)
+
+    def _pause(self, item: Item) -> None:
+        process = self._machine(item).process
+        if process is not None:
+            process.pause(item.duration_ms * MS)
+
+    # The network
+
+    def _isolate(self, item: Item) -> None:
+        self.network.block(self._others(self._machine(item)), item.duration_ms * MS)
+
+    def _isolate_leader(self, item: Item) -> None:
+        machine = self._leader(item)
+        if machine is not None:
+            self.network.block(self._others(machine), item.duration_ms * MS)
+
+    def _one_way(self, item: Item) -> None:
+        machine = self._machine(item)
+        pairs = self._others(machine)[: len(machine.others)]
+        if item.more & 1:
+            pairs = [(b, a) for a, b in pairs]
+        if item.more & 2:
+            pairs = pairs[:1]
+        self.network.block(pairs, item.duration_ms * MS)
+
+    def _split(self, item: Item) -> None:
+        count = len(self.simulation.machines)
+        side = {number for number in range(count) if item.more >> number & 1}
+        pairs = [(a, b) for a in range(count) for b in range(count) if (a in side) != (b in side)]
+        self.network.block(pairs, item.duration_ms * MS)
+
+    def _ambush(self, item: Item) -> None:
+        """The leader is cut off, and one of the others crashes."""
+        machine = self._leader(item)
+        if machine is not None:
+            self.network.block(self._others(machine), item.duration_ms * MS)
+            other = machine.others[item.more % len(machine.others)]
+            self._stop(other, item, AMBUSH_LEAD_MS)
+
+    def _wipe_ambush(self, item: Item) -> None:
+        """One server misses a while; then one that did not loses its disk, and the leader goes."""
+        machine = self._leader(item)
+        if machine is None:
+            return
+        others = list(machine.others)
+        late = others.pop(item.more % len(others))
+        victim = others.pop((item.more >> 4) % len(others))
+        self.network.block(self._others(late), AMBUSH_LEAD_MS * MS)
+
+        def strike() -> None:
+            if self.over:
+                return
+            self.network.block(self._others(machine), item.duration_ms * MS)
+            self._lose_disk(victim, 20)
+
+        self.world.at(AMBUSH_LEAD_MS * MS - MS, strike)
+
+    # Requests
+
+    def _step_down(self, item: Item) -> None:
+        number = self._stream(item)
+        kind = f"CONSUMER.LEADER.STEPDOWN.S{number}.C{number}"
+        subject = kind if item.more & 1 else f"STREAM.LEADER.STEPDOWN.S{number}"
+        self.simulation.operator.ask(subject)
+
+    def _meta_step_down(self, item: Item) -> None:
+        process = self.simulation.leader("_meta_")
+        if process is not None:
+            group = process.engine.meta.group
+            group.raft.transfer(None)
+            process.engine.groups.touch(group)
+            process.wake()
+
+    def _scale(self, item: Item) -> None:
+        number = self._stream(item)
+        config = self.simulation.configs[number]
+        sizes = [1, 3, 5] if len(self.simulation.machines) >= 5 else [1, 3]
+        config["num_replicas"] = sizes[item.more % len(sizes)]
+        self.simulation.operator.ask(f"STREAM.UPDATE.S{number}", dict(config), tries=3)
+
+    def _limit(self, item: Item) -> None:
+        number = self._stream(item)
+        config = self.simulation.configs[number]
+        config["max_msgs"] = [-1, 10, 50][item.more % 3]
+        self.simulation.operator.ask(f"STREAM.UPDATE.S{number}", dict(config), tries=3)
+
+    def _remove_peer(self, item: Item) -> None:
+        machines = self.simulation.machines
+        body = {"peer": machines[item.more % len(machines)].name}
+        self.simulation.operator.ask(f"STREAM.PEER.REMOVE.S{self._stream(item)}", body)
+
+    def _purge(self, item: Item) -> None:
+        number = self._stream(item)
+        bodies: list[dict[str, object]] = [{}, {"keep": 5}, {"filter": f"S{number}.1"}]
+        self.simulation.operator.ask(f"STREAM.PURGE.S{number}", bodies[item.more % 3])
+
+    def _delete(self, item: Item) -> None:
+        number = self._stream(item)
+        name = self.simulation.group_name(number)
+        books = self.simulation.checker.history(name).books if name else None
+        if books is not None and books.last:
+            seq = 1 + item.more % books.last
+            self.simulation.operator.ask(f"STREAM.MSG.DELETE.S{number}", {"seq": seq})
+
+    def _consumer(self, item: Item) -> None:
+        number = self._stream(item)
+        self.simulation.operator.ask(f"CONSUMER.DELETE.S{number}.C{number}")
+        self.world.at(item.duration_ms * MS, lambda: self.simulation.create_consumer(number))
+
+    def _recreate(self, item: Item) -> None:
+        number = self._stream(item)
+        self.simulation.operator.ask(f"STREAM.DELETE.S{number}")
+        self.world.at(item.duration_ms * MS, lambda: self.simulation.create(number))

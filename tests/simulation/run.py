@@ -1,0 +1,284 @@
+"""One run: servers and clients, faults by a plan, healing, and what must be true at the end."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jsctl.broker.cluster.env import Delivery
+from jsctl.broker.cluster.group import Group
+from jsctl.broker.cluster.groups import Limits
+from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.raft.types import Message, StandingKind, Timing
+from jsctl.broker.turn import DiskBatch
+from tests.simulation.checks import Checker, History, snapshot_of
+from tests.simulation.clients import Hub, Operator, Publisher, Reader
+from tests.simulation.faults import Faults
+from tests.simulation.machine import ACCOUNT, Machine, Process, Settings
+from tests.simulation.plan import Plan
+from tests.simulation.stream_checks import Violation
+from tests.simulation.world import MS, SECOND, Network, Weather, World
+
+HEAL_NS = 40 * SECOND
+LOOK_NS = SECOND // 4
+ACK_WAIT_NS = SECOND
+
+
+class Simulation:
+    """Implements `machine.Watch`. `run` raises Violation, or an AssertionError of a server."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.world = World(plan.seed)
+        weather = Weather(plan.delay_ms, plan.loss, plan.duplicates, plan.slow)
+        self.network = Network(self.world, weather)
+        ticks = plan.election_ticks
+        settings = Settings(
+            Timing(ticks, 2, ticks // 2 - 1, 2, quiet_ticks=plan.quiet_ticks),
+            Limits(
+                checkpoint_bytes=1 << 20,
+                checkpoint_entries=plan.checkpoint_entries,
+                entries_kept=plan.entries_kept,
+            ),
+            plan.servers,
+        )
+        self.machines: list[Machine] = []
+        self.checker = Checker(self.machines)
+        self.hub = Hub(self.network)
+        self.hub.machines = self.machines
+        self.hub.excused = lambda name: self.checker.history(name).excused
+        for number in range(plan.servers):
+            machine = Machine(number, self.network, settings, self, self.hub.reply)
+            machine.sync_ms = plan.sync_ms
+            self.machines.append(machine)
+        for machine in self.machines:
+            machine.others = [one for one in self.machines if one is not machine]
+        self.operator = Operator(self.hub)
+        self.configs = [self._config(number) for number in range(len(plan.streams))]
+        self.publishers: list[Publisher] = []
+        self.readers: list[Reader] = []
+        self.faults = Faults(self)
+
+    # machine.Watch
+
+    def started(self, process: Process) -> None:
+        self.checker.started(process)
+
+    def sends(self, process: Process, name: str, messages: Sequence[Message]) -> None:
+        self.checker.sends(process, name, messages)
+
+    def says(self, process: Process, items: Sequence[Delivery]) -> None:
+        for item in items:
+            self.hub.says(process, item)
+
+    def turned(self, process: Process) -> None:
+        self.checker.acks = self.hub.take_acks()
+        self.checker.turned(process)
+        self.faults.turned(process)
+
+    def durable(self, process: Process, batch: DiskBatch) -> None:
+        self.checker.durable(process, batch)
+
+    # Phases
+
+    def run(self) -> "Simulation":
+        """Everything."""
+        for machine in self.machines:
+            self.world.at(int(self.world.random.uniform(0, 200) * MS), machine.start)
+        self.world.at(600 * MS, self._create)
+        for item in self.plan.items:
+            self.world.at(item.at_ms * MS, self.faults.event(item))
+        self.world.run(self.plan.chaos_ms * MS)
+        self._heal()
+        self._finish()
+        return self
+
+    def _config(self, number: int) -> dict[str, Any]:
+        replicas, storage, max_msgs = self.plan.streams[number]
+        return {
+            "name": f"S{number}",
+            "subjects": [f"S{number}.>"],
+            "num_replicas": replicas,
+            "storage": storage,
+            "max_msgs": max_msgs,
+            "duplicate_window": 120 * SECOND,
+        }
+
+    def create(self, number: int) -> None:
+        """Have a stream and its consumer made."""
+        config = self.configs[number]
+        self.operator.ask(f"STREAM.CREATE.S{number}", config, tries=20, until="already in use")
+        self.create_consumer(number)
+
+    def create_consumer(self, number: int) -> None:
+        """Have a stream's consumer made."""
+        consumer = {"durable_name": f"C{number}", "ack_policy": "explicit", "ack_wait": ACK_WAIT_NS}
+        self.operator.ask(
+            f"CONSUMER.CREATE.S{number}.C{number}",
+            {"stream_name": f"S{number}", "config": consumer},
+            tries=20,
+        )
+
+    def _create(self) -> None:
+        rng = self.world.random
+        for number in range(len(self.configs)):
+            self.create(number)
+            for ids in (True, False):
+                made = Publisher(
+                    self.hub,
+                    len(self.publishers),
+                    f"S{number}",
+                    ids=ids,
+                    pace_ms=rng.choice([20, 60, 150]),
+                )
+                self.publishers.append(made)
+                made.step()
+            reader = Reader(self.hub, f"S{number}", f"C{number}")
+            self.readers.append(reader)
+            reader.step()
+
+    def _heal(self) -> None:
+        self.faults.over = True
+        self.network.heal()
+        for machine in self.machines:
+            machine.sync_ms = 0.5
+            if machine.process is not None:
+                machine.process.paused = False
+                machine.process.wake()
+            machine.start()
+        for number in range(len(self.configs)):
+            self.create(number)
+        for publisher in self.publishers:
+            publisher.stopped = True
+        for reader in self.readers:
+            reader.careless = 0.0
+
+    def _finish(self) -> None:
+        end = self.world.now_ns + HEAL_NS
+        probed = False
+        reasons: list[str] = []
+        while self.world.now_ns < end:
+            self.world.run(self.world.now_ns + LOOK_NS)
+            reasons = list(self.reasons())
+            if not reasons and probed:
+                break
+            if not reasons:
+                probed = True
+                for publisher in self.publishers:
+                    publisher.probe()
+        else:
+            raise Violation("does not settle: " + "; ".join(reasons[:6]))
+        self._compare_all()
+
+    # What is not settled
+
+    def processes(self) -> list[Process]:
+        """Running servers."""
+        return [machine.process for machine in self.machines if machine.process is not None]
+
+    def leader(self, name: str) -> Process | None:
+        """Who leads a group, as far as it knows itself."""
+        found: Process | None = None
+        term = -1
+        for process in self.processes():
+            group = process.engine.groups.by_name.get(name)
+            if group is not None and group.leading and group.raft.term > term:
+                found, term = process, group.raft.term
+        return found
+
+    def group_name(self, number: int) -> str:
+        """The group of a stream, as the meta leader knows it; empty when there is none."""
+        process = self.leader("_meta_")
+        if process is None:
+            return ""
+        made = process.engine.meta.meta.stream(ACCOUNT, f"S{number}")
+        return "" if made is None else made.group.name
+
+    def reasons(self) -> Iterator[str]:
+        """What is still to happen before all is well."""
+        process = self.leader("_meta_")
+        if process is None:
+            yield "no meta leader"
+            return
+        yield from self._behind("_meta_", [machine.peer for machine in self.machines])
+        for made in process.engine.meta.meta.assets():
+            name = made.group.name
+            if self.checker.history(name).excused:
+                continue
+            if not made.group.settled:
+                yield f"{name} is not settled: {process.engine.steering.status.get(name)}"
+            yield from self._behind(name, made.group.peers)
+        for number in range(len(self.configs)):
+            name = self.group_name(number)
+            if not name:
+                yield f"S{number} is not there"
+            elif not self.checker.history(name).excused:
+                yield from self._clients(number, name)
+
+    def _behind(self, name: str, peers: Sequence[str]) -> Iterator[str]:
+        leader = self.leader(name)
+        if leader is None:
+            yield f"{name} has no leader"
+            return
+        applied = len(self.checker.history(name).entries)
+        for process in self.processes():
+            if process.peer not in peers:
+                continue
+            group = process.engine.groups.by_name.get(name)
+            if group is None:
+                yield f"{name} is not on {process.machine.name}"
+            elif group.raft.applied != applied:
+                yield f"{process.machine.name} applied {group.raft.applied} of {applied} of {name}"
+            elif group.raft.standing.kind is not StandingKind.WHOLE:
+                yield f"{process.machine.name} is not whole in {name}"
+
+    def _clients(self, number: int, name: str) -> Iterator[str]:
+        for publisher in self.publishers:
+            if publisher.stream == f"S{number}" and publisher.open:
+                yield f"publisher {publisher.number} waits for {sorted(publisher.open)[:3]}"
+        leader = self.leader(name)
+        if leader is None:
+            return
+        store = leader.engine.assets.streams[(ACCOUNT, f"S{number}")].store
+        meta = leader.engine.meta.meta
+        made = meta.consumer(ACCOUNT, f"S{number}", f"C{number}")
+        if made is None:
+            yield f"C{number} is not there"
+            return
+        if self.checker.history(made.group.name).excused:
+            return
+        unit = leader.engine.assets.consumers.get((ACCOUNT, f"S{number}", f"C{number}"))
+        if unit is None:
+            yield f"C{number} is not beside its stream's leader"
+            return
+        state = unit.consumer.state
+        if state.pending or (state.delivered_stream < store.last_seq and store.messages):
+            yield f"C{number} stands at {state.delivered_stream} of {store.last_seq}"
+
+    # The end
+
+    def _compare_all(self) -> None:
+        for name, known in self.checker.groups.items():
+            if known.excused:
+                continue
+            for process in self.processes():
+                group = process.engine.groups.by_name.get(name)
+                if group is not None and group.raft.applied == len(known.entries):
+                    self._compare(process, known, group)
+
+    @staticmethod
+    def _compare(process: Process, known: History, group: Group) -> None:
+        if isinstance(group.unit, StreamUnit):
+            if known.books is not None:
+                known.books.compare_all(process.machine.name, group.unit)
+            return
+        state = snapshot_of(process, group)
+        if known.snapshots.setdefault(group.raft.applied, state) != state:
+            raise Violation(f"{process.machine.name} has another state of {known.name}")
+
+
+def fails(plan: Plan) -> bool:
+    """Whether a run breaks a promise."""
+    try:
+        Simulation(plan).run()
+    except AssertionError:
+        return True
+    return False

@@ -1,0 +1,91 @@
+"""What a stream holds, kept beside all servers from the entries that were committed.
+
+The books are a replica of their own, in memory: servers that restart, catch up or take over whole
+states must stand where it stands at the same index.
+"""
+
+from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.jetstream.assignments import StreamAssignment
+from jsctl.broker.jetstream.entries import Kind, Messages, decode
+from jsctl.broker.jetstream.publish_headers import MSG_ID, nats_fields
+from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.store.memory_store import MemoryStore
+from jsctl.broker.store.record import decode_frame
+
+
+class Violation(AssertionError):
+    """A promise was broken."""
+
+
+def is_memory(name: str) -> bool:
+    """Whether a group keeps what it holds in memory only, as its name says."""
+    kind = name.split("-")[1:2]
+    return bool(kind) and kind[0].endswith("M")
+
+
+class Books:
+    """One stream."""
+
+    def __init__(self, assignment: StreamAssignment) -> None:
+        self.name = assignment.name
+        self.stream = Stream(
+            assignment.account, assignment.config, assignment.created_ns, MemoryStore()
+        )
+        self.values: dict[int, bytes] = {}
+        """Sequence -> payload, for ever."""
+        self.indexes: dict[int, int] = {}
+        """Sequence -> index of its entry."""
+        self.ids: dict[bytes, int] = {}
+        self.last = assignment.config.first_seq - 1 if assignment.config.first_seq > 1 else 0
+
+    def apply(self, index: int, data: bytes) -> None:
+        """Take one committed entry, once."""
+        if data[0] == Kind.MESSAGES:
+            self._messages(index, data)
+        self.stream.apply(index, data)
+
+    def _messages(self, index: int, data: bytes) -> None:
+        entry = decode(data)
+        assert isinstance(entry, Messages)
+        for record in decode_frame(entry.frame):
+            if record.seq != self.last + 1:
+                raise Violation(f"{self.name} has {record.seq} behind {self.last}")
+            self.last = record.seq
+            self.values[record.seq] = record.payload
+            self.indexes[record.seq] = index
+            message_id = nats_fields(record.headers).get(MSG_ID)
+            if message_id is None:
+                continue
+            first = self.ids.setdefault(message_id, record.seq)
+            if first != record.seq:
+                raise Violation(f"{self.name} has id {message_id!r} at {first} and {record.seq}")
+
+    def acknowledged(self, seq: int, payload: bytes) -> int:
+        """A publish was acknowledged: the index of its entry."""
+        if seq not in self.values:
+            raise Violation(f"{self.name} acknowledged {seq}, which is not committed")
+        if self.values[seq] != payload:
+            raise Violation(f"{self.name} acknowledged {seq}, which is another message")
+        return self.indexes[seq]
+
+    def compare(self, server: str, unit: StreamUnit) -> None:
+        """A replica that stands at the same index is the same."""
+        mine, theirs = self.stream.store, unit.stream.store
+        for what in ("messages", "first_seq", "last_seq", "last_time_ns"):
+            one, other = getattr(mine, what), getattr(theirs, what)
+            if one != other:
+                raise Violation(f"{server}: {what} of {self.name} is {other} instead of {one}")
+        if mine.digest() != theirs.digest():
+            raise Violation(f"{server}: other messages in {self.name}")
+
+    def compare_all(self, server: str, unit: StreamUnit) -> None:
+        """The same with everything that a replica knows."""
+        self.compare(server, unit)
+        mine, theirs = self.stream, unit.stream
+        if mine.dedupe.snapshot() != theirs.dedupe.snapshot():
+            raise Violation(f"{server}: other ids in {self.name}")
+        if mine.config != theirs.config:
+            raise Violation(f"{server}: another config of {self.name}")
+        start = mine.store.first_seq
+        if mine.store.load_range(start, 10_000) != theirs.store.load_range(start, 10_000):
+            raise Violation(f"{server}: other messages in {self.name}")
