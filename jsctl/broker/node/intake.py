@@ -30,6 +30,8 @@ PATTERNS = (
 """What is listened to below the API prefix. Not in here: MSG.NEXT and DIRECT.GET, which are
 interest of whoever serves them, so that a request without a server gets "no responders"."""
 PREFIX = b"$JS.API."
+IMPORTED = b"Nats-Request-Info:"
+"""The header by which nats-server tells an importing account's client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,12 @@ def request_of(door: ApiDoor, captured: Captured, me: str, cluster: str, name: s
         entry=me,
         system=door.system,
     )
+
+
+def is_twin(door: ApiDoor, captured: Captured) -> bool:
+    """Whether a request is the copy that a nats-server without JetStream sends to the system
+    account, by its import of the API; the request itself comes in the client's account."""
+    return door.system and IMPORTED in captured[2]
 
 
 def from_route(captured: Captured) -> RouteLink | None:

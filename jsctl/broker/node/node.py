@@ -8,7 +8,7 @@ from jsctl.broker.node.api_service import ApiService
 from jsctl.broker.node.api_view import ApiView, random_name
 from jsctl.broker.node.departure import Departure
 from jsctl.broker.node.direct import Desk, DirectGets
-from jsctl.broker.node.intake import ApiDoor, from_route, open_doors, request_of
+from jsctl.broker.node.intake import ApiDoor, from_route, is_twin, open_doors, request_of
 from jsctl.broker.node.links import Links
 from jsctl.broker.node.monitor_view import MonitorView
 from jsctl.broker.node.peers import PeerFrames
@@ -269,6 +269,8 @@ class Node:
         for captured in sink.take():
             link = from_route(captured)
             if link is not None and not self._answers_for(link.peer):
+                continue
+            if link is not None and is_twin(door, captured):
                 continue
             request = request_of(
                 door, captured, engine.options.me, self.identity.cluster, self.identity.server_name
