@@ -1,0 +1,54 @@
+"""Three brokers without a file: flags and one seed are enough for a full mesh."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from jsctl.testing import HOST, Broker, ReservedPort
+from tests.support.command_line import CommandLine, is_whole
+from tests.support.waiting import wait_for
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def brokers() -> Iterator[dict[str, Broker]]:
+    ports = {name: ReservedPort() for name in NAMES}
+    seed = f"nats://{HOST}:{ports['a'].number}"
+    made: dict[str, Broker] = {}
+    for name in NAMES:
+        flags = ("--cluster_name", "c1", "--cluster", f"nats://{HOST}:{ports[name].number}")
+        made[name] = Broker("--jetstream", *flags, "--routes", seed, name=name)
+    try:
+        for broker in made.values():
+            broker.launch()
+        for broker in made.values():
+            broker.wait_ready()
+        yield made
+    finally:
+        for broker in made.values():
+            broker.close()
+        for port in ports.values():
+            port.release()
+
+
+def neighbours(broker: Broker) -> set[str]:
+    """The servers that a broker has routes to."""
+    page: Any = broker.monitor("/routez")
+    return {route["remote_name"] for route in page["routes"]}
+
+
+def test_all_find_all_from_one_seed(brokers: dict[str, Broker], tmp_path: Any) -> None:
+    for name, broker in brokers.items():
+        wait_for(lambda: neighbours(broker) == set(NAMES) - {name}, "a full mesh")  # noqa: B023
+
+    def led() -> bool:
+        pages: list[Any] = [broker.monitor("/jsz") for broker in brokers.values()]
+        leaders = {page.get("meta_cluster", {}).get("leader", "") for page in pages}
+        return len(leaders) == 1 and leaders != {""}
+
+    wait_for(led, "one meta leader")
+    jsctl = CommandLine(tmp_path, [broker.url for broker in brokers.values()])
+    jsctl.run("stream", "add", "S", "--subjects", "s", "--replicas", "3", "--defaults")
+    wait_for(lambda: is_whole(jsctl.json("stream", "info", "S"), 3), "three replicas")

@@ -1,0 +1,89 @@
+"""The real command line in a process of its own, with contexts of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
+
+RUN_S = 30
+FOREIGN = ("NATS_", "JSCTL_", "LLMFORMAT", "FORCE_COLOR")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command line did."""
+
+    code: int
+    out: str
+    err: str
+
+
+class CommandLine:
+    """Runs `jsctl` words; `app` is a plain user's context, `sys` the system user's."""
+
+    def __init__(self, home: Path, urls: list[str]) -> None:
+        """Stores both contexts below `home`."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+        self._environment = {**kept, "XDG_CONFIG_HOME": str(home), "TZ": "UTC"}
+        servers = ("--server", ",".join(urls))
+        self.run("context", "add", "app", *servers, "--select")
+        who = ("--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD)
+        self.run("context", "add", "sys", *servers, *who)
+
+    def ask(self, *words: str) -> Done:
+        """Run and give everything, failed or not."""
+        done = subprocess.run(
+            [sys.executable, "-m", "jsctl", *words],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=RUN_S,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def run(self, *words: str) -> str:
+        """What it prints; AssertionError when it fails."""
+        done = self.ask(*words)
+        assert done.code == 0, f"jsctl {' '.join(words)}\n{done.out}\n{done.err}"
+        return done.out
+
+    def system(self, *words: str) -> str:
+        """The same as the system user."""
+        return self.run("--context", "sys", *words)
+
+    def json(self, *words: str) -> Any:
+        """The decoded document that it prints."""
+        return json.loads(self.run(*words, "-j"))
+
+
+def rows(table: str) -> list[list[str]]:
+    """The cells of a printed table, line by line, its title left out."""
+    lines = [line for line in table.splitlines() if line.startswith("│")]
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines][1:]
+
+
+def leader_of(info: Any) -> str:
+    """Who leads a stream or consumer, from its info; empty if nobody."""
+    leader: str = info["cluster"].get("leader", "")
+    return leader
+
+
+def followers_of(info: Any) -> dict[str, bool]:
+    """The other replicas and whether they are current and online."""
+    return {
+        one["name"]: one["current"] and not one.get("offline", False)
+        for one in info["cluster"].get("replicas", [])
+    }
+
+
+def is_whole(info: Any, replicas: int) -> bool:
+    """Whether there is a leader and all others are current."""
+    followers = followers_of(info)
+    return bool(leader_of(info)) and len(followers) == replicas - 1 and all(followers.values())
