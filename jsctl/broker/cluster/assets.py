@@ -214,10 +214,13 @@ class Assets:
         unit.delete()
         unit.stream.consumed_anew()
 
-    def drop_all(self) -> None:
-        """This server was removed from the cluster."""
-        for key in list(self.streams):
-            self._drop_stream(key)
+    def park(self) -> None:
+        """This server was removed from the cluster: serve nothing, delete nothing."""
+        self.close()
+        self.streams.clear()
+        self.consumers.clear()
+        self.pushers.clear()
+        self.unsettled.clear()
 
     def close(self) -> None:
         """Release files; keep all data."""

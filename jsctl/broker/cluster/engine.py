@@ -13,8 +13,19 @@ from jsctl.broker.cluster.bootstrap import Bootstrap, Founding, Seen, conflict
 from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.env import Env, Reports, Runner, Traffic
 from jsctl.broker.cluster.founding import Founder
-from jsctl.broker.cluster.founding_file import read_founding, write_founding
-from jsctl.broker.cluster.frame_items import Announcement, MetaProposal, PeerFrame, ServerNews
+from jsctl.broker.cluster.founding_file import (
+    is_evicted,
+    read_founding,
+    write_evicted,
+    write_founding,
+)
+from jsctl.broker.cluster.frame_items import (
+    Announcement,
+    Eviction,
+    MetaProposal,
+    PeerFrame,
+    ServerNews,
+)
 from jsctl.broker.cluster.group import Group, GroupKind
 from jsctl.broker.cluster.groups import Groups, LeaderChange
 from jsctl.broker.cluster.liveness import Liveness, LivenessEvent, Restarted, WentDown, WentUp
@@ -91,6 +102,7 @@ class Engine(Neighbours):
         self.deadlines: Deadlines[str] = Deadlines()
         self.removed = False
         """An operator removed this server from the cluster."""
+        self._told_to_go = False
         self.reads: list[tuple[int, bool]] = []
         """(token, may be served) of finished `read` calls."""
         self._new_id = new_id
@@ -106,6 +118,9 @@ class Engine(Neighbours):
     def start(self, now_ns: int) -> None:
         """Take up what is on the disk; without any, begin to found or to join."""
         self.env.now_ns = self.now_ns = self._last_tick_ns = now_ns
+        if is_evicted(self.disk):
+            self._evict()
+            return
         self.founding = read_founding(self.disk)
         options = self.options
         if self.founding is not None:
@@ -172,7 +187,7 @@ class Engine(Neighbours):
             self.assets.follow(change)
             server = change.server
             if server is not None and server.removed and server.peer == self.options.me:
-                self.removed = server.incarnation == self.options.life
+                self._told_to_go = server.incarnation == self.options.life
 
     def close(self) -> None:
         """The process ends: release files."""
@@ -216,8 +231,7 @@ class Engine(Neighbours):
         peer = frame.sender
         if frame.heartbeat is not None:
             self._live(self.liveness.heard(peer, frame.heartbeat, now_ns))
-        for news in frame.news:
-            self.servers[peer] = news
+        self._hear_news(frame)
         for founding in frame.foundings:
             self._foundings[peer] = founding
             self._check_conflict(peer)
@@ -231,6 +245,30 @@ class Engine(Neighbours):
             self.transfers.acked(peer, ack, now_ns)
         for proposal in frame.proposals:
             self.to_meta(proposal.entries)
+
+    def _hear_news(self, frame: PeerFrame) -> None:
+        for news in frame.news:
+            self.servers[frame.sender] = news
+            if self.is_removed(news.facts):
+                told = Eviction(news.facts.incarnation)
+                self.outbox.parcel(frame.sender).evictions.append(told)
+        if any(one.life == self.options.life for one in frame.evictions):
+            self._told_to_go = True
+
+    def _evict(self) -> None:
+        """Stop to take part, for good: the rest of the cluster counts without this server."""
+        self.removed = True
+        self.founding = None
+        self.leaders = {
+            name: known for name, known in self.leaders.items() if known.leader != self.options.me
+        }
+        self.groups.park()
+        self.assets.park()
+        self.env.log(
+            LogLevel.ERROR,
+            "JetStream being DISABLED, our server was removed from the cluster; its data is kept,"
+            " empty the store to join again as a new member",
+        )
 
     def _step(self, frame: PeerFrame) -> None:
         for batch in frame.raft:
@@ -361,6 +399,9 @@ class Engine(Neighbours):
                 self._schedule(name, runner)
             self.groups.drain()
             self._follow()
+        if self._told_to_go and not self.removed:
+            write_evicted(self.disk)
+            self._evict()
 
     def _wake_by_name(self, name: str) -> None:
         group = self.groups.by_name.get(name)

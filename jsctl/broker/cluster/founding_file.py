@@ -9,6 +9,7 @@ from jsctl.broker.errors import Damaged
 from jsctl.broker.ports import Disk
 
 DIRECTORY = "founding"
+EVICTED = "evicted"
 
 
 def read_founding(disk: Disk) -> Founding | None:
@@ -35,6 +36,12 @@ def write_founding(disk: Disk, founding: Founding) -> None:
         WriteState(disk, DIRECTORY, State(generation, 0, 0, b"", snapshot), ()).run()
 
 
-def forget_founding(disk: Disk) -> None:
-    """The server was removed from its cluster."""
-    disk.remove_tree(DIRECTORY)
+def is_evicted(disk: Disk) -> bool:
+    """Whether an operator removed this server, with this store, from its cluster."""
+    return disk.exists(EVICTED)
+
+
+def write_evicted(disk: Disk) -> None:
+    """Remember that, durable when this returns: the store does not take part again."""
+    disk.make_directory(EVICTED)
+    WriteState(disk, EVICTED, State(1, 0, 0, b"", b""), ()).run()

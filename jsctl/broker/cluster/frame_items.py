@@ -111,6 +111,13 @@ class MetaProposal:
 
 
 @dataclass(frozen=True, slots=True)
+class Eviction:
+    """An operator removed the receiver from the cluster, in this life of its."""
+
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
 class AccountUse:
     """What an account uses on the sender. Bytes; API requests since the sender's start."""
 
@@ -136,6 +143,7 @@ Item = (
     | Founding
     | MetaProposal
     | AccountUse
+    | Eviction
 )
 
 
@@ -158,6 +166,7 @@ class PeerFrame:
     foundings: list[Founding] = field(default_factory=list)
     proposals: list[MetaProposal] = field(default_factory=list)
     uses: list[AccountUse] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
         """Everything in it, what is urgent first."""
@@ -178,6 +187,7 @@ class PeerFrame:
             self.foundings,
             self.proposals,
             self.uses,
+            self.evictions,
             self.gathers,
             self.gathered,
             self.chunks,

@@ -19,6 +19,7 @@ from jsctl.broker.cluster.frame_codec import Reader, Writer
 from jsctl.broker.cluster.frame_items import (
     AccountUse,
     Announcement,
+    Eviction,
     Forward,
     ForwardReply,
     GatherReply,
@@ -358,6 +359,14 @@ def _read_use(data: Reader) -> AccountUse:
     return AccountUse(data.text(), data.i64(), data.i64(), data.i64(), data.i64())
 
 
+def _write_eviction(out: Writer, item: Eviction) -> None:
+    out.u64(item.life)
+
+
+def _read_eviction(data: Reader) -> Eviction:
+    return Eviction(data.u64())
+
+
 def _keep_heartbeat(frame: PeerFrame, item: Heartbeat) -> None:
     frame.heartbeat = item
 
@@ -378,6 +387,7 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[Reader], Item], str
     Founding: (12, _write_founding, _read_founding, "foundings"),
     MetaProposal: (13, _write_proposal, _read_proposal, "proposals"),
     AccountUse: (14, _write_use, _read_use, "uses"),
+    Eviction: (15, _write_eviction, _read_eviction, "evictions"),
 }
 
 

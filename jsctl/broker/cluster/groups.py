@@ -123,6 +123,15 @@ class Groups:
         self._after = [after for after in self._after if after.group is not group]
         self.wal.add_drop(group.key)
 
+    def park(self) -> None:
+        """Stop all groups and keep what they have on the disk."""
+        for group in self.by_name.values():
+            self._unlead(group)
+            group.fail_waiting()
+        for registry in (self.by_name, self._by_key, self._awake, self._dirty):
+            registry.clear()
+        self._after.clear()
+
     def by_key(self, key: bytes) -> Group | None:
         """The group that peers name by this key."""
         return self._by_key.get(key)

@@ -68,12 +68,13 @@ class Neighbours:
         """All JetStream servers ever heard of, marked by whether they are online."""
         found = [self._news().facts]
         for peer, news in self.servers.items():
-            if news.facts.jetstream and not self._is_removed(news.facts):
+            if news.facts.jetstream and not self.is_removed(news.facts):
                 online = self.liveness.is_up(peer) and not news.lame_duck
                 found.append(replace(news.facts, online=online))
         return found
 
-    def _is_removed(self, facts: ServerFacts) -> bool:
+    def is_removed(self, facts: ServerFacts) -> bool:
+        """Whether an operator removed a server, in its present life."""
         known = self.meta_state.servers.get(facts.peer)
         return known is not None and known.removed and known.incarnation == facts.incarnation
 

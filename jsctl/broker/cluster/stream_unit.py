@@ -293,7 +293,9 @@ class StreamUnit:
             self.env.reports.stream_serves(self, owed)
 
     def _is_current(self) -> bool:
-        return self.assignment.config == self.stream.config
+        # The first config is in the log as well: a replica that is made later starts with the
+        # newest assignment, and must apply what comes before its config like all the others.
+        return self.stream.revision > 0 and self.assignment.config == self.stream.config
 
     # Work-queue and interest streams
 
