@@ -24,15 +24,15 @@ REMOVAL_WARNING = """\
 Removing peers is intended for peers that will not come back, generally for peers that will remain
 in the cluster removing the peer is not needed - simply do your maintenance with the peer shut down.
 
-To return a removed peer to the cluster you have to restart the entire cluster or super-cluster first.
-If the peer was online when it was removed you need to restart the removed peer last.
+To return a removed peer to the cluster you have to restart the entire cluster or super-cluster
+first. If the peer was online when it was removed you need to restart the removed peer last.
 
 R1 streams on this peer will migrate to other peers but data will be lost, even if the
 peer returns later.
 
 R1 consumers on this peer will lose their state and revert to starting configuring
 which may lead to duplicate deliveries.
-"""  # noqa: E501 - the lines of natscli
+"""
 
 
 async def step_down(call: Call) -> None:

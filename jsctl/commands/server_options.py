@@ -49,6 +49,10 @@ def _request(
 
 def request_commands() -> tuple[Command, ...]:
     """The commands of `server request`."""
+    return (*_network_requests(), *_jetstream_requests())
+
+
+def _network_requests() -> tuple[Command, ...]:
     return (
         _request("accounts", "Show account details", (_ACCOUNT,), aliases=("accountz", "acct")),
         _request(
@@ -83,6 +87,34 @@ def request_commands() -> tuple[Command, ...]:
             arguments=(_WAIT, Argument("filter-name", "Filter results on gateway name")),
         ),
         _request(
+            "leafnodes",
+            "Show leafnode details",
+            (_flag("subscriptions", "Show subscription detail"),),
+            aliases=("leaf", "leafz"),
+        ),
+        _request(
+            "routes",
+            "Show route details",
+            (_flag("subscriptions", "Show subscription detail"),),
+            aliases=("route", "routez"),
+        ),
+        _request(
+            "subscriptions",
+            "Show subscription information",
+            (
+                _flag("detail", "Include detail about all subscriptions"),
+                Option("filter-account", "Filter on a specific account"),
+                Option("filter-subject", "Filter based on subscriptions matching this subject"),
+            ),
+            aliases=("sub", "subsz"),
+        ),
+        _request("variables", "Show runtime variables", aliases=("var", "varz")),
+    )
+
+
+def _jetstream_requests() -> tuple[Command, ...]:
+    return (
+        _request(
             "jetstream-health",
             "Request JetStream health status",
             (
@@ -111,27 +143,4 @@ def request_commands() -> tuple[Command, ...]:
             ),
             aliases=("jsz", "js"),
         ),
-        _request(
-            "leafnodes",
-            "Show leafnode details",
-            (_flag("subscriptions", "Show subscription detail"),),
-            aliases=("leaf", "leafz"),
-        ),
-        _request(
-            "routes",
-            "Show route details",
-            (_flag("subscriptions", "Show subscription detail"),),
-            aliases=("route", "routez"),
-        ),
-        _request(
-            "subscriptions",
-            "Show subscription information",
-            (
-                _flag("detail", "Include detail about all subscriptions"),
-                Option("filter-account", "Filter on a specific account"),
-                Option("filter-subject", "Filter based on subscriptions matching this subject"),
-            ),
-            aliases=("sub", "subsz"),
-        ),
-        _request("variables", "Show runtime variables", aliases=("var", "varz")),
     )

@@ -145,7 +145,8 @@ def test_meta_group_as_its_leader_sees_it() -> None:
 
 def connection(cid: int, account: str = "A", **more: object) -> ConnectionRow:
     server = info("n1" if cid % 2 else "n2")
-    found = ConnInfo(cid=cid, account=account, kind="Client", uptime=f"{cid}s", **more)  # type: ignore[arg-type] # made by name
+    known = {"cid": cid, "account": account, "kind": "Client", "uptime": f"{cid}s"}
+    found = ConnInfo(**known, **more)  # type: ignore[arg-type] # made by name
     return ConnectionRow(server, found)
 
 
