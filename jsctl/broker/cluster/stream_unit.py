@@ -423,7 +423,7 @@ class StreamImporter:
     number: int
     _joiner: Joiner = field(default_factory=Joiner)
     _stream: Stream | None = None
-    _snapshot: bytes | None = None
+    _job: StoreState | None = None
     _complete: bool = False
 
     def feed(self, chunk: bytes) -> None:
@@ -451,11 +451,15 @@ class StreamImporter:
             raise ProtocolError("a state transfer ended before its last part")
         if self.unit.volatile:
             return NothingToKeep(index)
-        return self.unit.state_job(self._stream, self.number, index, term, members)
+        self._job = self.unit.state_job(self._stream, self.number, index, term, members)
+        return self._job
 
     def switch(self) -> None:
         """Use it."""
         assert self._stream is not None
+        if self._job is not None and self._job.store_job is not None:
+            # Else the store takes this job for running, and no checkpoint would sync it again.
+            self._stream.store.done(self._job.store_job)
         self.unit.replace(self._stream, self.number)
 
     def abandon(self) -> None:
