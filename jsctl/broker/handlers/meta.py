@@ -76,13 +76,14 @@ def _server(view: View, name: str, peer_id: str) -> str:
 def _reassigned(view: View, made: StreamAssignment, peer: str) -> list[bytes]:
     """The stream without a server that is gone: elsewhere, or with fewer replicas for now.
 
-    A stream whose only replica was there stays as it is: its data may come back.
+    A stream whose only replica was there stays as it is, offline: nobody else has its data, and
+    an empty stream of the same name would hide that.
     """
+    rest = tuple(one for one in made.group.peers if one != peer)
+    if not rest:
+        return []
     replaced = without_peer(view, made, peer)
     if replaced is None:
-        rest = tuple(one for one in made.group.peers if one != peer)
-        if not rest:
-            return []
         group = placing.regrouped(view, made.group, rest)
         replaced = replace(made, group=group, request=None)
     return [assign_stream(replaced), *placing.follow(view, replaced)]
