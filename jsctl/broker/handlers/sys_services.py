@@ -42,8 +42,6 @@ _IMPORTS = {
     "$SYS.REQ.USER.INFO": "$SYS.REQ.USER.{}.INFO",
 }
 ACCOUNT_CONNECTIONS = "io.nats.server.advisory.v1.account_connections"
-SERVED_HERE_ONLY = frozenset({"$SYS.REQ.USER.INFO", "$SYS.DEBUG.SUBSCRIBERS"})
-"""Requests that the server of the asking connection answers alone."""
 
 
 class ActionKind(Enum):

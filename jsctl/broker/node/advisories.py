@@ -6,25 +6,26 @@ request by the server it came in on. Nothing is built unless somebody listens.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import PeerInfo
+from jsctl.api.subjects import advisory
 from jsctl.api.times import parse_time
 from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.meta_unit import GROUP_NAME
 from jsctl.broker.cluster.stream_unit import StreamUnit
-from jsctl.broker.handlers.answers import peer_info
-from jsctl.broker.jetstream.advisories import PREFIX, Advisories, Message
 from jsctl.broker.jetstream.assignments import ConsumerAssignment, StreamAssignment
-from jsctl.broker.jetstream.consumer_advisories import advisory_message
 from jsctl.broker.jetstream.consumer_facts import Advisory
 from jsctl.broker.jetstream.meta import Change, ChangeKind, MetaServer
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.node.api_view import ApiView
-from jsctl.broker.node.monitor_jetstream import known_leader
+from jsctl.broker.node import late
+from jsctl.broker.node.api_view import ApiView, known_leader
 
-AUDIT = f"{PREFIX}API"
+if TYPE_CHECKING:
+    from jsctl.broker.jetstream.advisories import Advisories, Message
+
 QUORUM_LOST_NS = 5_000_000_000
 """How long a group is without a leader before that is told."""
 QUORUM_REPEAT_NS = 10_000_000_000
@@ -57,12 +58,12 @@ class JetStreamAdvisories:
     def _wanted(self, account: str, *words: str) -> bool:
         if not account:
             return False
-        return self.view.has_interest(account, (PREFIX + ".".join(words)).encode())
+        return self.view.has_interest(account, advisory(*words))
 
-    def _build(self) -> Advisories:
-        return Advisories(self.new_id(), self.view.now_ns, self.view.domain)
+    def _build(self) -> "Advisories":
+        return late.advisories.Advisories(self.new_id(), self.view.now_ns, self.view.domain)
 
-    def _tell(self, account: str, message: Message) -> None:
+    def _tell(self, account: str, message: "Message") -> None:
         self.publish(account, *message)
 
     # Requests
@@ -168,7 +169,7 @@ class JetStreamAdvisories:
     def _replicas(self, group: Group) -> tuple[PeerInfo, ...]:
         shown = self.view.group(group.name)
         found = [] if shown is None else shown.replicas
-        return tuple(peer_info(peer) for peer in found if peer.peer != self.view.me)
+        return tuple(late.answers.peer_info(peer) for peer in found if peer.peer != self.view.me)
 
     def tick(self, now_ns: int) -> None:
         """What has to be told because time went by."""
@@ -231,7 +232,7 @@ class JetStreamAdvisories:
             subject = f"{fact.kind.value}.{made.stream}.{made.name}".encode()
             if not self.view.has_interest(made.account, subject):
                 continue
-            message = advisory_message(
+            message = late.consumer_advisories.advisory_message(
                 fact,
                 account=made.account,
                 stream=made.stream,

@@ -194,3 +194,12 @@ class ApiView:
             lag=lag,
             pending=assigned is not None and peer not in raft.members,
         )
+
+
+def known_leader(engine: Engine, group: Group) -> str:
+    """Peer id of a group's leader, empty when none is known.
+
+    A server that does not lead any more may still be named by what it last announced itself.
+    """
+    announced = engine.leader_of(group.name)
+    return group.leader or ("" if announced == engine.options.me else announced)

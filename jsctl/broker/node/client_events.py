@@ -1,40 +1,50 @@
 """Clients that come and go, as events of the system account.
 
-Sessions are not told of events; this looks at what came and what closed since the last look.
+Sessions are not told of events; this looks at what came and what closed since the last look, and
+asks for an event only where somebody listens.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
-from jsctl.broker.handlers.monitoring.view import ConnFacts
-from jsctl.broker.handlers.sys_events import Event, EventSchedule, SysEvents
-from jsctl.broker.node.monitor_connections import conn_facts
-from jsctl.broker.node.monitor_view import STALE, MonitorView
+from jsctl.broker.handlers.sys_schedule import EventSchedule
+from jsctl.broker.node.tallies import Tallies
 from jsctl.broker.options import SECOND_NS
+from jsctl.broker.routing.accounts import Accounts
 from jsctl.broker.routing.session import AUTH_FAILURE, ClientSession
 from jsctl.broker.routing.sessions import Sessions
 
-Publish = Callable[[list[Event]], None]
+if TYPE_CHECKING:
+    from jsctl.broker.node.sys_service import SysService
+
 SLOW_NS = SECOND_NS
+STALE = "Stale Connection"
 REFUSALS = frozenset({AUTH_FAILURE, "Authentication Timeout"})
+REFUSED_IN_ACCOUNT = "$SYS.ACCOUNT.CLIENT.AUTH.ERR"
+
+
+class Outlet(Protocol):
+    """Where events go."""
+
+    def wanted(self, subject: str, account: str = "") -> bool:
+        """Whether anybody listens; in the system account unless another is named."""
+
+    def service(self) -> "SysService":
+        """Who words events and publishes them; made with the first one."""
 
 
 @dataclass(slots=True)
 class ClientEvents:
     """Tells of clients that logged in, left, or were refused."""
 
-    view: MonitorView
     sessions: Sessions
-    events: SysEvents
-    schedule: EventSchedule
+    accounts: Accounts
+    tallies: Tallies
+    outlet: Outlet
+    server_id: str
     system: str
     """Of its own clients nothing is told."""
-    tell: Publish
-    """Publishes events in the system account."""
-    tell_account: Callable[[str, Event], None]
-    """Publishes an event in another account."""
-    wanted: Callable[[str], bool]
-    """Whether anybody listens to a subject of the system account."""
+    schedule: EventSchedule = field(default_factory=lambda: EventSchedule.starting(0))
     _new: list[ClientSession] = field(default_factory=list)
     _slow: list[ClientSession] = field(default_factory=list)
     """Those that take their time to say who they are; looked at now and then."""
@@ -75,37 +85,36 @@ class ClientEvents:
         if account == self.system:
             return
         self.schedule.account_changed(account, now_ns)
-        if self.wanted(f"$SYS.ACCOUNT.{account}.CONNECT"):
-            self.tell(self.events.connected(self.view.look(now_ns), conn_facts(session)))
+        if self.outlet.wanted(f"$SYS.ACCOUNT.{account}.CONNECT"):
+            self.outlet.service().connected(session)
 
     def _left(self, session: ClientSession, now_ns: int) -> None:
         if session.closing == STALE:
-            self.view.stale += 1
+            self.tallies.stale += 1
         account = session.account.name
         if account == self.system:
             return
         if session.connected:
             self.schedule.account_changed(account, now_ns)
-        conn = conn_facts(session, closed=True)
         if session.closing in REFUSALS and not session.connected:
-            self._refused(conn, now_ns)
-        if self.wanted(f"$SYS.ACCOUNT.{account}.DISCONNECT"):
-            self.tell(self.events.disconnected(self.view.look(now_ns), conn))
+            self._refused(session)
+        if self.outlet.wanted(f"$SYS.ACCOUNT.{account}.DISCONNECT"):
+            self.outlet.service().disconnected(session)
 
-    def _refused(self, conn: ConnFacts, now_ns: int) -> None:
-        view = self.view.look(now_ns)
-        if self.wanted(f"$SYS.SERVER.{view.settings.server_id}.CLIENT.AUTH.ERR"):
-            self.tell(self.events.refused(view, conn))
-        self.tell_account(conn.account, self.events.refused_in_account(view, conn))
+    def _refused(self, session: ClientSession) -> None:
+        if self.outlet.wanted(f"$SYS.SERVER.{self.server_id}.CLIENT.AUTH.ERR"):
+            self.outlet.service().refused(session)
+        if self.outlet.wanted(REFUSED_IN_ACCOUNT, session.account.name):
+            self.outlet.service().refused_in_account(session)
 
     def account_events(self, now_ns: int) -> None:
         """Numbers of connections by account, where they changed and now and then."""
         for name in self.schedule.take_accounts(now_ns):
-            account = self.view.look(now_ns).account(name)
-            if account is None or not account.clients:
+            account = self.accounts.get(name)
+            if account is None or not account.connections:
                 self.schedule.account_idle(name)
             if account is not None and (
-                self.wanted(f"$SYS.ACCOUNT.{name}.SERVER.CONNS")
-                or self.wanted(f"$SYS.SERVER.ACCOUNT.{name}.CONNS")
+                self.outlet.wanted(f"$SYS.ACCOUNT.{name}.SERVER.CONNS")
+                or self.outlet.wanted(f"$SYS.SERVER.ACCOUNT.{name}.CONNS")
             ):
-                self.tell(self.events.account_connections(self.view, account))
+                self.outlet.service().account_connections(name)

@@ -1,5 +1,6 @@
 """Route connections of the node: bytes to the mesh's handshake and to the router's links."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jsctl.broker.cluster.mesh import Mesh
@@ -8,10 +9,14 @@ from jsctl.broker.cluster.mesh_types import (
     LinkAdded,
     LinkRemoved,
     MeshEvent,
+    MeshOptions,
     MeshOutput,
     PeerDown,
     PeerUp,
+    RouteUrl,
 )
+from jsctl.broker.node.setup import client_urls, system_account
+from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.protocol.ops import (
     Bad,
     Connect,
@@ -28,20 +33,54 @@ from jsctl.broker.protocol.route import LINE_FACTOR, Parser
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.sessions import Sessions
 from jsctl.broker.routing.targets import RouteLink
-from jsctl.broker.turn import Accepted, TurnOutputs
+from jsctl.broker.turn import Accepted, Jitter, TurnOutputs
 
 PAYLOAD_BYTES_MAX = 64 << 20
 """What a peer may make this server hold for one message; frames of brokers are far smaller."""
 
 
+Addresses = Mapping[str, tuple[str, int]]
+"""Kind of listener -> host and port as bound."""
+
+
+def mesh_options(options: Options, server_id: str, addresses: Addresses) -> MeshOptions:
+    """The cluster block and what peers are told."""
+    cluster = options.cluster
+    host, port = addresses.get("cluster", (cluster.host, cluster.port))
+    return MeshOptions(
+        server_id=server_id,
+        server_name=options.server_name or server_id,
+        cluster=cluster.name,
+        host=host,
+        port=port,
+        advertise=cluster.advertise,
+        version=COMPATIBLE_VERSION,
+        domain=options.jetstream.domain,
+        jetstream=options.jetstream.enabled,
+        max_payload=options.client.payload_bytes_max,
+        client_urls=client_urls(options, addresses),
+        no_advertise=cluster.no_advertise,
+        routes=tuple(RouteUrl(r.host, r.port, r.user, r.password) for r in cluster.routes),
+        user=cluster.user,
+        password=cluster.password,
+        auth_timeout_ns=cluster.auth_timeout_ns,
+        pool_size=cluster.pool_size,
+        accounts=cluster.accounts,
+        system_account=system_account(options),
+        connect_retries=cluster.connect_retries,
+        connect_backoff=cluster.connect_backoff,
+        ping_interval_ns=cluster.ping_interval_ns,
+        ping_max=cluster.pings_out_max,
+    )
+
+
 @dataclass(slots=True)
 class Links:
-    """The connections to other servers. `peers` are told of through `events`."""
+    """The connections to other servers."""
 
     mesh: Mesh
     router: Router
     sessions: Sessions
-    events: list[PeerUp | PeerDown] = field(default_factory=list)
     urls: tuple[str, ...] | None = None
     """Client URLs of the cluster changed to these."""
     native: set[str] = field(default_factory=set)
@@ -49,6 +88,27 @@ class Links:
     _parsers: dict[int, Parser] = field(default_factory=dict)
     _links: dict[int, RouteLink] = field(default_factory=dict)
     _made: MeshOutput = field(default_factory=MeshOutput)
+    _peers: list[tuple[str, bool]] = field(default_factory=list)
+
+    @staticmethod
+    def of(
+        options: Options,
+        server_id: str,
+        addresses: Addresses,
+        router: Router,
+        sessions: Sessions,
+        jitter: Jitter,
+    ) -> "Links":
+        """A server's connections, as it is configured."""
+        made = mesh_options(options, server_id, addresses)
+        router.routes.pinned = frozenset(made.pinned)
+        names = {account.name for account in router.accounts}
+        return Links(Mesh(made, jitter, names), router, sessions)
+
+    def take_peers(self) -> list[tuple[str, bool]]:
+        """(name, True) for each broker that was linked, (name, False) for each server gone."""
+        taken, self._peers = self._peers, []
+        return taken
 
     def owns(self, conn: int) -> bool:
         """Whether a connection is a route."""
@@ -158,10 +218,10 @@ class Links:
             case PeerUp():
                 if event.native:
                     self.native.add(event.server_id)
-                self.events.append(event)
+                    self._peers.append((event.name, True))
             case PeerDown():
                 self.native.discard(event.server_id)
-                self.events.append(event)
+                self._peers.append((event.name, False))
             case ConnectUrlsChanged():
                 self.urls = event.urls
             case _:

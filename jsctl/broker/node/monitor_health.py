@@ -8,8 +8,8 @@ from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.handlers.monitoring.view import Ailment, AssetHealth, HealthFacts
 from jsctl.broker.jetstream.assignments import ConsumerAssignment, StreamAssignment
-from jsctl.broker.node.api_view import CURRENT_NS
-from jsctl.broker.node.monitor_jetstream import known_leader, standing_text
+from jsctl.broker.node.api_view import CURRENT_NS, known_leader
+from jsctl.broker.node.monitor_jetstream import standing_text
 
 BEHIND_MAX = 5_000
 """Entries that a replica may be behind its leader and still count as current."""

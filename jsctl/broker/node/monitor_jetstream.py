@@ -29,7 +29,7 @@ from jsctl.broker.handlers.monitoring.view import (
     StreamFacts,
 )
 from jsctl.broker.handlers.streams import stream_info
-from jsctl.broker.node.api_view import ApiView
+from jsctl.broker.node.api_view import ApiView, known_leader
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, Options, SyncMode
 from jsctl.broker.raft.types import Role
 
@@ -282,15 +282,6 @@ class JetStreamReport:
         for (account, stream), unit in self.engine.assets.streams.items():
             found[f"[ACC:{account}] stream '{stream}' messages"] = (len(unit.sink.messages), 0)
         return found
-
-
-def known_leader(engine: Engine, group: Group) -> str:
-    """Peer id of a group's leader, empty when none is known.
-
-    A server that does not lead any more may still be named by what it last announced itself.
-    """
-    announced = engine.leader_of(group.name)
-    return group.leader or ("" if announced == engine.options.me else announced)
 
 
 def standing_text(group: Group) -> str:

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from jsctl import __version__
 from jsctl.api.varz import ClusterOptsVarz
 from jsctl.broker.handlers.monitoring.view import Settings
+from jsctl.broker.node.setup import system_account
 from jsctl.broker.options import (
     COMPATIBLE_VERSION,
     PORT_OFF,
     SECOND_NS,
-    SYSTEM_ACCOUNT,
     Options,
 )
 from jsctl.broker.routing.limits import ServerIdentity
@@ -72,11 +72,6 @@ def settings(
         jetstream=options.jetstream.enabled,
         clustered=options.clustered,
     )
-
-
-def system_account(options: Options) -> str:
-    """The name of the system account."""
-    return options.system_account or SYSTEM_ACCOUNT
 
 
 def _http_ports(options: Options, addresses: Addresses) -> tuple[int, int]:

@@ -18,49 +18,39 @@ from jsctl.broker.handlers.monitoring.view import (
     Totals,
 )
 from jsctl.broker.node import monitor_connections as facts
-from jsctl.broker.node.link_counts import LinkCounts
 from jsctl.broker.node.monitor_health import HealthReport
 from jsctl.broker.node.monitor_jetstream import JetStreamReport
 from jsctl.broker.node.monitor_settings import settings
 from jsctl.broker.node.setup import client_urls
+from jsctl.broker.node.tallies import Tallies
 from jsctl.broker.routing import listing
-from jsctl.broker.turn import ProcessFacts
 
 if TYPE_CHECKING:
     from jsctl.broker.node.node import Node
-
-STALE = "Stale Connection"
 
 
 class MonitorView:
     """Implements `handlers.monitoring.view.ServerView`."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: "Node", tallies: Tallies) -> None:
         self._node = node
-        self.started_ns = 0
-        self.loaded_ns = 0
-        """When the configuration was read last; 0: at the start."""
-        self.process = ProcessFacts()
-        """What the edge measured last."""
+        self._tallies = tallies
         self.now_ns = 0
         self.settings: Settings
-        self.links = LinkCounts()
-        self.stale = 0
-        """Clients that did not answer pings."""
         self._http_requests: dict[str, int] = {}
         self.look(0)
 
     def look(self, now_ns: int) -> "MonitorView":
         """See the node as it is now."""
-        node = self._node
+        node, tallies = self._node, self._tallies
         self.now_ns = now_ns
         self.settings = settings(
             node.options,
             node.identity,
             node.addresses,
-            started_ns=self.started_ns,
-            loaded_ns=self.loaded_ns or self.started_ns,
-            runtime=self.process.runtime,
+            started_ns=tallies.started_ns,
+            loaded_ns=tallies.loaded_ns or tallies.started_ns,
+            runtime=tallies.process.runtime,
         )
         return self
 
@@ -68,10 +58,10 @@ class MonitorView:
 
     def totals(self) -> Totals:
         """Counters of the whole server."""
-        node, process = self._node, self.process
+        node, process = self._node, self._tallies.process
         accounts = list(node.accounts)
-        self.links.follow(node.router.routes, self.now_ns)
-        links = self.links.now()
+        self._tallies.links.follow(node.router.routes, self.now_ns)
+        links = self._tallies.links.now()
         in_msgs = sum(account.in_messages for account in accounts)
         in_bytes = sum(account.in_bytes for account in accounts)
         out_msgs = sum(account.out_messages for account in accounts)
@@ -93,7 +83,7 @@ class MonitorView:
             out_client_msgs=max(out_msgs - links.out_msgs, 0),
             out_client_bytes=max(out_bytes - links.out_bytes, 0),
             slow_consumers=PerKind(clients=sum(account.slow_consumers for account in accounts)),
-            stale_connections=PerKind(clients=self.stale),
+            stale_connections=PerKind(clients=self._tallies.stale),
             subscriptions=sum(len(account.sublist) for account in accounts),
             active_accounts=sum(account.connections > 0 for account in accounts),
         )
@@ -139,10 +129,10 @@ class MonitorView:
         node = self._node
         if node.links is None:
             return ()
-        self.links.follow(node.router.routes, self.now_ns)
+        self._tallies.links.follow(node.router.routes, self.now_ns)
         links = {link.conn: link for link in node.router.routes}
         return [
-            facts.route_facts(fact, links[fact.conn], self.links.last_ns(fact.conn))
+            facts.route_facts(fact, links[fact.conn], self._tallies.links.last_ns(fact.conn))
             for fact in node.links.mesh.links()
             if fact.conn in links
         ]

@@ -1,19 +1,18 @@
 """The node: sessions, routes, JetStream and requests, composed; and the order of a turn."""
 
+from typing import TYPE_CHECKING
+
 from jsctl.broker.cluster.engine import Engine
-from jsctl.broker.cluster.mesh import Mesh
 from jsctl.broker.cluster.traffic import RouterTraffic
-from jsctl.broker.node import setup
+from jsctl.broker.node import late, setup
 from jsctl.broker.node.api_service import ApiService
 from jsctl.broker.node.api_view import ApiView, random_name
 from jsctl.broker.node.departure import Departure
 from jsctl.broker.node.direct import Desk, DirectGets
 from jsctl.broker.node.intake import ApiDoor, from_route, is_twin, open_doors, request_of
-from jsctl.broker.node.links import Links
-from jsctl.broker.node.monitor_view import MonitorView
 from jsctl.broker.node.peers import PeerFrames
 from jsctl.broker.node.reports import UnitReports
-from jsctl.broker.node.sys_service import SysService
+from jsctl.broker.node.sys_door import SysDoor
 from jsctl.broker.node.usage import Usage
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk
@@ -30,6 +29,9 @@ from jsctl.broker.turn import (
     TurnInputs,
     TurnOutputs,
 )
+
+if TYPE_CHECKING:
+    from jsctl.broker.node.links import Links
 
 REFRESH_NS = 250_000_000
 """How often is looked whether replicas are fresh enough for direct gets."""
@@ -70,8 +72,7 @@ class Node:
         self.failed = ""
         """Why the node has to end, once it has to."""
         self._departure = Departure(options, None, self.sessions, self.identity, jitter)
-        self.monitor = MonitorView(self)
-        self._sys = SysService(self, self.monitor)
+        self._sys = SysDoor(self)
 
     # Start
 
@@ -84,12 +85,15 @@ class Node:
     def start(self, now_ns: int) -> TurnOutputs:
         """Recover. Raises ConfigError, DiskError, Damaged."""
         self.router.now_ns = now_ns
-        self.monitor.started_ns = now_ns
         if self.options.clustered:
-            mesh_options = setup.mesh_options(self.options, self._server_id, self.addresses)
-            names = {account.name for account in self.accounts}
-            self.router.routes.pinned = frozenset(mesh_options.pinned)
-            self.links = Links(Mesh(mesh_options, self._jitter, names), self.router, self.sessions)
+            self.links = late.links.Links.of(
+                self.options,
+                self._server_id,
+                self.addresses,
+                self.router,
+                self.sessions,
+                self._jitter,
+            )
         if self.options.jetstream.enabled:
             self._start_jetstream(now_ns)
         self._sys.start(now_ns)
@@ -132,7 +136,7 @@ class Node:
         """Take everything that happened, answer with everything that is to be done."""
         self.router.now_ns = now_ns
         if inputs.process is not None:
-            self.monitor.process = inputs.process
+            self._sys.tallies.process = inputs.process
         engine = self.engine
         late = engine.tick_early(now_ns) if engine is not None else 0
         self._take_disk(inputs)
@@ -198,7 +202,6 @@ class Node:
             if self.links is not None and self.links.owns(conn):
                 self.links.closed(conn, reason, now_ns)
             else:
-                self._sys.closing(self.sessions.get(conn), reason)
                 self.sessions.gone(conn, reason)
 
     def _follow_links(self) -> None:
@@ -208,10 +211,9 @@ class Node:
         if self.links.urls is not None:
             self.identity.connect_urls, self.links.urls = self.links.urls, None
             self.sessions.send_info()
-        events, self.links.events = self.links.events, []
-        if self._frames is not None:
-            for event in events:
-                self._frames.peer_changed(event)
+        for name, linked in self.links.take_peers():
+            if self._frames is not None:
+                self._frames.peer_changed(name, linked)
 
     def _command(self, command: Command, now_ns: int) -> None:
         if command is Command.RELOAD:
@@ -342,5 +344,5 @@ class Node:
     def reload(self, options: Options) -> None:
         """Checked options; they count from the next turn, which has Command.RELOAD."""
         self.options = options
-        self.monitor.loaded_ns = self.router.now_ns
+        self._sys.tallies.loaded_ns = self.router.now_ns
         self.router.limits = setup.limits(options)

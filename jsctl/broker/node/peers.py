@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.frames import decode_frame
-from jsctl.broker.cluster.mesh_types import PeerDown, PeerUp
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.node.api_service import ApiService
 from jsctl.broker.node.setup import peer_id
@@ -39,12 +38,12 @@ class PeerFrames:
         mine = frame_subject(self.engine.options.me)
         self.router.subscribe(self.account, mine, Sink(self, self.account))
 
-    def peer_changed(self, event: PeerUp | PeerDown) -> None:
-        """A server was linked, or its last link is gone."""
-        if isinstance(event, PeerUp) and event.native:
-            self.engine.linked(peer_id(event.name))
-        elif isinstance(event, PeerDown):
-            self.engine.unlinked(peer_id(event.name))
+    def peer_changed(self, name: str, linked: bool) -> None:
+        """A broker was linked, or the last link of a server is gone."""
+        if linked:
+            self.engine.linked(peer_id(name))
+        else:
+            self.engine.unlinked(peer_id(name))
 
     def take(self, sink: Sink, now_ns: int) -> None:
         """Frames came in. Those that cannot be read are dropped, with a line in the log."""

@@ -1,16 +1,16 @@
 """Options, as the parts of the node need them."""
 
 import hashlib
+from collections.abc import Mapping
 
 from jsctl import __version__
 from jsctl.broker.cluster.engine import TICK_NS, Engine
 from jsctl.broker.cluster.founding_file import read_founding
 from jsctl.broker.cluster.frame_items import ServerNews
-from jsctl.broker.cluster.mesh_types import MeshOptions, RouteUrl
 from jsctl.broker.cluster.neighbours import EngineOptions
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.jetstream.placement import ServerFacts
-from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, Options
+from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, SYSTEM_ACCOUNT, Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft.types import Timing
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
@@ -65,45 +65,17 @@ def limits(options: Options) -> RoutingLimits:
     )
 
 
-def client_urls(options: Options, addresses: dict[str, tuple[str, int]]) -> tuple[str, ...]:
+def system_account(options: Options) -> str:
+    """The name of the system account."""
+    return options.system_account or SYSTEM_ACCOUNT
+
+
+def client_urls(options: Options, addresses: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
     """This server's own client URLs, as other servers tell their clients."""
     if options.client_advertise:
         return (options.client_advertise,)
     host, port = addresses.get("client", (options.listen.host, options.listen.port))
     return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}",)
-
-
-def mesh_options(
-    options: Options, server_id: str, addresses: dict[str, tuple[str, int]]
-) -> MeshOptions:
-    """The cluster block and what peers are told."""
-    cluster = options.cluster
-    host, port = addresses.get("cluster", (cluster.host, cluster.port))
-    return MeshOptions(
-        server_id=server_id,
-        server_name=options.server_name or server_id,
-        cluster=cluster.name,
-        host=host,
-        port=port,
-        advertise=cluster.advertise,
-        version=COMPATIBLE_VERSION,
-        domain=options.jetstream.domain,
-        jetstream=options.jetstream.enabled,
-        max_payload=options.client.payload_bytes_max,
-        client_urls=client_urls(options, addresses),
-        no_advertise=cluster.no_advertise,
-        routes=tuple(RouteUrl(r.host, r.port, r.user, r.password) for r in cluster.routes),
-        user=cluster.user,
-        password=cluster.password,
-        auth_timeout_ns=cluster.auth_timeout_ns,
-        pool_size=cluster.pool_size,
-        accounts=cluster.accounts,
-        system_account=options.system_account or "$SYS",
-        connect_retries=cluster.connect_retries,
-        connect_backoff=cluster.connect_backoff,
-        ping_interval_ns=cluster.ping_interval_ns,
-        ping_max=cluster.pings_out_max,
-    )
 
 
 def engine_options(options: Options, disk: Disk, incarnation: str, jitter: Jitter) -> EngineOptions:

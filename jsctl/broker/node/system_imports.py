@@ -1,12 +1,8 @@
 """The services of the system account that every other account imports."""
 
-from jsctl.api.accountz import Permissions, ResponsePermission
-from jsctl.api.connz import SubjectPermission
 from jsctl.broker.options import SECOND_NS
-from jsctl.broker.options import SubjectPermission as Rules
 from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import Bridge, Subscription
 from jsctl.broker.subject.transforms import compile_transform
 
@@ -18,6 +14,8 @@ SERVICES = {
     "$SYS.REQ.ACCOUNT.PING.STATZ": "STATZ",
 }
 """What an account asks for -> the report on that account alone."""
+SERVED_HERE_ONLY = frozenset({"$SYS.REQ.USER.INFO", "$SYS.DEBUG.SUBSCRIBERS"})
+"""Requests that the server of the asking connection answers alone."""
 
 
 def import_services(router: Router, system: Account) -> None:
@@ -34,27 +32,3 @@ def import_services(router: Router, system: Account) -> None:
                 threshold_ns=ANSWERS_NS,
             )
             router.add(Subscription(account, local.encode(), b"", b"", bridge, local_only=True))
-
-
-def shown_permissions(session: ClientSession) -> Permissions | None:
-    """What a client may do, as `USER.INFO` tells it; None for one that may do everything."""
-    user = session.hall.router.accounts.users.get(session.user)
-    rules = user.permissions if user is not None else None
-    if rules is None:
-        return None
-    responses = rules.responses
-    return Permissions(
-        publish=_shown(rules.publish),
-        subscribe=_shown(rules.subscribe),
-        responses=(
-            ResponsePermission(max=responses.messages_max, ttl=responses.expires_ns)
-            if responses is not None
-            else None
-        ),
-    )
-
-
-def _shown(rules: Rules | None) -> SubjectPermission | None:
-    if rules is None:
-        return None
-    return SubjectPermission(allow=rules.allow or (), deny=rules.deny)

@@ -13,8 +13,9 @@ from jsctl.api.health import HealthzOptions
 from jsctl.broker.handlers.monitoring.health import healthz
 from jsctl.broker.handlers.monitoring.view import Ailment, AssetHealth, HealthFacts
 from jsctl.broker.handlers.monitoring.words import uptime
-from jsctl.broker.handlers.sys_events import EventSchedule, SysEvents
+from jsctl.broker.handlers.sys_events import SysEvents
 from jsctl.broker.handlers.sys_http import answer_http, known_path
+from jsctl.broker.handlers.sys_schedule import EventSchedule
 from jsctl.broker.handlers.sys_services import (
     ActionKind,
     Requester,
