@@ -23,7 +23,7 @@ def server_screen(varz: Varz) -> Details:
 def _add_process(screen: Details, varz: Varz) -> None:
     screen.section("Process Details")
     screen.row("Version", varz.version)
-    screen.row_if("Git Commit", varz.git_commit)
+    screen.row("Git Commit", varz.git_commit)
     screen.row("Go Version", varz.go)
     screen.row("Start Time", moment(varz.start))
     screen.row("Configuration Load Time", moment(varz.config_load_time))
