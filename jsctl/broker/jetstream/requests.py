@@ -35,3 +35,8 @@ class ApiRequest:
     entry: str
     system: bool = False
     """The request came from the system account."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it came by a route: the asker is a client of a server that is no broker."""
+        return not self.client.conn

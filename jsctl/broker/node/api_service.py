@@ -238,12 +238,13 @@ class ApiService:
     # Answers
 
     def answer(self, request: ApiRequest, payload: bytes, headers: bytes = b"") -> None:
-        """Send an answer to whoever asked."""
+        """Send an answer to whoever asked: from here, if that is a client of a foreign server,
+        because what came by one route does not go on by another."""
         self.view.usage.count(request.account, error=b'"error":{' in payload[:300])
         self.audit(request, payload)
         if not request.reply:
             return
-        if request.entry == self.view.me:
+        if request.entry == self.view.me or request.is_foreign:
             self.publish(request.account, request.reply, headers, payload)
         elif not self.publish_at(request.account, request.entry, request.reply, headers, payload):
             reply = ForwardReply(0, request.account, request.reply, headers, payload)
