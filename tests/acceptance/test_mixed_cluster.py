@@ -154,12 +154,15 @@ async def test_requests_and_replies(pair: tuple[Client, Client]) -> None:
 async def test_jetstream_is_used_through_the_nats_server(mixed: Mixed) -> None:
     async with connection([mixed.real.url]) as client:
         js = client.jetstream(timeout=WAIT_S)
-        await js.add_stream(StreamConfig(name="FAR", subjects=["far.>"], num_replicas=3))
-        acks = [await js.publish("far.a", str(n).encode(), timeout=WAIT_S) for n in range(20)]
-        assert [one.seq for one in acks] == list(range(1, 21))
-        pull = await js.pull_subscribe("far.>", durable="d")
-        messages = await pull.fetch(20, timeout=WAIT_S)
-        assert [int(one.data) for one in messages] == list(range(20))
+        for number in range(5):
+            name = f"FAR{number}"
+            config = StreamConfig(name=name, subjects=[f"{name}.>"], num_replicas=3)
+            await js.add_stream(config)
+            acks = [await js.publish(f"{name}.a", b"%d" % n, timeout=WAIT_S) for n in range(20)]
+            assert [one.seq for one in acks] == list(range(1, 21))
+            pull = await js.pull_subscribe(f"{name}.>", durable="d")
+            messages = await pull.fetch(20, timeout=WAIT_S)
+            assert [int(one.data) for one in messages] == list(range(20))
 
 
 async def pong(message: Msg) -> None:
