@@ -50,6 +50,8 @@ class ConsumerUnit:
     _subscriptions: list[Subscription] = field(default_factory=list)
     _checkpointed: int = 0
     _told_damage: tuple[int, int] | None = None
+    _said: list[Item] = field(default_factory=list)
+    """To be published once the entries of this drain are applied."""
 
     def __post_init__(self) -> None:
         self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
@@ -72,14 +74,18 @@ class ConsumerUnit:
         result = self.consumer.apply(index, data)
         ticket = self._tickets.pop(index, None)
         if ticket is not None and self.leader is not None:
-            self._publish(self.leader.committed(ticket))
+            self._said += self.leader.committed(ticket)
         return result
 
     def caught_up(self) -> None:
         """Tell the stream what was consumed; look for more to do."""
         acked = self.consumer.take_acked()
-        if acked:
-            self.stream.consumed(acked)
+        said, self._said = self._said, []
+        if acked and self.stream.takes_away:
+            # Who is told that an ack counts finds the message gone.
+            self.stream.consumed(acked, said)
+        else:
+            self._publish(said)
         if self.leader is not None:
             self._answer()
             self.env.wake(self.group.name, self)
@@ -128,6 +134,7 @@ class ConsumerUnit:
         self._subscriptions.clear()
         leader, self.leader = self.leader, None
         self._tickets.clear()
+        self._said.clear()
         self.due_ns = None
         for sink in (self.acks, self.pulls, self.flow):
             sink.take()

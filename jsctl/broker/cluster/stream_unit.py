@@ -126,6 +126,9 @@ class StreamUnit:
     _acks: dict[int, list[tuple[bytes, bytes]]] = field(default_factory=dict)
     _ready: list[Delivery] = field(default_factory=list)
     _consumed: set[int] = field(default_factory=set)
+    _behind_removal: list[Delivery] = field(default_factory=list)
+    _after_removal: dict[int, list[Delivery]] = field(default_factory=dict)
+    """Log index of a removal -> what is published when it is applied."""
     _checkpointed: int = 0
     _republisher: Republisher | None = None
     _republished: Republish | None = None
@@ -153,6 +156,8 @@ class StreamUnit:
         result = self.stream.apply(index, data)
         if self.watchers:
             self._tell_watchers(data, before)
+        if self._after_removal:
+            self._ready.extend(self._after_removal.pop(index, ()))
         if copies:
             self._ready.extend([(to, b"", headers, body, b"") for to, headers, body in copies])
         acks = self._acks.pop(index, None)
@@ -212,6 +217,8 @@ class StreamUnit:
         self.sink.take()
         self._acks.clear()
         self._consumed.clear()
+        self._behind_removal.clear()
+        self._after_removal.clear()
 
     def _subscribe(self) -> None:
         self._unsubscribe()
@@ -299,16 +306,23 @@ class StreamUnit:
 
     # Work-queue and interest streams
 
-    def consumed(self, seqs: list[int]) -> None:
-        """A consumer is done with these; they go when no other one needs them."""
-        if self.leader is None or self.stream.config.retention is Retention.LIMITS:
-            return
+    @property
+    def takes_away(self) -> bool:
+        """Whether this server leads a stream that lets go of what was consumed."""
+        return self.leader is not None and self.stream.config.retention is not Retention.LIMITS
+
+    def consumed(self, seqs: list[int], said: list[Delivery]) -> None:
+        """A consumer is done with these; they go when no other one needs them.
+
+        `said` is published once they are gone.
+        """
         self._consumed.update(seqs)
+        self._behind_removal += said
         self.env.wake(self.group.name, self)
 
     def consumed_anew(self) -> None:
         """Look at every message: after a change of leader, or of the set of consumers."""
-        if self.leader is None or self.stream.config.retention is Retention.LIMITS:
+        if not self.takes_away:
             return
         if self.stream.config.retention is Retention.WORK_QUEUE and not self.watchers:
             return
@@ -320,9 +334,15 @@ class StreamUnit:
         seqs = sorted(self._consumed)
         self._consumed.clear()
         gone = [seq for seq in seqs if self._done_with(seq)]
+        last: int | None = None
         for at in range(0, len(gone), REMOVE_SEQS_MAX):
             entry = leader.remove(gone[at : at + REMOVE_SEQS_MAX])
-            self.env.groups.propose(self.group, [entry], None)
+            last = self.env.groups.propose(self.group, [entry], None)
+        said, self._behind_removal = self._behind_removal, []
+        if last is None:
+            self.env.traffic.deliver(self.assignment.account, said)
+        elif said:
+            self._after_removal[last] = said
 
     def _done_with(self, seq: int) -> bool:
         if not self.store.is_live(seq):
