@@ -8,6 +8,7 @@ import pytest
 
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
 from tests.commands.conftest import Result, Server
+from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
@@ -23,6 +24,8 @@ def system(run: Run) -> Run:
     def as_system(*words: str) -> Result:
         return run("--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD, *words)
 
+    ping = ("server", "ping", "3", "--timeout", "1s")
+    wait_for(lambda: "3 replies" in as_system(*ping).out, "all servers know each other")
     return as_system
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
 from tests.commands.conftest import Result, Server
+from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
 NATS = which("nats")
@@ -44,6 +45,8 @@ def test_answers_are_the_same(run: Run, server: Server) -> None:
     assert run("stream", "add", "A", "--subjects", "a", "--replicas", "3", "--defaults").code == 0
     server.cluster.wait_meta_leader()
     flags = ["--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD]
+    ping = (*flags, "server", "ping", "3", "--timeout", "1s")
+    wait_for(lambda: "3 replies" in run(*ping).out, "all servers know each other")
     different: list[str] = []
     for line in SAME:
         assert NATS is not None
