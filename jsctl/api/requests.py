@@ -1,4 +1,4 @@
-"""Bodies of `$JS.API` requests; see `responses` for the answers."""
+"""Bodies of `$JS.API` requests; see `responses` for the answers, `pull` for pulls."""
 
 # ruff: noqa: RUF009 - the calls in class bodies declare fields
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from jsctl.api.cluster import Placement
 from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.fields import ZERO_TIME, Int64, Nanos, Time, Uint64, embed, omit, struct
+from jsctl.api.fields import ZERO_TIME, Time, Uint64, embed, omit, struct
 from jsctl.api.stream import StreamConfig, StreamState
 from jsctl.api.words import ConsumerAction
 
@@ -210,30 +210,3 @@ class ConsumerResetRequest:
     GO_NAME: ClassVar[str] = "JSApiConsumerResetRequest"
 
     seq: Uint64 = omit(0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriorityGroup:
-    """How a pull takes part in a priority group."""
-
-    GO_NAME: ClassVar[str] = "PriorityGroup"
-
-    group: str = omit("")
-    min_pending: Int64 = omit(0)
-    min_ack_pending: Int64 = omit(0)
-    id: str = omit("")
-    priority: int = omit(0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGetNextRequest:
-    """`CONSUMER.MSG.NEXT`."""
-
-    GO_NAME: ClassVar[str] = "JSApiConsumerGetNextRequest"
-
-    expires: Nanos = omit(0)
-    batch: int = omit(0)
-    max_bytes: int = omit(0)
-    no_wait: bool = omit(False)
-    idle_heartbeat: Nanos = omit(0)
-    priority: PriorityGroup = embed(PriorityGroup)

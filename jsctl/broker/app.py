@@ -6,6 +6,7 @@ is what operators, supervisors and test tools of nats-server look for.
 
 import asyncio
 import base64
+import gc
 import hashlib
 import logging
 import os
@@ -18,15 +19,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jsctl import __version__
 from jsctl.broker.conf.check import check, start_warnings
 from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, parse_flags
-from jsctl.broker.conf.mapper import ConfigErrors, Loaded, load
 from jsctl.broker.conf.override import override
 from jsctl.broker.conf.units import host_text
-from jsctl.broker.errors import BrokerError, ConfigError
+from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors
 from jsctl.broker.options import (
     COMPATIBLE_API_LEVEL,
     COMPATIBLE_VERSION,
@@ -46,6 +46,9 @@ from jsctl.broker.server.no_disk import NoDisk
 from jsctl.broker.server.tls import server_context
 from jsctl.broker.server.turns import NodeLike
 from jsctl.broker.turn import Command, LogLevel
+
+if TYPE_CHECKING:
+    from jsctl.broker.conf.mapper import Loaded
 
 PROGRAM = "jsctl broker"
 NAME_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -111,19 +114,22 @@ def _dispatch(parsed: Parsed, make_node: NodeMaker) -> int:
 
 def read_options(parsed: Parsed) -> Options:
     """The configuration file, if there is one, under the flags. Raises ConfigError."""
-    return override(_load(parsed).options, parsed)
-
-
-def _load(parsed: Parsed) -> Loaded:
     path = parsed.text("config")
-    return load(path, os.environ) if path else Loaded(Options())
+    return override(_load(path).options if path else Options(), parsed)
+
+
+def _load(path: str) -> "Loaded":
+    from jsctl.broker.conf.mapper import load  # loaded late: flags alone need no grammar
+
+    return load(path, os.environ)
 
 
 def test_config(parsed: Parsed) -> int:
     """`-t`: say whether the file is sound, warnings counted as errors."""
-    loaded = _load(parsed)
-    if not loaded.options.config_file:
+    path = parsed.text("config")
+    if not path:
         raise ConfigError("no configuration file to test", remedy="add -c FILE")
+    loaded = _load(path)
     if loaded.strict_errors:
         raise ConfigErrors(list(loaded.strict_errors))
     for tls in (loaded.options.tls, loaded.options.cluster.tls):
@@ -131,7 +137,7 @@ def test_config(parsed: Parsed) -> int:
             server_context(tls)
     for warning in loaded.options.warnings:
         print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
-    path, digest = loaded.options.config_file, loaded.options.config_digest
+    digest = loaded.options.config_digest
     print(f"{PROGRAM}: configuration file {path} is valid ({digest})", file=sys.stderr)
     return 0
 
@@ -173,7 +179,12 @@ class Server:
         self._edge: Edge | None = None
 
     async def run(self) -> int:
-        """Start, serve, end; the exit status is returned."""
+        """Start, serve, end; the exit status is returned.
+
+        What is made until the server is ready stays for its life: the collector waits for so
+        long, and does not look at that again.
+        """
+        gc.disable()
         messages = LoopMessages(self._log)
         logging.getLogger().addHandler(messages)
         failures: list[str] = []
@@ -184,6 +195,7 @@ class Server:
         except* Exception as group:  # noqa: BLE001 (top of the process: a bug is told and ends it)
             failures = ["Internal error, please report it:", *trace_lines(group)]
         finally:
+            gc.enable()
             for text in failures:
                 self._log.line(LogLevel.FATAL, text)
             logging.getLogger().removeHandler(messages)
@@ -232,6 +244,8 @@ class Server:
         if self.options.tls is not None:
             self._info("TLS required for client connections")
         self._files.write_ports(edge.addresses)
+        gc.freeze()
+        gc.enable()
         self._info("Server is ready")
 
     def _info(self, text: str) -> None:

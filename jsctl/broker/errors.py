@@ -3,6 +3,7 @@
 BrokerError
 ├── ProtocolError      the peer sent something the protocol does not allow: reply or close
 ├── ConfigError        a flag or configuration value is wrong: names file, line and remedy
+│   └── ConfigErrors   all that is wrong with one configuration
 ├── DiskError          the world's fault: a file operation failed
 │   ├── DiskFull       no space; refuse new work, keep serving reads
 │   └── SyncFailed     fsync failed: the file may not be trusted or written again
@@ -30,6 +31,14 @@ class ConfigError(BrokerError):
         self.remedy = remedy
         text = f"{place}: {reason}" if place else reason
         super().__init__(f"{text} ({remedy})" if remedy else text)
+
+
+class ConfigErrors(ConfigError):
+    """All that is wrong with one configuration; `errors` are in order of place."""
+
+    def __init__(self, errors: list[ConfigError]) -> None:
+        self.errors = errors
+        super().__init__("\n".join(str(error) for error in errors))
 
 
 class DiskError(BrokerError):

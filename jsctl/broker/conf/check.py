@@ -5,16 +5,21 @@ Run at every start and before a reload; `-t` does not run it, as nats-server's d
 
 from collections.abc import Callable
 
-from jsctl.broker.conf.users import is_hashed
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import PORT_OFF, SYSTEM_ACCOUNT, Options, SyncMode
 
 Check = Callable[[Options], ConfigError | None]
+BCRYPT_PREFIXES = ("$2a$", "$2b$", "$2x$", "$2y$")
 
 
 def check(options: Options) -> list[ConfigError]:
     """All contradictions, worst first; empty for a sound tree."""
     return [error for run in CHECKS if (error := run(options)) is not None]
+
+
+def is_hashed(password: str) -> bool:
+    """Whether a configured password is a bcrypt hash."""
+    return password.startswith(BCRYPT_PREFIXES)
 
 
 def start_warnings(options: Options) -> list[str]:

@@ -30,7 +30,7 @@ from jsctl.broker.conf.fields import (
 from jsctl.broker.conf.parser import ReadFile, parse, read_file
 from jsctl.broker.conf.tree import Node
 from jsctl.broker.conf.users import authorization
-from jsctl.broker.errors import ConfigError
+from jsctl.broker.errors import ConfigError, ConfigErrors
 from jsctl.broker.options import (
     ClientLimits,
     JetStreamOptions,
@@ -49,14 +49,6 @@ PARTS: dict[str, type] = {
 }
 """Attributes of `Options` that collect flat options of the file, written `part.attribute`."""
 KNOWN_FLAGS = ("js_ack_fc_v2", "js_api_reply_v2", "js_raft_delete_range", "js_snapshot_sources")
-
-
-class ConfigErrors(ConfigError):
-    """All that is wrong with one configuration; `errors` are in order of place."""
-
-    def __init__(self, errors: list[ConfigError]) -> None:
-        self.errors = errors
-        super().__init__("\n".join(str(error) for error in errors))
 
 
 @dataclass(frozen=True, slots=True)

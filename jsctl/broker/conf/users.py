@@ -28,7 +28,6 @@ from jsctl.broker.options import (
 )
 from jsctl.broker.subject.validity import is_valid_subject
 
-BCRYPT_PREFIXES = ("$2a$", "$2b$", "$2x$", "$2y$")
 CONNECTION_TYPES = (
     "STANDARD",
     "WEBSOCKET",
@@ -40,11 +39,6 @@ CONNECTION_TYPES = (
 )
 USER_NKEY_LENGTH = 56
 BASE32 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
-
-
-def is_hashed(password: str) -> bool:
-    """Whether a configured password is a bcrypt hash."""
-    return password.startswith(BCRYPT_PREFIXES)
 
 
 def subjects(node: Node, reading: Reading, queues: bool) -> tuple[str, ...]:

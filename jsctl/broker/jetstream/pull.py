@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from jsctl.api.codec import DecodeError, decode, loads
 from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.requests import ConsumerGetNextRequest, PriorityGroup
+from jsctl.api.pull import ConsumerGetNextRequest, PriorityGroup
 from jsctl.api.times import format_duration
 from jsctl.api.words import PriorityPolicy
 

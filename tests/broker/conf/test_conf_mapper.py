@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.conf.check import check, start_warnings
-from jsctl.broker.conf.mapper import TOP, ConfigErrors, from_text
-from jsctl.broker.errors import ConfigError
+from jsctl.broker.conf.mapper import TOP, from_text
+from jsctl.broker.errors import ConfigError, ConfigErrors
 from jsctl.broker.options import (
     MIB,
     MINUTE_NS,

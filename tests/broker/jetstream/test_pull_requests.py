@@ -2,7 +2,7 @@
 
 import pytest
 
-from jsctl.api.requests import PriorityGroup
+from jsctl.api.pull import PriorityGroup
 from jsctl.broker.jetstream.pull import PullRequest, WaitQueue, parse
 
 NOW = 1_000_000
