@@ -89,6 +89,9 @@ def load(disk: Disk, directory: str) -> Loaded:
             damage.append(found)
         finally:
             file.close()
+    if states:
+        # A process that was killed may have given a slot its name without making that durable.
+        disk.sync_directory(directory)
     newest = max(states, key=lambda state: state.generation, default=None)
     return Loaded(newest, tuple(damage))
 

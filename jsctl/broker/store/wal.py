@@ -405,6 +405,8 @@ class Wal:
 
     def _prepare(self) -> None:
         """Make the first segment and the reserve, before anything is promised."""
+        # What a killed process wrote may still be in the page cache only.
+        self._writer.settle([(one.number, one.length) for one in self._segments])
         self._writer.remove([(one.number, one.length) for one in self._retired])
         self._retired = []
         if not self._segments:
@@ -439,7 +441,8 @@ def _segment_of(found: FoundSegment) -> _Segment:
 
 
 def _group_of(group: RecoveredGroup) -> _Group:
-    base = fmt.base_data(group.base_term, group.members) if group.base_index else b""
+    based = group.base_index or group.members
+    base = fmt.base_data(group.base_term, group.members) if based else b""
     return _Group(
         term=group.term,
         vote=group.vote,

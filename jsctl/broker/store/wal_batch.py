@@ -63,6 +63,12 @@ class WalWriter:
             self._disk.rename(temporary, path)
         self._disk.sync_directory(self._directory)
 
+    def settle(self, segments: list[tuple[int, int]]) -> None:
+        """Make what segments hold, and their names, durable."""
+        for segment in segments:
+            self.file(*segment).sync()
+        self._disk.sync_directory(self._directory)
+
     def remove(self, segments: list[tuple[int, int]]) -> None:
         """Delete segments that nobody needs."""
         for number, length in segments:

@@ -76,6 +76,47 @@ def test_an_identity_does_not_read_anothers_log() -> None:
     assert found.unsure
 
 
+def test_what_a_killed_process_left_unsynced_is_synced_before_it_counts() -> None:
+    class Killing(SimDisk):
+        killed = False
+
+        def count_down(self) -> None:
+            if self.killed:
+                raise DiskError("killed before the sync")
+            super().count_down()
+
+    disk = Killing(random.Random(3))
+    wal, _ = reopen(disk)
+    wal.add_entries(GROUP, entries(1, 3))
+    batch = wal.take_batch()
+    assert batch is not None
+    disk.killed = True
+    with pytest.raises(DiskError):
+        batch.run()
+    disk.kill()
+    disk.killed = False
+    _, found = reopen(disk)
+    assert found.groups[GROUP].entries == entries(1, 3)
+    disk.crash()
+    _, found = reopen(disk)
+    assert found.groups[GROUP].entries == entries(1, 3)
+
+
+def test_members_of_a_group_without_entries_outlive_its_first_segment() -> None:
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    wal.add_base(b"idle", 0, 0, b"members")
+    commit(wal)
+    wal, _ = reopen(disk)
+    for first in range(1, 60, 2):
+        wal.add_entries(GROUP, entries(first, 2, size=900))
+        wal.add_base(GROUP, first + 1, 1, b"m")
+        wal.release(GROUP, first + 1)
+        commit(wal)
+    _, found = reopen(disk)
+    assert found.groups[b"idle"].members == b"members"
+
+
 def test_segments_are_used_again_when_released() -> None:
     disk = disk_of()
     wal, _ = reopen(disk)
@@ -286,7 +327,8 @@ def test_nothing_durable_is_lost_in_crashes(script: list[tuple[str, int]], seed:
             batch = wal.take_batch()
             assert batch is not None
             file = batch.writer.file(*batch.segment)
-            file.write(batch.offset, [bytes(range(200)) * 30])
+            room = SMALL.segment_bytes - MIRROR_BYTES - batch.offset
+            file.write(batch.offset, [(bytes(range(200)) * 30)[:room]])
             disk.crash() if name == "crash" else disk.kill()
             wal, found = reopen(disk)
             assert not found.unsure
