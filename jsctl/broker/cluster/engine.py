@@ -52,6 +52,7 @@ NEWS_NS = 1_000_000_000
 ROUNDS_MAX = 16
 """Rounds of work in one turn; what is left follows in the next."""
 MAINTAIN_NS = 1_000_000_000
+DISK_LOOK_NS = 100_000_000
 DISK_RESERVE_BYTES = 64 * 1024 * 1024
 """Room that is kept for the log itself."""
 
@@ -110,6 +111,7 @@ class Engine(Neighbours):
         self._last_tick_ns = 0
         self._news_due_ns = 0
         self._maintain_due_ns = 0
+        self._disk_due_ns = 0
         self._warned: set[str] = set()
         self._written_down = False
 
@@ -325,6 +327,23 @@ class Engine(Neighbours):
         self._live(self.liveness.tick(now_ns))
         for peer, beat in self.liveness.due(now_ns):
             self.outbox.parcel(peer).heartbeat = beat
+        self._send_news()
+        if self._bootstrap is not None:
+            self._found(now_ns)
+        elif self.steering.due(now_ns):
+            self.steering.steer()
+            if self.has_meta:
+                self.steering.steer_meta(self.meta, self.facts())
+        if now_ns >= self._disk_due_ns:
+            self._disk_due_ns = now_ns + DISK_LOOK_NS
+            self._watch_disk()
+        if now_ns >= self._maintain_due_ns:
+            self._maintain_due_ns = now_ns + MAINTAIN_NS
+            self.transfers.tick(now_ns)
+            self.groups.relieve()
+
+    def _send_news(self) -> None:
+        now_ns = self.env.now_ns
         if now_ns >= self._news_due_ns:
             self._news_due_ns = now_ns + NEWS_NS
             news = self._news()
@@ -333,17 +352,6 @@ class Engine(Neighbours):
                 parcel.news.append(news)
                 if self.founding is not None:
                     parcel.foundings.append(self.founding)
-        if self._bootstrap is not None:
-            self._found(now_ns)
-        elif self.steering.due(now_ns):
-            self.steering.steer()
-            if self.has_meta:
-                self.steering.steer_meta(self.meta, self.facts())
-        if now_ns >= self._maintain_due_ns:
-            self._maintain_due_ns = now_ns + MAINTAIN_NS
-            self.transfers.tick(now_ns)
-            self.groups.relieve()
-            self._watch_disk()
 
     def _watch_disk(self) -> None:
         """Stop to take messages before the disk is full, and go on when there is room again."""

@@ -102,6 +102,8 @@ class Groups:
     _in_flight: int = 0
     _done: int = 0
     _job_ticket: int = -1
+    _asked: dict[int, Group] = field(default_factory=dict)
+    """Reads that are not answered yet, by token."""
     _pending_reads: list[tuple[Group, int, Index]] = field(default_factory=list)
 
     def add(self, group: Group) -> None:
@@ -121,6 +123,7 @@ class Groups:
         self._awake.pop(group.name, None)
         self._dirty.pop(group.name, None)
         self._after = [after for after in self._after if after.group is not group]
+        self._fail_reads(group)
         self.wal.add_drop(group.key)
 
     def park(self) -> None:
@@ -128,6 +131,7 @@ class Groups:
         for group in self.by_name.values():
             self._unlead(group)
             group.fail_waiting()
+        self._fail_reads()
         for registry in (self.by_name, self._by_key, self._awake, self._dirty):
             registry.clear()
         self._after.clear()
@@ -168,6 +172,7 @@ class Groups:
 
     def read(self, group: Group, token: int) -> None:
         """Ask whether a read at this leader is current; answered in `reads`."""
+        self._asked[token] = group
         group.raft.read_index(token)
         self._awake[group.name] = group
         self.touch(group)
@@ -300,17 +305,28 @@ class Groups:
 
     def _take_reads(self, group: Group, ready: Ready) -> None:
         for token in ready.reads_failed:
-            self.reads.append((group, token, False))
+            self._answer_read(token, False)
         for token, index in ready.reads:
             self._pending_reads.append((group, token, index))
         if self._pending_reads:
             waiting = []
             for item in self._pending_reads:
                 if item[0].raft.applied >= item[2]:
-                    self.reads.append((item[0], item[1], True))
-                else:
+                    self._answer_read(item[1], True)
+                elif item[1] in self._asked:
                     waiting.append(item)
             self._pending_reads = waiting
+
+    def _answer_read(self, token: int, good: bool) -> None:
+        group = self._asked.pop(token, None)
+        if group is not None:
+            self.reads.append((group, token, good))
+
+    def _fail_reads(self, gone: Group | None = None) -> None:
+        """Nobody is left to confirm the reads of a group, or (None) of all."""
+        for token, group in list(self._asked.items()):
+            if gone is None or group is gone:
+                self._answer_read(token, False)
 
     def _follow_role(self, group: Group) -> None:
         raft = group.raft

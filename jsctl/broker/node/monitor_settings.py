@@ -44,7 +44,7 @@ def settings(
         version=COMPATIBLE_VERSION,
         product_version=__version__,
         runtime=runtime,
-        auth_required=options.auth_required,
+        auth_required=options.auth_required or bool(options.all_users),
         tls_required=identity.tls_required,
         tls_verify=identity.tls_verify,
         max_connections=client.connections_max,
