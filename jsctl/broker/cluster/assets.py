@@ -9,6 +9,7 @@ from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.env import Env
 from jsctl.broker.cluster.founding import Founder
 from jsctl.broker.cluster.group import Group, GroupKind
+from jsctl.broker.cluster.meta_unit import GROUP_NAME as META_GROUP
 from jsctl.broker.cluster.state_file import Loaded
 from jsctl.broker.cluster.stores import StreamStores
 from jsctl.broker.cluster.stream_unit import StreamUnit, split_snapshot
@@ -93,7 +94,9 @@ class Assets:
 
     # Building
 
-    def _load(self, directory: str) -> Loaded:
+    def _load(self, directory: str, name: str) -> Loaded:
+        if self.founder.left_over(name.encode()):
+            self.env.disk.remove_tree(directory)
         loaded = state_file.load(self.env.disk, directory)
         for damage in loaded.damage:
             self.env.log(LogLevel.ERROR, f"Damaged state: {damage}; it is fetched from a peer")
@@ -113,7 +116,7 @@ class Assets:
     def _build_stream(self, assignment: StreamAssignment) -> StreamUnit:
         group = assignment.group
         directory = f"streams/{group.name}"
-        loaded = self._load(directory)
+        loaded = self._load(directory, group.name)
         volatile = assignment.config.storage is Storage.MEMORY
         stores = StreamStores(self.env.disk, directory, volatile)
         number, snapshot = 0, b""
@@ -143,7 +146,7 @@ class Assets:
     def _build_consumer(self, assignment: ConsumerAssignment, stream: StreamUnit) -> ConsumerUnit:
         group = assignment.group
         directory = f"consumers/{group.name}"
-        loaded = self._load(directory)
+        loaded = self._load(directory, group.name)
         volatile = group.storage == "memory"
         consumer = Consumer(
             assignment.stream,
@@ -199,7 +202,7 @@ class Assets:
         for name in list(unit.watchers):
             self._drop_consumer((*key, name))
         self.unsettled.pop(unit.group.name, None)
-        self.env.groups.remove(unit.group)
+        self._bury(unit.group)
         unit.delete()
 
     def _drop_consumer(self, key: ConsumerKey) -> None:
@@ -210,9 +213,23 @@ class Assets:
         unit.stream.watchers.pop(key[2], None)
         self.pushers.pop(unit.group.name, None)
         unit.end(CONSUMER_DELETED)
-        self.env.groups.remove(unit.group)
+        self._bury(unit.group)
         unit.delete()
         unit.stream.consumed_anew()
+
+    def _bury(self, group: Group) -> None:
+        groups = self.env.groups
+        groups.remove(group)
+        meta = groups.by_name.get(META_GROUP)
+        self.founder.bury(group.key, 0 if meta is None else meta.raft.applied)
+
+    def forget_removed(self) -> None:
+        """Now and then: let go of records of removed groups that nothing can bring back."""
+        groups = self.env.groups
+        meta = groups.by_name.get(META_GROUP)
+        if meta is not None and self.founder.buried:
+            alive = {group.key for group in groups.by_name.values()}
+            self.founder.forget(meta.checkpointed, alive)
 
     def park(self) -> None:
         """This server was removed from the cluster: serve nothing, delete nothing."""

@@ -94,7 +94,7 @@ class Engine(Neighbours):
             self.env.log(LogLevel.ERROR, f"Damaged log: {damage}")
         founder = Founder(options.me, options.life, options.boot, wal, options.timing, jitter)
         founder.recovered = dict(recovered.groups)
-        founder.log_damaged = bool(recovered.damage)
+        founder.log_damaged = bool(recovered.damage) or recovered.empty
         self.founder = founder
         self.assets = Assets(self.env, founder, new_id)
         self.meta = MetaUnit(self.env, self.meta_state, self._follow_meta)
@@ -177,6 +177,7 @@ class Engine(Neighbours):
             group.checkpointed, group.applied_term = state.index, state.term
         self.meta.group = group
         self.groups.add(group)
+        self.founder.expect(raft.last_index)
         self._follow_meta()
 
     @property
@@ -341,6 +342,7 @@ class Engine(Neighbours):
             self._maintain_due_ns = now_ns + MAINTAIN_NS
             self.transfers.tick(now_ns)
             self.groups.relieve()
+            self.assets.forget_removed()
 
     def _send_news(self) -> None:
         now_ns = self.env.now_ns

@@ -11,7 +11,7 @@ itself in the log until it is resolved, so that a restart does not mistake a hal
 whole one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.cluster.state_file import State
@@ -54,6 +54,39 @@ class Founder:
     recovered: dict[bytes, RecoveredGroup] = field(default_factory=dict)
     """What the log held at start, by group; taken out when the group starts."""
     log_damaged: bool = False
+    buried: dict[bytes, int] = field(default_factory=dict)
+    """Groups that were removed here -> the index of the meta log that has to be durable before
+    they may be forgotten: as long as an older assignment can be replayed, the record that they
+    were here keeps this server from founding them anew."""
+
+    def bury(self, key: bytes, index: int) -> None:
+        """A group's replica was removed, by what the meta log has up to `index`."""
+        self.wal.add_drop(key)
+        self.wal.add_standing(key, "unknown", 0, JOINED)
+        self.buried[key] = index
+
+    def expect(self, index: int) -> None:
+        """All that was recovered belongs to groups that the meta log names up to `index`, or to
+        ones that were removed."""
+        self.buried.update(dict.fromkeys(self.recovered, index))
+
+    def forget(self, index: int, alive: Container[bytes]) -> None:
+        """The meta state is durable up to `index`: let go of what was removed before it."""
+        for key, needed in list(self.buried.items()):
+            if needed > index:
+                continue
+            del self.buried[key]
+            if key not in alive:
+                self.recovered.pop(key, None)
+                self.wal.add_drop(key)
+
+    def left_over(self, key: bytes) -> bool:
+        """Whether files of a group, if there are any, are what a removal left behind."""
+        found = self.recovered.get(key)
+        if found is None:
+            return not self.log_damaged
+        empty = not found.entries and not found.base_index
+        return empty and found.standing == "unknown" and self._joined(found)
 
     def start(
         self,
@@ -72,6 +105,7 @@ class Founder:
         `doubt`: the state on the disk is damaged.
         """
         found = self.recovered.pop(key, None)
+        self.buried.pop(key, None)
         if volatile and (found is not None or state is not None):
             self.wal.add_drop(key)
             term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
@@ -101,7 +135,8 @@ class Founder:
             index, base_term = state.index, state.term
             members = codec.decode_members(state.members)
         entries = _entries(found, index)
-        standing = _standing(found)
+        # A state without a log: what the log promised is lost.
+        standing = UNKNOWN if found is None else _standing(found)
         whole = not entries or entries[0].index == index + 1
         if not whole or (state is None and index > 0):
             # What lies between state and log is missing: believe neither.
@@ -169,9 +204,7 @@ def _entries(found: RecoveredGroup | None, base: int) -> list[Entry]:
     ]
 
 
-def _standing(found: RecoveredGroup | None) -> Standing:
-    if found is None:
-        return WHOLE
+def _standing(found: RecoveredGroup) -> Standing:
     kind = _STANDINGS[found.standing]
     if kind is StandingKind.SUSPECT:
         return Standing(kind, found.suspect_term, found.suspect_index)

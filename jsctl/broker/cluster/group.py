@@ -97,6 +97,8 @@ class Group:
     unit: Unit
     waiting: dict[Index, Waiter]
     dirty: bool = False
+    gone: bool = False
+    """The replica was removed from this server."""
     leading: bool = False
     """`unit.lead` was called, for `led_term`."""
     led_term: int = 0

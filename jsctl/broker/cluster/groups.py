@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
+from jsctl.broker.errors import DiskError
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.ready import Ready
 from jsctl.broker.raft.types import EntryKind, Index, Message, PeerId, Role
@@ -41,8 +42,15 @@ class Job:
     work: SyncJob
 
     def run(self) -> None:
-        """Write and sync. Raises DiskError."""
-        self.work.run()
+        """Write and sync. Raises DiskError; a replica that was removed needs nothing any more."""
+        if self.group.gone:
+            return
+        try:
+            self.work.run()
+        except DiskError:
+            # Its files may go while this runs.
+            if not self.group.gone:
+                raise
 
 
 @dataclass(slots=True)
@@ -115,16 +123,17 @@ class Groups:
         self.touch(group)
 
     def remove(self, group: Group) -> None:
-        """Forget a group that is not ours any more, and its part of the log."""
+        """Forget a group that is not ours any more; its part of the log is the founder's."""
         self._unlead(group)
         group.fail_waiting()
+        group.gone = True
         self.by_name.pop(group.name, None)
         self._by_key.pop(group.key, None)
         self._awake.pop(group.name, None)
         self._dirty.pop(group.name, None)
         self._after = [after for after in self._after if after.group is not group]
         self._fail_reads(group)
-        self.wal.add_drop(group.key)
+        self._queued = [job for job in self._queued if job.group is not group]
 
     def park(self) -> None:
         """Stop all groups and keep what they have on the disk."""
@@ -222,7 +231,7 @@ class Groups:
 
     def _release(self, after: After) -> None:
         group = after.group
-        if group.name not in self.by_name:
+        if group.gone:
             return
         if after.to_persist is not None:
             group.raft.persisted(*after.to_persist)
@@ -258,6 +267,10 @@ class Groups:
         self._write(group, ready)
         if ready.send:
             self._send(group, ready.send)
+        # Invariant: who waits for an entry of this leader is told before entries of another one
+        # are applied, which may stand at the same indexes.
+        if group.leading and not self._still_leads(group):
+            self._unlead(group)
         if ready.committed:
             self._apply(group, ready)
         if ready.standing is not None:
@@ -328,10 +341,15 @@ class Groups:
             if gone is None or group is gone:
                 self._answer_read(token, False)
 
+    @staticmethod
+    def _still_leads(group: Group) -> bool:
+        raft = group.raft
+        return raft.role is Role.LEADER and raft.serving and group.led_term == raft.term
+
     def _follow_role(self, group: Group) -> None:
         raft = group.raft
         serving = raft.role is Role.LEADER and raft.serving
-        if group.leading and (not serving or group.led_term != raft.term):
+        if group.leading and not self._still_leads(group):
             self._unlead(group)
         leader = raft.leader or ""
         if raft.role is Role.LEADER and not serving:
@@ -431,7 +449,7 @@ class Groups:
 
     def _job_done(self, job: Job) -> None:
         group = job.group
-        if group.name not in self.by_name:
+        if group.gone:
             return
         if job.ticket in self._foreign:
             self._foreign.discard(job.ticket)
