@@ -253,7 +253,9 @@ class Groups:
             dirty, self._dirty = self._dirty, {}
             for group in dirty.values():
                 group.dirty = False
-                self._drain_one(group)
+                # An entry of the meta group may just have removed it.
+                if not group.gone:
+                    self._drain_one(group)
 
     @property
     def busy(self) -> bool:
