@@ -1,0 +1,87 @@
+"""Documents name what exists: the table of commands, the examples, the links.
+
+With `REWRITE=1` in the environment the table of commands in docs/cli.md is written anew.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from jsctl.cli import hoist, walk
+from jsctl.commands import REGISTRY
+from jsctl.commands.leaf import parse
+from jsctl.commands.spec import Command, Group
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "cli.md"
+BEGIN, END = "<!-- commands: begin -->\n", "<!-- commands: end -->\n"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def leaves(node: Command | Group, path: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """(words, aliases of the last one, help) of every command below a node."""
+    if isinstance(node, Group):
+        for child in node.commands:
+            yield from leaves(child, f"{path} {child.name}")
+    else:
+        yield path, node.aliases, node.help
+
+
+def table() -> str:
+    """The commands as they are, one row each."""
+    lines = ["| command | also | what it does |", "|---|---|---|"]
+    for row in REGISTRY:
+        node = getattr(import_module(row.module), row.attribute)
+        if not isinstance(node, Command | Group):
+            lines.append(f"| `{row.name}` | | {row.help} |")
+            continue
+        for path, aliases, text in leaves(node, row.name):
+            also = ", ".join(f"`{alias}`" for alias in aliases)
+            first = text.strip().splitlines()[0].replace("|", "\\|")
+            lines.append(f"| `{path}` | {also} | {first} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_every_command_is_listed() -> None:
+    before, _, rest = PAGE.read_text().partition(BEGIN)
+    listed, _, after = rest.partition(END)
+    if os.environ.get("REWRITE"):
+        PAGE.write_text(before + BEGIN + table() + END + after)
+        return
+    assert listed == table(), "REWRITE=1 pytest tests/test_docs.py writes it anew"
+
+
+def examples(path: Path) -> list[str]:
+    """The lines of code blocks that call jsctl."""
+    blocks = re.findall(r"```\w*\n(.*?)```", path.read_text(), flags=re.DOTALL)
+    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
+    return [line.partition("  #")[0] for line in lines if line.startswith("jsctl ")]
+
+
+CALLS = [(path, line) for path in DOCUMENTS for line in examples(path)]
+
+
+@pytest.mark.parametrize(("path", "line"), CALLS, ids=[line for _, line in CALLS])
+def test_examples_can_be_parsed(path: Path, line: str) -> None:
+    words = shlex.split(line)[1:]
+    if words[0] == "broker":
+        from jsctl.broker.conf.flags import parse_flags
+
+        parse_flags(words[1:])
+        return
+    _, words = hoist(words)
+    found = walk(words)
+    assert isinstance(found.node, Command), line
+    parse(found.node, found.inherited, found.words)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)", path.read_text())
+    missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert not missing
