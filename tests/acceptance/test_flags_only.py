@@ -1,6 +1,6 @@
 """Three brokers without a file: flags and one seed are enough for a full mesh."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,13 +12,20 @@ from tests.support.waiting import wait_for
 NAMES = ("a", "b", "c")
 
 
-@pytest.fixture
-def brokers() -> Iterator[dict[str, Broker]]:
+WAYS: dict[str, Callable[[str], tuple[str, ...]]] = {
+    "a URL to listen on": lambda url: ("--cluster_name", "c1", "--cluster", url),
+    "a name": lambda url: ("--cluster", "c1", "--cluster_listen", url),
+}
+
+
+@pytest.fixture(params=list(WAYS))
+def brokers(request: pytest.FixtureRequest) -> Iterator[dict[str, Broker]]:
+    """Three servers of cluster c1; `--cluster` may be given in two ways."""
     ports = {name: ReservedPort() for name in NAMES}
     seed = f"nats://{HOST}:{ports['a'].number}"
     made: dict[str, Broker] = {}
     for name in NAMES:
-        flags = ("--cluster_name", "c1", "--cluster", f"nats://{HOST}:{ports[name].number}")
+        flags = WAYS[request.param](f"nats://{HOST}:{ports[name].number}")
         made[name] = Broker("--jetstream", *flags, "--routes", seed, name=name)
     try:
         for broker in made.values():

@@ -19,6 +19,7 @@ REQUEST_S = 1.0
 RECONNECT_S = 0.05
 BATCH = 1000
 READ_S = 10.0
+GIVE_UP_S = 30.0
 
 
 async def quiet(error: Exception) -> None:
@@ -112,25 +113,26 @@ class Load:
             number += 1
 
     async def _store(self, client: Client, message: str) -> None:
-        while True:
-            try:
-                reply = await client.request(
-                    self.subject,
-                    message.encode(),
-                    timeout=REQUEST_S,
-                    headers={"Nats-Msg-Id": f"{self.subject}:{message}"},
-                )
-            except Error:
-                await asyncio.sleep(RECONNECT_S)
-                continue
-            answer = json.loads(reply.data)
-            if "error" in answer:
-                await asyncio.sleep(RECONNECT_S)
-                continue
-            self.acked.append(
-                Acked(message, answer["seq"], bool(answer.get("duplicate")), time.monotonic())
+        async def stored() -> Acked | None:
+            return await self._try(client, message)
+
+        self.acked.append(await eventually(stored, f"{message} to be stored", GIVE_UP_S))
+
+    async def _try(self, client: Client, message: str) -> Acked | None:
+        try:
+            reply = await client.request(
+                self.subject,
+                message.encode(),
+                timeout=REQUEST_S,
+                headers={"Nats-Msg-Id": f"{self.subject}:{message}"},
             )
-            return
+        except Error:
+            return None
+        answer = json.loads(reply.data)
+        if "error" in answer:
+            return None
+        duplicate = bool(answer.get("duplicate"))
+        return Acked(message, answer["seq"], duplicate, time.monotonic())
 
 
 async def contents(url: str, stream: str, last_seq: int) -> dict[int, tuple[str, str, bytes]]:
