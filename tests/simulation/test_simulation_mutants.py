@@ -1,0 +1,132 @@
+"""Planted bugs: the checkers must find each within a bounded number of seeds."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from jsctl.broker.cluster.founding import Founder
+from jsctl.broker.cluster.group import Group
+from jsctl.broker.cluster.groups import After, Groups
+from jsctl.broker.cluster.state_file import State
+from jsctl.broker.cluster.stream_unit import StreamImporter, StreamUnit
+from jsctl.broker.jetstream.admission import Admitted
+from jsctl.broker.ports import Disk
+from jsctl.broker.raft import election, replication
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.ready import Ready
+from jsctl.broker.raft.state import State as RaftState
+from jsctl.broker.raft.types import VoteReply, VoteRequest
+from jsctl.broker.store.wal import Recovered, Wal, WalOptions
+from tests.simulation.plan import draw
+from tests.simulation.run import fails
+from tests.simulation.test_simulation import OPEN
+
+Patch = pytest.MonkeyPatch
+SEEDS = 40
+
+
+def _acks_before_sync(patch: Patch) -> None:
+    def seal_at_once(self: Groups, group: Group, ready: Ready) -> None:
+        write(self, group, ready)
+        after, self._after = self._after, []
+        for one in after:
+            self._release(After(one.group, one.to_persist, one.messages))
+
+    write = Groups._write
+    patch.setattr(Groups, "_write", seal_at_once)
+
+
+def _votes_before_sync(patch: Patch) -> None:
+    def reply(state: RaftState, m: VoteRequest, *, granted: bool) -> None:
+        state.send(VoteReply(m.sender, state.me, m.term, state.term, m.pre, granted))
+
+    def guard_promises(raft: Raft, out: Ready) -> None:
+        if raft.hard_dirty:
+            raft.hard_dirty = False
+            out.hard_state = (raft.term, raft.vote)
+
+    patch.setattr(election, "reply", reply)
+    patch.setattr(Raft, "guard_promises", guard_promises)
+
+
+def _commits_an_older_term_by_count(patch: Patch) -> None:
+    patch.setattr(replication, "may_commit", lambda state, index: True)
+
+
+def _a_lost_disk_counts_as_whole(patch: Patch) -> None:
+    def begin(
+        self: Founder,
+        key: bytes,
+        state: State | None,
+        *,
+        peers: Sequence[str],
+        founders: Sequence[str],
+        life: int | None,
+        volatile: bool,
+        doubt: bool = False,
+    ) -> Raft:
+        return start(
+            self,
+            key,
+            state,
+            peers=peers,
+            founders=peers,
+            life=self.boot if volatile else self.life,
+            volatile=volatile,
+            doubt=doubt,
+        )
+
+    start = Founder.start
+    patch.setattr(Founder, "start", begin)
+
+
+def _forgets_the_tail_at_restart(patch: Patch) -> None:
+    def forgetful(disk: Disk, directory: str, options: WalOptions) -> tuple[Wal, Recovered]:
+        wal, recovered = read(disk, directory, options)
+        for group in recovered.groups.values():
+            del group.entries[-1:]
+        return wal, recovered
+
+    read = Wal.open
+    patch.setattr(Wal, "open", forgetful)
+
+
+def _publishes_are_acknowledged_when_proposed(patch: Patch) -> None:
+    def hasty(self: StreamUnit, admitted: Admitted) -> None:
+        propose(self, admitted)
+        for acks in admitted.acks:
+            items = [(reply, b"", b"", ack, b"") for reply, ack in acks or ()]
+            self.env.traffic.deliver(self.assignment.account, items)
+
+    propose = StreamUnit._propose
+    patch.setattr(StreamUnit, "_propose", hasty)
+
+
+def _a_received_store_is_never_synced_again(patch: Patch) -> None:
+    def switch(self: StreamImporter) -> None:
+        assert self._stream is not None
+        self.unit.replace(self._stream, self.number)
+
+    patch.setattr(StreamImporter, "switch", switch)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _acks_before_sync,
+        _votes_before_sync,
+        _commits_an_older_term_by_count,
+        _a_lost_disk_counts_as_whole,
+        _forgets_the_tail_at_restart,
+        _publishes_are_acknowledged_when_proposed,
+        _a_received_store_is_never_synced_again,
+    ],
+)
+def test_planted_bug_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    plant(monkeypatch)
+    for seed in range(SEEDS):
+        for servers in (3, 5):
+            if (seed, servers) not in OPEN and fails(draw(seed, servers)):
+                print(f"found with seed {seed} and {servers} servers")
+                return
+    pytest.fail(f"not found in {SEEDS} seeds")
