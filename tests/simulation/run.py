@@ -7,6 +7,7 @@ from jsctl.broker.cluster.env import Delivery
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.groups import Limits
 from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.errors import BrokerError
 from jsctl.broker.raft.types import Message, StandingKind, Timing
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.checks import Checker, History, snapshot_of
@@ -276,9 +277,9 @@ class Simulation:
 
 
 def fails(plan: Plan) -> bool:
-    """Whether a run breaks a promise."""
+    """Whether a run breaks a promise, or a server ends of itself."""
     try:
         Simulation(plan).run()
-    except AssertionError:
+    except (AssertionError, BrokerError):
         return True
     return False
