@@ -18,6 +18,7 @@ from typing import Protocol
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
 from jsctl.broker.errors import DiskError
 from jsctl.broker.raft import codec
+from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.ready import Ready
 from jsctl.broker.raft.types import EntryKind, Index, Message, PeerId, Role
 from jsctl.broker.store.wal import Wal
@@ -344,13 +345,20 @@ class Groups:
                 self._answer_read(token, False)
 
     @staticmethod
-    def _still_leads(group: Group) -> bool:
-        raft = group.raft
-        return raft.role is Role.LEADER and raft.serving and group.led_term == raft.term
+    def _serves(raft: Raft) -> bool:
+        """Whether this server leads, and has applied all that came before it.
+
+        A quorum may have committed the leader's first own entry before this server's own disk
+        is done with it: until then its state lacks what it holds, and nothing may be decided.
+        """
+        return raft.role is Role.LEADER and raft.serving and raft.applied >= raft.own_term_index
+
+    def _still_leads(self, group: Group) -> bool:
+        return self._serves(group.raft) and group.led_term == group.raft.term
 
     def _follow_role(self, group: Group) -> None:
         raft = group.raft
-        serving = raft.role is Role.LEADER and raft.serving
+        serving = self._serves(raft)
         if group.leading and not self._still_leads(group):
             self._unlead(group)
         leader = raft.leader or ""
