@@ -42,6 +42,7 @@ from jsctl.broker.store.record import (
     Record,
     columns,
     decode_frame,
+    first_seq,
     frame_count,
 )
 from jsctl.broker.store.stream_store import StreamStore
@@ -96,7 +97,7 @@ class Stream:
         self.applied = index
         if entry.startswith(_PLAIN):
             frame = entry[2:]
-            self.store.append(frame, index)
+            self._append(index, frame)
             self.last_msg_id = b""
             self._retain_after(index, frame)
             return frame_count(frame)
@@ -121,8 +122,15 @@ class Stream:
             case Config():
                 return self._config(index, entry)
 
+    def _append(self, index: int, frame: bytes) -> None:
+        # Invariant: an entry that the store does not have yet continues its sequences. A leader
+        # that gave one twice would lose the second message without a word.
+        store = self.store
+        assert index <= store.mark or first_seq(frame) > store.last_seq, "a sequence given twice"
+        store.append(frame, index)
+
     def _messages(self, index: int, entry: Messages) -> int:
-        self.store.append(entry.frame, index)
+        self._append(index, entry.frame)
         records = decode_frame(entry.frame)
         self._learn(index, records, entry.flags)
         if entry.skipped:
