@@ -11,6 +11,7 @@ from nats.js.api import StreamConfig
 
 from jsctl.testing import HOST, Broker, Cluster, RealServer, ReservedPort
 from tests.support.load import connection
+from tests.support.pulling import settled
 from tests.support.waiting import eventually, wait_for
 
 WAIT_S = 10.0
@@ -129,8 +130,8 @@ async def test_queue_groups_span_both_kinds(pair: tuple[Client, Client]) -> None
         return len(seen) >= 300
 
     await eventually(all_here, "300 jobs, each once")
-    await sender.flush()
-    await receiver.flush()
+    await settled(sender)
+    await settled(receiver)
     assert sorted(seen) == list(range(300))
 
 

@@ -11,6 +11,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import MaxPayloadError, NoRespondersError
 
 from jsctl.testing import Broker
+from tests.support.pulling import settled
 from tests.support.waiting import eventually
 
 WAIT_S = 5.0
@@ -28,14 +29,14 @@ async def test_wildcards_match_tokens(client: Client, other: Client, fresh: str)
     star = await client.subscribe(f"{fresh}.*.c")
     full = await client.subscribe(f"{fresh}.>")
     plain = await client.subscribe(f"{fresh}.a.c")
-    await client.flush()
+    await settled(client)
     for subject in ("a.c", "b.c", "a.b.c", "a"):
         await other.publish(f"{fresh}.{subject}", subject.encode())
-    await other.flush()
+    await settled(other)
     assert await texts(star, 2) == [f"{fresh}.a.c a.c", f"{fresh}.b.c b.c"]
     assert len(await texts(full, 4)) == 4
     assert await texts(plain, 1) == [f"{fresh}.a.c a.c"]
-    await client.flush()
+    await settled(client)
     assert [one.pending_msgs for one in (star, full, plain)] == [0, 0, 0]
 
 
@@ -52,8 +53,8 @@ async def test_a_queue_group_gets_each_message_once(
         for owner in (client, other)
         for _ in range(2)
     ]
-    await client.flush()
-    await other.flush()
+    await settled(client)
+    await settled(other)
     for number in range(200):
         await client.publish(fresh, str(number).encode())
 
@@ -70,7 +71,7 @@ async def test_request_and_reply(client: Client, other: Client, fresh: str) -> N
         await message.respond(message.data.upper())
 
     await other.subscribe(fresh, cb=answer)
-    await other.flush()
+    await settled(other)
     answers = await asyncio.gather(
         *(client.request(fresh, f"m{n}".encode(), timeout=WAIT_S) for n in range(20))
     )
@@ -86,7 +87,7 @@ async def test_headers_keep_order_case_and_repeats(
     client: Client, other: Client, fresh: str
 ) -> None:
     subscription = await client.subscribe(fresh)
-    await client.flush()
+    await settled(client)
     await other.publish(fresh, b"body", headers={"X-One": "1", "x-two": "a b"})
     message = await subscription.next_msg(timeout=WAIT_S)
     assert (message.headers, message.data) == ({"X-One": "1", "x-two": "a b"}, b"body")
@@ -97,12 +98,12 @@ async def test_headers_keep_order_case_and_repeats(
 async def test_unsubscribe_after_a_number(client: Client, other: Client, fresh: str) -> None:
     subscription = await client.subscribe(fresh)
     await subscription.unsubscribe(limit=3)
-    await client.flush()
+    await settled(client)
     for number in range(5):
         await other.publish(fresh, str(number).encode())
-    await other.flush()
+    await settled(other)
     assert await texts(subscription, 3) == [f"{fresh} {number}" for number in range(3)]
-    await client.flush()
+    await settled(client)
     with pytest.raises(NoRespondersError):
         await other.request(fresh, b"", timeout=WAIT_S)
 
@@ -113,7 +114,7 @@ async def test_no_echo(broker: Broker, other: Client, fresh: str) -> None:
     quiet = await nats.connect(broker.url, no_echo=True, allow_reconnect=False)
     subscription = await quiet.subscribe(fresh)
     await quiet.publish(fresh, b"own")
-    await quiet.flush()
+    await settled(quiet)
     await other.publish(fresh, b"theirs")
     assert await texts(subscription, 1) == [f"{fresh} theirs"]
     await quiet.close()
@@ -121,7 +122,7 @@ async def test_no_echo(broker: Broker, other: Client, fresh: str) -> None:
 
 async def test_a_large_payload_and_one_too_large(client: Client, other: Client, fresh: str) -> None:
     subscription = await client.subscribe(fresh)
-    await client.flush()
+    await settled(client)
     body = bytes(range(256)) * 4096
     assert client.max_payload == len(body)
     await other.publish(fresh, body)
@@ -137,10 +138,10 @@ async def test_drain_delivers_the_rest(client: Client, other: Client, fresh: str
         seen.append(message.data)
 
     subscription = await client.subscribe(fresh, cb=take)
-    await client.flush()
+    await settled(client)
     for number in range(50):
         await other.publish(fresh, str(number).encode())
-    await other.flush()
+    await settled(other)
     await subscription.drain()  # type: ignore[no-untyped-call] # as nats-py has it
     assert len(seen) == 50
 
@@ -154,7 +155,7 @@ async def test_silence_after_unsubscribe(client: Client, other: Client, fresh: s
     subscription = await client.subscribe(fresh, cb=take)
     marker = await client.subscribe(f"{fresh}.marker")
     await subscription.unsubscribe()
-    await client.flush()
+    await settled(client)
     await other.publish(fresh, b"lost")
     await other.publish(f"{fresh}.marker", b"x")
     assert (await marker.next_msg(timeout=WAIT_S)).data == b"x"

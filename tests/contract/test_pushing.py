@@ -7,6 +7,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamConfig
 
+from tests.support.pulling import settled
 from tests.support.waiting import eventually
 
 WAIT_S = 10.0
@@ -83,7 +84,7 @@ async def test_a_group_shares(
 
     await js.subscribe(f"{fresh}.a", queue="g", durable="g", cb=taker("one").take)
     await other.jetstream().subscribe(f"{fresh}.a", queue="g", durable="g", cb=taker("two").take)
-    await other.flush()
+    await settled(other)
     for number in range(100):
         await js.publish(f"{fresh}.a", str(number).encode())
 

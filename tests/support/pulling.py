@@ -17,6 +17,16 @@ def status_of(message: Msg) -> str:
     return (message.headers or {}).get("Status", "")
 
 
+async def settled(client: Client) -> None:
+    """Wait until the server has everything that a client sent.
+
+    nats-py writes the PING of a flush before what it still holds back, so the first answer says
+    nothing about that; when the second is asked for, it has gone out.
+    """
+    await client.flush()
+    await client.flush()
+
+
 @dataclass(slots=True)
 class Puller:
     """An inbox that takes what pull requests bring."""
