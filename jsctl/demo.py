@@ -18,17 +18,23 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jsctl.client.connection import connect
+from jsctl.client.connection import connect, foreign_errors
 from jsctl.errors import JsctlError
 from jsctl.settings import Context, Settings
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, BrokerFailed, Cluster
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
 
 SERVERS = 5
 REPLICAS = 3
 STREAM = "AIRPORTS"
 SUBJECT_ROOT = "airports"
-IN_FLIGHT_MAX = 2000
+IN_FLIGHT_MAX = 1000
+ACK_S = 3.0
+TRIES_MAX = 5
 COMMAND_S = 30.0
 HEAL_S = 20.0
 PAUSE_S = 0.1
@@ -126,13 +132,34 @@ def airports() -> list[Message]:
 
 
 async def publish(urls: Sequence[str], messages: Sequence[Message]) -> int:
-    """Store messages, many in flight at once; how many were acknowledged."""
+    """Store messages, many in flight at once; how many were acknowledged.
+
+    What is in flight when a stream changes its leader may go unanswered. It is sent again, under
+    the same id, so that it is stored once.
+    """
     settings = Settings(connection=Context(url=",".join(urls)))
+    waiting, stored = list(messages), set[int]()
     async with connect(settings) as client:
-        js = client.jetstream(publish_async_max_pending=IN_FLIGHT_MAX)
-        acks = [await js.publish_async(subject, body) for subject, body in messages]
-        done = await asyncio.gather(*acks)
-    return len({one.seq for one in done})
+        for _ in range(TRIES_MAX):
+            missing: list[Message] = []
+            for start in range(0, len(waiting), IN_FLIGHT_MAX):
+                part = waiting[start : start + IN_FLIGHT_MAX]
+                found = await asyncio.gather(*(store(client, *message) for message in part))
+                stored.update(filter(None, found))
+                missing += [one for one, seq in zip(part, found, strict=True) if not seq]
+            waiting = missing
+            if not waiting:
+                break
+    return len(stored)
+
+
+async def store(client: "Client", subject: str, body: bytes) -> int:
+    """The sequence of one stored message; 0 when no acknowledgement came."""
+    try:
+        reply = await client.request(subject, body, timeout=ACK_S, headers={"Nats-Msg-Id": subject})
+    except foreign_errors():
+        return 0
+    return int(json.loads(reply.data).get("seq", 0))
 
 
 def load(urls: Sequence[str], messages: Sequence[Message]) -> None:
