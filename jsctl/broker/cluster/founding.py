@@ -137,15 +137,20 @@ class Founder:
         entries = _entries(found, index)
         # A state without a log: what the log promised is lost.
         standing = UNKNOWN if found is None else _standing(found)
-        whole = not entries or entries[0].index == index + 1
-        if not whole or (state is None and index > 0):
+        has = state.index if state is not None else 0
+        torn = has < index or (bool(entries) and entries[0].index != index + 1)
+        if torn:
             # What lies between state and log is missing: believe neither.
             entries, standing = [], UNKNOWN
-            if state is not None:
-                index, base_term = state.index, state.term
+            index, base_term = (state.index, state.term) if state is not None else (0, 0)
         if doubt:
             standing = UNKNOWN
         votes_known = found is not None and found.standing == "unknown" and self._joined(found)
+        if torn:
+            # The log goes on behind the state: nothing of what it held may come back then.
+            self.wal.add_drop(key)
+            self.wal.add_vote(key, term, vote.encode())
+            self.wal.add_base(key, index, base_term, codec.encode_members(members))
         if standing.kind is StandingKind.UNKNOWN:
             self.wal.add_standing(key, "unknown", 0, JOINED if votes_known else 0)
         return self._raft(
@@ -153,7 +158,7 @@ class Founder:
             term,
             vote,
             standing=standing,
-            base=(index, base_term) if state is not None or index == 0 else (0, 0),
+            base=(index, base_term),
             entries=entries,
             commit=0 if found is None else found.commit,
             hard_state_known=votes_known if standing == UNKNOWN else None,
