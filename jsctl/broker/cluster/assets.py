@@ -1,6 +1,6 @@
 """Streams and consumers on this server, built and dropped as the meta state says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from jsctl.api.words import Retention, Storage
@@ -40,6 +40,10 @@ class Assets:
     consumers: dict[ConsumerKey, ConsumerUnit] = field(default_factory=dict)
     pushers: dict[str, ConsumerUnit] = field(default_factory=dict)
     """Push consumers, by group name."""
+    postponed: dict[tuple[str, ...], StreamAssignment | ConsumerAssignment] = field(
+        default_factory=dict
+    )
+    """Assignments that wait until the place of an earlier replica is free."""
     unsettled: dict[str, "StreamUnit | ConsumerUnit"] = field(default_factory=dict)
     """Units whose group has to be brought to the wanted peers, by group name."""
 
@@ -68,6 +72,9 @@ class Assets:
                 self._drop_stream(key)
             return
         if unit is None:
+            if self.env.groups.discarding(f"streams/{assignment.group.name}"):
+                self.postponed[key] = assignment
+                return
             unit = self._build_stream(assignment)
             unit.owed = assignment.request
         else:
@@ -86,11 +93,25 @@ class Assets:
                 self._drop_consumer(key)
             return
         if unit is None:
+            if self.env.groups.discarding(f"consumers/{assignment.group.name}"):
+                self.postponed[key] = assignment
+                return
             unit = self._build_consumer(assignment, stream)
             unit.owed = assignment.request
         else:
             unit.assigned(assignment)
         self.unsettled[unit.group.name] = unit
+
+    def retry(self, consumers_of: Callable[[str, str], Iterable[ConsumerAssignment]]) -> None:
+        """Build what waited for an earlier replica in the same place to be deleted."""
+        postponed, self.postponed = self.postponed, {}
+        for assignment in postponed.values():
+            if isinstance(assignment, ConsumerAssignment):
+                self._follow_consumer(assignment)
+                continue
+            self._follow_stream(assignment)
+            for consumer in consumers_of(assignment.account, assignment.name):
+                self._follow_consumer(consumer)
 
     # Building
 
@@ -196,6 +217,7 @@ class Assets:
     # Dropping
 
     def _drop_stream(self, key: StreamKey) -> None:
+        self.postponed.pop(key, None)
         unit = self.streams.pop(key, None)
         if unit is None:
             return
@@ -206,6 +228,7 @@ class Assets:
         unit.delete()
 
     def _drop_consumer(self, key: ConsumerKey) -> None:
+        self.postponed.pop(key, None)
         unit = self.consumers.pop(key, None)
         if unit is None:
             return

@@ -271,4 +271,4 @@ class ConsumerUnit:
 
     def delete(self) -> None:
         """Remove the data: the meta group decided so."""
-        self.env.disk.remove_tree(self.directory)
+        self.env.groups.discard(self.env.disk, self.directory)

@@ -431,6 +431,9 @@ class Engine(Neighbours):
 
     def _follow(self) -> None:
         groups = self.groups
+        if self.assets.postponed:
+            meta = self.meta_state
+            self.assets.retry(lambda account, stream: meta.consumers(account, stream).values())
         changes, groups.changes = groups.changes, []
         for change in changes:
             self._leader_changed(change)

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from jsctl.broker.cluster.disk_jobs import Job, Removal
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
-from jsctl.broker.errors import DiskError
+from jsctl.broker.ports import Disk
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.ready import Ready
@@ -32,26 +33,6 @@ class After:
     group: Group
     to_persist: tuple[Index, int] | None
     messages: list[Message]
-
-
-@dataclass(slots=True)
-class Job:
-    """A checkpoint on the disk thread, shaped as a disk batch."""
-
-    ticket: int
-    group: Group
-    work: SyncJob
-
-    def run(self) -> None:
-        """Write and sync. Raises DiskError; a replica that was removed needs nothing any more."""
-        if self.group.gone:
-            return
-        try:
-            self.work.run()
-        except DiskError:
-            # Its files may go while this runs.
-            if not self.group.gone:
-                raise
 
 
 @dataclass(slots=True)
@@ -107,6 +88,8 @@ class Groups:
     _in_sync: dict[int, list[After]] = field(default_factory=dict)
     _jobs: dict[int, Job] = field(default_factory=dict)
     _queued: list[Job] = field(default_factory=list)
+    _removals: dict[int, Removal] = field(default_factory=dict)
+    _new_removals: list[Removal] = field(default_factory=list)
     _foreign: set[int] = field(default_factory=set)
     _in_flight: int = 0
     _done: int = 0
@@ -220,6 +203,8 @@ class Groups:
 
     def synced(self, ticket: int) -> None:
         """A batch is durable: release what waited for it."""
+        if self._removals.pop(ticket, None) is not None:
+            return
         job = self._jobs.pop(ticket, None)
         if job is not None:
             self._job_done(job)
@@ -416,6 +401,10 @@ class Groups:
         batches.extend(self._queued)
         self._queued = []
         batches.extend(self._checkpoints())
+        for removal in self._new_removals:
+            self._removals[removal.ticket] = removal
+            batches.append(removal)
+        self._new_removals = []
         return batches
 
     def _hold_or_release(self, after: After) -> None:
@@ -457,6 +446,17 @@ class Groups:
         self._queued.append(self._job(group, work))
         self._foreign.add(self._queued[-1].ticket)
 
+    def discard(self, disk: Disk, directory: str) -> None:
+        """Have a directory deleted that nobody uses any more, but perhaps a running job."""
+        removal = Removal(self._job_ticket, disk, directory)
+        self._job_ticket -= 1
+        self._new_removals.append(removal)
+
+    def discarding(self, directory: str) -> bool:
+        """Whether a directory is still being deleted: nothing may be built there."""
+        waiting = (*self._removals.values(), *self._new_removals)
+        return any(one.directory == directory for one in waiting)
+
     def _job_done(self, job: Job) -> None:
         group = job.group
         if group.gone:
@@ -479,7 +479,8 @@ class Groups:
     @property
     def idle(self) -> bool:
         """Whether the disk has nothing of ours to do."""
-        return not self._jobs and not self._queued and self._in_flight == 0
+        waiting = self._jobs or self._queued or self._removals or self._new_removals
+        return not waiting and self._in_flight == 0
 
     def compact(self, group: Group) -> None:
         """Let memory go of entries that nobody needs: durable in the store, known to followers."""

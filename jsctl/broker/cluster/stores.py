@@ -22,17 +22,14 @@ class StreamStores:
         """The store of that number, made when there is none. Raises DiskError."""
         if self.volatile:
             return MemoryStore()
-        return MessageStore.open(self.disk, self._path(number))
+        return MessageStore.open(self.disk, self.path(number))
 
-    def remove(self, number: int) -> None:
-        """Delete it."""
-        self.disk.remove_tree(self._path(number))
+    def path(self, number: int) -> str:
+        """Where the store of that number lies."""
+        return f"{self.directory}/{_PREFIX}{number}"
 
     def keep_only(self, number: int) -> None:
         """Remove what broken transfers left behind."""
         for name in self.disk.list(self.directory):
             if name.startswith(_PREFIX) and name != f"{_PREFIX}{number}":
                 self.disk.remove_tree(f"{self.directory}/{name}")
-
-    def _path(self, number: int) -> str:
-        return f"{self.directory}/{_PREFIX}{number}"

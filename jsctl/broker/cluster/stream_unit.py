@@ -67,8 +67,8 @@ class Stores(Protocol):
     def open(self, number: int) -> StreamStore:
         """The store of that number, made when there is none. Raises DiskError."""
 
-    def remove(self, number: int) -> None:
-        """Delete it."""
+    def path(self, number: int) -> str:
+        """Where it lies."""
 
 
 @dataclass(slots=True)
@@ -130,6 +130,7 @@ class StreamUnit:
     _after_removal: dict[int, list[Delivery]] = field(default_factory=dict)
     """Log index of a removal -> what is published when it is applied."""
     _checkpointed: int = 0
+    _newest_number: int = 0
     _republisher: Republisher | None = None
     _republished: Republish | None = None
 
@@ -261,10 +262,12 @@ class StreamUnit:
             assert self.leader is not None
             first = self.env.groups.propose(self.group, admitted.entries, None)
             self.leader.proposed(first)
-            if first is not None:
+            if first is None:
+                # Not in the log, so it is certain that it is not stored.
+                admitted.rejects += self.leader.refused(admitted.acks)
+            else:
                 for index, acks in enumerate(admitted.acks, first):
-                    if acks is not None:
-                        self._acks[index] = acks
+                    self._acks[index] = acks
         if admitted.rejects:
             items = [(reply, b"", b"", body, b"") for reply, body in admitted.rejects]
             self.env.traffic.deliver(self.assignment.account, items)
@@ -403,14 +406,20 @@ class StreamUnit:
 
     def importer(self) -> "StreamImporter":
         """Take the state of another replica into a store of its own."""
-        return StreamImporter(self, self.store_number + 1)
+        self._newest_number = max(self._newest_number, self.store_number) + 1
+        return StreamImporter(self, self._newest_number)
+
+    def discard(self, number: int) -> None:
+        """Delete a store that is not in use any more."""
+        if not self.volatile:
+            self.env.groups.discard(self.env.disk, self.stores.path(number))
 
     def replace(self, stream: Stream, number: int) -> None:
         """Use a received state from now on."""
         old, old_number = self.store, self.store_number
         self.stream, self.store_number = stream, number
         old.close()
-        self.stores.remove(old_number)
+        self.discard(old_number)
         for watcher in self.watchers.values():
             watcher.stream_changed()
 
@@ -423,8 +432,7 @@ class StreamUnit:
         """Remove the data: the meta group decided so."""
         self._unsubscribe()
         self.store.close()
-        self.stores.remove(self.store_number)
-        self.env.disk.remove_tree(self.directory)
+        self.env.groups.discard(self.env.disk, self.directory)
         account, name = self.key
         self.env.log(LogLevel.INFO, f"Removed the replica of stream '{account} > {name}'")
 
@@ -458,7 +466,6 @@ class StreamImporter:
 
     def _begin(self, snapshot: bytes) -> None:
         unit = self.unit
-        unit.stores.remove(self.number)
         store = unit.stores.open(self.number)
         assignment = unit.assignment
         self._stream = Stream(assignment.account, assignment.config, assignment.created_ns, store)
@@ -486,4 +493,4 @@ class StreamImporter:
         """Remove what was built."""
         if self._stream is not None:
             self._stream.store.close()
-        self.unit.stores.remove(self.number)
+        self.unit.discard(self.number)

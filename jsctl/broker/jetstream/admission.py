@@ -202,6 +202,11 @@ class StreamLeader:
         payload = self._rejection(refusal)
         return [(item[1], payload) for item in batch if item[1]]
 
+    def refused(self, acks: Sequence[Sequence[Ack]]) -> list[Ack]:
+        """The answers to publishes that the log did not take."""
+        body = self._rejection(api_error("JSClusterNotAvailErr"))
+        return [(reply, body) for some in acks for reply, _ in some]
+
     def _rejection(self, error: ApiError) -> bytes:
         return b'{"error":' + dumps(error.body()) + self._reject_tail
 
