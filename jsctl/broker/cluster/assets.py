@@ -76,7 +76,6 @@ class Assets:
                 self.postponed[key] = assignment
                 return
             unit = self._build_stream(assignment)
-            unit.owed = assignment.request
         else:
             unit.assigned(assignment)
         self.unsettled[unit.group.name] = unit
@@ -97,7 +96,6 @@ class Assets:
                 self.postponed[key] = assignment
                 return
             unit = self._build_consumer(assignment, stream)
-            unit.owed = assignment.request
         else:
             unit.assigned(assignment)
         self.unsettled[unit.group.name] = unit
@@ -160,6 +158,7 @@ class Assets:
         raft = self._raft(group, loaded)
         unit.group = self._add(group, GroupKind.STREAM, raft, unit, loaded)
         self.streams[(assignment.account, assignment.name)] = unit
+        self.env.owe(unit.owed, assignment.request)
         if group.preferred == self.env.me and raft.term == 0:
             raft.campaign()
         return unit
@@ -195,6 +194,7 @@ class Assets:
         stream.watchers[assignment.name] = unit
         if assignment.config.deliver_subject:
             self.pushers[group.name] = unit
+        self.env.owe(unit.owed, assignment.request)
         if group.preferred == self.env.me and raft.term == 0:
             raft.campaign()
         return unit

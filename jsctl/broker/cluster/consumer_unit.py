@@ -7,7 +7,7 @@ replies. Once a turn, when something happened, the leader says what to publish a
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from jsctl.broker.cluster.env import Env
+from jsctl.broker.cluster.env import Env, Owed
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
 from jsctl.broker.cluster.state_file import State, WriteState
 from jsctl.broker.cluster.state_import import StateImporter, pieces
@@ -17,7 +17,6 @@ from jsctl.broker.jetstream.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.consumer import Consumer, config_entry
 from jsctl.broker.jetstream.consumer_facts import Item
 from jsctl.broker.jetstream.consumer_leader import LEADERSHIP_CHANGE, ConsumerLeader
-from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.turn import LogLevel
 
@@ -39,7 +38,7 @@ class ConsumerUnit:
     acks: Sink = field(init=False)
     pulls: Sink = field(init=False)
     flow: Sink = field(init=False)
-    owed: ApiRequest | None = None
+    owed: Owed = field(default_factory=Owed)
     """Waits for an answer until this consumer serves here what was asked for."""
     due_ns: int | None = None
     """When `run` has to be called even if nothing happens."""
@@ -91,10 +90,11 @@ class ConsumerUnit:
             self.env.wake(self.group.name, self)
 
     def _answer(self) -> None:
-        leader, owed = self.leader, self.owed
-        if owed is not None and leader is not None and leader.ready and self._is_current():
-            self.owed = None
-            self.env.reports.consumer_serves(self, owed)
+        leader = self.leader
+        if leader is not None and leader.ready and self._is_current():
+            owed = self.owed.take(self.env.now_ns)
+            if owed is not None:
+                self.env.reports.consumer_serves(self, owed)
 
     def _is_current(self) -> bool:
         return self.assignment.config == self.consumer.config
@@ -226,8 +226,9 @@ class ConsumerUnit:
 
     def assigned(self, assignment: ConsumerAssignment) -> None:
         """The meta state has another assignment for this consumer."""
+        if assignment.request != self.assignment.request:
+            self.env.owe(self.owed, assignment.request)
         self.assignment = assignment
-        self.owed = assignment.request
         self._propose_config()
         self._answer()
 

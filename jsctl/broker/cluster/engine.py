@@ -108,6 +108,8 @@ class Engine(Neighbours):
         """(token, may be served) of finished `read` calls."""
         self._new_id = new_id
         self._bootstrap: Bootstrap | None = None
+        self._history = 0
+        """The meta log's end at the start."""
         self._last_tick_ns = 0
         self._news_due_ns = 0
         self._maintain_due_ns = 0
@@ -178,6 +180,7 @@ class Engine(Neighbours):
         self.meta.group = group
         self.groups.add(group)
         self.founder.expect(raft.last_index)
+        self._history = raft.last_index
         self._follow_meta()
 
     @property
@@ -186,6 +189,7 @@ class Engine(Neighbours):
         return self.founding is not None and not self.removed
 
     def _follow_meta(self) -> None:
+        self.env.replaying = self.meta.newest <= self._history
         for change in self.meta.meta.take_changes():
             self.assets.follow(change)
             server = change.server

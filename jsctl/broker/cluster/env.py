@@ -43,6 +43,30 @@ class Traffic(Protocol):
         """Changes whenever somebody begins or ends to listen."""
 
 
+OWED_NS = 5_000_000_000
+"""Who asked for something does not wait longer than this."""
+
+
+@dataclass(slots=True)
+class Owed:
+    """The answer to the request that made or changed an asset; its leader gives it, once.
+
+    Every replica keeps it, as any of them may lead by then; after a while it has been given.
+    """
+
+    request: ApiRequest | None = None
+    until_ns: int = 0
+
+    def note(self, request: ApiRequest | None, now_ns: int) -> None:
+        """Somebody waits for an answer."""
+        self.request, self.until_ns = request, now_ns + OWED_NS
+
+    def take(self, now_ns: int) -> ApiRequest | None:
+        """The request to answer now; None when nobody waits (any more)."""
+        request, self.request = self.request, None
+        return request if now_ns < self.until_ns else None
+
+
 class Watcher(Protocol):
     """Who tells operators what became of groups and assets."""
 
@@ -81,6 +105,8 @@ class Env:
     domain: str = ""
     disk_full: bool = False
     """There is less room than the log needs for itself: nothing new is taken."""
+    replaying: bool = False
+    """What the meta state says now was decided before this server started."""
     now_ns: int = 0
     logs: list[LogLine] = field(default_factory=list)
     dirty: dict[str, "Runner"] = field(default_factory=dict)
@@ -90,6 +116,11 @@ class Env:
     """Units that have more to do in the next turn."""
 
     watcher: Watcher = field(default_factory=Nobody)
+
+    def owe(self, owed: Owed, request: ApiRequest | None) -> None:
+        """The meta state names who waits for an answer; who waited before a restart does not."""
+        if not self.replaying:
+            owed.note(request, self.now_ns)
 
     def refusal(self, unit: "StreamUnit") -> ApiError | None:
         """Why a stream may not take messages now: the disk, the server or its account is full."""

@@ -28,10 +28,13 @@ class MetaUnit:
     generation: int = 0
     group: Group = field(init=False)
     leading: bool = False
+    newest: int = 0
+    """Index of the last change that was applied from the log."""
     _checkpointed: int = 0
 
     def apply(self, index: int, data: bytes) -> int:
         """Take one committed entry."""
+        self.newest = index
         return self.meta.apply(index, data)
 
     def caught_up(self) -> None:

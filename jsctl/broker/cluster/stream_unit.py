@@ -12,7 +12,7 @@ from typing import Protocol
 from jsctl.api.codec import dumps
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
-from jsctl.broker.cluster.env import Delivery, Env
+from jsctl.broker.cluster.env import Delivery, Env, Owed
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
 from jsctl.broker.cluster.state_file import State, WriteState
 from jsctl.broker.cluster.state_import import Joiner, pieces
@@ -21,7 +21,6 @@ from jsctl.broker.jetstream.admission import Admitted, StreamLeader
 from jsctl.broker.jetstream.assignments import StreamAssignment
 from jsctl.broker.jetstream.entries import Flags, Kind
 from jsctl.broker.jetstream.republish import Copy, Republisher, stored_records
-from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, columns
@@ -114,7 +113,7 @@ class StreamUnit:
     """Only memory holds the messages."""
     generation: int = 0
     group: Group = field(init=False)
-    owed: ApiRequest | None = None
+    owed: Owed = field(default_factory=Owed)
     """Waits for an answer until this stream serves here what was asked for."""
     leader: StreamLeader | None = None
     sink: Sink = field(init=False)
@@ -284,8 +283,9 @@ class StreamUnit:
 
     def assigned(self, assignment: StreamAssignment) -> None:
         """The meta state has another assignment for this stream."""
+        if assignment.request != self.assignment.request:
+            self.env.owe(self.owed, assignment.request)
         self.assignment = assignment
-        self.owed = assignment.request
         self._propose_config()
         self._answer()
 
@@ -297,10 +297,10 @@ class StreamUnit:
         self.env.groups.propose(self.group, [entry], None)
 
     def _answer(self) -> None:
-        owed = self.owed
-        if owed is not None and self.leader is not None and self._is_current():
-            self.owed = None
-            self.env.reports.stream_serves(self, owed)
+        if self.leader is not None and self._is_current():
+            owed = self.owed.take(self.env.now_ns)
+            if owed is not None:
+                self.env.reports.stream_serves(self, owed)
 
     def _is_current(self) -> bool:
         # The first config is in the log as well: a replica that is made later starts with the
