@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from jsctl.broker.cluster.group import Group, Importer, SyncJob
+from jsctl.broker.cluster.group import Group, Importer, SyncJob, Unit
 
 WINDOW_BYTES = 4 * 1024 * 1024
 """Sent and not yet acknowledged."""
@@ -107,6 +107,8 @@ class Receiver:
     """The follower's side of one transfer."""
 
     transfer: int
+    unit: Unit
+    """Whom it is for."""
     importer: Importer
     offset: int = 0
     job: SyncJob | None = None

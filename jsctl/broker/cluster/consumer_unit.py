@@ -251,6 +251,10 @@ class ConsumerUnit:
     def checkpointed(self, job: SyncJob) -> None:
         """Nothing more to do."""
 
+    def state_overtaken(self) -> None:
+        """The state file does not speak of this state: write one with the next checkpoint."""
+        self._checkpointed = -1
+
     def export(self) -> Iterator[bytes]:
         """The whole state."""
         return pieces([self.consumer.snapshot()])

@@ -5,7 +5,7 @@ write-ahead log they share.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -69,6 +69,9 @@ class Unit(Protocol):
     def checkpointed(self, job: SyncJob) -> None:
         """A job of `checkpoint` ran."""
 
+    def state_overtaken(self) -> None:
+        """The state file does not speak of this state: write one with the next checkpoint."""
+
     def export(self) -> Iterator[bytes]:
         """The applied state in pieces, for a replica that is too far behind."""
 
@@ -110,6 +113,10 @@ class Group:
     checkpointed: Index = 0
     """Entries up to here are not needed for recovery."""
     checkpoint_running: bool = False
+    checkpoint_again: bool = False
+    """Another one is wanted as soon as the running one is done."""
+    after_checkpoint: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the next checkpoint is written that is begun from now on."""
     log_bytes: int = 0
     """Size of what was written for this group since the last checkpoint."""
     members: Members | None = None

@@ -11,7 +11,7 @@ Invariant: nothing in `send_after_sync` leaves before the batch with that Ready'
 all batches before it, are durable.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -470,11 +470,24 @@ class Groups:
         group.unit.checkpointed(job.work)
         self.wal.release(group.key, group.checkpointed)
         self.compact(group)
+        if group.checkpoint_again:
+            group.checkpoint_again = False
+            self.checkpoint_soon(group)
+            return
+        after, group.after_checkpoint = group.after_checkpoint, []
+        for then in after:
+            then()
 
     def checkpoint_soon(self, group: Group) -> None:
         """Make a group's applied state durable with this turn's work for the disk."""
-        if not group.checkpoint_running:
+        if group.checkpoint_running:
+            group.checkpoint_again = True
+        else:
             self._queued.extend(self.checkpoint(group))
+
+    def when_written(self, group: Group, then: Callable[[], None]) -> None:
+        """Do something when the checkpoint that `checkpoint_soon` asked for is written."""
+        group.after_checkpoint.append(then)
 
     @property
     def idle(self) -> bool:

@@ -73,6 +73,10 @@ class MetaUnit:
         self.generation += 1
         return self.generation
 
+    def state_overtaken(self) -> None:
+        """The state file does not speak of this state: write one with the next checkpoint."""
+        self._checkpointed = -1
+
     def export(self) -> Iterator[bytes]:
         """The whole state."""
         return pieces([self.meta.snapshot()])

@@ -396,6 +396,10 @@ class StreamUnit:
         if isinstance(job, StoreState) and job.store_job is not None:
             self.store.done(job.store_job)
 
+    def state_overtaken(self) -> None:
+        """The state file does not speak of this state: write one with the next checkpoint."""
+        self._checkpointed = -1
+
     def export(self) -> Iterator[bytes]:
         """The whole state: the small one first, then the store's chunks."""
         return pieces(self._blobs())

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.cluster.catchup import (
     STALL_NS,
+    ChunkKind,
     Receiver,
     Sender,
     StateAck,
@@ -116,16 +117,16 @@ class Transfers:
         group = self.groups.by_key(chunk.key)
         if group is None or group.leading:
             return
-        receiver = self._receivers.get(group.name)
-        if receiver is None or receiver.transfer != chunk.transfer:
-            if chunk.offset:
-                return
-            if receiver is not None:
-                if receiver.job is not None:
-                    return
-                receiver.importer.abandon()
-            receiver = Receiver(chunk.transfer, group.unit.importer())
-            self._receivers[group.name] = receiver
+        receiver = self._receiver(group, chunk)
+        if receiver is None:
+            return
+        if chunk.kind is ChunkKind.LAST and chunk.index <= group.raft.commit:
+            # The log brought the same meanwhile.
+            receiver.importer.abandon()
+            del self._receivers[group.name]
+            known = StateAck(chunk.key, chunk.transfer, chunk.offset, done=True)
+            self.outbox.parcel(peer).acks.append(known)
+            return
         try:
             ack = receiver.take(chunk)
         except BrokerError as error:
@@ -136,6 +137,22 @@ class Transfers:
             self.outbox.parcel(peer).acks.append(ack)
         elif receiver.job is not None:
             self.groups.run_job(group, ImportJob(receiver, peer, receiver.job))
+
+    def _receiver(self, group: Group, chunk: StateChunk) -> Receiver | None:
+        """The receiver that a chunk is for, begun with a first one; None: not wanted."""
+        receiver = self._receivers.get(group.name)
+        if receiver is not None and receiver.unit is not group.unit:
+            # The group was removed and is here again: what was received is not for this one.
+            receiver = None
+        if receiver is not None and receiver.transfer == chunk.transfer:
+            return receiver
+        if chunk.offset or (receiver is not None and receiver.job is not None):
+            return None
+        if receiver is not None:
+            receiver.importer.abandon()
+        receiver = Receiver(chunk.transfer, group.unit, group.unit.importer())
+        self._receivers[group.name] = receiver
+        return receiver
 
     def imported(self, group: Group, job: ImportJob) -> None:
         """A received state is durable: use it, restart the log behind it, tell the leader."""
@@ -153,6 +170,10 @@ class Transfers:
             group.unit.caught_up()
             self.groups.touch(group)
         else:
-            receiver.importer.abandon()
+            # The state file speaks of what was received: another one has to follow before
+            # that goes. Jobs and deletions run in order.
+            group.unit.state_overtaken()
+            self.groups.checkpoint_soon(group)
+            self.groups.when_written(group, receiver.importer.abandon)
         done = StateAck(chunk.key, chunk.transfer, receiver.offset, done=True)
         self.outbox.parcel(job.peer).acks.append(done)
