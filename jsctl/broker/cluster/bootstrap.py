@@ -7,10 +7,12 @@ configured routes promise (or, after a patience, a majority of them) and the pic
 stable for a moment. The others follow what the founder announces, when it names them.
 
 Two founders cannot both be followed by one server: what a server followed is on its disk before
-it takes part. Servers whose meta groups differ refuse each other loudly, see `conflict`.
+it takes part. When two found at the same time, without seeing each other, one of the groups has no
+quorum; who is left in it gives it up, see `hopeless`. Servers whose meta groups differ for good
+refuse each other loudly, see `conflict`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 SETTLE_NS = 250_000_000
@@ -85,6 +87,19 @@ class Bootstrap:
         if known >= promised:
             return True
         return now_ns - self.started_ns > PATIENCE_NS and known >= max(2, promised // 2 + 1)
+
+
+def hopeless(mine: Founding, me: str, elsewhere: Mapping[str, Founding]) -> Founding | None:
+    """The group to go to, when so many founders of this one follow another that it can never
+    have had, and never will have, a quorum. Only for a server whose log of it is empty."""
+    gone = [
+        peer
+        for peer in mine.members
+        if peer != me and peer in elsewhere and elsewhere[peer].meta_id != mine.meta_id
+    ]
+    if len(mine.members) - len(gone) > len(mine.members) // 2:
+        return None
+    return elsewhere[gone[0]]
 
 
 def conflict(mine: Founding | None, seen: Sequence[Seen]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from jsctl.broker.cluster import state_file
 from jsctl.broker.cluster.assets import Assets
-from jsctl.broker.cluster.bootstrap import Bootstrap, Founding, Seen, conflict
+from jsctl.broker.cluster.bootstrap import Bootstrap, Founding, Seen, conflict, hopeless
 from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.env import Env, Reports, Runner, Traffic
 from jsctl.broker.cluster.founding import Founder
@@ -285,6 +285,19 @@ class Engine(Neighbours):
                 raise ProtocolError(f"raft messages of {frame.sender}: {error}") from error
             self.groups.step(batch.group, messages)
 
+    def _give_up_founding(self) -> None:
+        """Follow the others when the group that this server takes part in came to nothing."""
+        if self.founding is None or self.removed or self.meta.group.raft.last_index:
+            return
+        better = hopeless(self.founding, self.options.me, self._foundings)
+        if better is None:
+            return
+        self.env.log(LogLevel.INFO, "Joining the JetStream cluster that the others founded")
+        self.groups.remove(self.meta.group)
+        write_founding(self.disk, better)
+        self.founding = better
+        self._start_meta(better)
+
     def _check_conflict(self, peer: str) -> None:
         seen = [Seen(peer, True, self._foundings.get(peer))]
         if conflict(self.founding, seen) and peer not in self._warned:
@@ -337,6 +350,7 @@ class Engine(Neighbours):
             self._found(now_ns)
         elif self.steering.due(now_ns):
             self.steering.steer()
+            self._give_up_founding()
             if self.has_meta:
                 self.steering.steer_meta(self.meta, self.facts())
         if now_ns >= self._disk_due_ns:
