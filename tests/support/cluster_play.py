@@ -195,7 +195,7 @@ class ClusterPlay:
         self.servers: dict[str, ServerPlay] = {}
         routes = tuple(Url(f"10.0.0.{number}", PORT) for number in range(1, count + 1))
         for number in range(1, count + 1):
-            cluster = ClusterOptions(name="C", port=PORT, routes=routes, pool_size=1)
+            cluster = ClusterOptions(name="C", port=PORT, routes=routes)
             options = replace(node_options(**more), server_name=f"n{number}", cluster=cluster)
             self.servers[f"n{number}"] = ServerPlay(self, number, options)
         self.run(4)
