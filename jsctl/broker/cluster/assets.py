@@ -125,7 +125,7 @@ class Assets:
         return self.founder.start(
             group.name.encode(),
             loaded.state,
-            peers=group.peers,
+            peers=group.members,
             founders=group.founders,
             life=group.incarnations.get(self.env.me),
             volatile=group.storage == "memory",

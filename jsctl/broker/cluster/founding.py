@@ -101,20 +101,23 @@ class Founder:
     ) -> Raft:
         """The raft of a group.
 
+        `peers` are all that hold or are to hold a replica, `founders` those it began with.
         `life` is the one of this server that was given the replica, None when it is not known;
         `doubt`: the state on the disk is damaged.
         """
         found = self.recovered.pop(key, None)
         self.buried.pop(key, None)
-        if volatile and (found is not None or state is not None):
+        mine = life == (self.boot if volatile else self.life) and not doubt
+        if volatile and (found is not None or state is not None or not mine):
+            # What memory held is gone. When it is gone everywhere, the group starts over.
             self.wal.add_drop(key)
             term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
             self.wal.add_vote(key, term, vote.encode())
-            self.wal.add_standing(key, "unknown", 0, JOINED)
+            self.wal.add_standing(key, "unknown", 0, JOINED if found is not None else 0)
             members = Members(tuple(peers))
-            return self._raft(members, term, vote, standing=UNKNOWN, hard_state_known=True)
+            known = found is not None
+            return self._raft(members, term, vote, standing=UNKNOWN, hard_state_known=known)
         if found is None and state is None:
-            mine = life == (self.boot if volatile else self.life) and not doubt
             if not mine or self.me not in founders:
                 self.wal.add_standing(key, "unknown", 0, JOINED if mine else 0)
                 return self._raft(Members(), 0, "", standing=UNKNOWN, hard_state_known=mine)
