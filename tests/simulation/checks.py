@@ -7,8 +7,8 @@ history per group: what was ever applied at which index.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.disk_jobs import Job
+from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.quorum import quorum_size

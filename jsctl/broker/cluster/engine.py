@@ -26,8 +26,8 @@ from jsctl.broker.cluster.frame_items import (
     PeerFrame,
     ServerNews,
 )
-from jsctl.broker.cluster.group import Group, GroupKind
-from jsctl.broker.cluster.groups import Groups, LeaderChange
+from jsctl.broker.cluster.group import Group, GroupKind, LeaderChange
+from jsctl.broker.cluster.groups import Groups
 from jsctl.broker.cluster.liveness import Liveness, LivenessEvent, Restarted, WentDown, WentUp
 from jsctl.broker.cluster.meta_unit import DIRECTORY, GROUP_NAME, MetaUnit
 from jsctl.broker.cluster.neighbours import EngineOptions, Neighbours

@@ -114,16 +114,23 @@ class Founder:
             term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
             self.wal.add_vote(key, term, vote.encode())
             self.wal.add_standing(key, "unknown", 0, JOINED if found is not None else 0)
-            members = Members(tuple(peers))
-            known = found is not None
-            return self._raft(members, term, vote, standing=UNKNOWN, hard_state_known=known)
+            return self._raft(
+                Members(tuple(peers)),
+                term,
+                vote,
+                standing=UNKNOWN,
+                hard_state_known=found is not None,
+                volatile=True,
+            )
         if found is None and state is None:
             if not mine or self.me not in founders:
                 self.wal.add_standing(key, "unknown", 0, JOINED if mine else 0)
-                return self._raft(Members(), 0, "", standing=UNKNOWN, hard_state_known=mine)
+                return self._raft(
+                    Members(), 0, "", standing=UNKNOWN, hard_state_known=mine, volatile=volatile
+                )
             members = Members(tuple(founders))
             self.wal.add_base(key, 0, 0, codec.encode_members(members))
-            return self._raft(members, 0, "", standing=WHOLE)
+            return self._raft(members, 0, "", standing=WHOLE, volatile=volatile)
         return self._from_disk(key, state, found, doubt)
 
     def _from_disk(
@@ -182,6 +189,7 @@ class Founder:
         entries: Sequence[Entry] = (),
         commit: int = 0,
         hard_state_known: bool | None = None,
+        volatile: bool = False,
     ) -> Raft:
         last = entries[-1].index if entries else base[0]
         return Raft(
@@ -196,6 +204,7 @@ class Founder:
             applied=base[0],
             standing=standing,
             hard_state_known=hard_state_known,
+            volatile=volatile,
             timing=self.timing,
             jitter=self.jitter,
             limits=self.limits,

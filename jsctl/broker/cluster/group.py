@@ -127,3 +127,12 @@ class Group:
         waiting, self.waiting = self.waiting, {}
         for waiter in waiting.values():
             waiter(None)
+
+
+@dataclass(slots=True)
+class LeaderChange:
+    """A group's leader as seen here changed; `leader` empty when there is none."""
+
+    group: Group
+    leader: PeerId
+    term: int

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jsctl.broker.cluster.disk_jobs import Job, Removal
-from jsctl.broker.cluster.group import Group, SyncJob, Waiter
+from jsctl.broker.cluster.group import Group, LeaderChange, SyncJob, Waiter
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.core import Raft
@@ -33,15 +33,6 @@ class After:
     group: Group
     to_persist: tuple[Index, int] | None
     messages: list[Message]
-
-
-@dataclass(slots=True)
-class LeaderChange:
-    """A group's leader as seen here changed; `leader` empty when there is none."""
-
-    group: Group
-    leader: PeerId
-    term: int
 
 
 class Outbox(Protocol):

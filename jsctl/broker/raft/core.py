@@ -68,6 +68,7 @@ class Raft(State):
         applied: Index = 0,
         standing: Standing = WHOLE,
         hard_state_known: bool | None = None,
+        volatile: bool = False,
         timing: Timing | None = None,
         jitter: Jitter,
         limits: Limits | None = None,
@@ -78,7 +79,7 @@ class Raft(State):
         starts without members and learns them from the leader. `applied` is where the state
         machine stands: entries behind it are given out again. `hard_state_known` matters to an
         UNKNOWN node, which is taken to have forgotten votes unless this says that term and
-        vote are certain.
+        vote are certain. `volatile`: the log is in memory only.
         """
         log = Log(base_index, base_term, entries, max(commit, applied))
         membership = Membership(base_index, members)
@@ -92,6 +93,7 @@ class Raft(State):
         self.vote = vote if term == self.term else ""
         self.standing = self._mended(standing)
         self.hard_state_known = hard_state_known
+        self.volatile = volatile
         self.reported = RoleChange(Role.FOLLOWER, self.term, None)
         self.poll_due = 1 + jitter(self.timing.heartbeat_ticks)
         self.dirty = log.commit > self.emitted

@@ -136,6 +136,7 @@ def start(state: State) -> None:
         return
     state.role = Role.PRE_CANDIDATE
     state.leader = None
+    state.polled = {}
     state.votes = {state.me: True}
     state.dirty = True
     _reset_retry(state)
@@ -226,7 +227,7 @@ def _on_real_vote_request(state: State, m: VoteRequest) -> None:
     if m.term > state.term:
         become_follower(state, m.term, None)
     free = state.vote == m.sender or (not state.vote and state.leader is None)
-    able = state.is_empty() if m.fresh else can_vote(state)
+    able = can_vote(state) if not m.fresh else state.yields() or state.volatile
     granted = free and able and up_to_date(state, m)
     if granted:
         state.vote = m.sender
@@ -260,13 +261,16 @@ def up_to_date(state: State, m: VoteRequest) -> bool:
 def reply(state: State, m: VoteRequest, *, granted: bool) -> None:
     """Answer a request; an answer to a real one waits for the sync, it may be a promise."""
     emit = state.send if m.pre else state.send_after_sync
-    emit(VoteReply(m.sender, state.me, m.term, state.term, m.pre, granted, state.is_empty()))
+    empty = state.yields() and up_to_date(state, m)
+    emit(VoteReply(m.sender, state.me, m.term, state.term, m.pre, granted, empty))
 
 
 def on_vote_reply(state: State, m: VoteReply) -> None:
     """Count a vote."""
     if state.standing.kind == StandingKind.UNKNOWN:
         state.polled[m.sender] = (m.voter_term, m.empty)
+    elif state.volatile and m.pre:
+        state.polled[m.sender] = (m.voter_term, m.empty or m.granted)
     if m.voter_term > state.term:
         become_follower(state, m.voter_term, None)
         return
@@ -276,6 +280,8 @@ def on_vote_reply(state: State, m: VoteReply) -> None:
     elif m.pre:
         if state.role is Role.PRE_CANDIDATE and m.term == state.term + 1:
             _count(state, m)
+        if state.volatile and state.role in (Role.FOLLOWER, Role.PRE_CANDIDATE):
+            _maybe_start_over(state)
     elif state.role is Role.CANDIDATE and m.term == state.term:
         _count(state, m)
 
@@ -294,6 +300,9 @@ def _count(state: State, m: VoteReply) -> None:
 def _maybe_start_over(state: State) -> None:
     """Every voter is UNKNOWN with an empty log: nothing is left to lose.
 
+    In a volatile group one that holds something may ask as well: restarts made the others forget
+    what it may lack, and waiting brings nothing back.
+
     The answers were given at different times, so they only allow to ask. The vote itself needs
     every voter, still empty, in one new term: none of them can hold anything of before then,
     and none takes anything of an older term afterwards.
@@ -301,7 +310,7 @@ def _maybe_start_over(state: State) -> None:
     others = [peer for peer in state.members.voters if peer != state.me]
     if (
         state.me not in state.members.voters
-        or not state.is_empty()
+        or not (state.yields() or (state.volatile and may_campaign(state)))
         or state.leader is not None
         or not all(state.polled.get(peer, (0, False))[1] for peer in others)
     ):

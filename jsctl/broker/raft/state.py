@@ -48,7 +48,8 @@ class State:
         "own_term_index", "peers", "pending_bytes", "poll_due", "polled", "promise_until",
         "quiet", "quiet_round", "reads_waiting", "reported", "role", "round", "round_commit",
         "round_wanted", "send_dirty", "serving", "standing", "term", "timeout", "timing",
-        "transfer_deadline", "transferee", "verified", "vote", "votes",
+        "transfer_deadline", "transferee", "verified", "volatile", "vote",
+        "votes",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +68,8 @@ class State:
         self.timing = timing
         self.jitter = jitter
         self.limits = limits
+        self.volatile = False
+        """The log is in memory: what its holders lost together is lost for good."""
         self.now = 0
         self.out = Ready()
         self.dirty = False
@@ -113,7 +116,7 @@ class State:
         self.fresh_term: Term = 0
         """Term in which this node granted such a vote."""
         self.polled: dict[PeerId, tuple[Term, bool]] = {}
-        """UNKNOWN: (term, empty) of the voters that answered."""
+        """(term, `VoteReply.empty`) of the voters that answered an UNKNOWN or volatile node."""
         self.poll_due = 1
 
     def _init_leader(self) -> None:
@@ -258,6 +261,15 @@ class State:
     def is_empty(self) -> bool:
         """UNKNOWN, and nothing in the log."""
         return self.standing.kind == StandingKind.UNKNOWN and self.log.last_index == 0
+
+    def yields(self) -> bool:
+        """Whether this node has nothing of its own to defend when a group starts over.
+
+        What an UNKNOWN node of a volatile group was sent, a leader has that is not gone; or else
+        it is what is left.
+        """
+        unknown = self.standing.kind == StandingKind.UNKNOWN
+        return unknown and (self.volatile or self.log.last_index == 0)
 
     # -- output --------------------------------------------------------------------------------
 

@@ -169,7 +169,7 @@ class VoteReply:
     pre: bool
     granted: bool
     empty: bool = False
-    """The voter is UNKNOWN and its log is empty."""
+    """The voter is UNKNOWN and has nothing that the candidate lacks: see `State.yields`."""
 
 
 @dataclass(slots=True)

@@ -81,6 +81,9 @@ class Unit:
     def importer(self) -> StateImporter:
         raise NotImplementedError
 
+    def state_overtaken(self) -> None:
+        self.told.append("overtaken")
+
     def close(self) -> None:
         self.told.append("close")
 

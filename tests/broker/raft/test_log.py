@@ -164,6 +164,8 @@ def test_random_steps_agree_with_a_list(steps: list[tuple[int, int]]) -> None:
             made.compact(model.base, model.terms[model.base - 1] if model.base else 0)
         elif kind == 4 and number < last:
             made.persisted(number + 1, model.terms[number])
-            model.stable = max(model.stable, number + 1) if number >= model.base else model.stable
+            model.stable = (
+                max(model.stable, number + 1) if number + 1 >= model.base else model.stable
+            )
         assert [e.term for e in made.entries] == model.terms[model.base :]
         assert made.last_index == len(model.terms) and made.stable == model.stable
