@@ -1,6 +1,6 @@
 """The command language of the transcripts: a group driven by hand, everything that happens in text.
 
-nodes abc [learners=d] [spare=e]   new group; spare nodes know no members
+nodes abc [learners=d] [spare=e] [volatile=yes]   new group; spare nodes know no members
 log a 1 1 2                        a's log at the start, as terms; before `start`
 term a 3 [vote]                    a's term at the start
 suspect a FROM | unknown a         damage a stopped node's log
@@ -49,6 +49,7 @@ class Actor:
         self.name = name
         self.number = number
         self.image = Image(members)
+        self.volatile = False
         self.raft: Raft | None = None
         self.writing: list[Ready] = []
 
@@ -66,6 +67,7 @@ class Actor:
             applied=image.base_index,
             standing=image.standing,
             hard_state_known=image.hard_state_known,
+            volatile=self.volatile,
             jitter=lambda n: self.number * n // 5,
         )
         return self.raft
@@ -114,6 +116,7 @@ class Stage:
         names = words[0] + options.get("learners", "") + options.get("spare", "")
         for number, name in enumerate(names):
             self.actors[name] = Actor(name, number, members if name in members else Members())
+            self.actors[name].volatile = "volatile" in options
 
     def do_log(self, words: list[str]) -> None:
         image = self.actors[words[0]].image
