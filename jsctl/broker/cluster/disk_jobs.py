@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 
 from jsctl.broker.cluster.group import Group, SyncJob
+from jsctl.broker.cluster.state_file import WriteState
 from jsctl.broker.ports import Disk
+from jsctl.broker.store.stream_store import Job as StoreJob
+from jsctl.broker.store.stream_store import StreamStore
 
 
 @dataclass(slots=True)
@@ -32,3 +35,33 @@ class Removal:
     def run(self) -> None:
         """Delete. Raises DiskError."""
         self.disk.remove_tree(self.directory)
+
+
+@dataclass(slots=True)
+class StoreState:
+    """A job: sync the message store, then write the state that relies on it."""
+
+    store: StreamStore
+    store_job: StoreJob | None
+    state: WriteState
+
+    @property
+    def index(self) -> int:
+        """Up to here the log is not needed once this ran."""
+        return self.state.index
+
+    def run(self) -> None:
+        """Write and sync. Raises DiskError."""
+        if self.store_job is not None:
+            self.store_job.run()
+        self.state.run()
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToKeep:
+    """The job of a memory stream: what a restart loses anyway needs no log."""
+
+    index: int
+
+    def run(self) -> None:
+        """Nothing."""

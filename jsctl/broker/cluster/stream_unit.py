@@ -12,6 +12,7 @@ from typing import Protocol
 from jsctl.api.codec import dumps
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
+from jsctl.broker.cluster.disk_jobs import NothingToKeep, StoreState
 from jsctl.broker.cluster.env import Delivery, Env, Owed
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
 from jsctl.broker.cluster.state_file import State, WriteState
@@ -24,7 +25,7 @@ from jsctl.broker.jetstream.republish import Copy, Republisher, stored_records
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, columns
-from jsctl.broker.store.stream_store import Job, StreamStore
+from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.turn import LogLevel
 
 DIRECT_QUEUE = b"_sys_"
@@ -68,35 +69,6 @@ class Stores(Protocol):
 
     def path(self, number: int) -> str:
         """Where it lies."""
-
-
-@dataclass(slots=True)
-class StoreState:
-    """A job: sync the message store, then write the state that relies on it."""
-
-    store_job: Job | None
-    state: WriteState
-
-    @property
-    def index(self) -> int:
-        """Up to here the log is not needed once this ran."""
-        return self.state.index
-
-    def run(self) -> None:
-        """Write and sync. Raises DiskError."""
-        if self.store_job is not None:
-            self.store_job.run()
-        self.state.run()
-
-
-@dataclass(frozen=True, slots=True)
-class NothingToKeep:
-    """The job of a memory stream: what a restart loses anyway needs no log."""
-
-    index: int
-
-    def run(self) -> None:
-        """Nothing."""
 
 
 @dataclass(slots=True)
@@ -389,11 +361,11 @@ class StreamUnit:
         snapshot = _NUMBER.pack(number) + stream.snapshot()
         state = State(self.generation, index, term, members, snapshot)
         write = WriteState(self.env.disk, self.directory, state, ())
-        return StoreState(stream.store.checkpoint(), write)
+        return StoreState(stream.store, stream.store.checkpoint(), write)
 
     def checkpointed(self, job: SyncJob) -> None:
-        """The store may forget what it kept for the job."""
-        if isinstance(job, StoreState) and job.store_job is not None:
+        """The store may forget what it kept for the job, unless another one took its place."""
+        if isinstance(job, StoreState) and job.store_job is not None and job.store is self.store:
             self.store.done(job.store_job)
 
     def state_overtaken(self) -> None:
@@ -420,8 +392,12 @@ class StreamUnit:
 
     def replace(self, stream: Stream, number: int) -> None:
         """Use a received state from now on."""
-        old, old_number = self.store, self.store_number
-        self.stream, self.store_number = stream, number
+        old, old_number, self.stream, self.store_number = (
+            self.store,
+            self.store_number,
+            stream,
+            number,
+        )
         old.close()
         self.discard(old_number)
         for watcher in self.watchers.values():
