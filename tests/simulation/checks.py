@@ -144,24 +144,28 @@ class Checker:
 
     def turned(self, process: Process) -> None:
         """Compare what the turn did with what is known."""
-        seen = process.seen
         for name, group in process.engine.groups.by_name.items():
-            known = self.history(name)
-            if name not in seen:
-                self._first_seen(process, group)
-                if isinstance(group.unit, StreamUnit) and known.books is None:
-                    known.books = Books(group.unit.assignment)
+            self.look(process, group)
+            known, raft = self.history(name), group.raft
             if known.excused:
                 continue
-            raft = group.raft
-            if raft.applied > seen[name]:
-                self._applied(process, known, raft, seen[name])
-                seen[name] = raft.applied
-                self._compare(process, known, group)
             if raft.role is Role.LEADER and known.leaders.get(raft.term) != raft.me:
                 self._elected(known, raft)
         if self.acks:
             self._check_acks(process)
+
+    def look(self, process: Process, group: Group) -> None:
+        """Take in what a group applied; before the end of the turn, too, if it may be gone then."""
+        seen, known, raft = process.seen, self.history(group.name), group.raft
+        if group.name not in seen:
+            self._first_seen(process, group)
+            if isinstance(group.unit, StreamUnit) and known.books is None:
+                known.books = Books(group.unit.assignment)
+        if known.excused or raft.applied <= seen[group.name]:
+            return
+        self._applied(process, known, raft, seen[group.name])
+        seen[group.name] = raft.applied
+        self._compare(process, known, group)
 
     def _applied(self, process: Process, known: History, raft: Raft, before: int) -> None:
         entries, who = known.entries, process.machine.name

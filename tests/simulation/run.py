@@ -46,6 +46,7 @@ class Simulation:
         self.checker = Checker(self.machines)
         self.hub = Hub(self.network)
         self.hub.machines = self.machines
+        self.hub.look = self.checker.look
         self.hub.excused = lambda name: self.checker.history(name).excused
         for number in range(plan.servers):
             machine = Machine(number, self.network, settings, self, self.hub.reply)

@@ -144,7 +144,11 @@ class Founder:
         if state is not None and state.index >= index:
             index, base_term = state.index, state.term
             members = codec.decode_members(state.members)
-        entries = _entries(found, index)
+        entries = _entries(found, index, base_term)
+        if found is not None and not entries and index > found.base_index:
+            # The state was received, and the process ended before the log said so. Without this
+            # record, the entries to come would not follow what the log holds.
+            self.wal.add_base(key, index, base_term, codec.encode_members(members))
         # A state without a log: what the log promised is lost.
         standing = UNKNOWN if found is None else _standing(found)
         has = state.index if state is not None else 0
@@ -211,8 +215,12 @@ class Founder:
         )
 
 
-def _entries(found: RecoveredGroup | None, base: int) -> list[Entry]:
+def _entries(found: RecoveredGroup | None, base: int, base_term: int) -> list[Entry]:
+    """What of the log follows a base; nothing when it holds another entry in the base's place."""
     if found is None:
+        return []
+    in_place = next((entry[1] for entry in found.entries if entry[0] == base), base_term)
+    if in_place != base_term:
         return []
     return [
         Entry(index, term, EntryKind(kind), data)

@@ -171,6 +171,33 @@ def test_the_log_goes_on_behind_the_state() -> None:
     assert (raft.standing.kind, raft.base_index, raft.last_index) == (StandingKind.WHOLE, 2, 2)
 
 
+def test_the_log_goes_on_behind_a_received_state_of_which_it_knew_nothing() -> None:
+    server = Server()
+    server.start()
+    raft = server.restarted(state(15, 2))
+    server.wal.add_entries(KEY, [(16, 2, 1, b"x")])
+    server.sync()
+
+    raft = server.restarted(state(15, 2))
+
+    assert raft.standing == Standing()
+    assert (raft.base_index, raft.last_index) == (15, 16)
+
+
+def test_entries_in_the_place_of_a_received_state_were_never_committed() -> None:
+    server = Server()
+    server.start()
+    server.wal.add_entries(KEY, [(1, 1, 1, b"a"), (2, 1, 1, b"b"), (3, 1, 1, b"c")])
+    server.sync()
+
+    raft = server.restarted(state(2, 5))
+
+    assert (raft.base_index, raft.last_index) == (2, 2)
+    server.wal.add_entries(KEY, [(3, 5, 1, b"d")])
+    server.sync()
+    assert server.restarted(state(2, 5)).log.term_at(3) == 5
+
+
 def test_a_gap_between_state_and_log_is_doubt() -> None:
     server = logged(8, 9, base=7)
     raft = server.start(state(5))
