@@ -72,7 +72,7 @@ class Checker:
         machine = process.machine
         before = machine.log
         machine.log = after = DurableLog.read(machine.disk, machine.incarnation)
-        after.states = before.states
+        after.states, after.dropped = before.states, before.dropped
         for name, known in before.groups.items():
             found = after.groups.get(name)
             if found is None:

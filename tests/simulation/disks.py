@@ -93,6 +93,10 @@ class DurableGroup:
         """The last index that is safe."""
         return max(self.entries, default=self.base)
 
+    def holds(self, index: int, term: int) -> bool:
+        """Whether an entry is in here, or before its base."""
+        return index <= self.base or self.entries.get(index) == term
+
 
 class DurableLog:
     """See the module."""
@@ -101,6 +105,13 @@ class DurableLog:
         self.groups: dict[str, DurableGroup] = {}
         self.states: dict[str, int] = {}
         """Group -> index of the newest state file or checkpoint."""
+        self.dropped: dict[str, list[DurableGroup]] = {}
+        """What was safe of a group until it was removed here, or its memory was lost."""
+
+    def held(self, name: str, index: int, term: int) -> bool:
+        """Whether an entry is safe, or was until the group was dropped on purpose."""
+        dropped = self.dropped.get(name, ())
+        return self.holds(name, index, term) or any(one.holds(index, term) for one in dropped)
 
     def holds(self, name: str, index: int, term: int) -> bool:
         """Whether an entry, or a state that includes it, is safe."""
@@ -109,7 +120,7 @@ class DurableLog:
         group = self.groups.get(name)
         if group is None:
             return False
-        return index <= group.base or group.entries.get(index) == term
+        return group.holds(index, term)
 
     def reaches(self, name: str, index: int) -> bool:
         """Whether everything up to an index is safe, whatever it is."""
@@ -134,8 +145,10 @@ class DurableLog:
     def _take(self, record: WalRecord) -> None:
         name, index = record.group.decode(), record.log_index
         if record.kind == fmt.DROP:
-            self.groups.pop(name, None)
-            self.states.pop(name, None)
+            state = self.states.pop(name, 0)
+            group = self.groups.pop(name, DurableGroup())
+            group.base = max(group.base, state)
+            self.dropped.setdefault(name, []).append(group)
             return
         if record.kind == fmt.EXAMINED:
             return

@@ -170,7 +170,7 @@ class Machine:
 
     def held(self, name: str, index: int, term: int) -> bool:
         """Whether an entry was made safe here; what disks that were lost held counts, too."""
-        return any(log.holds(name, index, term) for log in (self.log, *self.lost))
+        return any(log.held(name, index, term) for log in (self.log, *self.lost))
 
 
 Replies = Callable[[int, "Process", Publish], None]

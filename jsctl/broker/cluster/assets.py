@@ -44,6 +44,11 @@ class Assets:
         default_factory=dict
     )
     """Assignments that wait until the place of an earlier replica is free."""
+    unremembered: dict[tuple[str, ...], StreamAssignment | ConsumerAssignment] = field(
+        default_factory=dict
+    )
+    """Those of memory replicas that this process has to get anew. They wait until it knows where
+    the group is now: only then, when all of its members forgot it, may it start over."""
     unsettled: dict[str, "StreamUnit | ConsumerUnit"] = field(default_factory=dict)
     """Units whose group has to be brought to the wanted peers, by group name."""
 
@@ -72,8 +77,7 @@ class Assets:
                 self._drop_stream(key)
             return
         if unit is None:
-            if self.env.groups.discarding(f"streams/{assignment.group.name}"):
-                self.postponed[key] = assignment
+            if self._waits(key, f"streams/{assignment.group.name}", assignment):
                 return
             unit = self._build_stream(assignment)
         else:
@@ -92,17 +96,45 @@ class Assets:
                 self._drop_consumer(key)
             return
         if unit is None:
-            if self.env.groups.discarding(f"consumers/{assignment.group.name}"):
-                self.postponed[key] = assignment
+            if self._waits(key, f"consumers/{assignment.group.name}", assignment):
                 return
             unit = self._build_consumer(assignment, stream)
         else:
             unit.assigned(assignment)
         self.unsettled[unit.group.name] = unit
 
+    def _waits(
+        self, key: tuple[str, ...], place: str, assignment: StreamAssignment | ConsumerAssignment
+    ) -> bool:
+        """Whether a replica cannot be built yet; it is remembered then."""
+        group = assignment.group
+        self.postponed.pop(key, None)
+        self.unremembered.pop(key, None)
+        if self.env.groups.discarding(place):
+            self.postponed[key] = assignment
+            return True
+        made_here = group.incarnations.get(self.env.me) == self.founder.boot
+        if group.storage == "memory" and not made_here and not self._knows_all:
+            self.unremembered[key] = assignment
+            return True
+        return False
+
+    @property
+    def _knows_all(self) -> bool:
+        meta = self.env.groups.by_name.get(META_GROUP)
+        return meta is not None and meta.raft.abreast
+
+    @property
+    def waiting(self) -> bool:
+        """Whether `retry` may have something to do."""
+        return bool(self.postponed) or (bool(self.unremembered) and self._knows_all)
+
     def retry(self, consumers_of: Callable[[str, str], Iterable[ConsumerAssignment]]) -> None:
-        """Build what waited for an earlier replica in the same place to be deleted."""
+        """Build what waited, as far as that is possible now."""
         postponed, self.postponed = self.postponed, {}
+        if self._knows_all:
+            postponed |= self.unremembered
+            self.unremembered = {}
         for assignment in postponed.values():
             if isinstance(assignment, ConsumerAssignment):
                 self._follow_consumer(assignment)
@@ -218,6 +250,7 @@ class Assets:
 
     def _drop_stream(self, key: StreamKey) -> None:
         self.postponed.pop(key, None)
+        self.unremembered.pop(key, None)
         unit = self.streams.pop(key, None)
         if unit is None:
             return
@@ -229,6 +262,7 @@ class Assets:
 
     def _drop_consumer(self, key: ConsumerKey) -> None:
         self.postponed.pop(key, None)
+        self.unremembered.pop(key, None)
         unit = self.consumers.pop(key, None)
         if unit is None:
             return

@@ -449,7 +449,7 @@ class Engine(Neighbours):
 
     def _follow(self) -> None:
         groups = self.groups
-        if self.assets.postponed:
+        if self.assets.waiting:
             meta = self.meta_state
             self.assets.retry(lambda account, stream: meta.consumers(account, stream).values())
         changes, groups.changes = groups.changes, []

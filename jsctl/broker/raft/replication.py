@@ -371,6 +371,7 @@ def on_heartbeat(state: State, m: Heartbeat) -> None:
     if not hear_leader(state, m.term, m.sender):
         _reply_stale(state, m.sender, 0)
         return
+    state.leader_last = m.last_index
     commit_to(state, m.commit)
     quiet = m.quiet and hibernation.agrees(state, m)
     state.quiet = quiet

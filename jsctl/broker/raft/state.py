@@ -44,7 +44,7 @@ class State:
         "acked", "active_tick", "applied", "deadline", "dirty", "down", "early_reads",
         "elected_alone", "emitted", "fresh", "fresh_term", "handed", "hard_dirty",
         "hard_state_known", "heard_tick", "heartbeat_due", "jitter", "leader", "leader_commit",
-        "lease_allowed", "limits", "log", "me", "members", "membership", "now", "out", "owed",
+        "leader_last", "lease_allowed", "limits", "log", "me", "members", "membership", "now", "out", "owed",
         "own_term_index", "peers", "pending_bytes", "poll_due", "polled", "promise_until",
         "quiet", "quiet_round", "reads_waiting", "reported", "role", "round", "round_commit",
         "round_wanted", "send_dirty", "serving", "standing", "term", "timeout", "timing",
@@ -110,6 +110,8 @@ class State:
         self.owed: Index = 0
         """Follower: index whose ack waits for a sync that is under way."""
         self.leader_commit: Index = 0
+        self.leader_last: Index | None = None
+        """Follower: end of the leader's log as of its last heartbeat; None before the first."""
         self.votes: dict[PeerId, bool] = {}
         self.fresh = False
         """Candidate that starts the group over: needs every vote."""
@@ -258,6 +260,14 @@ class State:
             for peer in self.members.voters
         )
 
+    @property
+    def abreast(self) -> bool:
+        """Whether all that the leader had when it was last heard is applied here."""
+        if self.role is Role.LEADER:
+            return self.serving and self.applied >= self.own_term_index
+        return self.leader_last is not None and self.applied >= self.leader_last
+
+    @property
     def is_empty(self) -> bool:
         """UNKNOWN, and nothing in the log."""
         return self.standing.kind == StandingKind.UNKNOWN and self.log.last_index == 0
