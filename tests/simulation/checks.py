@@ -75,6 +75,8 @@ class Checker:
         after.states, after.dropped = before.states, before.dropped
         for name, known in before.groups.items():
             found = after.groups.get(name)
+            if name in machine.dropping and (found is None or found.last == 0):
+                continue
             if found is None:
                 if known.entries or known.term:
                     raise Violation(f"{machine.name} lost its log of {name}")
@@ -118,15 +120,15 @@ class Checker:
         log, me = process.machine.log, process.machine.name
         for message in messages:
             if isinstance(message, AppendReply) and not message.rejected:
-                self._check_reach(log, me, name, message.index)
+                self._check_reach(log, me, name, message.index, message.term)
             elif isinstance(message, HeartbeatReply):
-                self._check_reach(log, me, name, message.match)
+                self._check_reach(log, me, name, message.match, message.term)
             elif isinstance(message, VoteReply | VoteRequest) and not message.pre:
                 self._check_vote(log, me, name, message)
 
     @staticmethod
-    def _check_reach(log: DurableLog, me: str, name: str, index: int) -> None:
-        if not log.reaches(name, index):
+    def _check_reach(log: DurableLog, me: str, name: str, index: int, term: int) -> None:
+        if not log.reaches(name, index, term):
             raise Violation(f"{me} acks {index} of {name} before it is durable")
 
     @staticmethod

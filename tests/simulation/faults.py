@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jsctl.broker.jetstream.assignments import GroupAssignment
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import StandingKind
 from tests.simulation.machine import Machine, Process
@@ -28,6 +29,7 @@ class Faults:
         self.over = False
         self.doubtful: set[tuple[str, str]] = set()
         """(machine, group) whose disk was lost, and that is not filled up yet."""
+        self._known: dict[str, GroupAssignment] = {}
 
     def event(self, item: Item) -> Event:
         """The item as an event."""
@@ -90,12 +92,15 @@ class Faults:
     def _may_lose(self, machine: Machine) -> bool:
         """Whether the fault model has room for the loss of this disk; counts it if so."""
         lost: list[str] = []
-        for name, known in self.simulation.checker.groups.items():
+        assigned = self._assigned()
+        for name in {*self.simulation.checker.groups, *assigned}:
             voters = self._voters(name)
-            if known.excused or machine.peer not in voters:
+            if not voters and name in assigned:
+                voters = set(assigned[name].peers)
+            if self.simulation.checker.history(name).excused or machine.peer not in voters:
                 continue
             doubtful = {peer for peer, group in self.doubtful if group == name}
-            doubtful.add(machine.peer)
+            doubtful |= self._unfilled(name, assigned.get(name)) | {machine.peer}
             if len(voters) > 1 and len(doubtful & voters) > (len(voters) - 1) // 2:
                 return False
             lost.append(name)
@@ -105,6 +110,30 @@ class Faults:
             else:
                 self.doubtful.add((machine.peer, name))
         return True
+
+    def _assigned(self) -> dict[str, GroupAssignment]:
+        """Groups as the most advanced replica of the meta state knows, or once knew, them."""
+        processes = self.simulation.processes()
+        metas = [process.engine.meta.meta for process in processes if process.engine.has_meta]
+        newest = max(metas, key=lambda meta: meta.applied, default=None)
+        if newest is not None:
+            self._known |= {made.group.name: made.group for made in newest.assets()}
+        return self._known
+
+    def _unfilled(self, name: str, assigned: GroupAssignment | None) -> set[str]:
+        """Replicas that began in doubt, or will: the disk that they were given to is lost."""
+        found: set[str] = set()
+        for machine in self.simulation.machines:
+            process = machine.process
+            group = None if process is None else process.engine.groups.by_name.get(name)
+            if group is not None:
+                if group.raft.standing.kind is not StandingKind.WHOLE:
+                    found.add(machine.peer)
+            elif assigned is None or assigned.storage == "memory":
+                continue
+            elif assigned.incarnations.get(machine.peer, machine.life) != machine.life:
+                found.add(machine.peer)
+        return found
 
     def _voters(self, name: str) -> set[str]:
         """Voters of a group as its most advanced replica knows them."""

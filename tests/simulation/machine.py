@@ -31,7 +31,7 @@ from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.targets import Sink
 from jsctl.broker.turn import DiskBatch
-from tests.simulation.disks import DurableLog, MachineDisk
+from tests.simulation.disks import DurableLog, MachineDisk, dropped_by
 from tests.simulation.world import MS, SECOND, Network
 
 ACCOUNT = "$G"
@@ -126,12 +126,19 @@ class Machine:
         self.log = DurableLog()
         self.lost: list[DurableLog] = []
         """What disks held that were lost since."""
+        self.dropping: set[str] = set()
+        """Groups whose removal was being written when the last process ended."""
         self._new_disk()
 
     def _new_disk(self) -> None:
         self.disk = MachineDisk(random.Random(self.world.random.randrange(1 << 60)))
         self.incarnation = self.world.random.randbytes(16)
         self.log = DurableLog()
+
+    @property
+    def life(self) -> int:
+        """What an assignment calls the present disk."""
+        return int.from_bytes(self.incarnation[:8], "big") >> 1
 
     def now_ns(self) -> int:
         """What its clock says."""
@@ -153,6 +160,7 @@ class Machine:
         process, self.process = self.process, None
         if process is None:
             return
+        self.dropping = set()
         process.interrupt(power=power)
         if power:
             self.disk.crash()
@@ -462,6 +470,7 @@ class Process:
             disk.power_fails_in = syncs
         else:
             disk.killed_in = syncs
+        self.machine.dropping = dropped_by(self._batches[0])
         try:
             self._batches[0].run()
             self.machine.watch.durable(self, self._batches[0])

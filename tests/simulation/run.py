@@ -161,6 +161,7 @@ class Simulation:
         while self.world.now_ns < end:
             self.world.run(self.world.now_ns + LOOK_NS)
             reasons = list(self.reasons())
+            self._create_again(reasons)
             if not reasons and probed:
                 break
             if not reasons:
@@ -170,6 +171,16 @@ class Simulation:
         else:
             raise Violation("does not settle: " + "; ".join(reasons[:6]))
         self._compare_all()
+
+    def _create_again(self, reasons: Sequence[str]) -> None:
+        """A request to delete may have been under way when the last one to create was answered."""
+        if self.operator.waiting:
+            return
+        for number in range(len(self.configs)):
+            if f"S{number} is not there" in reasons:
+                self.create(number)
+            elif f"C{number} is not there" in reasons:
+                self.create_consumer(number)
 
     # What is not settled
 

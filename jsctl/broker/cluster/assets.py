@@ -66,7 +66,7 @@ class Assets:
                 self._drop_stream((change.account, change.stream))
         self.env.watcher.changed(change)
 
-    def _follow_stream(self, assignment: StreamAssignment) -> None:
+    def _follow_stream(self, assignment: StreamAssignment, newest: bool = False) -> None:
         key = (assignment.account, assignment.name)
         unit = self.streams.get(key)
         if unit is not None and unit.assignment.group.name != assignment.group.name:
@@ -77,14 +77,14 @@ class Assets:
                 self._drop_stream(key)
             return
         if unit is None:
-            if self._waits(key, f"streams/{assignment.group.name}", assignment):
+            if self._waits(key, f"streams/{assignment.group.name}", assignment, newest):
                 return
             unit = self._build_stream(assignment)
         else:
             unit.assigned(assignment)
         self.unsettled[unit.group.name] = unit
 
-    def _follow_consumer(self, assignment: ConsumerAssignment) -> None:
+    def _follow_consumer(self, assignment: ConsumerAssignment, newest: bool = False) -> None:
         key = (assignment.account, assignment.stream, assignment.name)
         unit = self.consumers.get(key)
         if unit is not None and unit.assignment.group.name != assignment.group.name:
@@ -96,7 +96,7 @@ class Assets:
                 self._drop_consumer(key)
             return
         if unit is None:
-            if self._waits(key, f"consumers/{assignment.group.name}", assignment):
+            if self._waits(key, f"consumers/{assignment.group.name}", assignment, newest):
                 return
             unit = self._build_consumer(assignment, stream)
         else:
@@ -104,7 +104,11 @@ class Assets:
         self.unsettled[unit.group.name] = unit
 
     def _waits(
-        self, key: tuple[str, ...], place: str, assignment: StreamAssignment | ConsumerAssignment
+        self,
+        key: tuple[str, ...],
+        place: str,
+        assignment: StreamAssignment | ConsumerAssignment,
+        newest: bool,
     ) -> bool:
         """Whether a replica cannot be built yet; it is remembered then."""
         group = assignment.group
@@ -114,7 +118,7 @@ class Assets:
             self.postponed[key] = assignment
             return True
         made_here = group.incarnations.get(self.env.me) == self.founder.boot
-        if group.storage == "memory" and not made_here and not self._knows_all:
+        if group.storage == "memory" and not made_here and not newest:
             self.unremembered[key] = assignment
             return True
         return False
@@ -132,16 +136,17 @@ class Assets:
     def retry(self, consumers_of: Callable[[str, str], Iterable[ConsumerAssignment]]) -> None:
         """Build what waited, as far as that is possible now."""
         postponed, self.postponed = self.postponed, {}
-        if self._knows_all:
+        newest = self._knows_all
+        if newest:
             postponed |= self.unremembered
             self.unremembered = {}
         for assignment in postponed.values():
             if isinstance(assignment, ConsumerAssignment):
-                self._follow_consumer(assignment)
+                self._follow_consumer(assignment, newest)
                 continue
-            self._follow_stream(assignment)
+            self._follow_stream(assignment, newest)
             for consumer in consumers_of(assignment.account, assignment.name):
-                self._follow_consumer(consumer)
+                self._follow_consumer(consumer, newest)
 
     # Building
 

@@ -19,6 +19,7 @@ from jsctl.broker.raft.membership import Membership
 from jsctl.broker.raft.progress import NEVER, Progress
 from jsctl.broker.raft.ready import Ready, RoleChange
 from jsctl.broker.raft.types import (
+    AppendReply,
     Entry,
     EntryKind,
     Index,
@@ -44,7 +45,8 @@ class State:
         "acked", "active_tick", "applied", "deadline", "dirty", "down", "early_reads",
         "elected_alone", "emitted", "fresh", "fresh_term", "handed", "hard_dirty",
         "hard_state_known", "heard_tick", "heartbeat_due", "jitter", "leader", "leader_commit",
-        "leader_last", "lease_allowed", "limits", "log", "me", "members", "membership", "now", "out", "owed",
+        "leader_last", "lease_allowed", "limits", "log", "me", "members", "membership", "now",
+        "out", "owed",
         "own_term_index", "peers", "pending_bytes", "poll_due", "polled", "promise_until",
         "quiet", "quiet_round", "reads_waiting", "reported", "role", "round", "round_commit",
         "round_wanted", "send_dirty", "serving", "standing", "term", "timeout", "timing",
@@ -157,6 +159,12 @@ class State:
         """Drop the end of the log, here and in what was or is to be written."""
         self.log.truncate(from_index)
         self.forget_unwritten(from_index)
+        # An ack for a past leader that was to leave after this sync: what it names is not written.
+        self.out.send_after_sync = [
+            one
+            for one in self.out.send_after_sync
+            if not (isinstance(one, AppendReply) and not one.rejected and one.index >= from_index)
+        ]
         if self.membership.truncate(from_index):
             self.members_changed()
         self.verified = min(self.verified, from_index - 1)
