@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jsctl.broker.jetstream.assignments import GroupAssignment
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import StandingKind
+from tests.simulation.figure_eight import FigureEight
 from tests.simulation.machine import Machine, Process
 from tests.simulation.plan import Item
 from tests.simulation.stream_checks import is_memory
@@ -29,6 +30,7 @@ class Faults:
         self.over = False
         self.doubtful: set[tuple[str, str]] = set()
         """(machine, group) whose disk was lost, and that is not filled up yet."""
+        self.play: FigureEight | None = None
         self._known: dict[str, GroupAssignment] = {}
 
     def event(self, item: Item) -> Event:
@@ -147,6 +149,8 @@ class Faults:
 
     def turned(self, process: Process) -> None:
         """Disks that were lost and are filled up again may be counted out."""
+        if self.play is not None and not self.over:
+            self.play.turned(process)
         for peer, name in list(self.doubtful):
             if peer != process.peer:
                 continue
@@ -236,6 +240,9 @@ class Faults:
             self._lose_disk(victim, 20)
 
         self.world.at(AMBUSH_LEAD_MS * MS - MS, strike)
+
+    def _figure_eight(self, item: Item) -> None:
+        self.play = FigureEight(self.simulation, self._stream(item))
 
     # Requests
 

@@ -25,6 +25,7 @@ from jsctl.broker.node.reports import UnitReports
 from jsctl.broker.node.setup import peer_id
 from jsctl.broker.node.usage import Usage
 from jsctl.broker.options import ClusterOptions, JetStreamOptions, Options
+from jsctl.broker.raft.types import Limits as RaftLimits
 from jsctl.broker.raft.types import Message, PeerId, Timing
 from jsctl.broker.routing.accounts import Accounts
 from jsctl.broker.routing.limits import RoutingLimits
@@ -101,6 +102,7 @@ class Settings:
     timing: Timing
     limits: Limits
     servers: int
+    raft: RaftLimits
 
 
 class Machine:
@@ -226,6 +228,7 @@ class Process:
             news=self._news,
         )
         self.engine.groups.outbox = CheckedOutbox(self)
+        self.engine.founder.limits = machine.settings.raft
         self.view = ApiView(self.engine, options, Usage(options, self.engine.assets), self._jitter)
         self.api = ApiService(
             self.view, self.engine, self._publish, lambda *_: False, lambda *_: None

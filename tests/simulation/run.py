@@ -9,6 +9,7 @@ from jsctl.broker.cluster.groups import Limits
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.errors import BrokerError
 from jsctl.broker.jetstream.assignments import GroupAssignment
+from jsctl.broker.raft.types import Limits as RaftLimits
 from jsctl.broker.raft.types import Message, StandingKind, Timing
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.checks import Checker, History, snapshot_of
@@ -41,6 +42,7 @@ class Simulation:
                 entries_kept=plan.entries_kept,
             ),
             plan.servers,
+            RaftLimits(append_entries_max=plan.append_entries_max),
         )
         self.machines: list[Machine] = []
         self.checker = Checker(self.machines)
