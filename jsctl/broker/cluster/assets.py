@@ -9,6 +9,7 @@ from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.env import Env
 from jsctl.broker.cluster.founding import Founder
 from jsctl.broker.cluster.group import Group, GroupKind
+from jsctl.broker.cluster.lost_log import forget_loss
 from jsctl.broker.cluster.meta_unit import GROUP_NAME as META_GROUP
 from jsctl.broker.cluster.state_file import Loaded
 from jsctl.broker.cluster.stores import StreamStores
@@ -292,6 +293,16 @@ class Assets:
         if meta is not None and self.founder.buried:
             alive = {group.key for group in groups.by_name.values()}
             self.founder.forget(meta.checkpointed, alive)
+
+    def settle_loss(self) -> None:
+        """Now and then: when all assignments are known, every group that was here has begun, in
+        doubt if need be, and says so itself; what is assigned from now on is new."""
+        founder, groups = self.founder, self.env.groups
+        if founder.loss_marked and self._knows_all:
+            founder.lost = ""
+            if groups.idle and not groups.wal.pending_bytes:
+                founder.loss_marked = False
+                forget_loss(self.env.disk)
 
     def park(self) -> None:
         """This server was removed from the cluster: serve nothing, delete nothing."""

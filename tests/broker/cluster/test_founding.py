@@ -41,7 +41,7 @@ class Server:
         self.disk.kill()
         self.wal, recovered = Wal.open(self.disk, "log", OPTIONS)
         self.founder = Founder("a", LIFE, self.boot, self.wal, Timing(), lambda n: 0)
-        self.founder.recovered = dict(recovered.groups)
+        self.founder.take(recovered, "")
         self.founder.log_damaged = bool(recovered.damage)
 
     def sync(self) -> None:
@@ -256,3 +256,12 @@ def test_memory_is_lost_with_the_process_but_the_vote_is_not() -> None:
 def test_memory_of_another_run_without_a_record_is_doubt() -> None:
     raft = Server().start(volatile=True, life=BOOT + 1)
     assert raft.standing.kind is StandingKind.UNKNOWN and not raft.hard_state_known
+
+
+def test_after_a_loss_in_the_log_not_even_a_founder_is_whole_without_a_record() -> None:
+    server = Server()
+    server.founder.lost = "part of the log is lost"
+    raft = server.start()
+    assert raft.standing.kind is StandingKind.UNKNOWN and not raft.hard_state_known
+    assert not votes(raft) and not campaigns(raft)
+    assert server.restarted().standing.kind is StandingKind.UNKNOWN
