@@ -7,9 +7,11 @@ history per group: what was ever applied at which index.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.disk_jobs import Job
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.jetstream.assignments import GroupAssignment
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import (
@@ -44,6 +46,11 @@ class History:
     """Applied index -> state of a replica that stood there at the end of a turn."""
     books: Books | None = None
     """What a stream is known to hold."""
+    voters: tuple[str, ...] = ()
+    """As the most advanced replica knew them, with the index of their entry."""
+    voters_index: int = -1
+    assigned: GroupAssignment | None = None
+    """As it was when a replica first began; None for the meta group."""
     excused: bool = False
     """More than the fault model allows happened to its disks: nothing is checked any more."""
 
@@ -149,6 +156,9 @@ class Checker:
         for name, group in process.engine.groups.by_name.items():
             self.look(process, group)
             known, raft = self.history(name), group.raft
+            if raft.membership.active_index > known.voters_index and raft.members.voters:
+                known.voters = raft.members.voters
+                known.voters_index = raft.membership.active_index
             if known.excused:
                 continue
             if raft.role is Role.LEADER and known.leaders.get(raft.term) != raft.me:
@@ -161,6 +171,8 @@ class Checker:
         seen, known, raft = process.seen, self.history(group.name), group.raft
         if group.name not in seen:
             self._first_seen(process, group)
+            if isinstance(group.unit, StreamUnit | ConsumerUnit) and known.assigned is None:
+                known.assigned = group.unit.assignment.group
             if isinstance(group.unit, StreamUnit) and known.books is None:
                 known.books = Books(group.unit.assignment)
         if known.excused or raft.applied <= seen[group.name]:

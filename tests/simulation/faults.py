@@ -114,10 +114,11 @@ class Faults:
         return True
 
     def _assigned(self) -> dict[str, GroupAssignment]:
-        """Groups as the most advanced replica of the meta state knows, or once knew, them."""
-        processes = self.simulation.processes()
-        metas = [process.engine.meta.meta for process in processes if process.engine.has_meta]
+        """Groups as the meta state has them, or had them when they began."""
+        metas = [process.engine.meta.meta for process in self._lives() if process.engine.has_meta]
         newest = max(metas, key=lambda meta: meta.applied, default=None)
+        begun = self.simulation.checker.groups.values()
+        self._known |= {one.name: one.assigned for one in begun if one.assigned is not None}
         if newest is not None:
             self._known |= {made.group.name: made.group for made in newest.assets()}
         return self._known
@@ -126,8 +127,8 @@ class Faults:
         """Replicas that began in doubt, or will: the disk that they were given to is lost."""
         found: set[str] = set()
         for machine in self.simulation.machines:
-            process = machine.process
-            group = None if process is None else process.engine.groups.by_name.get(name)
+            life = machine.last
+            group = None if life is None else life.engine.groups.by_name.get(name)
             if group is not None:
                 if group.raft.standing.kind is not StandingKind.WHOLE:
                     found.add(machine.peer)
@@ -137,15 +138,13 @@ class Faults:
                 found.add(machine.peer)
         return found
 
+    def _lives(self) -> list[Process]:
+        """What runs or ran last on each disk that is not lost."""
+        return [machine.last for machine in self.simulation.machines if machine.last is not None]
+
     def _voters(self, name: str) -> set[str]:
-        """Voters of a group as its most advanced replica knows them."""
-        best: tuple[int, set[str]] = (-1, set())
-        for process in self.simulation.processes():
-            group = process.engine.groups.by_name.get(name)
-            if group is not None and group.raft.membership.active_index > best[0]:
-                raft = group.raft
-                best = (raft.membership.active_index, set(raft.members.voters))
-        return best[1]
+        """Voters of a group as the most advanced of its replicas ever knew them."""
+        return set(self.simulation.checker.history(name).voters)
 
     def turned(self, process: Process) -> None:
         """Disks that were lost and are filled up again may be counted out."""

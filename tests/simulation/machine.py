@@ -124,6 +124,8 @@ class Machine:
         self.offset_ns = self.world.random.randrange(2 * SECOND)
         self.sync_ms = 1.0
         self.process: Process | None = None
+        self.last: Process | None = None
+        """What runs, or ran last on the present disk."""
         self.runs = 0
         self.log = DurableLog()
         self.lost: list[DurableLog] = []
@@ -151,7 +153,7 @@ class Machine:
         if self.process is not None:
             return
         self.runs += 1
-        self.process = Process(self)
+        self.process = self.last = Process(self)
         self.process.start()
         for other in self.others:
             if other.process is not None:
@@ -176,6 +178,7 @@ class Machine:
         """Lose the disk. Only while nothing runs."""
         assert self.process is None
         self.lost.append(self.log)
+        self.last = None
         self._new_disk()
 
     def held(self, name: str, index: int, term: int) -> bool:

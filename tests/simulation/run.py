@@ -286,7 +286,8 @@ class Simulation:
             yield f"C{number} is not beside its stream's leader"
             return
         state = unit.consumer.state
-        if state.pending or (state.delivered_stream < store.last_seq and store.messages):
+        rest = range(max(state.delivered_stream + 1, store.first_seq), store.last_seq + 1)
+        if state.pending or any(map(store.is_live, rest)):
             yield f"C{number} stands at {state.delivered_stream} of {store.last_seq}"
 
     # The end

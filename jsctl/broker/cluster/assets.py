@@ -125,19 +125,20 @@ class Assets:
         return False
 
     @property
-    def _knows_all(self) -> bool:
+    def knows_all(self) -> bool:
+        """Whether all assignments are applied here that the meta leader has."""
         meta = self.env.groups.by_name.get(META_GROUP)
         return meta is not None and meta.raft.abreast
 
     @property
     def waiting(self) -> bool:
         """Whether `retry` may have something to do."""
-        return bool(self.postponed) or (bool(self.unremembered) and self._knows_all)
+        return bool(self.postponed) or (bool(self.unremembered) and self.knows_all)
 
     def retry(self, consumers_of: Callable[[str, str], Iterable[ConsumerAssignment]]) -> None:
         """Build what waited, as far as that is possible now."""
         postponed, self.postponed = self.postponed, {}
-        newest = self._knows_all
+        newest = self.knows_all
         if newest:
             postponed |= self.unremembered
             self.unremembered = {}
@@ -298,7 +299,7 @@ class Assets:
         """Now and then: when all assignments are known, every group that was here has begun, in
         doubt if need be, and says so itself; what is assigned from now on is new."""
         founder, groups = self.founder, self.env.groups
-        if founder.loss_marked and self._knows_all:
+        if founder.loss_marked and self.knows_all:
             founder.lost = ""
             if groups.idle and not groups.wal.pending_bytes:
                 founder.loss_marked = False
