@@ -29,6 +29,8 @@ FOUND = [
     (740434879, 5),
     (1525708969, 3),
     (1392306932, 3),
+    (83065427, 5),
+    (1956032189, 5),
 ]
 """Fresh seeds (seed, servers) that failed once."""
 FRESH = 4

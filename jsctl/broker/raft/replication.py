@@ -262,8 +262,6 @@ def hear_leader(state: State, term: int, leader: PeerId) -> bool:
     state.heard_tick = now
     state.promise_until = now + state.timing.election_ticks
     state.deadline = now + state.timeout
-    if state.fresh_term == term and state.vote == leader and state.yields():
-        state.become_whole()  # All voters agreed to start over with this leader.
     return True
 
 

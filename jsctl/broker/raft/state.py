@@ -240,7 +240,8 @@ class State:
         later term behind it supersedes the promise. UNKNOWN: filled up to the commit index of a
         leader of this term, by an entry of this term; and if votes may have been forgotten, all
         other voters were asked for their terms and none is in a later one. A forgotten vote can
-        elect no one then: its candidate would be in the term it was given for.
+        elect no one then: its candidate would be in the term it was given for. Or, where all
+        voters agreed to start over: everything that their leader began its term with is here.
         """
         kind = self.standing.kind
         match = self.durable_match()
@@ -256,7 +257,9 @@ class State:
                 and match >= commit
                 and self.log.term_at(commit) == self.term
             )
-            if filled and self.knows_terms():
+            agreed = self.fresh_term == self.term and self.vote == self.leader
+            begun = agreed and match > 0 and self.log.term_at(match) == self.term
+            if begun or (filled and self.knows_terms()):
                 self.become_whole()
 
     def knows_terms(self) -> bool:
