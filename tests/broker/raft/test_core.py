@@ -309,7 +309,6 @@ def test_who_starts_over_with_a_leader_is_whole_only_with_what_that_leader_has()
     raft = Raft("b", members=ABC, standing=UNKNOWN, volatile=True, jitter=lambda n: 0)
     raft.step([VoteRequest("b", "a", 4, 2, 1, fresh=True)])
     assert any(getattr(reply, "granted", False) for reply in take(raft).send_after_sync)
-
     raft.step([Heartbeat("b", "a", 4, 0, 1, 0, quiet=False, last_index=3)])
     settle(raft)
     assert raft.standing == UNKNOWN
