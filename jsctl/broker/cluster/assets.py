@@ -287,16 +287,23 @@ class Assets:
         meta = groups.by_name.get(META_GROUP)
         self.founder.bury(group.key, 0 if meta is None else meta.raft.applied)
 
-    def forget_removed(self) -> None:
-        """Now and then: let go of records of removed groups that nothing can bring back."""
+    def tidy(self) -> None:
+        """Now and then."""
+        self._forget_removed()
+        self._settle_loss()
+        if not self.env.disk_full:
+            self.env.disk.hold_room()
+
+    def _forget_removed(self) -> None:
+        """Let go of records of removed groups that nothing can bring back."""
         groups = self.env.groups
         meta = groups.by_name.get(META_GROUP)
         if meta is not None and self.founder.buried:
             alive = {group.key for group in groups.by_name.values()}
             self.founder.forget(meta.checkpointed, alive)
 
-    def settle_loss(self) -> None:
-        """Now and then: when all assignments are known, every group that was here has begun, in
+    def _settle_loss(self) -> None:
+        """When all assignments are known, every group that was here has begun, in
         doubt if need be, and says so itself; what is assigned from now on is new."""
         founder, groups = self.founder, self.env.groups
         if founder.loss_marked and self.knows_all:

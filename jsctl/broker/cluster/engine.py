@@ -360,8 +360,7 @@ class Engine(Neighbours):
             self._maintain_due_ns = now_ns + MAINTAIN_NS
             self.transfers.tick(now_ns)
             self.groups.relieve()
-            self.assets.forget_removed()
-            self.assets.settle_loss()
+            self.assets.tidy()
 
     def _send_news(self) -> None:
         now_ns = self.env.now_ns
@@ -468,12 +467,12 @@ class Engine(Neighbours):
 
     def _leader_changed(self, change: LeaderChange) -> None:
         group = change.group
+        known = Announcement(group.name, change.term, change.leader)
         self.env.watcher.leader_changed(group, change.leader)
         if change.leader != self.options.me:
             if change.leader:
-                self.learn_leader(Announcement(group.name, change.term, change.leader))
+                self.learn_leader(known)
             return
-        known = Announcement(group.name, change.term, change.leader)
         self.leaders[group.name] = known
         if isinstance(group.unit, StreamUnit | ConsumerUnit):
             self.assets.unsettled[group.name] = group.unit
