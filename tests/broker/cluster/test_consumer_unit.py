@@ -134,8 +134,11 @@ def test_acks_count_that_come_while_leadership_is_offered_in_vain(cluster: Clust
         client.publish(reply, b"+ACK")
     assert group.raft.transferee is not None
     cluster.wait(lambda: group.raft.transferee is None, "the offer is withdrawn")
+    cluster.cut.clear()
     later = pull(client, 2)[2:]
-    info = client.play.request_all("$JS.API.CONSUMER.INFO.S.C", 0.5)[0]
+    info = leader.request_all("$JS.API.CONSUMER.INFO.S.C", 0.5)[0]
     assert led(cluster) is leader
     assert info["ack_floor"]["stream_seq"] == 2 and info["num_ack_pending"] == 2
     assert [payload for _, payload in later] == [b"3", b"4"]
+    for server in cluster:
+        assert [*server.engine.assets.consumers["A", "S", "C"].consumer.state.pending] == [3, 4]
