@@ -146,5 +146,3 @@ def program() -> list[str]:
     if script.name == "jsctl" and os.access(script, os.X_OK):
         return [str(script)]
     return [sys.executable, "-m", "jsctl"]
-
-

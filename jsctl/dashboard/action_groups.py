@@ -158,9 +158,7 @@ def plan_peer_remove(target: Target, snapshot: Snapshot) -> Plan:
     def effects(choice: str) -> tuple[Effect, ...]:
         gone = next((peer for peer in peers if peer.name == choice), peers[0])
         left = [
-            peer
-            for peer in peers
-            if peer.name != choice and peer.state is not PeerState.OFFLINE
+            peer for peer in peers if peer.name != choice and peer.state is not PeerState.OFFLINE
         ]
         need = len(peers) // 2 + 1
         level = Level.BAD if len(left) < need else Level.OK
@@ -213,9 +211,7 @@ async def _removed(link: Link, stream: str, peer: str) -> str:
 def _plan_server_remove(server: Server, snapshot: Snapshot) -> Plan:
     meta = snapshot.meta
     hosted = [
-        one
-        for one in snapshot.streams
-        if any(peer.name == server.name for peer in one.peers)
+        one for one in snapshot.streams if any(peer.name == server.name for peer in one.peers)
     ]
     alone = [one for one in hosted if len(one.peers) == 1]
     shared = [one for one in hosted if len(one.peers) > 1]

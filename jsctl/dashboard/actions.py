@@ -96,9 +96,7 @@ def _publish_command(target: Target) -> str:
 
 
 ACTIONS: tuple[Action, ...] = (
-    Action(
-        "step-down", "d", "Step-down", _leads, groups.plan_step_down, groups.step_down_command
-    ),
+    Action("step-down", "d", "Step-down", _leads, groups.plan_step_down, groups.step_down_command),
     Action("pause", "P", "Pause", _is_consumer, consumers.plan_pause, consumers.pause_command),
     Action("purge", "x", "Purge", _is_open, streams.plan_purge, streams.purge_command),
     Action(
@@ -107,14 +105,18 @@ ACTIONS: tuple[Action, ...] = (
     Action("edit", "e", "Edit", _is_asset, None, _edit_command),
     Action("publish", "p", "Publish", _is_open, None, _publish_command, shown=False),
     Action(
-        "replicas", "n", "Replicas", _is_stream, streams.plan_scale, streams.scale_command,
+        "replicas",
+        "n",
+        "Replicas",
+        _is_stream,
+        streams.plan_scale,
+        streams.scale_command,
         shown=False,
     ),
-    Action(
-        "unpin", "U", "Unpin", _is_pinned, consumers.plan_unpin, consumers.unpin_command
-    ),
+    Action("unpin", "U", "Unpin", _is_pinned, consumers.plan_unpin, consumers.unpin_command),
     Action("seal", "Z", "Seal", _is_open, streams.plan_seal, streams.seal_command, shown=False),
-    Action("delete", "D", "Delete", _is_asset, streams.plan_delete, streams.delete_command,
-           shown=False),
+    Action(
+        "delete", "D", "Delete", _is_asset, streams.plan_delete, streams.delete_command, shown=False
+    ),
 )
 _BY_NAME = {action.name: action for action in ACTIONS}

@@ -43,6 +43,11 @@ OWN_EVENTS = EVENTS[:1]
 Hear = Callable[[str, Document], None]
 
 
+def failures() -> tuple[type[Exception], ...]:
+    """Everything that asking a server may end in; for `except`."""
+    return (JsctlError, ApiError, *foreign_errors())
+
+
 @dataclass(frozen=True, slots=True)
 class Lists:
     """Streams and consumers of the account; `unreachable` streams are only named."""

@@ -38,9 +38,7 @@ class Peek:
     async def one(self, seq: int) -> StoredMessage | None:
         """The first message at or after a sequence."""
         try:
-            found = await self.manager.message(
-                self.stream, seq=max(1, seq), next_for=self.subject
-            )
+            found = await self.manager.message(self.stream, seq=max(1, seq), next_for=self.subject)
         except ApiError as error:
             if error.code == NOT_FOUND:
                 return None

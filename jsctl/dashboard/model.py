@@ -23,7 +23,6 @@ from jsctl.dashboard.snapshot import (
     Event,
     Level,
     Meta,
-    PeerState,
     RaftGroup,
     Server,
     Snapshot,
@@ -359,7 +358,8 @@ class Model:
     ) -> tuple[Server, ...]:
         leaders: dict[str, int] = {}
         assets: dict[str, int] = {}
-        for one in (*streams, *consumers):
+        everything: list[Stream | Consumer] = [*streams, *consumers]
+        for one in everything:
             leaders[one.leader] = leaders.get(one.leader, 0) + 1
             for peer in one.peers:
                 assets[peer.name] = assets.get(peer.name, 0) + 1

@@ -42,7 +42,9 @@ def commands_of(app: "Dashboard", screen: Screen[object]) -> Iterable[SystemComm
         )
     for name in sorted(app.available_themes):
         yield SystemCommand(
-            f"Theme: {name}", f"jsctl dashboard --theme {name}", partial(setattr, app, "theme", name)
+            f"Theme: {name}",
+            f"jsctl dashboard --theme {name}",
+            partial(setattr, app, "theme", name),
         )
     yield SystemCommand("Freeze the picture", "space", app.action_freeze)
     yield SystemCommand("Help: keys", "?", app.action_help)

@@ -10,9 +10,8 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter, time_ns
 
 from jsctl.api.errors import ApiError
-from jsctl.client.connection import foreign_errors
 from jsctl.dashboard.documents import Document
-from jsctl.dashboard.link import NO_JETSTREAM, NO_SYSTEM, Link
+from jsctl.dashboard.link import NO_JETSTREAM, NO_SYSTEM, Link, failures
 from jsctl.dashboard.model import Model
 from jsctl.dashboard.snapshot import Event, Level, Snapshot
 from jsctl.errors import JsctlError, NotAllowed, UsageError
@@ -138,9 +137,7 @@ class Poller:
         """A failed round is no news: the snapshot says how old its data is."""
         try:
             await ask()
-        except (JsctlError, ApiError):
-            pass
-        except foreign_errors():
+        except failures():
             pass
 
     async def tick(self) -> None:

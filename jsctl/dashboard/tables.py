@@ -142,6 +142,11 @@ def _acks(row: Consumer, ink: Ink, _width: int) -> Text:
     return cells.number(row.ack_pending, ink, style)
 
 
+def _own_name(row: Consumer, ink: Ink, width: int) -> Text:
+    mark = ink.glyphs.paused if row.paused else ""
+    return cells.named(row.level, row.name, ink, width, mark)
+
+
 CONSUMERS: tuple[GridColumn[Consumer], ...] = (
     GridColumn(
         Column("name", "Consumer", lambda row: f"{row.name} {row.stream}"), _consumer_name, 14, 1.0
@@ -169,6 +174,12 @@ CONSUMERS: tuple[GridColumn[Consumer], ...] = (
 )
 
 
+CONSUMERS_OF_ONE: tuple[GridColumn[Consumer], ...] = (
+    GridColumn(Column("name", "Name", lambda row: row.name), _own_name, 14, 1.0),
+    *CONSUMERS[1:],
+)
+
+
 def _consumer_rate(row: Consumer, ink: Ink, width: int) -> Text:
     room = max(1, width - 7)
     cell = cells.spark(row.trend, room, ink, "flow")
@@ -179,9 +190,7 @@ def _consumer_rate(row: Consumer, ink: Ink, width: int) -> Text:
 CONSUMERS_WIDE: tuple[GridColumn[Consumer], ...] = (
     GridColumn(
         Column("name", "Consumer", lambda row: row.name),
-        lambda row, ink, width: cells.named(
-            row.level, row.name, ink, width, ink.glyphs.paused if row.paused else ""
-        ),
+        _own_name,
         14,
         2.0,
         32,
@@ -273,9 +282,7 @@ def _up_number(row: Server, value: float, ink: Ink) -> Text:
 
 SERVERS: tuple[GridColumn[Server], ...] = (
     GridColumn(Column("name", "Server", lambda row: row.name), _server_name, 7, 2.0, 20),
-    GridColumn(
-        Column("cpu", "CPU", lambda row: row.cpu), _cpu, 12, 2.0, 30, descending=True
-    ),
+    GridColumn(Column("cpu", "CPU", lambda row: row.cpu), _cpu, 12, 2.0, 30, descending=True),
     GridColumn(
         Column("mem", "Mem", lambda row: row.mem, align=RIGHT),
         lambda row, ink, _width: Text(short_bytes(row.mem), ink.text if row.up else ink.muted),

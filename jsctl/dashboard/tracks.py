@@ -179,7 +179,8 @@ class GroupTrack:
         cluster = section(document, "cluster")
         self.document, self.host, self.read_ns = document, host, now_ns
         self.leader = text(cluster, "leader") or ("" if cluster else host)
-        self.group = text(cluster, "raft_group") or self.group
+        named = text(cluster, "raft_group") or text(document, "stream_raft_group")
+        self.group = named or self.group
         self.peers = peers_of(cluster or {"leader": host}, host if not self.leader else "")
 
     def leader_now(self, down: AbstractSet[str]) -> str:
@@ -230,7 +231,7 @@ class StreamTrack(GroupTrack):
             consumers=integer(state, "consumer_count"),
             sealed=flag(config, "sealed"),
             leader=leader,
-            group=self.group or text(self.document, "stream_raft_group"),
+            group=self.group,
             peers=peers,
             sources=_sources(self.document),
             lag=lag,

@@ -2,13 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from jsctl.api.errors import ApiError
-from jsctl.client.connection import foreign_errors
 from jsctl.dashboard.actions import Action, Target
+from jsctl.dashboard.link import failures
 from jsctl.dashboard.plans import Run
 from jsctl.dashboard.screens.dialogs import ConfirmScreen
 from jsctl.dashboard.snapshot import Consumer, Level, Meta, Stream
-from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:
     from jsctl.dashboard.app import Dashboard
@@ -49,10 +47,8 @@ def perform(app: "Dashboard", what: str, who: str, run: Run, choice: str) -> Non
             return
         try:
             said = await run(app.poller.link, choice)
-        except (JsctlError, ApiError) as error:
+        except failures() as error:
             app.told(Level.BAD, what, who, str(error))
-        except foreign_errors() as error:
-            app.told(Level.BAD, what, who, str(error) or type(error).__name__)
         else:
             app.told(Level.OK, what, who, said)
 

@@ -8,8 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 
-from jsctl.api.errors import ApiError
-from jsctl.client.connection import foreign_errors
+from jsctl.dashboard.link import failures
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.chart import chart
 from jsctl.dashboard.look.ink import Ink
@@ -21,7 +20,6 @@ from jsctl.dashboard.snapshot import Consumer, Level, Snapshot
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.panels import Panel
 from jsctl.dashboard.widgets.textpane import TextPane
-from jsctl.errors import JsctlError
 from jsctl.render.humanize import duration, number
 from jsctl.render.reports.consumers import consumer_screen
 
@@ -100,7 +98,7 @@ class ConsumerScreen(View):
             return
         try:
             info = await poller.link.manager.consumer_info(consumer.stream, consumer.name)
-        except (JsctlError, ApiError, *foreign_errors()) as error:
+        except failures() as error:
             pane.show(Text(clean(str(error)), self.ink.muted))
             return
         lines = consumer_screen(info).render().split("\n")

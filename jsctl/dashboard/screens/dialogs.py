@@ -127,7 +127,7 @@ class ConfirmScreen(ModalScreen[str | None]):
             if plan.choices:
                 yield Choices(plan.choices, plan.choice, ink)
             if plan.free:
-                yield Input(placeholder=plan.free, id="other")
+                yield Input(placeholder=plan.free, id="other", compact=True)
             yield Static(id="effects")
             if plan.warning:
                 text = Text(f"{ink.glyphs.warn} ", ink.palette.warn)
@@ -136,12 +136,12 @@ class ConfirmScreen(ModalScreen[str | None]):
                     text.append(f"\n{clean(plan.safer)}", ink.palette.muted)
                 yield Static(text)
             if plan.tier is Tier.TYPED:
-                yield Input(id="typed")
+                yield Input(id="typed", compact=True)
             yield Static(id="command")
             with Horizontal():
-                yield Button("Cancel  esc", id="cancel")
+                yield Button("Cancel  esc", id="cancel", compact=True)
                 key = "" if plan.tier is Tier.TYPED else "  y"
-                yield Button(f"{plan.button}{key}", id="do", classes="-danger")
+                yield Button(f"{plan.button}{key}", id="do", classes="-danger", compact=True)
 
     def on_mount(self) -> None:
         """Cancel has the focus, or the name that has to be typed."""

@@ -47,10 +47,14 @@ class HelpScreen(ModalScreen[None]):
         rows: list[tuple[str, str, str]] = []
         for key, active in screen.active_bindings.items():
             binding = active.binding
-            if binding.description and active.enabled and not binding.system:
+            if binding.id and binding.description and active.enabled and not binding.system:
                 shown = screen.app.get_key_display(binding) if key else key
                 rows.append((shown, binding.description, binding.id or ""))
-        return cls(list(dict.fromkeys(rows)), ink)
+        merged: dict[tuple[str, str], list[str]] = {}
+        for key, what, name in dict.fromkeys(rows):
+            merged.setdefault((what, name), []).append(key)
+        found = [(" ".join(keys), what, name) for (what, name), keys in merged.items()]
+        return cls(found, ink)
 
     def compose(self) -> ComposeResult:
         """Keys, then what the marks mean."""

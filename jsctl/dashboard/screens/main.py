@@ -158,14 +158,12 @@ class MainScreen(View):
             servers.border_subtitle = now.note
         else:
             legend = meta_summary(now, ink) if narrow else f"{glyphs.leader} meta leader"
-            servers.border_subtitle = legend  # type: ignore[assignment] # rich text is taken too
+            servers.border_subtitle = legend
         self.query_one(Cards).show(now, ink)
         self.query_one("#strip", Strip1).show(now, ink)
         self.query_one("#meta", Panel).show(now, ink)
         streams = self.query_one("#streams", Grid)
-        streams.legend = (
-            f"{glyphs.leader} leader  {glyphs.warn} behind  {glyphs.bad} offline"
-        )
+        streams.legend = f"{glyphs.leader} leader  {glyphs.warn} behind  {glyphs.bad} offline"
         streams.show(now.streams, ink)
         self.query_one("#consumers", Grid).show(now.consumers, ink)
         self._draw_events("#events", now, ink)
@@ -214,7 +212,9 @@ class MainScreen(View):
             "store": f"{used / most:.0%}" if most else "",
             "leaders": short(sum(one.leaders for one in rows)),
         }
-        widths = {one.column.key: width for one, width in self.query_one("#servers", Grid)._columns()}
+        widths = {
+            one.column.key: width for one, width in self.query_one("#servers", Grid)._columns()
+        }
         ends = {key: texts[key].rjust(widths.get(key, 0)) for key in ("cpu", "store")}
         return {key: Text(text, ink.muted) for key, text in {**texts, **ends}.items()}
 
@@ -223,7 +223,10 @@ class MainScreen(View):
         rows = max(1, len(self.snapshot.servers)) + FRAME
         totals = self.query_one("#servers", Grid).totals is not None
         members = len(self.snapshot.meta.peers) + 4 if not self.has_class("-narrow") else 0
-        most = max(4, (self.size.height - 10) * 2 // 5)
+        other = 4 if self.has_class("-narrow") or self.has_class("-short") else 7
+        events = self.query_one("#events")
+        other += events.outer_size.height if events.display else 0
+        most = max(4, (self.size.height - other) // 2)
         wanted = min(max(rows + totals, members), most)
         self.query_one("#overview-first").styles.height = wanted
 

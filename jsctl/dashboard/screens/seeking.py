@@ -59,7 +59,9 @@ class SeekScreen(ModalScreen[Seek | None]):
         """The line and what it means."""
         with Vertical(id="box") as box:
             box.border_title = f"Seek in {self.stream}"
-            yield Input(placeholder="12345  ·  10m  ·  2026-01-31T12:00:00Z  ·  orders.new.>")
+            yield Input(
+                placeholder="12345  ·  10m  ·  2026-01-31T12:00:00Z  ·  orders.new.>", compact=True
+            )
             yield Static("a sequence, a time, how long ago, or a subject; empty: everything")
             yield Static(id="command")
 

@@ -11,10 +11,9 @@ from textual.containers import Horizontal, Vertical
 
 from jsctl.api.codec import decode
 from jsctl.api.connz import ConnInfo
-from jsctl.api.errors import ApiError
-from jsctl.client.connection import foreign_errors
 from jsctl.dashboard import tables
 from jsctl.dashboard.documents import sections
+from jsctl.dashboard.link import failures
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.chart import chart
 from jsctl.dashboard.look.ink import Ink
@@ -26,7 +25,6 @@ from jsctl.dashboard.snapshot import Level, Server, Snapshot
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.panels import Panel
-from jsctl.errors import JsctlError
 from jsctl.render.humanize import number, size
 
 CONNECTIONS_S = 2.0
@@ -67,8 +65,10 @@ def _charts(name: str, now: Snapshot, ink: Ink, width: int) -> list[Text]:
     cpu = tuple(value / cores for value in one.cpu_trend)
     half = (width - 3) // 2
     pairs = (
-        (("CPU", cpu, "accent", lambda value: f"{value:.0f}%"),
-         ("memory", one.mem_trend, "warn", short_bytes)),
+        (
+            ("CPU", cpu, "accent", lambda value: f"{value:.0f}%"),
+            ("memory", one.mem_trend, "warn", short_bytes),
+        ),
         (("in/s", one.in_trend, "accent", short), ("out/s", one.out_trend, "flow", short)),
     )
     lines: list[Text] = []
@@ -134,7 +134,7 @@ class ServerScreen(View):
         options = {"auth": True, "limit": CONNECTIONS_MAX}
         try:
             told = await poller.link.ask_servers("CONNZ", options, server_id=server.id)
-        except (JsctlError, ApiError, *foreign_errors()):
+        except failures():
             return
         if told:
             rows = [decode(ConnInfo, dict(one)) for one in sections(told[0].data, "connections")]

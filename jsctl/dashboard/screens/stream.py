@@ -8,11 +8,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
-from jsctl.api.errors import ApiError
-from jsctl.client.connection import foreign_errors
 from jsctl.dashboard import tables
+from jsctl.dashboard.link import failures
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.payload import FORMS, form_of, whole
 from jsctl.dashboard.look.words import clean, short
@@ -26,7 +26,6 @@ from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.panels import Panel
 from jsctl.dashboard.widgets.textpane import TextPane
-from jsctl.errors import JsctlError
 from jsctl.render.humanize import number
 
 FOLLOW_S = 0.5
@@ -85,7 +84,7 @@ class StreamScreen(View):
                 yield Panel("State", partial(state_lines, self.key), id="state")
                 yield Panel("RAFT group", partial(group_lines, self.key), id="group")
                 yield Grid(
-                    tables.CONSUMERS,
+                    tables.CONSUMERS_OF_ONE,
                     lambda row: row.key,
                     title="Consumers",
                     order="",
@@ -203,9 +202,7 @@ class StreamScreen(View):
                 else:
                     self.messages = await peek.page(seq)
                 self.problem = ""
-            except (JsctlError, ApiError) as error:
-                self._failed(str(error))
-            except foreign_errors() as error:
+            except failures() as error:
                 self._failed(str(error))
             self._draw_messages(self.ink)
 
@@ -231,7 +228,7 @@ class StreamScreen(View):
                 if len(found) == BEHIND_MAX:
                     state = (await peek.manager.stream_info(self.stream_name)).state
                     found = await peek.newest(state.first_seq, state.last_seq)
-            except (JsctlError, ApiError, *foreign_errors()):
+            except failures():
                 return
             if found:
                 self.messages = [*self.messages, *found][-KEPT_MAX:]
@@ -318,7 +315,7 @@ class StreamScreen(View):
         try:
             state = (await peek.manager.stream_info(self.stream_name)).state
             seq = await peek.at_time(state.first_seq, state.last_seq, time_ns)
-        except (JsctlError, ApiError, *foreign_errors()) as error:
+        except failures() as error:
             self._failed(str(error))
             return
         self._read(seq=seq)
@@ -343,7 +340,7 @@ class StreamScreen(View):
         self.query_one("#stream-right", ContentSwitcher).current = name
         self.query_one(TabBar).activate(name)
         part = self.query_one(f"#{name}")
-        first = [one for one in part.walk_children() if one.can_focus]
+        first = [one for one in part.walk_children(Widget) if one.can_focus]
         if first:
             first[0].focus()
         if name in ("subjects-part", "config-part", "raft-part"):

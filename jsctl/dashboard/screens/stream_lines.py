@@ -28,7 +28,10 @@ def state_lines(key: str, now: Snapshot, ink: Ink, width: int) -> list[Text]:
         ("messages", number(stream.messages)),
         ("bytes", f"{size(stream.bytes)}{limit}"),
         ("first", number(stream.first_seq)),
-        ("last", f"{number(stream.last_seq)} {ink.glyphs.dot} {_ago(stream.last_ns, now.taken_ns)}"),
+        (
+            "last",
+            f"{number(stream.last_seq)} {ink.glyphs.dot} {_ago(stream.last_ns, now.taken_ns)}",
+        ),
         ("subjects", f"{number(stream.num_subjects)} distinct"),
         ("kept", f"{stream.retention} {ink.glyphs.dot} {stream.storage}"),
         ("deleted", number(stream.deleted)),

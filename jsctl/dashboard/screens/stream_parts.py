@@ -4,16 +4,14 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from jsctl.api.errors import ApiError
-from jsctl.client.connection import foreign_errors
 from jsctl.client.manager import Manager
+from jsctl.dashboard.link import failures
 from jsctl.dashboard.look.words import clean
 from jsctl.dashboard.screens.group import member_table
 from jsctl.dashboard.screens.tables_detail import SubjectRow
 from jsctl.dashboard.snapshot import RaftGroup
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.textpane import TextPane
-from jsctl.errors import JsctlError
 from jsctl.render.reports.stream_info import stream_screen
 
 if TYPE_CHECKING:
@@ -31,7 +29,7 @@ async def load_part(screen: "StreamScreen", name: str) -> None:
             await _raft(screen)
         elif manager is not None:
             await (_subjects if name == "subjects-part" else _config)(screen, manager)
-    except (JsctlError, ApiError, *foreign_errors()) as error:
+    except failures() as error:
         screen.notify(clean(str(error)), severity="error", markup=False)
 
 

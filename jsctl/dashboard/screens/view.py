@@ -29,15 +29,18 @@ class View(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(
-                one.key, f"act('{one.name}')", one.label, show=one.shown, id=one.name, key_display=one.key
+                one.key,
+                f"act('{one.name}')",
+                one.label,
+                show=one.shown,
+                id=one.name,
+                key_display=one.key,
             )
             for one in ACTIONS
             if one.key
         ),
         Binding("y", "copy", "Copy", show=False, id="copy"),
         Binding("ctrl+o", "jump", "Jump", show=False, id="jump"),
-        Binding("h,left", "app.focus_previous", "Left", show=False, id="left"),
-        Binding("l,right", "app.focus_next", "Right", show=False, id="right"),
     ]
 
     def __init__(self) -> None:
@@ -73,7 +76,8 @@ class View(Screen[None]):
         """Bars around the body."""
         yield TopBar()
         yield from self.body()
-        yield Input(id="filter-bar", placeholder="filter: a regular expression, esc clears")
+        hint = "filter: a regular expression, esc clears"
+        yield Input(id="filter-bar", placeholder=hint, compact=True)
         yield KeyBar()
 
     def on_mount(self) -> None:
@@ -87,7 +91,7 @@ class View(Screen[None]):
 
     def receive(self, snapshot: Snapshot, ink: Ink, *, frozen: bool) -> None:
         """A snapshot; data that are old are drawn faded."""
-        if not self.is_mounted or not self.query(TopBar):
+        if not self.query(TopBar):
             return
         self.snapshot, self.ink = snapshot, ink
         top = self.query_one(TopBar)
@@ -160,7 +164,8 @@ class View(Screen[None]):
         """Actions that cannot be done here and now are absent, not refused."""
         if action != "act":
             return True
-        if not self.is_mounted or self.focused is self.query_one("#filter-bar"):
+        bar = self.query("#filter-bar")
+        if not bar or self.focused is bar.first():
             return False
         return self.can(action_named(str(parameters[0])))
 

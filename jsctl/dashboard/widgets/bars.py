@@ -66,7 +66,9 @@ class TopBar(Widget):
         line.append(f"{ink.glyphs.logo} ", ink.colour("star"))
         line.append("jsctl ", f"bold {ink.text}")
         line.append(f"{ink.glyphs.crumb} ", ink.palette.border)
-        line.append(f"{fitted(clean(now.context or 'default'), 30)}  ", f"bold {ink.colour('accent')}")
+        line.append(
+            f"{fitted(clean(now.context or 'default'), 30)}  ", f"bold {ink.colour('accent')}"
+        )
         glyph, colour = ink.badge(now.badge)
         line.append(f"{glyph} {now.badge.value}", f"bold {colour}")
         if not now.connected and now.stale_ns:

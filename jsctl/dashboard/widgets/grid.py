@@ -79,6 +79,8 @@ class Grid(ScrollView, Generic[R], can_focus=True):
         Binding("G,end", "edge(1)", "Bottom", show=False, id="bottom"),
         Binding("slash", "app.filter", "Filter", key_display="/", id="filter"),
         Binding("s", "sort", "Sort", show=False, id="sort"),
+        Binding("left,h", "app.focus_previous", "Left", show=False, id="left"),
+        Binding("right,l", "app.focus_next", "Right", show=False, id="right"),
         Binding("S", "reverse", "Reverse", show=False, id="sort-reverse"),
     ]
 
@@ -368,7 +370,9 @@ class Grid(ScrollView, Generic[R], can_focus=True):
     def on_resize(self) -> None:
         """Columns are laid out anew."""
         self._layout_of = (-1, -1)
-        self.virtual_size = Size(self._inner_width(), len(self.rows) + self.head + bool(self.totals))
+        self.virtual_size = Size(
+            self._inner_width(), len(self.rows) + self.head + bool(self.totals)
+        )
         self._keep_in_view()
 
     async def on_click(self, event: events.Click) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal
+from textual.geometry import Size
 from textual.widget import Widget
 
 from jsctl.api.times import SECOND_NS
@@ -39,13 +40,20 @@ class Panel(Widget):
         super().__init__(id=id, classes=classes)
         self.border_title = title
         self.draw = draw
+        self._lines = 0
         self.snapshot = Snapshot()
         self.ink = Ink()
 
     def show(self, snapshot: Snapshot, ink: Ink) -> None:
         """New state."""
         self.snapshot, self.ink = snapshot, ink
-        self.refresh()
+        count = len(self.draw(snapshot, ink, max(10, self.content_size.width)))
+        self.refresh(layout=count != self._lines and bool(self.styles.auto_dimensions))
+        self._lines = count
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many rows as there are lines."""
+        return max(1, len(self.draw(self.snapshot, self.ink, width)))
 
     def render(self) -> Text:
         """The lines that fit."""
