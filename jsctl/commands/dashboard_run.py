@@ -31,7 +31,7 @@ def dashboard(call: Call) -> int:
         return serve(call, options)
     if call.flag("once"):
         return _once(call, options)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not options.web and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("the dashboard needs a terminal", hints=("try --once or --web",))
     return _interactive(call, options)
 
@@ -64,8 +64,9 @@ def system_settings(call: Call, options: "DashboardOptions") -> Settings | None:
 
     The contexts of `nats` may name one too, in the key `system_context`.
     """
-    if call.given("system-user"):
-        user, password = call.text("system-user"), call.text("system-password")
+    user = call.text("system-user") or call.environ.get("JSCTL_SYSTEM_USER", "")
+    if user:
+        password = call.text("system-password") or call.environ.get("JSCTL_SYSTEM_PASSWORD", "")
         plain = replace(
             call.settings.connection, user=user, password=password, token="", creds="", nkey=""
         )

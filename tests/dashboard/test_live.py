@@ -10,7 +10,7 @@ import nats
 import nats.errors
 import pytest
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig, StreamConfig
+from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
 from jsctl.dashboard.once import text_of
 from jsctl.dashboard.snapshot import Badge, Level, PeerState, Snapshot
@@ -46,7 +46,7 @@ async def js(cluster: Cluster) -> AsyncIterator[JetStreamContext]:
     context = client.jetstream(timeout=10)
     await context.add_stream(name="ORDERS", subjects=["orders.>"], num_replicas=3)
     await context.add_consumer(
-        "ORDERS", ConsumerConfig(durable_name="billing", ack_policy="explicit")
+        "ORDERS", ConsumerConfig(durable_name="billing", ack_policy=AckPolicy.EXPLICIT)
     )
     for number in range(20):
         await context.publish(f"orders.new.{number % 3}", b'{"id": %d}' % number)
