@@ -16,10 +16,10 @@ def _consumer(target: Target) -> Consumer:
     return target
 
 
-def plan_pause(target: Target, _snapshot: Snapshot) -> Plan:
+def plan_pause(target: Target, snapshot: Snapshot) -> Plan:
     """Stop deliveries for a while; of a paused consumer, go on."""
     consumer = _consumer(target)
-    return _plan_resume(consumer) if consumer.paused else _plan_stop(consumer)
+    return _plan_resume(consumer) if consumer.paused else _plan_stop(consumer, snapshot.taken_ns)
 
 
 def _check(choice: str) -> str:
@@ -29,15 +29,15 @@ def _check(choice: str) -> str:
         return str(error)
 
 
-def _plan_stop(consumer: Consumer) -> Plan:
+def _plan_stop(consumer: Consumer, now_ns: int) -> Plan:
     def effects(choice: str) -> tuple[Effect, ...]:
         if _check(choice):
             return ()
         length_ns = parse_duration(choice)
-        resumes = strftime("%H:%M:%S", localtime((time_ns() + length_ns) // SECOND_NS))
+        resumes = strftime("%H:%M:%S", localtime((now_ns + length_ns) // SECOND_NS))
         growth = max(0.0, consumer.rate + consumer.lag_rate)
         later = round(consumer.lag + growth * length_ns / SECOND_NS)
-        grown = f"growing about +{growth:,.0f}/s → about {number(later)} by then"
+        grown = f"growing about {growth:,.0f}/s, to {number(later)} by then"
         return (
             Effect("resumes", resumes),
             Effect("lag now", number(consumer.lag), grown if growth >= 1 else ""),

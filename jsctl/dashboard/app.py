@@ -6,6 +6,7 @@ from typing import ClassVar, cast
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.worker import Worker, WorkerState
 
 from jsctl.dashboard import tables
@@ -21,6 +22,13 @@ from jsctl.errors import JsctlError
 MakePoller = Callable[[str, Show], Poller]
 """A poller for the context of a name; the empty name is the one of the command line."""
 STEPS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+
+class PlainBars(ScrollBarRender):
+    """Scroll bars made of colour alone, for terminals without block characters."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+    HORIZONTAL_BARS: ClassVar[list[str]] = [" "]
 
 
 class Dashboard(App[int]):
@@ -56,6 +64,7 @@ class Dashboard(App[int]):
         self.snapshot = Snapshot()
         self.ink = Ink(glyphs=self.options.glyphs)
         self.frozen = False
+        self._switched = False
         self._plain_refresh_s = self.options.refresh_s
         for theme in THEMES:
             self.register_theme(theme)
@@ -64,6 +73,7 @@ class Dashboard(App[int]):
             raise JsctlError(f'unknown theme "{self.options.theme}"', hints=(f"known: {known}",))
         self.theme = self.options.theme
         self.animation_level = "none"
+        ScrollBar.renderer = PlainBars if self.options.glyphs.logo == "#" else ScrollBarRender
         if self.options.keymap:
             self.set_keymap(self.options.keymap)
 
@@ -101,7 +111,12 @@ class Dashboard(App[int]):
     def connect(self, context: str) -> None:
         """Leaves the present connection for that of a context."""
         assert self.make_poller is not None
-        self.poller = self.make_poller(context, self.show)
+        self._switched = bool(context)
+        try:
+            self.poller = self.make_poller(context, self.show)
+        except JsctlError as error:
+            self.notify(str(error), title=context, severity="error", markup=False)
+            return
         self.poller.refresh_s = self._plain_refresh_s
         self.run_worker(self.poller.run(), group="poller", exclusive=True, exit_on_error=False)
 
@@ -112,7 +127,9 @@ class Dashboard(App[int]):
         error = event.worker.error
         if isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        if isinstance(error, JsctlError):
+        if isinstance(error, JsctlError) and self._switched:
+            self.notify(str(error), title="no connection", severity="error", markup=False)
+        elif isinstance(error, JsctlError):
             self.failure = error
             self.exit(1)
         elif error is not None:

@@ -165,15 +165,17 @@ def badge_of(
     stream, or group of a consumer that is marked. A consumer that only lags does not count: that
     is its client's affair.
     """
-    groups = [(one.level, one.replicas) for one in streams]
-    groups += [(one.level, len(one.peers)) for one in consumers]
-    if judge_meta(meta)[0] is Level.BAD:
-        return Badge.DOWN
-    if any(level is Level.BAD and replicas > 1 for level, replicas in groups):
+    groups = [judge_peers(one.peers, one.leader, len(one.peers))[0] for one in consumers]
+    shared = [level for level, one in zip(groups, consumers, strict=True) if len(one.peers) > 1]
+    shared += [
+        judge_peers(one.peers, one.leader, one.replicas)[0]
+        for one in streams
+        if one.replicas > 1 and one.level is Level.BAD
+    ]
+    if judge_meta(meta)[0] is Level.BAD or Level.BAD in shared:
         return Badge.DOWN
     if judge_meta(meta)[0] is Level.WARN or any(one.level >= Level.WARN for one in servers):
         return Badge.DEGRADED
     if any(one.level >= Level.WARN for one in streams):
         return Badge.DEGRADED
-    broken = (judge_peers(one.peers, one.leader, len(one.peers))[0] for one in consumers)
-    return Badge.DEGRADED if any(level >= Level.WARN for level in broken) else Badge.HEALTHY
+    return Badge.DEGRADED if any(level >= Level.WARN for level in groups) else Badge.HEALTHY

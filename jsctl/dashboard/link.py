@@ -29,7 +29,7 @@ PING_NS = SECOND_NS
 SILENCE_SECONDS = 0.15
 """So long after the last answer of several nobody else is waited for."""
 DETAILS_NS = 10 * SECOND_NS
-NO_SYSTEM = "server metrics need a system account: jsctl dashboard --system-context NAME"
+NO_SYSTEM = "server metrics need the system account: add --system-context NAME"
 NO_JETSTREAM = "this account has no JetStream: streams are shown, but cannot be changed or read"
 EVENTS = (
     "$JS.EVENT.ADVISORY.>",

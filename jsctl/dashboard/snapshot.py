@@ -133,6 +133,8 @@ class Stream:
     first_seq: int = 0
     last_seq: int = 0
     last_ns: int = 0
+    idle_ns: int = -1
+    """Since the last message; -1 if there was none."""
     num_subjects: int = 0
     deleted: int = 0
     lost: int = 0

@@ -6,12 +6,10 @@ and sort keys that `--once -o json` prints.
 
 from rich.text import Text
 
-from jsctl.api.connz import ConnInfo
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted, short, short_bytes, short_time
-from jsctl.dashboard.snapshot import Consumer, Event, Level, RaftGroup, Server, Stream
-from jsctl.dashboard.widgets.bars import clock
+from jsctl.dashboard.snapshot import Consumer, Level, Server, Stream
 from jsctl.dashboard.widgets.grid import GridColumn
 from jsctl.render.column import Align, Column
 
@@ -21,7 +19,8 @@ RIGHT = Align.RIGHT
 LEFT = Align.LEFT
 
 
-def _text(found: str, ink: Ink, width: int, role: str = "") -> Text:
+def plain_text(found: str, ink: Ink, width: int, role: str = "") -> Text:
+    """Foreign text, cut to a width."""
     colour = (ink.muted if role == "muted" else ink.colour(role)) if role else ink.text
     return Text(fitted(clean(found), width), colour, no_wrap=True, end="")
 
@@ -55,7 +54,8 @@ def _lag_level(lag: int) -> Level:
     return Level.BAD if lag >= 10_000 else Level.WARN if lag >= 1000 else Level.OK
 
 
-def _why(level: Level, why: str, ink: Ink, width: int) -> Text:
+def state_text(level: Level, why: str, ink: Ink, width: int) -> Text:
+    """What is wrong, in the colour of how bad it is."""
     return Text(fitted(clean(why), width), ink.level(level) if level else ink.muted)
 
 
@@ -107,18 +107,18 @@ STREAMS_WIDE: tuple[GridColumn[Stream], ...] = (
     *STREAMS,
     GridColumn(
         Column("storage", "Store", lambda row: row.storage, priority=6),
-        lambda row, ink, width: _text(row.storage, ink, width, "muted"),
+        lambda row, ink, width: plain_text(row.storage, ink, width, "muted"),
         6,
     ),
     GridColumn(
         Column("subjects", "Subjects", lambda row: ",".join(row.subjects), priority=5),
-        lambda row, ink, width: _text(", ".join(row.subjects), ink, width, "muted"),
+        lambda row, ink, width: plain_text(", ".join(row.subjects), ink, width, "muted"),
         10,
         1.0,
     ),
     GridColumn(
         Column("why", "State", lambda row: row.why, priority=7),
-        lambda row, ink, width: _why(row.level, row.why, ink, width),
+        lambda row, ink, width: state_text(row.level, row.why, ink, width),
         12,
         2.0,
     ),
@@ -197,14 +197,14 @@ CONSUMERS_WIDE: tuple[GridColumn[Consumer], ...] = (
     ),
     GridColumn(
         Column("stream", "Stream", lambda row: row.stream),
-        lambda row, ink, width: _text(row.stream, ink, width, "muted"),
+        lambda row, ink, width: plain_text(row.stream, ink, width, "muted"),
         10,
         1.0,
         26,
     ),
     GridColumn(
         Column("kind", "Kind", lambda row: "push" if row.push else "pull", priority=4),
-        lambda row, ink, width: _text("push" if row.push else "pull", ink, width, "muted"),
+        lambda row, ink, width: plain_text("push" if row.push else "pull", ink, width, "muted"),
         4,
     ),
     *CONSUMERS[1:],
@@ -237,7 +237,7 @@ CONSUMERS_WIDE: tuple[GridColumn[Consumer], ...] = (
     ),
     GridColumn(
         Column("why", "State", lambda row: row.why, priority=6),
-        lambda row, ink, width: _why(row.level, row.why, ink, width),
+        lambda row, ink, width: state_text(row.level, row.why, ink, width),
         12,
         2.0,
     ),
@@ -273,7 +273,7 @@ def _store(row: Server, ink: Ink, width: int) -> Text:
 def _rtt(row: Server, ink: Ink, _width: int) -> Text:
     if not row.up:
         return Text(f"{short_time(row.age_ns)} ago", ink.level(Level.BAD))
-    return Text(short_time(row.rtt_ns), ink.text)
+    return Text(ink.glyphs.plain(short_time(row.rtt_ns)), ink.text)
 
 
 def _up_number(row: Server, value: float, ink: Ink) -> Text:
@@ -345,7 +345,7 @@ SERVERS_WIDE: tuple[GridColumn[Server], ...] = (
     ),
     GridColumn(
         Column("version", "Version", lambda row: row.version, priority=4),
-        lambda row, ink, width: _text(row.version, ink, width, "muted"),
+        lambda row, ink, width: plain_text(row.version, ink, width, "muted"),
         8,
     ),
     GridColumn(
@@ -356,180 +356,8 @@ SERVERS_WIDE: tuple[GridColumn[Server], ...] = (
     ),
     GridColumn(
         Column("why", "State", lambda row: row.why, priority=5),
-        lambda row, ink, width: _why(row.level, row.why, ink, width),
+        lambda row, ink, width: state_text(row.level, row.why, ink, width),
         12,
         2.0,
-    ),
-)
-
-
-def _members(row: RaftGroup, ink: Ink, width: int) -> Text:
-    cell = Text(no_wrap=True, end="")
-    for one in sorted(row.members, key=lambda one: (one.server != row.leader, one.server)):
-        if cell:
-            cell.append(" ")
-        star = one.server == row.leader
-        away = one.state in ("offline", "silent")
-        mark = ink.glyphs.leader if star else ink.glyphs.bad if away else ""
-        colour = ink.colour("star") if star else ink.level(Level.BAD) if away else ink.muted
-        cell.append(mark, colour)
-        cell.append(clean(NAMES.get(one.server, one.server)), ink.text if star else colour)
-    cell.truncate(width, overflow="ellipsis")
-    return cell
-
-
-GROUPS: tuple[GridColumn[RaftGroup], ...] = (
-    GridColumn(
-        Column("name", "Group", lambda row: row.name),
-        lambda row, ink, width: cells.named(row.level, row.name, ink, width),
-        16,
-    ),
-    GridColumn(
-        Column("asset", "Of", lambda row: row.asset),
-        lambda row, ink, width: _text(row.asset, ink, width),
-        14,
-        2.0,
-        44,
-    ),
-    GridColumn(
-        Column("members", "Members", lambda row: row.leader),
-        _members,
-        12,
-        1.0,
-        30,
-    ),
-    GridColumn(
-        Column("term", "Term", lambda row: row.term, align=RIGHT),
-        lambda row, ink, _width: Text(str(row.term), ink.text),
-        4,
-        descending=True,
-    ),
-    GridColumn(
-        Column("committed", "Committed", lambda row: row.committed, align=RIGHT),
-        lambda row, ink, _width: Text(f"{row.committed:,}", ink.text),
-        10,
-        descending=True,
-    ),
-    GridColumn(
-        Column("lag", "Behind", lambda row: row.lag, align=RIGHT),
-        lambda row, ink, _width: cells.lag(row.lag, Level.OK, ink),
-        6,
-        descending=True,
-    ),
-    GridColumn(
-        Column("log", "Log", lambda row: _log_bytes(row), align=RIGHT, priority=2),
-        lambda row, ink, _width: Text(short_bytes(_log_bytes(row)), ink.muted),
-        6,
-        descending=True,
-    ),
-    GridColumn(
-        Column("why", "State", lambda row: row.why, priority=3),
-        lambda row, ink, width: _why(row.level, row.why, ink, width),
-        12,
-        1.0,
-    ),
-)
-
-
-def _log_bytes(row: RaftGroup) -> int:
-    return max((one.log_bytes for one in row.members), default=0)
-
-
-def _event_mark(row: Event, ink: Ink, width: int) -> Text:
-    api = row.what in ("api", "client")
-    glyph = ink.glyphs.dot if api and not row.level else ink.glyphs.level(row.level)
-    colour = ink.colour("accent") if api and not row.level else ink.level(row.level)
-    cell = Text(f"{glyph} ", ink.muted if api else colour)
-    cell.append(fitted(row.what, width - 2), colour)
-    return cell
-
-
-EVENTS: tuple[GridColumn[Event], ...] = (
-    GridColumn(
-        Column("time", "Time", lambda row: row.time_ns),
-        lambda row, ink, _width: Text(clock(row.time_ns), ink.muted),
-        8,
-    ),
-    GridColumn(Column("what", "What", lambda row: row.what), _event_mark, 10),
-    GridColumn(
-        Column("who", "Who", lambda row: row.who),
-        lambda row, ink, width: Text(fitted(clean(row.who), width), f"bold {ink.text}"),
-        12,
-        0.4,
-        36,
-    ),
-    GridColumn(
-        Column("said", "", lambda row: row.said),
-        lambda row, ink, width: _text(
-            row.said, ink, width, "muted" if row.what in ("api", "client") else ""
-        ),
-        20,
-        2.0,
-    ),
-)
-
-CONNECTIONS: tuple[GridColumn[ConnInfo], ...] = (
-    GridColumn(
-        Column("cid", "CID", lambda row: row.cid, align=RIGHT),
-        lambda row, ink, _width: Text(str(row.cid), ink.muted),
-        6,
-    ),
-    GridColumn(
-        Column("name", "Name", lambda row: row.name),
-        lambda row, ink, width: _text(row.name or ink.glyphs.none, ink, width),
-        14,
-        2.0,
-        40,
-    ),
-    GridColumn(
-        Column("account", "Account", lambda row: row.account, priority=3),
-        lambda row, ink, width: _text(row.account, ink, width, "muted"),
-        8,
-        0.5,
-        20,
-    ),
-    GridColumn(
-        Column("host", "Host", lambda row: f"{row.ip}:{row.port}", priority=2),
-        lambda row, ink, width: _text(f"{row.ip}:{row.port}", ink, width, "muted"),
-        16,
-        0.5,
-        24,
-    ),
-    GridColumn(
-        Column("in", "In", lambda row: row.in_msgs, align=RIGHT),
-        lambda row, ink, _width: cells.number(row.in_msgs, ink),
-        6,
-        descending=True,
-    ),
-    GridColumn(
-        Column("out", "Out", lambda row: row.out_msgs, align=RIGHT),
-        lambda row, ink, _width: cells.number(row.out_msgs, ink),
-        6,
-        descending=True,
-    ),
-    GridColumn(
-        Column("pending", "Pending", lambda row: row.pending_bytes, align=RIGHT),
-        lambda row, ink, _width: Text(
-            short_bytes(row.pending_bytes, none=ink.glyphs.none),
-            ink.level(Level.WARN) if row.pending_bytes else ink.muted,
-        ),
-        7,
-        descending=True,
-    ),
-    GridColumn(
-        Column("subs", "Subs", lambda row: row.subscriptions, align=RIGHT),
-        lambda row, ink, _width: cells.number(row.subscriptions, ink),
-        5,
-        descending=True,
-    ),
-    GridColumn(
-        Column("rtt", "RTT", lambda row: row.rtt, align=RIGHT, priority=1),
-        lambda row, ink, width: _text(row.rtt, ink, width, "muted"),
-        9,
-    ),
-    GridColumn(
-        Column("lang", "Client", lambda row: row.lang, priority=4),
-        lambda row, ink, width: _text(f"{row.lang} {row.version}".strip(), ink, width, "muted"),
-        14,
     ),
 )

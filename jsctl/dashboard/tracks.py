@@ -210,6 +210,7 @@ class StreamTrack(GroupTrack):
         config, state = section(self.document, "config"), section(self.document, "state")
         peers = looked_at(self.peers, down)
         leader = self.leader_now(down)
+        last_ns = time_of(text(state, "last_ts"))
         found = Stream(
             account=self.account,
             name=self.name,
@@ -224,7 +225,8 @@ class StreamTrack(GroupTrack):
             messages_max=integer(config, "max_msgs") or -1,
             first_seq=integer(state, "first_seq"),
             last_seq=integer(state, "last_seq"),
-            last_ns=time_of(text(state, "last_ts")),
+            last_ns=last_ns,
+            idle_ns=max(0, now_ns - last_ns) if last_ns else -1,
             num_subjects=integer(state, "num_subjects"),
             deleted=integer(state, "num_deleted"),
             lost=_lost(state),

@@ -34,6 +34,10 @@ class Glyphs:
     sort_up: str
     arrow: str
 
+    def plain(self, text: str) -> str:
+        """A text of our own in the characters of this set."""
+        return text if self.logo != "#" else text.translate(_PLAIN)
+
     def level(self, level: Level) -> str:
         """The mark of a severity."""
         return (self.ok, self.note, self.warn, self.bad)[level]
@@ -48,6 +52,7 @@ class Glyphs:
         return marks.get(state, "")
 
 
+_PLAIN = str.maketrans({"µ": "u", "→": ">", "…": "~", "×": "x"})
 UNICODE = Glyphs(
     ok="●",
     note="◆",

@@ -171,7 +171,7 @@ class ConfirmScreen(ModalScreen[str | None]):
         for one in found:
             level = self.ink.level(one.level) if one.level > Level.OK else self.ink.palette.text
             text.append(f"  {one.label:<{room}}  ", self.ink.palette.muted)
-            text.append(clean(one.value), level)
+            text.append(self.ink.glyphs.plain(clean(one.value)), level)
             text.append(f"  {clean(one.note)}\n" if one.note else "\n", self.ink.palette.muted)
         text.rstrip()
         return text

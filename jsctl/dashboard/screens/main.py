@@ -1,5 +1,6 @@
 """The eight tabs."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -9,14 +10,14 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import ContentSwitcher
 
-from jsctl.dashboard import tables
+from jsctl.dashboard import tables, tables_more
 from jsctl.dashboard.advisories import CATEGORIES, belongs
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import short, short_bytes
 from jsctl.dashboard.screens.view import View
 from jsctl.dashboard.snapshot import Consumer, Event, Kind, Server, Snapshot, Stream
 from jsctl.dashboard.widgets.bars import Tab, TabBar
-from jsctl.dashboard.widgets.grid import Grid
+from jsctl.dashboard.widgets.grid import Grid, GridColumn
 from jsctl.dashboard.widgets.panels import Cards, Panel, Strip1, meta_lines, meta_summary
 
 TABS = (
@@ -45,6 +46,11 @@ def stream_grid(id: str, title: str, *, wide: bool) -> Grid[Stream]:
     )
 
 
+def store_grid(id: str, title: str, columns: Sequence[GridColumn[Stream]]) -> Grid[Stream]:
+    """A table of buckets or object stores."""
+    return Grid(columns, lambda row: row.key, title=title, id=id)
+
+
 def consumer_grid(id: str, title: str, *, wide: bool) -> Grid[Consumer]:
     """A table of consumers."""
     return Grid(
@@ -60,7 +66,7 @@ def consumer_grid(id: str, title: str, *, wide: bool) -> Grid[Consumer]:
 def event_grid(id: str) -> Grid[Event]:
     """A table of events that follows its end."""
     grid: Grid[Event] = Grid(
-        tables.EVENTS,
+        tables_more.EVENTS,
         lambda row: str(row.serial),
         title="Events & advisories",
         searched=lambda row: f"{row.what} {row.who} {row.said}",
@@ -107,16 +113,16 @@ class MainScreen(View):
                 yield self._server_grid("all-servers", wide=True)
             with Vertical(id="tab-raft", classes="pane"):
                 yield Grid(
-                    tables.GROUPS,
+                    tables_more.GROUPS,
                     lambda row: row.key,
                     title="RAFT groups",
                     searched=lambda row: f"{row.name} {row.asset} {row.why}",
                     id="all-groups",
                 )
             with Vertical(id="tab-kv", classes="pane"):
-                yield stream_grid("all-buckets", "Key-value buckets", wide=True)
+                yield store_grid("all-buckets", "Key-value buckets", tables_more.BUCKETS)
             with Vertical(id="tab-objects", classes="pane"):
-                yield stream_grid("all-objects", "Object stores", wide=True)
+                yield store_grid("all-objects", "Object stores", tables_more.OBJECTS)
             with Vertical(id="tab-events", classes="pane"):
                 yield event_grid("all-events")
 
@@ -153,10 +159,9 @@ class MainScreen(View):
         glyphs = ink.glyphs
         tall = self.has_class("-tall")
         servers.totals = None if not tall or len(now.servers) < 2 else self._totals
+        servers.empty = now.note
         servers.show(now.servers, ink)
-        if not now.system:
-            servers.border_subtitle = now.note
-        else:
+        if now.system:
             legend = meta_summary(now, ink) if narrow else f"{glyphs.leader} meta leader"
             servers.border_subtitle = legend
         self.query_one(Cards).show(now, ink)
@@ -188,9 +193,8 @@ class MainScreen(View):
 
     def _draw_groups(self, now: Snapshot, ink: Ink) -> None:
         grid = self.query_one("#all-groups", Grid)
+        grid.empty = "" if now.system else now.note
         grid.show(now.groups, ink)
-        if not now.system:
-            grid.border_subtitle = now.note
 
     def _draw_events(self, id: str, now: Snapshot, ink: Ink) -> None:
         grid = self.query_one(id, Grid)

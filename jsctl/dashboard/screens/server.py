@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 
 from jsctl.api.codec import decode
 from jsctl.api.connz import ConnInfo
-from jsctl.dashboard import tables
+from jsctl.dashboard import tables_more
 from jsctl.dashboard.documents import sections
 from jsctl.dashboard.link import failures
 from jsctl.dashboard.look import cells
@@ -107,7 +107,7 @@ class ServerScreen(View):
                 yield Panel("Server", partial(_facts, self.server_name), id="server-facts")
                 yield Panel("Last minute", partial(_charts, self.server_name), id="server-charts")
             grid: Grid[ConnInfo] = Grid(
-                tables.CONNECTIONS,
+                tables_more.CONNECTIONS,
                 lambda row: str(row.cid),
                 title="Connections",
                 searched=lambda row: f"{row.name} {row.ip} {row.account} {row.lang}",

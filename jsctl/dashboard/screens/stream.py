@@ -21,7 +21,7 @@ from jsctl.dashboard.plans import Target, words
 from jsctl.dashboard.screens.stream_lines import group_lines, state_lines
 from jsctl.dashboard.screens.tables_detail import MESSAGES, SUBJECTS, SubjectRow
 from jsctl.dashboard.screens.view import View, as_target
-from jsctl.dashboard.snapshot import Consumer, Snapshot, Stream
+from jsctl.dashboard.snapshot import Consumer, Kind, Snapshot, Stream
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.panels import Panel
@@ -129,6 +129,8 @@ class StreamScreen(View):
         grid.focus()
         self.set_interval(FOLLOW_S, self._read_on)
         self._read(newest=True)
+        if self.stream.kind is Kind.BUCKET:
+            self.action_part("subjects-part")
 
     def draw(self, snapshot: Snapshot, ink: Ink) -> None:
         """Everything that the snapshot has."""

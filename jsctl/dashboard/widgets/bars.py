@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
 from textual import events
+from textual.binding import Binding
 from textual.widget import Widget
 
 from jsctl.api.times import SECOND_NS
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 STALE_NS = 3 * SECOND_NS
 """Data older than this is shown greyed, with its age."""
+NARROW, MIDDLE = 40, 60
+"""Below these there is no room for the clock, and for the round trip."""
 WIDE = 100
 """From here on there is room for counts."""
 
@@ -90,12 +93,15 @@ class TopBar(Widget):
         line = Text(no_wrap=True, end="")
         if app.read_only:
             line.append("read-only  ", ink.muted)
-        if now.rtt_ns:
+        width = self.content_size.width
+        if now.rtt_ns and width >= MIDDLE:
             line.append("rtt ", ink.muted)
-            line.append(f"{short_time(now.rtt_ns)}  ", ink.text)
-        line.append(f"{ink.glyphs.refresh} ", ink.muted)
-        line.append(f"{app.refresh_s:g}s  ", ink.text)
-        line.append(clock(now.taken_ns), ink.muted)
+            line.append(f"{ink.glyphs.plain(short_time(now.rtt_ns))}  ", ink.text)
+        if width >= MIDDLE:
+            line.append(f"{ink.glyphs.refresh} ", ink.muted)
+            line.append(f"{app.refresh_s:g}s  ", ink.text)
+        if width >= NARROW and now.taken_ns:
+            line.append(clock(now.taken_ns), ink.muted)
         return line
 
 
@@ -162,6 +168,9 @@ class TabBar(Widget):
         await _click(self, event, self._spans)
 
 
+LAST = ("help", "quit")
+
+
 class KeyBar(Widget):
     """The keys that work where the focus is; as many as fit."""
 
@@ -187,22 +196,40 @@ class KeyBar(Widget):
         line = Text(no_wrap=True, end="")
         self._spans.clear()
         seen: set[str] = set()
-        found = sorted(
-            self.screen.active_bindings.values(), key=lambda one: one.binding.action == "quit"
-        )
-        for active in found:
-            binding = active.binding
-            if not binding.show or not active.enabled or binding.action in seen:
+        for binding in self._fitting(width):
+            if binding.action in seen:
                 continue
             seen.add(binding.action)
             key = self._key(binding.key_display or self.app.get_key_display(binding))
-            if line.cell_len + len(key) + len(binding.description) + 2 > width:
-                continue
             start = line.cell_len
             line.append(f"{key} ", f"bold {ink.colour('star')}")
             line.append(f"{binding.description} ", ink.muted)
             self._spans.append((start, line.cell_len, binding.action))
         return line
+
+    def _fitting(self, width: int) -> list[Binding]:
+        """What there is room for; help and quit have a place of their own, at the end."""
+        shown = [
+            one.binding
+            for one in self.screen.active_bindings.values()
+            if one.binding.show and one.enabled
+        ]
+        last = [one for one in shown if one.action in LAST]
+        last.sort(key=lambda one: LAST.index(one.action))
+        left = width - sum(self._width(one) for one in last)
+        fitting = []
+        seen: set[str] = set()
+        for one in shown:
+            if one in last or one.action in seen or self._width(one) > left:
+                continue
+            seen.add(one.action)
+            left -= self._width(one)
+            fitting.append(one)
+        return fitting + last
+
+    def _width(self, binding: Binding) -> int:
+        key = self._key(binding.key_display or self.app.get_key_display(binding))
+        return len(key) + len(binding.description) + 2
 
     def _key(self, shown: str) -> str:
         words = {"⏎": self.ink.glyphs.enter, "space": self.ink.glyphs.space}

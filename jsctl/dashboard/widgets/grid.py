@@ -21,7 +21,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from jsctl.dashboard.look.ink import Ink
-from jsctl.dashboard.look.words import clean
+from jsctl.dashboard.look.words import clean, fitted
 from jsctl.render.column import Align, Column
 
 R = TypeVar("R")
@@ -134,6 +134,8 @@ class Grid(ScrollView, Generic[R], can_focus=True):
         self.rows: list[R] = []
         self.cursor = 0
         self.ink = Ink()
+        self.empty = ""
+        """What stands there when there are no rows."""
         self.totals: Callable[[Ink], dict[str, Text]] | None = None
         self._keys: list[str] = []
         self._pattern: re.Pattern[str] | None = None
@@ -264,13 +266,17 @@ class Grid(ScrollView, Generic[R], can_focus=True):
                 back = self.ink.palette.cursor if self.has_focus else self.ink.palette.cursor_idle
                 base = Style(color=self.ink.text, bgcolor=back)
             return self._strip(self._row(at), width, base)
+        if at == 0 and not self.rows and self.empty:
+            empty = Text(fitted(clean(self.empty), width), self.ink.muted, no_wrap=True, end="")
+            return self._strip(empty, width, base)
         if at == len(self.rows) and self.totals is not None:
             return self._strip(self._joined(self.totals(self.ink)), width, base)
         return Strip.blank(width, base)
 
     def _strip(self, text: Text, width: int, base: Style) -> Strip:
+        plain = self.ink.glyphs.plain
         segments = [
-            Segment(one.text, base + one.style if one.style else base)
+            Segment(plain(one.text), base + one.style if one.style else base)
             for one in text.render(self.app.console)
         ]
         return Strip(segments).adjust_cell_length(width, base).simplify()

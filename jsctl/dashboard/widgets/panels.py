@@ -12,7 +12,7 @@ from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted, short, short_bytes, short_names, short_time
-from jsctl.dashboard.snapshot import Card, Level, PeerState, Snapshot
+from jsctl.dashboard.snapshot import Badge, Card, Level, PeerState, Snapshot
 from jsctl.dashboard.widgets.bars import both_ends
 from jsctl.render.humanize import number
 
@@ -58,6 +58,11 @@ class Panel(Widget):
     def render(self) -> Text:
         """The lines that fit."""
         lines = self.draw(self.snapshot, self.ink, self.content_size.width)
+        width = self.content_size.width
+        for line in lines:
+            if line.cell_len > width:
+                line.truncate(width, overflow="ellipsis")
+            line.plain = self.ink.glyphs.plain(line.plain)
         return Text("\n", no_wrap=True, end="").join(lines[: self.content_size.height])
 
 
@@ -123,6 +128,8 @@ def alerts_card(now: Snapshot, ink: Ink, width: int) -> list[Text]:
     """How many things are marked, and the worst of them."""
     head = alert_counts(now, ink)
     right = Text(f"{len(now.alerts)} open", f"bold {ink.text}") if now.alerts else Text()
+    if now.badge is Badge.CONNECTING:
+        return [Text("connecting", ink.muted)]
     if not now.alerts:
         return [Text(f"{ink.glyphs.ok} none", ink.level(Level.OK)), Text("all well", ink.muted)]
     worst = now.alerts[0]
@@ -132,13 +139,15 @@ def alerts_card(now: Snapshot, ink: Ink, width: int) -> list[Text]:
     ]
 
 
-def alert_counts(now: Snapshot, ink: Ink) -> Text:
-    """`✖ 1 ▲ 4`."""
+def alert_counts(now: Snapshot, ink: Ink, gap: str = " ") -> Text:
+    """`✖ 1  ▲ 4`; `gap` stands between mark and number."""
     line = Text(no_wrap=True, end="")
     for level in (Level.BAD, Level.WARN):
         count = sum(alert.level is level for alert in now.alerts)
         colour = ink.level(level) if count else ink.muted
-        line.append(f"{ink.glyphs.level(level)} {count}  ", f"bold {colour}" if count else colour)
+        line.append(
+            f"{ink.glyphs.level(level)}{gap}{count} {gap}", f"bold {colour}" if count else colour
+        )
     line.rstrip()
     return line
 
@@ -208,7 +217,7 @@ class Strip1(Widget):
             line.append("  ")
             line.append_text(cells.pair("disk", f"{now.store / now.store_max:.0%}", ink))
         line.append("  ")
-        line.append_text(alert_counts(now, ink))
+        line.append_text(alert_counts(now, ink, gap=""))
         return line
 
 
@@ -216,7 +225,9 @@ def meta_lines(now: Snapshot, ink: Ink, width: int) -> list[Text]:
     """Who leads, whether there is a quorum, how far every member is."""
     meta = now.meta
     if not meta.known:
-        words = "not clustered" if now.system else "needs a system account"
+        words = "not clustered" if now.system else "needs the system account"
+        if now.badge is Badge.CONNECTING:
+            words = "connecting"
         return [Text(words, ink.muted)]
     left = Text(no_wrap=True, end="")
     if meta.leader:
