@@ -1,6 +1,6 @@
 """What the command palette offers; the line below each entry is its command line."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 
 from jsctl.dashboard.actions import ACTIONS
+from jsctl.dashboard.look.words import clean
 from jsctl.dashboard.screens.acting import name_of, start_action
 from jsctl.dashboard.screens.main import TABS, MainScreen
 from jsctl.dashboard.screens.opening import view_of
@@ -37,32 +38,36 @@ def commands_of(app: "Dashboard", screen: Screen[object]) -> Iterable[SystemComm
     if isinstance(screen, View):
         yield from _actions(app, screen)
     for name in app.contexts():
-        yield SystemCommand(
+        yield entry(
             f"Context: {name}", f"jsctl dashboard --context {name}", partial(app.connect, name)
         )
     for name in sorted(app.available_themes):
-        yield SystemCommand(
+        yield entry(
             f"Theme: {name}",
             f"jsctl dashboard --theme {name}",
             partial(setattr, app, "theme", name),
         )
-    yield SystemCommand("Freeze the picture", "space", app.action_freeze)
-    yield SystemCommand("Help: keys", "?", app.action_help)
-    yield SystemCommand(
-        "Screenshot", "jsctl dashboard --once -o svg", lambda: app.deliver_screenshot()
-    )
-    yield SystemCommand("Quit", "q", app.exit)
+    yield entry("Freeze the picture", "space", app.action_freeze)
+    yield entry("Help: keys", "?", app.action_help)
+    yield entry("Screenshot", "jsctl dashboard --once -o svg", lambda: app.deliver_screenshot())
+    yield entry("Quit", "q", app.exit)
+
+
+def entry(title: str, command: str, run: Callable[[], object]) -> SystemCommand:
+    """An entry of foreign text: no markup in it, and nothing that a terminal obeys."""
+    shown = (clean(text).replace("[", "\\[") for text in (title, command))
+    return SystemCommand(*shown, run)
 
 
 def _places(app: "Dashboard") -> Iterable[SystemCommand]:
     for tab in TABS:
-        yield SystemCommand(f"Go: {tab.title}", PLACES[tab.name], partial(_go, app, tab.name))
+        yield entry(f"Go: {tab.title}", PLACES[tab.name], partial(_go, app, tab.name))
     for row in app.snapshot.streams[:ASSETS_MAX]:
-        yield SystemCommand(
+        yield entry(
             f"Open stream {row.name}", f"jsctl stream info {row.name}", partial(_open, app, row)
         )
     for server in app.snapshot.servers:
-        yield SystemCommand(
+        yield entry(
             f"Open server {server.name}",
             f"jsctl server info {server.name}",
             partial(_open, app, server),
@@ -94,7 +99,7 @@ def _actions(app: "Dashboard", view: View) -> Iterable[SystemCommand]:
         kind = words.get(type(target), "Meta")
         for action in ACTIONS:
             if action.fits(target, app.snapshot):
-                yield SystemCommand(
+                yield entry(
                     f"{kind}: {action.label.lower()} {name_of(target)}",
                     action.command(target),
                     partial(start_action, app, action, target),

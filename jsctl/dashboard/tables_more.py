@@ -90,7 +90,7 @@ def _event_mark(row: Event, ink: Ink, width: int) -> Text:
     glyph = ink.glyphs.dot if api and not row.level else ink.glyphs.level(row.level)
     colour = ink.colour("accent") if api and not row.level else ink.level(row.level)
     cell = Text(f"{glyph} ", ink.muted if api else colour)
-    cell.append(fitted(row.what, width - 2), colour)
+    cell.append(fitted(clean(row.what), width - 2), colour)
     return cell
 
 

@@ -23,6 +23,11 @@ def grid(driven: Driven, name: str) -> Grid[Stream]:
     return found
 
 
+def is_ready(driven: Driven) -> bool:
+    """Whether the button of a dialog can be pressed."""
+    return not driven.app.screen.query_one("#do").disabled
+
+
 async def test_the_worst_is_first() -> None:
     async with showing() as driven:
         rows = grid(driven, "streams").rows
@@ -98,14 +103,13 @@ async def test_a_name_has_to_be_typed_before_data_go() -> None:
         await driven.press("down", "x")
         dialog = driven.app.screen
         assert isinstance(dialog, ConfirmScreen)
-        button = dialog.query_one("#do")
-        assert button.disabled
+        assert not is_ready(driven)
         await driven.press(*"CLICK")
-        assert button.disabled
+        assert not is_ready(driven)
         await driven.press("enter")
         assert driven.app.screen is dialog, "enter does nothing yet"
         await driven.press("S")
-        assert not button.disabled
+        assert is_ready(driven)
         await driven.press("escape")
         assert driven.app.screen is not dialog
 
@@ -133,9 +137,9 @@ async def test_pausing_takes_another_length_only_if_it_is_one() -> None:
         dialog = driven.app.screen
         dialog.query_one("#other").focus()
         await driven.press(*"9x")
-        assert dialog.query_one("#do").disabled
+        assert not is_ready(driven)
         await driven.press("backspace", "m")
-        assert not dialog.query_one("#do").disabled
+        assert is_ready(driven)
         assert "jsctl consumer pause CLICKS warehouse 9m" in text_of(driven.app)
 
 

@@ -8,6 +8,7 @@ the writing direction are shown as a dot, so that no name can dress up as anothe
 import re
 
 from rich.cells import cell_len, set_cell_size
+from rich.text import Text
 
 from jsctl.api.times import SECOND_NS
 
@@ -25,6 +26,11 @@ def clean(found: str) -> str:
         return found
     found = _CONTROLS.sub(_picture, found)
     return _CLUSTERS.sub("", _DIRECTIONS.sub("·", found))
+
+
+def titled(found: str) -> Text:
+    """Foreign text for the title of a frame, where plain strings are read as markup."""
+    return Text(clean(found), no_wrap=True, end="")
 
 
 def _picture(match: re.Match[str]) -> str:

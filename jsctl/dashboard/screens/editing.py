@@ -21,7 +21,7 @@ from jsctl.dashboard.action_streams import publish
 from jsctl.dashboard.edits import edit_command
 from jsctl.dashboard.link import Link, failures
 from jsctl.dashboard.look.ink import Ink
-from jsctl.dashboard.look.words import clean
+from jsctl.dashboard.look.words import clean, titled
 from jsctl.dashboard.plans import Target, words
 from jsctl.dashboard.screens.acting import name_of, perform
 from jsctl.dashboard.snapshot import Consumer, Level, Stream
@@ -107,7 +107,7 @@ class EditScreen(ModalScreen[Config | None]):
     def compose(self) -> ComposeResult:
         """Editor, difference, command line, buttons."""
         with Vertical(id="box") as box:
-            box.border_title = f"Edit {clean(name_of(self.target))}"
+            box.border_title = titled(f"Edit {name_of(self.target)}")
             box.border_subtitle = "ctrl+s apply   ctrl+e $EDITOR   esc cancel"
             yield TextArea(as_text(self.before), language=None, tab_behavior="focus", compact=True)
             with VerticalScroll():
@@ -248,7 +248,7 @@ class PublishScreen(ModalScreen[tuple[str, str] | None]):
     def compose(self) -> ComposeResult:
         """Fields, command line, buttons."""
         with Vertical(id="box") as box:
-            box.border_title = f"Publish to {clean(self.stream.name)}"
+            box.border_title = titled(f"Publish to {self.stream.name}")
             hint = clean(", ".join(self.stream.subjects))
             yield Input(self.subject, placeholder=f"subject, of {hint}", id="subject", compact=True)
             yield TextArea(self.body, id="body", compact=True)

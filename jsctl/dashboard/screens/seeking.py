@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 
 from jsctl.api.times import parse_duration, parse_time
 from jsctl.dashboard.look.ink import Ink
+from jsctl.dashboard.look.words import titled
 from jsctl.dashboard.plans import words
 
 Seek = tuple[str, int | str]
@@ -58,7 +59,7 @@ class SeekScreen(ModalScreen[Seek | None]):
     def compose(self) -> ComposeResult:
         """The line and what it means."""
         with Vertical(id="box") as box:
-            box.border_title = f"Seek in {self.stream}"
+            box.border_title = titled(f"Seek in {self.stream}")
             yield Input(
                 placeholder="12345  ·  10m  ·  2026-01-31T12:00:00Z  ·  orders.new.>", compact=True
             )

@@ -15,7 +15,7 @@ from jsctl.dashboard import tables
 from jsctl.dashboard.link import failures
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.payload import FORMS, form_of, whole
-from jsctl.dashboard.look.words import clean, short
+from jsctl.dashboard.look.words import clean, short, titled
 from jsctl.dashboard.messages import PAGE, Peek, StoredMessage
 from jsctl.dashboard.plans import Target, words
 from jsctl.dashboard.screens.stream_lines import group_lines, state_lines
@@ -141,8 +141,8 @@ class StreamScreen(View):
         self.query_one(TabBar).show(ink, crumbs)
         for panel in self.query(Panel):
             panel.show(snapshot, ink)
-        self.query_one("#group", Panel).border_title = (
-            f"RAFT group {clean(stream.group)}" if stream.group else "RAFT group"
+        self.query_one("#group", Panel).border_title = titled(
+            f"RAFT group {stream.group}" if stream.group else "RAFT group"
         )
         consumers = snapshot.consumers_of(stream)
         self.query_one("#stream-consumers", Grid).show(consumers, ink)
@@ -154,8 +154,8 @@ class StreamScreen(View):
         grid.title = f"Messages {ink.glyphs.ok} live" if self.follow else "Messages"
         grid.show(self.messages, ink)
         total = short(self.stream.messages)
-        shown = f"filter: {clean(self.subject)}   {len(self.messages)} of {total}"
-        grid.border_subtitle = clean(self.problem) or shown
+        shown = f"filter: {self.subject}   {len(self.messages)} of {total}"
+        grid.border_subtitle = titled(self.problem or shown)
         self._draw_message(ink)
 
     def _draw_message(self, ink: Ink) -> None:
@@ -203,6 +203,7 @@ class StreamScreen(View):
                     self.messages = await peek.newest(state.first_seq, state.last_seq)
                 else:
                     self.messages = await peek.page(seq)
+                    self.query_one("#message-grid", Grid).select_first()
                 self.problem = ""
             except failures() as error:
                 self._failed(str(error))

@@ -173,6 +173,10 @@ class Grid(ScrollView, Generic[R], can_focus=True):
         if key in self._keys:
             self._go(self._keys.index(key))
 
+    def select_first(self) -> None:
+        """The next rows are others: the cursor will stand on the first of them."""
+        self._keys, self.rows, self.cursor = [], [], 0
+
     def _arrange(self) -> None:
         """Filters and orders; keeps the cursor on its row."""
         before = self._keys[self.cursor] if self.cursor < len(self._keys) else ""

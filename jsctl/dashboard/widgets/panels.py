@@ -145,9 +145,8 @@ def alert_counts(now: Snapshot, ink: Ink, gap: str = " ") -> Text:
     for level in (Level.BAD, Level.WARN):
         count = sum(alert.level is level for alert in now.alerts)
         colour = ink.level(level) if count else ink.muted
-        line.append(
-            f"{ink.glyphs.level(level)}{gap}{count} {gap}", f"bold {colour}" if count else colour
-        )
+        style = f"bold {colour}" if count else colour
+        line.append(f"{ink.glyphs.level(level)}{gap}{count} {gap}", style)
     line.rstrip()
     return line
 
