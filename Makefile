@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format lint types contracts tidy bench clean
+.PHONY: help install demo test check format lint types contracts tidy bench pictures clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -45,6 +45,9 @@ tidy: install ## the house rules
 
 bench: install ## ratios against nats-server on this machine
 	$(BIN)/python -m benchmarks
+
+pictures: install ## the pictures of the dashboard in docs/pictures
+	TZ=UTC COLORTERM=truecolor $(BIN)/python -m tests.dashboard.pictures docs/pictures
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -12,7 +12,7 @@ from jsctl.settings import ContextStore, Settings, load
 
 if TYPE_CHECKING:
     from jsctl.dashboard.options import DashboardOptions
-    from jsctl.dashboard.poller import Poller, Show
+    from jsctl.dashboard.poller import MakePoller, Poller, Show
 
 MISSING = "the dashboard needs Textual: pip install 'jsctl[dashboard]'"
 FORMS = ("text", "json", "svg")
@@ -77,7 +77,7 @@ def system_settings(call: Call, options: "DashboardOptions") -> Settings | None:
     return load({"context": name}, {})
 
 
-def make_poller(call: Call, options: "DashboardOptions") -> "object":
+def make_poller(call: Call, options: "DashboardOptions") -> "MakePoller":
     """Makes pollers by the name of a context; the empty name is the command line's."""
     from jsctl.dashboard.link import Link
     from jsctl.dashboard.poller import Poller
@@ -101,7 +101,7 @@ def _interactive(call: Call, options: "DashboardOptions") -> int:
     from jsctl.dashboard.app import Dashboard
 
     names = ContextStore.default(call.environ).names
-    app = Dashboard(options, make_poller(call, options), names)  # type: ignore[arg-type] # a factory
+    app = Dashboard(options, make_poller(call, options), names)
     code = app.run()
     if app.failure is not None:
         raise app.failure
@@ -122,7 +122,7 @@ def _once(call: Call, options: "DashboardOptions") -> int:
     make = make_poller(call, options)
 
     async def ask() -> str:
-        snapshot = await make("", lambda _snapshot: None).once()  # type: ignore[operator] # a factory
+        snapshot = await make("", lambda _snapshot: None).once()
         if form == "json":
             return document_of(snapshot)
         return await picture_of(snapshot, options, form, width, height)

@@ -14,13 +14,11 @@ from jsctl.dashboard.look.ink import Ink, ink_of
 from jsctl.dashboard.look.themes import DEFAULTS, THEMES
 from jsctl.dashboard.look.words import short_names
 from jsctl.dashboard.options import DashboardOptions
-from jsctl.dashboard.poller import REFRESH_MAX_S, REFRESH_MIN_S, Poller, Show
+from jsctl.dashboard.poller import REFRESH_MAX_S, REFRESH_MIN_S, MakePoller, Poller
 from jsctl.dashboard.screens.view import View
 from jsctl.dashboard.snapshot import Level, Snapshot
 from jsctl.errors import JsctlError
 
-MakePoller = Callable[[str, Show], Poller]
-"""A poller for the context of a name; the empty name is the one of the command line."""
 STEPS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -161,8 +159,11 @@ class Dashboard(App[int]):
 
     def told(self, level: Level, what: str, who: str, said: str) -> None:
         """The outcome of an action: a toast, an event, and a look at what changed."""
-        severity = {Level.WARN: "warning", Level.BAD: "error"}.get(level, "information")
-        self.notify(said, title=f"{what} {who}", severity=severity, markup=False)  # type: ignore[arg-type] # one of three words
+        title = f"{what} {who}"
+        if level is Level.BAD:
+            self.notify(said, title=title, severity="error", markup=False)
+        else:
+            self.notify(said, title=title, markup=False)
         if self.poller is not None:
             self.poller.say(level, what, who, said)
             self.poller.hurry()

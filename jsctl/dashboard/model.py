@@ -7,7 +7,7 @@ answered: rounds that nobody answered tell about our own connection, not about s
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from jsctl.dashboard.advisories import event_of
@@ -39,6 +39,8 @@ from jsctl.dashboard.tracks import (
 )
 
 MISSES_MAX = 2
+STEP = 50
+"""Streams of a report that are read at once."""
 SEEN_MAX = 500
 """Ids of events kept, because two connections hear many events twice."""
 
@@ -81,6 +83,7 @@ class Model:
         self._seen: deque[str] = deque(maxlen=SEEN_MAX)
         self._badge = Badge.CONNECTING
         self._views: tuple[tuple[Stream, ...], tuple[Consumer, ...]] = ((), ())
+        self._reading = False
         self._views_of: tuple[int, frozenset[str]] = (-1, frozenset())
         self._publish, self._deliver, self._lag, self._api, self._errors = (
             Trail(),
@@ -156,15 +159,29 @@ class Model:
         `names` are the streams of our own account as the meta leader knows them, also those that
         cannot answer; None if unknown. `whole` says that every server known to be up answered.
         """
+        for _ in self.details_in_steps(told, names, now_ns, whole=whole):
+            pass
+
+    def details_in_steps(
+        self, told: Sequence[Told], names: Iterable[str] | None, now_ns: int, *, whole: bool
+    ) -> Iterator[None]:
+        """The same, with pauses: a report of thousands takes longer than a key press may.
+
+        Snapshots made in a pause show streams and consumers as they were before.
+        """
         if not told:
             return
+        self._reading = True
         self.heard_ns = now_ns
         self._round += 1
-        for one in sorted(told, key=lambda one: one.name):
-            at_ns = time_of(text(one.data, "now")) or now_ns
-            for account in sections(one.data, "account_details"):
-                for detail in sections(account, "stream_detail"):
-                    self._read_stream(text(account, "name"), detail, one.name, at_ns, now_ns)
+        try:
+            for count, one in enumerate(_details(told)):
+                at_ns = time_of(text(one.told.data, "now")) or now_ns
+                self._read_stream(one.account, one.stream, one.told.name, at_ns, now_ns)
+                if count % STEP == STEP - 1:
+                    yield
+        finally:
+            self._reading = False
         self._forget({one.name for one in told} if whole else None, names)
         self._lag.add(sum(track.lag.last for track in self.consumers.values()))
 
@@ -336,7 +353,7 @@ class Model:
         self, now_ns: int, down: frozenset[str]
     ) -> tuple[tuple[Stream, ...], tuple[Consumer, ...]]:
         """Views are made anew only after a round or when a server came or went."""
-        if self._views_of == (self._round, down):
+        if self._reading or self._views_of == (self._round, down):
             return self._views
         consumers = [one.view(now_ns, self._round, down) for one in self.consumers.values()]
         lags: dict[tuple[str, str], int] = {}
@@ -400,6 +417,21 @@ class Model:
             since = time_of(text(group, "leader_since"))
             return integer(group, "term"), max(0, now_ns - since) if since else 0
         return 0, 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Detail:
+    told: Told
+    account: str
+    stream: Document
+
+
+def _details(told: Sequence[Told]) -> Iterator[_Detail]:
+    """All streams of all reports, in an order that does not depend on who answered first."""
+    for one in sorted(told, key=lambda one: one.name):
+        for account in sections(one.data, "account_details"):
+            for stream in sections(account, "stream_detail"):
+                yield _Detail(one, text(account, "name"), stream)
 
 
 def _card(trail: Trail) -> Card:

@@ -55,8 +55,11 @@ def commands_of(app: "Dashboard", screen: Screen[object]) -> Iterable[SystemComm
 
 def entry(title: str, command: str, run: Callable[[], object]) -> SystemCommand:
     """An entry of foreign text: no markup in it, and nothing that a terminal obeys."""
-    shown = (clean(text).replace("[", "\\[") for text in (title, command))
-    return SystemCommand(*shown, run)
+    return SystemCommand(_shown(title), _shown(command), run)
+
+
+def _shown(text: str) -> str:
+    return clean(text).replace("[", "\\[")
 
 
 def _places(app: "Dashboard") -> Iterable[SystemCommand]:

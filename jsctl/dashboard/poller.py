@@ -8,6 +8,7 @@ most `DETAILS_SHARE` of the time, but at once when an event says that something 
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import perf_counter, time_ns
+from typing import TypeAlias
 
 from jsctl.api.errors import ApiError
 from jsctl.dashboard.documents import Document
@@ -28,6 +29,10 @@ REPORT = {"accounts": True, "streams": True, "consumer": True, "config": True, "
 URGENT = frozenset({"stream", "consumer", "leader", "quorum", "server", "pause", "pin"})
 """Categories of events after which the details have changed."""
 Show = Callable[[Snapshot], None]
+
+
+MakePoller: TypeAlias = "Callable[[str, Show], Poller]"
+"""A poller for the context of a name; the empty name is the one of the command line."""
 
 
 class Poller:
@@ -169,7 +174,8 @@ class Poller:
         told = await link.ask_servers("JSZ", options, expected=len(up), slow=True)
         names = await link.names()
         whole = {one.name for one in told} >= set(up)
-        model.read_details(told, names, time_ns(), whole=whole)
+        for _ in model.details_in_steps(told, names, time_ns(), whole=whole):
+            await asyncio.sleep(0)
         if self.wants_raft:
             await self._look_at_raft(len(up))
 

@@ -7,6 +7,7 @@ import nats
 import pytest
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig
+from textual.widgets import TextArea
 
 from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
@@ -251,8 +252,8 @@ async def test_editing_through_the_keys(
 
         await eventually(opened, "the editor is open")
         screen = driven.app.screen
-        area = screen.query_one("TextArea")
-        area.text = area.text.replace('"max_msgs": -1', '"max_msgs": 1000')  # type: ignore[attr-defined]
+        area = screen.query_one(TextArea)
+        area.text = area.text.replace('"max_msgs": -1', '"max_msgs": 1000')
         await driven.pilot.pause()
         shown = text_of(driven.app)
         assert f"$ jsctl stream edit {name} --max-msgs 1000 -f" in shown
