@@ -25,6 +25,7 @@ def dashboard(call: Call) -> int:
     except ModuleNotFoundError:
         raise UsageError(MISSING) from None
     options = options_of(call)
+    check_theme(options.theme)
     if call.flag("web"):
         from jsctl.commands.dashboard_web import serve
 
@@ -59,6 +60,17 @@ def options_of(call: Call) -> "DashboardOptions":
     return options
 
 
+def check_theme(name: str) -> None:
+    """Raises UsageError for a theme that does not exist."""
+    from textual.theme import BUILTIN_THEMES
+
+    from jsctl.dashboard.look.palette import PALETTES
+
+    known = [*(palette.name for palette in PALETTES), *sorted(BUILTIN_THEMES)]
+    if name not in known:
+        raise UsageError(f'unknown theme "{name}"', hints=(f"known: {', '.join(known)}",))
+
+
 def system_settings(call: Call, options: "DashboardOptions") -> Settings | None:
     """How to reach the system account, if that was said.
 
@@ -74,7 +86,13 @@ def system_settings(call: Call, options: "DashboardOptions") -> Settings | None:
     name = options.system_context or str(call.settings.connection.extra.get("system_context", ""))
     if not name:
         return None
-    return load({"context": name}, {})
+    return settings_of(call, name)
+
+
+def settings_of(call: Call, context: str) -> Settings:
+    """Those of another context; what the environment says of a connection is not for it."""
+    kept = {key: value for key, value in call.environ.items() if not key.startswith("NATS_")}
+    return load({"context": context}, kept)
 
 
 def make_poller(call: Call, options: "DashboardOptions") -> "MakePoller":
@@ -86,9 +104,9 @@ def make_poller(call: Call, options: "DashboardOptions") -> "MakePoller":
         settings = call.settings
         system = None
         if context:
-            settings = load({"context": context}, {})
+            settings = settings_of(call, context)
             linked = str(settings.connection.extra.get("system_context", ""))
-            system = load({"context": linked}, {}) if linked else None
+            system = settings_of(call, linked) if linked else None
         else:
             system = system_settings(call, options)
         name = settings.context_name or ", ".join(settings.urls[:1]).removeprefix("nats://")

@@ -66,9 +66,6 @@ class Dashboard(App[int]):
         self._plain_refresh_s = self.options.refresh_s
         for theme in THEMES:
             self.register_theme(theme)
-        if self.options.theme not in self.available_themes:
-            known = ", ".join(sorted(self.available_themes))
-            raise JsctlError(f'unknown theme "{self.options.theme}"', hints=(f"known: {known}",))
         self.theme = self.options.theme
         self.animation_level = "none"
         ScrollBar.renderer = PlainBars if self.options.glyphs.logo == "#" else ScrollBarRender

@@ -31,7 +31,7 @@ URGENT = frozenset({"stream", "consumer", "leader", "quorum", "server", "pause",
 Show = Callable[[Snapshot], None]
 
 
-MakePoller: TypeAlias = "Callable[[str, Show], Poller]"
+MakePoller: TypeAlias = Callable[[str, Show], "Poller"]
 """A poller for the context of a name; the empty name is the one of the command line."""
 
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -167,9 +168,20 @@ def test_the_page_works_in_a_browser(served: Served) -> None:
         )
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_other_machines_are_not_served_by_accident(host: str) -> None:
-    command = [sys.executable, "-m", "jsctl", "dashboard", "--web", "--web-host", host]
+def refused(*words: str) -> str:
+    """What the command says when it does not start to serve."""
+    command = [sys.executable, "-m", "jsctl", "dashboard", "--web", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 1
-    assert f"--web-host {host}" in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_other_machines_are_not_served_by_accident(host: str) -> None:
+    assert f"--web-host {host}" in refused("--web-host", host)
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"cannot serve on 127.0.0.1:{port}" in refused("--web-port", str(port))
