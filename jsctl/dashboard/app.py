@@ -1,13 +1,14 @@
 """The application: one snapshot, one ink, a stack of screens, and the poller behind them."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import ClassVar, cast
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerError, WorkerState
 
 from jsctl.dashboard import tables
 from jsctl.dashboard.look.ink import Ink, ink_of
@@ -63,6 +64,7 @@ class Dashboard(App[int]):
         self.ink = Ink(glyphs=self.options.glyphs)
         self.frozen = False
         self._switched = False
+        self._polling: Worker[None] | None = None
         self._plain_refresh_s = self.options.refresh_s
         for theme in THEMES:
             self.register_theme(theme)
@@ -113,7 +115,9 @@ class Dashboard(App[int]):
             self.notify(str(error), title=context, severity="error", markup=False)
             return
         self.poller.refresh_s = self._plain_refresh_s
-        self.run_worker(self.poller.run(), group="poller", exclusive=True, exit_on_error=False)
+        self._polling = self.run_worker(
+            self.poller.run(), group="poller", exclusive=True, exit_on_error=False
+        )
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A poller ends only when it cannot go on at all."""
@@ -164,6 +168,14 @@ class Dashboard(App[int]):
         if self.poller is not None:
             self.poller.say(level, what, who, said)
             self.poller.hurry()
+
+    async def _shutdown(self) -> None:
+        """Connections are closed before the loop ends."""
+        if self._polling is not None:
+            self._polling.cancel()
+            with suppress(WorkerError):
+                await self._polling.wait()
+        await super()._shutdown()
 
     def _fatal_error(self) -> None:
         """Ends after a bug; the trace that is printed shows no values, which may be secrets."""
