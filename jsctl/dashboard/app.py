@@ -63,6 +63,7 @@ class Dashboard(App[int]):
         self.snapshot = Snapshot()
         self.ink = Ink(glyphs=self.options.glyphs)
         self.frozen = False
+        self.tasks: list[str] = []
         self._switched = False
         self._polling: Worker[None] | None = None
         self._plain_refresh_s = self.options.refresh_s
@@ -156,6 +157,14 @@ class Dashboard(App[int]):
         variables = self.theme_variables
         dark = self.current_theme.dark
         self.ink = ink_of(self.theme, variables, self.options.glyphs, dark=dark)
+        self.redraw()
+
+    def busy(self, task: str, on: bool) -> None:
+        """A task that takes its time is named in the top bar until it is done."""
+        if on:
+            self.tasks.append(task)
+        elif task in self.tasks:
+            self.tasks.remove(task)
         self.redraw()
 
     def told(self, level: Level, what: str, who: str, said: str) -> None:

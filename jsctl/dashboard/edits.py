@@ -28,7 +28,8 @@ def edit_command(
         if old == new:
             continue
         about = wire_of(one).about
-        made = _flag(about, new) if about is not None and about.flag else None
+        can = about is not None and about.flag and about.editable
+        made = _flag(about, new) if can and about is not None else None
         if made is None:
             return words(*head, "--config", FILE, "-f")
         flags += made

@@ -115,6 +115,7 @@ class Model:
                 track.up = False
                 silent = (now_ns - track.seen_ns) / 1e9
                 self.say(now_ns, Level.BAD, "server", name, f"no STATSZ reply for {silent:.1f} s")
+        self._give_up(now_ns)
         up = [track for track in self.servers.values() if track.up]
         self._publish.add(sum(track.received.rate for track in up))
         self._deliver.add(sum(track.sent.rate for track in up))
@@ -126,9 +127,17 @@ class Model:
         told = [integer(one.statsz, "active_servers") for one in self.servers.values() if one.up]
         return max(told, default=0)
 
-    def forget_server(self, name: str) -> None:
-        """A server that was removed for good is no longer missed."""
-        self.servers.pop(name, None)
+    def _give_up(self, now_ns: int) -> None:
+        """A server that the meta group does not count any more is no longer missed."""
+        down = self.down()
+        meta = self._meta(now_ns, frozenset())
+        if not down or not meta.leader:
+            return
+        members = {peer.name for peer in meta.peers}
+        for name in down - members:
+            if self.servers[name].meta:
+                del self.servers[name]
+                self.say(now_ns, Level.NOTE, "server", name, "is not in the meta group any more")
 
     def down(self) -> frozenset[str]:
         """Servers that do not answer."""

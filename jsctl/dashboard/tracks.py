@@ -26,6 +26,10 @@ from jsctl.dashboard.snapshot import Consumer, Kind, Peer, PeerState, Server, So
 KINDS = (("KV_", Kind.BUCKET), ("OBJ_", Kind.OBJECTS), ("$MQTT_", Kind.OTHER))
 
 
+NAMELESS = "Server name unknown"
+"""How a leader that never heard of a peer's name calls it; its id is shorter."""
+
+
 def kind_of(name: str) -> Kind:
     """What a stream is the store of, by its name."""
     return next((kind for prefix, kind in KINDS if name.startswith(prefix)), Kind.STREAM)
@@ -144,6 +148,8 @@ def peers_of(cluster: Document, host: str = "") -> tuple[Peer, ...]:
     told = {peer.name for peer in found}
     for one in sections(cluster, "replicas"):
         name = text(one, "name")
+        if name.startswith(NAMELESS):
+            name = text(one, "peer") or name
         if name in told:
             continue
         state = PeerState.CURRENT if flag(one, "current") else PeerState.BEHIND

@@ -280,6 +280,39 @@ def test_a_server_that_says_goodbye_is_missed_at_once() -> None:
     assert pinged(model, T0 + SECOND_NS, "n1", "n2").badge is Badge.DEGRADED
 
 
+def test_a_removed_server_is_not_missed() -> None:
+    model = Model()
+    pinged(model, T0, "n1", "n2", "n3")
+    for second in (1, 2):
+        now = pinged(model, T0 + second * SECOND_NS, "n1", "n2")
+    assert now.badge is Badge.DEGRADED
+    shrunk = statsz("n1", T0 + 3 * SECOND_NS)
+    meta = shrunk.data["jetstream"]["meta"]  # type: ignore[index] # made above
+    meta["replicas"], meta["cluster_size"] = meta["replicas"][:1], 2
+    model.read_servers([shrunk, statsz("n2", T0 + 3 * SECOND_NS)], T0 + 3 * SECOND_NS)
+    now = model.snapshot(T0 + 3 * SECOND_NS)
+    assert [one.name for one in now.servers] == ["n1", "n2"]
+    assert now.badge is Badge.HEALTHY
+
+
+def test_peers_without_a_name_are_called_by_their_id() -> None:
+    group = cluster_of("n1")
+    unknown = "Server name unknown at this time (peerID: yrzKKRBu)"
+    group["replicas"] = [{"name": unknown, "peer": "yrzKKRBu", "offline": True}]
+    now = looked(Model(), T0, jsz("n1", T0, detail("S", group)))
+    assert [peer.name for peer in now.streams[0].peers] == ["n1", "yrzKKRBu"]
+
+
+def test_a_report_can_be_read_in_steps() -> None:
+    model = Model()
+    told = [jsz("n1", T0, *(detail(f"S{at}", cluster_of("n1")) for at in range(120)))]
+    steps = model.details_in_steps(told, None, T0, whole=True)
+    next(steps)
+    assert not model.snapshot(T0).streams, "half a report is not shown"
+    list(steps)
+    assert len(model.snapshot(T0).streams) == 120
+
+
 def test_broken_replies_do_no_harm() -> None:
     model = Model()
     model.read_servers([Told({"name": "n1"}, {"jetstream": None, "cpu": "much"})], T0)

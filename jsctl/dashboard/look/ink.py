@@ -10,16 +10,21 @@ from jsctl.dashboard.snapshot import Badge, Level, PeerState
 
 @dataclass(frozen=True, slots=True)
 class Ink:
-    """What cells are drawn with. `faded` is for data that is not of now."""
+    """What cells are drawn with.
+
+    `faded` is for a screen that is not of now, `aged` for a row that is not: its marks keep their
+    colour.
+    """
 
     palette: Palette = DARK
     glyphs: Glyphs = UNICODE
     faded: bool = False
+    aged: bool = False
 
     @property
     def text(self) -> str:
         """Ordinary text."""
-        return self.palette.muted if self.faded else self.palette.text
+        return self.palette.muted if self.faded or self.aged else self.palette.text
 
     @property
     def muted(self) -> str:
@@ -52,7 +57,8 @@ class Ink:
 
     def colour(self, role: str) -> str:
         """A role of the palette: accent, flow, star, warn, ..."""
-        return self.muted if self.faded else str(getattr(self.palette, role))
+        grey = self.faded or self.aged
+        return self.muted if grey else str(getattr(self.palette, role))
 
 
 def ink_of(theme: str, variables: Mapping[str, str], glyphs: Glyphs, *, dark: bool) -> Ink:

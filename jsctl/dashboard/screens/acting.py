@@ -41,7 +41,16 @@ def start_action(app: "Dashboard", action: Action, target: Target) -> None:
 def perform(app: "Dashboard", what: str, who: str, run: Run, choice: str) -> None:
     """Does it beside the screen and tells how it went."""
 
+    name = f"{what} {who}"
+
     async def work() -> None:
+        app.busy(name, True)
+        try:
+            await attempt()
+        finally:
+            app.busy(name, False)
+
+    async def attempt() -> None:
         if app.poller is None:
             app.told(Level.BAD, what, who, "there is no connection")
             return

@@ -30,20 +30,23 @@ TABS = (
     Tab("7", "Objects", "screen.tab('tab-objects')", "tab-objects", "Obj"),
     Tab("8", "Events", "screen.tab('tab-events')", "tab-events"),
 )
-EVENTS_TALL, EVENTS_SHORT = 9, 4
+ROOMY = 38
+"""From so many rows on there is room for seven events."""
 FRAME = 3
 """Rows of a table that are not data: border and header."""
 
 
 def stream_grid(id: str, title: str, *, wide: bool) -> Grid[Stream]:
     """A table of streams."""
-    return Grid(
+    grid: Grid[Stream] = Grid(
         tables.STREAMS_WIDE if wide else tables.STREAMS,
         lambda row: row.key,
         title=title,
         searched=lambda row: f"{row.name} {' '.join(row.subjects)} {row.why}",
         id=id,
     )
+    grid.is_aged = lambda row: row.stale_ns > 0
+    return grid
 
 
 def store_grid(id: str, title: str, columns: Sequence[GridColumn[Stream]]) -> Grid[Stream]:
@@ -53,7 +56,7 @@ def store_grid(id: str, title: str, columns: Sequence[GridColumn[Stream]]) -> Gr
 
 def consumer_grid(id: str, title: str, *, wide: bool) -> Grid[Consumer]:
     """A table of consumers."""
-    return Grid(
+    grid: Grid[Consumer] = Grid(
         tables.CONSUMERS_WIDE if wide else tables.CONSUMERS,
         lambda row: row.key,
         title=title,
@@ -61,6 +64,8 @@ def consumer_grid(id: str, title: str, *, wide: bool) -> Grid[Consumer]:
         order="health" if wide else "",
         id=id,
     )
+    grid.is_aged = lambda row: row.stale_ns > 0
+    return grid
 
 
 def event_grid(id: str) -> Grid[Event]:
@@ -135,6 +140,7 @@ class MainScreen(View):
             order="health" if wide else "",
             id=id,
         )
+        grid.is_aged = lambda row: not row.up
         return grid
 
     def on_mount(self) -> None:
@@ -227,6 +233,10 @@ class MainScreen(View):
         rows = max(1, len(self.snapshot.servers)) + FRAME
         totals = self.query_one("#servers", Grid).totals is not None
         members = len(self.snapshot.meta.peers) + 4 if not self.has_class("-narrow") else 0
+        if self.has_class("-tall"):
+            self.query_one("#events").styles.height = 9 if self.size.height >= ROOMY else 6
+        else:
+            self.query_one("#events").styles.height = None
         other = 4 if self.has_class("-narrow") or self.has_class("-short") else 7
         events = self.query_one("#events")
         other += events.outer_size.height if events.display else 0

@@ -29,10 +29,8 @@ from jsctl.dashboard.widgets.textpane import TextPane
 from jsctl.render.humanize import number
 
 FOLLOW_S = 0.5
-BEHIND_MAX = 4 * PAGE
-"""A follower that is further behind skips to the end."""
 KEPT_MAX = 500
-SUBJECTS_MAX = 5000
+"""Older messages leave the list."""
 TABS = tuple(
     Tab("", title, f"screen.part('{name}')", name)
     for title, name in (
@@ -227,10 +225,13 @@ class StreamScreen(View):
                 return
             last = self.messages[-1].seq if self.messages else 0
             try:
-                found = await peek.page(last + 1, BEHIND_MAX)
-                if len(found) == BEHIND_MAX:
-                    state = (await peek.manager.stream_info(self.stream_name)).state
+                state = (await peek.manager.stream_info(self.stream_name)).state
+                if state.last_seq <= last:
+                    return
+                if state.last_seq - last > PAGE:
                     found = await peek.newest(state.first_seq, state.last_seq)
+                else:
+                    found = await peek.page(last + 1)
             except failures():
                 return
             if found:

@@ -80,7 +80,11 @@ class TopBar(Widget):
             line.append(f"  stale {short_time(now.stale_ns)}", ink.palette.warn)
         if self.frozen:
             line.append(f"  {ink.glyphs.paused} FROZEN", f"bold {ink.palette.star}")
-        if self.content_size.width >= WIDE:
+        tasks = cast("Dashboard", self.app).tasks
+        if tasks:
+            line.append(f"  {ink.glyphs.refresh} ", ink.palette.accent)
+            line.append(ink.glyphs.plain(clean(f"{', '.join(tasks)}…")), ink.palette.accent)
+        elif self.content_size.width >= WIDE:
             dot = f" {ink.glyphs.dot} "
             parts = [f"{len(now.servers)} servers"] if now.servers else []
             parts += [f"{len(now.streams)} streams", f"{len(now.consumers)} consumers"]

@@ -6,7 +6,7 @@ moment after a key press, so that rows do not run away from under the cursor.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -125,6 +125,8 @@ class Grid(ScrollView, Generic[R], can_focus=True):
         self.order = order
         """What the given order is by, in a word."""
         self.searched = searched or key
+        self.is_aged: Callable[[R], bool] = lambda _row: False
+        """Whether a row is of the past, and is greyed."""
         self.sort_key = ""
         self.reversed = False
         self.filter = ""
@@ -296,7 +298,8 @@ class Grid(ScrollView, Generic[R], can_focus=True):
         columns = self._columns()
         if kept is not None and kept[1] == self.ink and (kept[0] is row or kept[0] == row):
             return kept[2]
-        cells = {one.column.key: one.draw(row, self.ink, width) for one, width in columns}
+        ink = replace(self.ink, aged=True) if self.is_aged(row) else self.ink
+        cells = {one.column.key: one.draw(row, ink, width) for one, width in columns}
         text = self._joined(cells)
         self._drawn[known] = (row, self.ink, text)
         return text

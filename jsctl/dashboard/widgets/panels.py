@@ -100,7 +100,10 @@ def lag_card(now: Snapshot, ink: Ink, width: int) -> list[Text]:
     """What consumers have not got yet."""
     role = "warn" if now.lag.value else "text"
     change = _change(now.lag, ink, up_is_bad=True)
-    head = both_ends(_rate(now.lag.value, " msgs", ink, role), change, width)
+    value = _rate(now.lag.value, " msgs", ink, role)
+    if value.cell_len + change.cell_len >= width:
+        value = _rate(now.lag.value, "", ink, role)
+    head = both_ends(value, change, width)
     return [head, cells.spark(now.lag.trend, width, ink, "warn")]
 
 
@@ -133,6 +136,8 @@ def alerts_card(now: Snapshot, ink: Ink, width: int) -> list[Text]:
     if not now.alerts:
         return [Text(f"{ink.glyphs.ok} none", ink.level(Level.OK)), Text("all well", ink.muted)]
     worst = now.alerts[0]
+    if head.cell_len + right.cell_len >= width:
+        head = alert_counts(now, ink, gap="")
     return [
         both_ends(head, right, width),
         Text(fitted(clean(f"{worst.who}: {worst.said}"), width), ink.muted),
