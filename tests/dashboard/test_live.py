@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 import nats
@@ -13,6 +14,7 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
 from jsctl.dashboard.once import text_of
+from jsctl.dashboard.screens.dialogs import Choices
 from jsctl.dashboard.snapshot import Badge, Level, PeerState, Snapshot
 from jsctl.testing import Broker, Cluster, RealServer
 from tests.dashboard.conftest import Drive, Driven
@@ -185,6 +187,65 @@ async def test_a_peer_removal_through_the_keys(
 
         await eventually(left, "the stream left the server", 30.0)
         await driven.until(lambda now: said(driven, "peer-remove", gone), "the outcome is told")
+
+
+async def test_more_replicas_through_the_keys(
+    cluster: Cluster, js: JetStreamContext, drive: Drive
+) -> None:
+    await js.add_stream(name="GROWS", subjects=["grows.>"], num_replicas=1)
+    async with drive(cluster.urls) as driven:
+        await driven.until(lambda now: len(states(now, "GROWS")) == 1, "one replica")
+        await driven.until(lambda now: len(now.servers) == 3, "three servers")
+        driven.app.screen.query_one("#streams").select("$G/GROWS")  # type: ignore[attr-defined]
+        await driven.press("n")
+        driven.app.screen.query_one(Choices).focus()
+        await driven.press("right", "right")
+        assert "$ jsctl stream edit GROWS --replicas 3 -f" in text_of(driven.app)
+        await driven.press("y")
+        wanted = {PeerState.LEADER: 1, PeerState.CURRENT: 2}
+        await driven.until(
+            lambda now: Counter(states(now, "GROWS").values()) == wanted, "three in sync", 30.0
+        )
+
+
+async def test_the_meta_leader_steps_down_through_the_keys(
+    cluster: Cluster, js: JetStreamContext, drive: Drive
+) -> None:
+    async with drive(cluster.urls) as driven:
+        await driven.until(lambda now: now.meta.leader, "a meta leader")
+        old = driven.now.meta.leader
+        await driven.press("4")
+        driven.app.screen.query_one("#all-servers").select(old)  # type: ignore[attr-defined]
+        await driven.press("d")
+        assert "$ jsctl server cluster step-down -f" in text_of(driven.app)
+        await driven.press("y")
+        await driven.until(
+            lambda now: now.meta.leader and now.meta.leader != old, "another meta leader", 30.0
+        )
+        await driven.until(lambda now: said(driven, "step-down", "elected"), "the outcome is told")
+    wait_for(cluster.meta_leader, "all agree")
+
+
+async def test_a_lost_server_is_given_up_through_the_keys(
+    cluster: Cluster, js: JetStreamContext, drive: Drive
+) -> None:
+    """The last test of the module: the server does not come back."""
+    victim = next(name for name in cluster.names if name != cluster.meta_leader())
+    others = [broker.url for broker in cluster if broker.name != victim]
+    async with drive(others) as driven:
+        await driven.until(lambda now: len(now.servers) == 3, "three servers")
+        cluster.kill(victim)
+        await driven.until(lambda now: now.badge is not Badge.HEALTHY, "it is missed")
+        await driven.press("4")
+        driven.app.screen.query_one("#all-servers").select(victim)  # type: ignore[attr-defined]
+        await driven.press("R")
+        assert f"$ jsctl server cluster peer-remove {victim} -f" in text_of(driven.app)
+        await driven.type(victim)
+        await driven.press("enter")
+        await driven.until(lambda now: now.meta.size == 2, "the meta group is smaller", 30.0)
+        await driven.until(
+            lambda now: victim not in {one.name for one in now.servers}, "it is not missed", 30.0
+        )
 
 
 async def leader(js: JetStreamContext) -> str:
