@@ -108,7 +108,7 @@ class Guard:
     def _policy(self) -> str:
         sockets = " ".join(f"ws://{host}" for host in sorted(self.hosts))
         return (
-            "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; "
+            "default-src 'none'; script-src 'self'; "
             f"style-src 'self' 'unsafe-inline'; connect-src 'self' {sockets}; "
             "img-src 'self' data:; font-src 'self' data:; base-uri 'none'; "
             "form-action 'none'; frame-ancestors 'none'"

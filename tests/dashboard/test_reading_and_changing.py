@@ -297,3 +297,31 @@ async def test_following_and_seeking_through_the_keys(
         await driven.press("4")
         await seen("Configuration")
         assert f"Information for Stream {name}" in text_of(driven.app)
+
+
+async def test_buckets_and_object_stores_open_at_what_they_hold(
+    broker: Broker, js: JetStreamContext, drive: Drive
+) -> None:
+    bucket = await js.create_key_value(bucket="settings", history=3)
+    for value in (b"light", b"dark"):
+        await bucket.put("app.theme", value)
+    store = await js.create_object_store("assets")
+    await store.put("logo.png", b"x" * 3000)
+    async with drive([broker.url]) as driven:
+        await driven.until(lambda now: now.stream("$G/OBJ_assets"), "both are listed")
+
+        async def seen(*texts: str) -> None:
+            async def look() -> bool:
+                await driven.pilot.pause()
+                return all(text in text_of(driven.app) for text in texts)
+
+            await eventually(look, str(texts))
+
+        await driven.press("6", "enter")
+        await seen("$KV.settings.app.theme")
+        await driven.press("enter")
+        await seen("2 of 2", "dark")
+        await driven.press("escape", "7", "enter")
+        await seen('"name": "logo.png"', '"size": 3000')
+    await js.delete_key_value("settings")
+    await js.delete_object_store("assets")

@@ -126,6 +126,8 @@ class StreamScreen(View):
         grid.follow = True
         grid.focus()
         self.set_interval(FOLLOW_S, self._read_on)
+        if self.stream.kind is Kind.OBJECTS:
+            self.subject = f"$O.{self.stream_name.removeprefix('OBJ_')}.M.>"
         self._read(newest=True)
         if self.stream.kind is Kind.BUCKET:
             self.action_part("subjects-part")
