@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from jsctl.dashboard.once import svg_of
+from jsctl.dashboard.screens.server import ServerScreen
 from tests.dashboard.conftest import Driven
+from tests.dashboard.sample import connections
 from tests.dashboard.shots import open_stream, showing
 
 Stage = Callable[[Driven], Awaitable[object]]
@@ -18,6 +20,15 @@ Stage = Callable[[Driven], Awaitable[object]]
 async def _stream(driven: Driven) -> None:
     await open_stream(driven)
     await driven.press("up", "up", "up")
+
+
+async def _server(driven: Driven) -> None:
+    await driven.press("4", "down", "enter")
+    screen = driven.app.screen
+    assert isinstance(screen, ServerScreen)
+    screen.connections = connections()
+    screen.draw(screen.snapshot, screen.ink)
+    await driven.pilot.pause()
 
 
 async def _palette(driven: Driven) -> None:
@@ -38,7 +49,7 @@ PICTURES: tuple[tuple[str, tuple[int, int], str, Stage], ...] = (
     ("overview-light", (120, 40), "jsctl-light", _keys()),
     ("overview-colourblind", (120, 40), "jsctl-colourblind", _keys()),
     ("stream", (120, 40), "jsctl-dark", _stream),
-    ("server", (120, 40), "jsctl-dark", _keys("4", "down", "enter")),
+    ("server", (120, 40), "jsctl-dark", _server),
     ("purge", (120, 40), "jsctl-dark", _keys("down", "x")),
     ("pause", (120, 40), "jsctl-dark", _keys("3", "down", "P")),
     ("palette", (120, 40), "jsctl-dark", _palette),

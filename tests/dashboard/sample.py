@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import replace
 
+from jsctl.api.connz import ConnInfo
 from jsctl.api.times import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, parse_time
 from jsctl.dashboard.judge import alerts_of, badge_of, judge_stream
 from jsctl.dashboard.messages import StoredMessage
@@ -346,3 +347,25 @@ def messages(count: int = 25) -> list[StoredMessage]:
             )
         )
     return found
+
+
+def connections() -> list[ConnInfo]:
+    """Clients of a server, the busiest first."""
+    names = ("orders-api", "billing-worker", "clickstream", "nats-top", "iot-gateway", "deploy")
+    return [
+        ConnInfo(
+            cid=100 + at,
+            name=name,
+            account=ACCOUNT,
+            ip=f"10.1.0.{at + 7}",
+            port=50_112 + at * 13,
+            in_msgs=9_400_000 // (at + 1) ** 2,
+            out_msgs=3_100_000 // (at + 1),
+            pending_bytes=48_000 if name == "clickstream" else 0,
+            subscriptions=12 + at * 3,
+            rtt=f"{310 + at * 45}µs",
+            lang=("go", "python3", "rust")[at % 3],
+            version=("1.39.1", "2.16.0", "0.38.0")[at % 3],
+        )
+        for at, name in enumerate(names)
+    ]

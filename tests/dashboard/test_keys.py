@@ -118,9 +118,11 @@ async def test_the_command_line_follows_the_choice() -> None:
     async with showing() as driven:
         await driven.press("down", "x")
         assert "$ jsctl stream purge CLICKS -f" in text_of(driven.app)
-        driven.app.screen.query_one(Choices).focus()
-        await driven.press("right", "right")
+        await driven.press("down", "down")
         assert "$ jsctl stream purge CLICKS --keep 1000 -f" in text_of(driven.app)
+        driven.app.screen.query_one(Choices).focus()
+        await driven.press("left")
+        assert "$ jsctl stream purge CLICKS --keep 1 -f" in text_of(driven.app)
 
 
 async def test_cancel_has_the_focus_where_yes_is_enough() -> None:

@@ -14,7 +14,6 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
 from jsctl.dashboard.once import text_of
-from jsctl.dashboard.screens.dialogs import Choices
 from jsctl.dashboard.snapshot import Badge, Level, PeerState, Snapshot
 from jsctl.testing import Broker, Cluster, RealServer
 from tests.dashboard.conftest import Drive, Driven
@@ -198,7 +197,6 @@ async def test_more_replicas_through_the_keys(
         await driven.until(lambda now: len(now.servers) == 3, "three servers")
         driven.app.screen.query_one("#streams").select("$G/GROWS")  # type: ignore[attr-defined]
         await driven.press("n")
-        driven.app.screen.query_one(Choices).focus()
         await driven.press("right", "right")
         assert "$ jsctl stream edit GROWS --replicas 3 -f" in text_of(driven.app)
         await driven.press("y")

@@ -48,7 +48,7 @@ class Choices(Widget, can_focus=True):
             start = line.cell_len
             if at == self.at:
                 back = self.ink.palette.warn if self.has_focus else self.ink.palette.track
-                front = self.ink.palette.on_accent if self.has_focus else self.ink.palette.text
+                front = self.ink.palette.on_accent if self.has_focus else self.ink.palette.warn
                 line.append(f" {clean(word)} ", f"bold {front} on {back}")
             else:
                 line.append(f" {clean(word)} ", self.ink.muted)
@@ -99,6 +99,8 @@ class ConfirmScreen(ModalScreen[str | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel"),
+        Binding("left,up", "choose(-1)", "Before", show=False),
+        Binding("right,down", "choose(1)", "After", show=False),
         Binding("y", "yes", "Yes", show=False),
         Binding("n", "no", "No", show=False),
     ]
@@ -217,6 +219,11 @@ class ConfirmScreen(ModalScreen[str | None]):
         if action in ("yes", "no") and isinstance(self.focused, Input):
             return False
         return not (action == "yes" and self.plan.tier is Tier.TYPED)
+
+    def action_choose(self, by: int) -> None:
+        """Another choice, wherever the focus is."""
+        if self.plan.choices:
+            self.query_one(Choices).action_step(by)
 
     def action_yes(self) -> None:
         """The same as the button."""

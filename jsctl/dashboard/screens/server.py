@@ -29,7 +29,7 @@ from jsctl.render.humanize import number, size
 
 CONNECTIONS_S = 2.0
 CONNECTIONS_MAX = 1024
-CHART_ROWS = 3
+CHART_ROWS = 5
 Draw = Callable[[Snapshot, Ink, int], list[Text]]
 
 
@@ -49,7 +49,7 @@ def _facts(name: str, now: Snapshot, ink: Ink, _width: int) -> list[Text]:
         ("routes", f"to {one.routes} servers"),
         ("subs", number(one.subscriptions)),
         ("slow", f"{number(one.slow_consumers)} consumers"),
-        ("api", f"{number(one.api_total)} requests, {number(one.api_errors)} errors"),
+        ("api", f"{number(one.api_total)}, {number(one.api_errors)} errors"),
         ("rtt", short_time(one.rtt_ns)),
     ]
     if one.meta_leader:
