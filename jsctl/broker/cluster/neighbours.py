@@ -57,8 +57,8 @@ class Neighbours:
         self._foundings: dict[str, Founding] = {}
 
     def peers_up(self) -> list[str]:
-        """Servers that are heard."""
-        return [peer for peer in self.servers if self.liveness.is_up(peer)]
+        """Servers that are heard, known by their news or not yet."""
+        return [life.peer for life in self.liveness.lives() if life.up]
 
     def online(self, peer: str) -> bool:
         """Whether a server is heard, or is this one."""
@@ -105,7 +105,7 @@ class Neighbours:
     def facts(self) -> list[ServerFacts]:
         """All JetStream servers that are heard, this one first."""
         mine = self._news().facts
-        others = [self.servers[peer].facts for peer in self.peers_up()]
+        others = [self.servers[peer].facts for peer in self.peers_up() if peer in self.servers]
         return [facts for facts in (mine, *others) if facts.jetstream]
 
     def learn_leader(self, known: Announcement) -> None:
