@@ -72,6 +72,8 @@ class Model:
         self.rtt_ns = 0
         self.heard_ns = 0
         """When anybody told anything."""
+        self.pause_ns = 0
+        """How long nobody is asked in between: data so old are still of now."""
         self.servers: dict[str, ServerTrack] = {}
         self.streams: dict[tuple[str, str], StreamTrack] = {}
         self.consumers: dict[tuple[str, str, str], ConsumerTrack] = {}
@@ -340,7 +342,7 @@ class Model:
             system=self.system,
             jetstream=self.jetstream,
             note=self.note,
-            stale_ns=max(0, now_ns - self.heard_ns) if self.heard_ns else 0,
+            stale_ns=max(0, now_ns - self.heard_ns - self.pause_ns) if self.heard_ns else 0,
             rtt_ns=self.rtt_ns,
             publish=_card(self._publish),
             deliver=_card(self._deliver),

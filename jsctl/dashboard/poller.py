@@ -11,6 +11,7 @@ from time import perf_counter, time_ns
 from typing import TypeAlias
 
 from jsctl.api.errors import ApiError
+from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.documents import Document
 from jsctl.dashboard.link import NO_JETSTREAM, NO_SYSTEM, Link, failures
 from jsctl.dashboard.model import Model
@@ -90,6 +91,10 @@ class Poller:
     def publish(self) -> None:
         """Hand out a snapshot of what is known."""
         self.model.connected = self.link.connected
+        pause_s = self.refresh_s
+        if self.link.system is None:
+            pause_s = max(self._details_s, self.refresh_s)
+        self.model.pause_ns = round(pause_s * SECOND_NS)
         self.show(self.model.snapshot(time_ns()))
 
     async def _connect(self) -> None:

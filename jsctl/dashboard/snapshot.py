@@ -309,7 +309,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything at one moment. `stale_ns` is the age of the youngest data."""
+    """Everything at one moment. `stale_ns` is by how much the youngest data are overdue."""
 
     taken_ns: int = 0
     context: str = ""

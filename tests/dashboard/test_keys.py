@@ -225,3 +225,12 @@ async def test_foreign_themes_work() -> None:
         driven.app.theme = "ansi-light"
         await driven.pilot.pause()
         assert "CLICKS" in text_of(driven.app)
+
+
+async def test_a_message_can_be_published_again() -> None:
+    async with showing() as driven:
+        await open_stream(driven)
+        await driven.press("p")
+        shown = text_of(driven.app)
+        assert "Publish to ORDERS" in shown
+        assert "$ jsctl publish orders." in shown

@@ -3,15 +3,22 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from io import StringIO
+from time import time_ns
 from typing import cast
 
 import pytest
+from rich.console import Console
+from textual.widgets import ContentSwitcher
 
+from jsctl.api.times import SECOND_NS
+from jsctl.dashboard.app import Dashboard
 from jsctl.dashboard.link import Hear, Link
 from jsctl.dashboard.model import Told
-from jsctl.dashboard.poller import Poller
+from jsctl.dashboard.options import DashboardOptions
+from jsctl.dashboard.poller import Poller, Show
 from jsctl.dashboard.snapshot import Badge, Snapshot
-from jsctl.errors import NotAllowed, Unreachable
+from jsctl.errors import NotAllowed, NotFound, Unreachable
 from tests.dashboard.test_model import T0, cluster_of, detail, jsz, statsz
 from tests.support.waiting import eventually
 
@@ -149,3 +156,82 @@ async def test_raft_groups_are_asked_for_only_when_somebody_looks() -> None:
         run.poller.wants_raft = True
         run.poller.hurry()
         await run.until(lambda: link.count("RAFTZ") > link.count("STATSZ"), "groups are asked for")
+
+
+async def test_silence_between_two_looks_is_not_stale() -> None:
+    link = CountingLink()
+    link.system = None  # no system rights
+    poller = Poller(cast(Link, link), "test", lambda _snapshot: None, 60.0)
+    shown: list[Snapshot] = []
+    poller.show = shown.append
+    poller.model.heard_ns = time_ns() - 30 * SECOND_NS
+    poller.publish()
+    assert shown[0].stale_ns == 0
+    poller.model.heard_ns = time_ns() - 70 * SECOND_NS
+    poller.publish()
+    assert 9 * SECOND_NS < shown[1].stale_ns < 12 * SECOND_NS
+
+
+async def test_another_context_replaces_the_connection() -> None:
+    links = {"": CountingLink(), "other": CountingLink()}
+
+    def make(context: str, show: Show) -> Poller:
+        if context not in links:
+            raise NotFound(f'unknown context "{context}"')
+        return Poller(cast(Link, links[context]), context or "first", show, 0.05)
+
+    app = Dashboard(DashboardOptions(), make, lambda: ["other"])
+    async with app.run_test(notifications=True) as pilot:
+
+        async def named(name: str) -> None:
+            async def look() -> bool:
+                await pilot.pause()
+                return app.snapshot.context == name
+
+            await eventually(look, name)
+
+        await named("first")
+        await pilot.press("3")
+        app.connect("other")
+        await named("other")
+        assert (links[""].closed, links["other"].opened) == (1, 1)
+        assert app.screen.query_one(ContentSwitcher).current == "tab-consumers", "the screen stays"
+        app.connect("nobody")
+        await pilot.pause()
+        assert app.snapshot.context == "other", "a wrong name changes nothing"
+    assert links["other"].closed == 1
+
+
+async def test_wrong_credentials_end_the_program_with_the_reason() -> None:
+    link = CountingLink()
+    link.failures = [NotAllowed("no")]
+
+    def make(_context: str, show: Show) -> Poller:
+        return Poller(cast(Link, link), "test", show, 0.05)
+
+    app = Dashboard(DashboardOptions(), make)
+    async with app.run_test() as pilot:
+
+        async def ended() -> bool:
+            await pilot.pause()
+            return app.failure is not None
+
+        await eventually(ended, "it ended")
+    assert isinstance(app.failure, NotAllowed)
+    assert app.return_value == 1
+
+
+async def test_the_trace_of_a_bug_shows_no_values() -> None:
+    app = Dashboard()
+    async with app.run_test():
+        try:
+            password = "hunter2".upper()
+            raise RuntimeError(f"a bug with {len(password)} letters")
+        except RuntimeError:
+            app._fatal_error()
+        console = Console(width=200, record=True, file=StringIO())
+        for shown in app._exit_renderables:
+            console.print(shown)
+    text = console.export_text()
+    assert "a bug with" in text
+    assert "HUNTER2" not in text

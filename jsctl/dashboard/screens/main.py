@@ -146,7 +146,8 @@ class MainScreen(View):
     def on_mount(self) -> None:
         """The keys go to the streams first."""
         super().on_mount()
-        self.query_one("#streams", Grid).focus()
+        for grid in self.query("#streams").results(Grid):
+            grid.focus()
 
     # Drawing
 

@@ -12,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
 from jsctl.dashboard import tables
+from jsctl.dashboard.actions import action_named
 from jsctl.dashboard.link import failures
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.payload import FORMS, form_of, whole
@@ -329,6 +330,18 @@ class StreamScreen(View):
     def _stand_still(self) -> None:
         self.follow = False
         self.query_one("#message-grid", Grid).follow = False
+
+    def action_act(self, name: str) -> None:
+        """Publishing starts from the message under the cursor."""
+        grid = self.query_one("#message-grid", Grid)
+        message = grid.current
+        if name != "publish" or self.focused is not grid or message is None:
+            super().action_act(name)
+        elif self.can(action_named(name)):
+            from jsctl.dashboard.screens.editing import open_publisher
+
+            body = message.data.decode("utf-8", "replace")
+            open_publisher(self.dashboard, self.stream, message.subject, body)
 
     def action_copy(self) -> None:
         """The command line that shows the message."""

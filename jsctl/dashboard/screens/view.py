@@ -47,6 +47,7 @@ class View(Screen[None]):
         super().__init__()
         self.snapshot = Snapshot()
         self.ink = Ink()
+        self._built = False
 
     @property
     def dashboard(self) -> "Dashboard":
@@ -82,6 +83,7 @@ class View(Screen[None]):
 
     def on_mount(self) -> None:
         """Shows what is known already."""
+        self._built = True
         self.receive(self.dashboard.snapshot, self.dashboard.ink, frozen=self.dashboard.frozen)
 
     def on_screen_resume(self) -> None:
@@ -91,8 +93,8 @@ class View(Screen[None]):
 
     def receive(self, snapshot: Snapshot, ink: Ink, *, frozen: bool) -> None:
         """A snapshot; data that are old are drawn faded."""
-        if not self.query(TopBar):
-            return
+        if not self._built or self.app._exit:
+            return  # it is being built up or taken down
         self.snapshot, self.ink = snapshot, ink
         top = self.query_one(TopBar)
         top.frozen = frozen
