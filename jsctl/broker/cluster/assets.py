@@ -24,6 +24,7 @@ from jsctl.broker.jetstream.consumer_leader import CONSUMER_DELETED
 from jsctl.broker.jetstream.meta import Change, ChangeKind
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import Timing
 from jsctl.broker.turn import LogLevel
 
 StreamKey = tuple[str, str]
@@ -287,8 +288,12 @@ class Assets:
         meta = groups.by_name.get(META_GROUP)
         self.founder.bury(group.key, 0 if meta is None else meta.raft.applied)
 
-    def tidy(self) -> None:
-        """Now and then."""
+    def tidy(self, timing: Timing) -> None:
+        """Now and then; `timing` is what groups are to keep time by."""
+        if timing != self.founder.timing:
+            self.founder.timing = timing
+            for group in self.env.groups.by_name.values():
+                group.raft.retime(timing)
         self._forget_removed()
         self._settle_loss()
         if not self.env.disk_full:

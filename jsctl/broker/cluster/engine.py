@@ -31,7 +31,7 @@ from jsctl.broker.cluster.groups import Groups
 from jsctl.broker.cluster.liveness import Liveness, LivenessEvent, Restarted, WentDown, WentUp
 from jsctl.broker.cluster.lost_log import find_loss
 from jsctl.broker.cluster.meta_unit import DIRECTORY, GROUP_NAME, MetaUnit
-from jsctl.broker.cluster.neighbours import EngineOptions, Neighbours
+from jsctl.broker.cluster.neighbours import TICK_NS, EngineOptions, Neighbours
 from jsctl.broker.cluster.outbox import PeerOutbox
 from jsctl.broker.cluster.steering import Steering
 from jsctl.broker.cluster.stream_unit import StreamUnit
@@ -44,7 +44,6 @@ from jsctl.broker.routing.targets import Sink
 from jsctl.broker.store.wal import Wal, WalOptions
 from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
 
-TICK_NS = 50_000_000
 TICKS_MAX = 64
 """Ticks made up for after a stall; more change nothing."""
 EARLY_TICKS = 2
@@ -360,7 +359,7 @@ class Engine(Neighbours):
             self._maintain_due_ns = now_ns + MAINTAIN_NS
             self.transfers.tick(now_ns)
             self.groups.relieve()
-            self.assets.tidy()
+            self.assets.tidy(self.pace())
 
     def _send_news(self) -> None:
         now_ns = self.env.now_ns

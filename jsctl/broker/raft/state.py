@@ -292,6 +292,13 @@ class State:
         unknown = self.standing.kind == StandingKind.UNKNOWN
         return unknown and (self.volatile or self.log.last_index == 0)
 
+    def retime(self, timing: Timing) -> None:
+        """Use other timeouts from now on. Leases, which rest on promises made, must stay."""
+        assert timing.lease_ticks == self.timing.lease_ticks, "a lease that is out would change"
+        assert timing.margin_ticks == self.timing.margin_ticks, "a lease that is out would change"
+        self.timeout += timing.election_ticks - self.timing.election_ticks
+        self.timing = timing
+
     # -- output --------------------------------------------------------------------------------
 
     def send(self, message: Message) -> None:
