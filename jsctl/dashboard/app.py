@@ -111,10 +111,12 @@ class Dashboard(App[int]):
         assert self.make_poller is not None
         self._switched = bool(context)
         try:
-            self.poller = self.make_poller(context, self.show)
+            before, self.poller = self.poller, self.make_poller(context, self.show)
         except JsctlError as error:
             self.notify(str(error), title=context, severity="error", markup=False)
             return
+        if before is not None:
+            before.end()
         self.poller.refresh_s = self._plain_refresh_s
         self._polling = self.run_worker(
             self.poller.run(), group="poller", exclusive=True, exit_on_error=False
@@ -180,6 +182,8 @@ class Dashboard(App[int]):
 
     async def _shutdown(self) -> None:
         """Connections are closed before the loop ends."""
+        if self.poller is not None:
+            self.poller.end()
         if self._polling is not None:
             self._polling.cancel()
             with suppress(WorkerError):

@@ -37,8 +37,10 @@ MakePoller: TypeAlias = Callable[[str, Show], "Poller"]
 
 
 class Poller:
-    """Runs until cancelled; `show` is called with every new snapshot.
+    """Runs until it is ended and cancelled; `show` is called with every new snapshot.
 
+    Both are needed: a request of nats-py whose answer comes in the moment of the cancellation
+    swallows it (`asyncio.wait_for` before Python 3.12), and then only `end` is left.
     `refresh_s` may be changed at any time. `wants_raft` asks for the raft groups of the account
     too, as long as somebody looks at them.
     """
@@ -53,6 +55,7 @@ class Poller:
         self._hurry = asyncio.Event()
         self._soon = asyncio.Event()
         self._details_s = DETAILS_MIN_S
+        self._ended = False
 
     async def run(self) -> None:
         """Connects, and goes on trying, then asks for ever."""
@@ -83,13 +86,20 @@ class Poller:
         self._hurry.set()
         self._soon.set()
 
+    def end(self) -> None:
+        """Ask for nothing more; whoever calls this also cancels `run`."""
+        self._ended = True
+        self.hurry()
+
     def say(self, level: Level, what: str, who: str, said: str) -> None:
         """Add an event of our own and show it."""
         self.model.say(time_ns(), level, what, who, said)
         self.publish()
 
     def publish(self) -> None:
-        """Hand out a snapshot of what is known."""
+        """Hand out a snapshot of what is known, unless nobody wants one any more."""
+        if self._ended:
+            return
         self.model.connected = self.link.connected
         pause_s = self.refresh_s
         if self.link.system is None:
@@ -98,7 +108,7 @@ class Poller:
         self.show(self.model.snapshot(time_ns()))
 
     async def _connect(self) -> None:
-        while True:
+        while not self._ended:
             try:
                 await self.link.open(self._hear)
                 break
@@ -123,7 +133,7 @@ class Poller:
             self.model.note = NO_JETSTREAM
 
     async def _tick_for_ever(self) -> None:
-        while True:
+        while not self._ended:
             started = perf_counter()
             down = self.model.down()
             await self._guarded(self.tick)
@@ -134,7 +144,7 @@ class Poller:
             await _wait(self._soon, max(0.02, left))
 
     async def _look_for_ever(self) -> None:
-        while True:
+        while not self._ended:
             started = perf_counter()
             await self._guarded(self.look)
             self.publish()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from io import StringIO
 from time import time_ns
 from typing import cast
@@ -137,6 +137,35 @@ async def test_a_first_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch
         assert link.opened == 3
         assert run.shown[0].note == "nobody there"
         assert run.shown[0].badge is Badge.CONNECTING
+
+
+class DeafLink(CountingLink):
+    """Swallows the cancellation of a question, as `asyncio.wait_for` did before Python 3.12."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.never = asyncio.Event()
+
+    async def ask_servers(self, kind: str, *_: object, **__: object) -> list[Told]:
+        self.asked.append(kind)
+        if kind in ("STATSZ", "JSZ"):
+            with suppress(asyncio.CancelledError):
+                await self.never.wait()
+        return []
+
+
+async def test_a_swallowed_cancellation_does_not_keep_it_alive() -> None:
+    link = DeafLink()
+    run = Running(link)
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(run.poller.run())
+        await run.until(lambda: {"STATSZ", "JSZ"} <= set(link.asked), "both questions wait")
+        shown = len(run.shown)
+        run.poller.end()
+        task.cancel()
+        await run.until(task.done, "it ended")
+    assert link.closed == 1
+    assert len(run.shown) == shown, "what comes after the end is shown to nobody"
 
 
 async def test_wrong_credentials_are_not_tried_again() -> None:
