@@ -145,13 +145,24 @@ async def test_pausing_takes_another_length_only_if_it_is_one() -> None:
         assert "jsctl consumer pause CLICKS warehouse 9m" in text_of(driven.app)
 
 
+async def test_what_read_only_leaves_out_is_there_otherwise() -> None:
+    async with showing() as driven:
+        found = set()
+        for tab in "1234":
+            await driven.press(tab, "down")
+            found |= set(driven.app.screen.active_bindings)
+        assert set(MUTATING) - {"U"} <= found, "nobody is pinned"
+
+
 async def test_read_only_leaves_out_what_changes_anything() -> None:
     async with showing(read_only=True) as driven:
         for tab in "1234567":
-            await driven.press(tab, *MUTATING)
-            assert isinstance(driven.app.screen, MainScreen), tab
+            await driven.press(tab)
+            assert not set(MUTATING) & set(driven.app.screen.active_bindings), tab
             last = text_of(driven.app).splitlines()[-1]
             assert "Purge" not in last and "Step-down" not in last
+        await driven.press("1", *MUTATING)
+        assert isinstance(driven.app.screen, MainScreen)
         entries = list(driven.app.get_system_commands(driven.app.screen))
         assert not [one for one in entries if one.title.startswith(("Stream:", "Server:"))]
 

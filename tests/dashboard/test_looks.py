@@ -55,8 +55,7 @@ def compare(name: str, shown: str) -> None:
 async def test_the_overview(size: tuple[int, int], theme: str) -> None:
     async with showing(size=size, theme=theme) as driven:
         compare(f"overview-{size[0]}x{size[1]}", text_of(driven.app))
-        if size == (120, 40):
-            compare(f"overview-{theme}-colours", styles_of(driven.app))
+        compare(f"overview-{size[0]}x{size[1]}-{theme}-colours", styles_of(driven.app))
 
 
 @pytest.mark.parametrize("name", list(KEYS))
@@ -67,7 +66,7 @@ async def test_the_other_screens(name: str) -> None:
         compare(name, text_of(driven.app))
 
 
-@pytest.mark.parametrize("size", SIZES[:2], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_a_stream(size: tuple[int, int]) -> None:
     async with showing(size=size) as driven:
         await open_stream(driven)

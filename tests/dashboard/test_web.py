@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -129,6 +130,35 @@ def test_other_pages_are_refused(served: Served, path: str) -> None:
 
 def test_a_socket_without_an_origin_is_refused(served: Served) -> None:
     assert served.get("/ws", cookies=served.cookies(), **UPGRADE).status_code == 403
+
+
+def served_files() -> list[str]:
+    """The path of every file that a page can ask for."""
+    page = files("jsctl.dashboard").joinpath("page")
+    found = []
+    for root, prefix in ((files("textual_serve").joinpath("static"), "/static"), (page, "/page")):
+        base = Path(str(root))
+        found += [f"{prefix}/{one.relative_to(base)}" for one in base.rglob("*") if one.is_file()]
+    return sorted(found)
+
+
+def test_no_file_of_the_page_names_another_host(served: Served) -> None:
+    """Needs no browser; comments may name hosts, and are taken out."""
+    cookies = served.cookies()
+    read = 0
+    for path in ["/", *served_files()]:
+        answer = served.get(path, cookies=cookies)
+        assert answer.status_code == 200, path
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"], path
+        if path != "/" and not path.endswith((".css", ".js", ".html")):
+            continue
+        text = re.sub(r"/\*.*?\*/", "", answer.text, flags=re.DOTALL)
+        named = re.findall(r"""(?:https?:|wss?:)?//[\w.-]+\.\w+[^\s"'`)]*""", text)
+        named += re.findall(r"(?:https?|wss?)://[^\s\"'`)]+", text)
+        strangers = [one for one in named if urlsplit(one).netloc != urlsplit(served.root).netloc]
+        assert not strangers, path
+        read += 1
+    assert read >= 5
 
 
 def test_credentials_are_in_no_command_line(served: Served, broker: Broker) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.support.waiting import wait_for
 
+NAMED = os.environ.get("JSCTL_CHROMIUM", "")
+"""A program that is not on PATH; read before tests clear the environment."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (
     "--headless=new",
@@ -32,9 +35,12 @@ STEP_S = 0.1
 
 def find_chromium() -> str:
     """The path of a Chromium; skips the running test if there is none."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    found = NAMED or next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip(f"no Chromium is installed: none of {', '.join(NAMES)} is on PATH")
+        pytest.skip(
+            f"no Chromium: none of {', '.join(NAMES)} is on PATH and JSCTL_CHROMIUM is not set; "
+            "`make browser` installs one"
+        )
     return found
 
 
