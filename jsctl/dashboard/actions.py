@@ -7,6 +7,7 @@ plan names the command line that does the same.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from jsctl.dashboard import action_backup as backups
 from jsctl.dashboard import action_consumers as consumers
 from jsctl.dashboard import action_groups as groups
 from jsctl.dashboard import action_streams as streams
@@ -18,7 +19,10 @@ __all__ = ["ACTIONS", "Action", "Plan", "Target", "action_named", "show_command"
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that can be done. Without `plan` it has a dialog of its own."""
+    """One thing that can be done. Without `plan` it has a dialog of its own.
+
+    What is `local` writes files of this machine, and is not there behind a browser.
+    """
 
     name: str
     key: str
@@ -27,6 +31,7 @@ class Action:
     plan: Callable[[Target, Snapshot], Plan] | None
     command: Callable[[Target], str]
     shown: bool = True
+    local: bool = False
 
     def fits(self, target: Target, snapshot: Snapshot) -> bool:
         """Whether it can be done to that, with the rights that the snapshot shows."""
@@ -114,6 +119,16 @@ ACTIONS: tuple[Action, ...] = (
         shown=False,
     ),
     Action("unpin", "U", "Unpin", _is_pinned, consumers.plan_unpin, consumers.unpin_command),
+    Action(
+        "backup",
+        "b",
+        "Backup",
+        _is_stream,
+        backups.plan_backup,
+        backups.backup_command,
+        shown=False,
+        local=True,
+    ),
     Action("seal", "Z", "Seal", _is_open, streams.plan_seal, streams.seal_command, shown=False),
     Action(
         "delete", "D", "Delete", _is_asset, streams.plan_delete, streams.delete_command, shown=False

@@ -101,6 +101,8 @@ def _actions(app: "Dashboard", view: View) -> Iterable[SystemCommand]:
         words = {Stream: "Stream", Consumer: "Consumer", Server: "Server"}
         kind = words.get(type(target), "Meta")
         for action in ACTIONS:
+            if action.local and app.options.web:
+                continue
             if action.fits(target, app.snapshot):
                 yield entry(
                     f"{kind}: {action.label.lower()} {name_of(target)}",

@@ -14,7 +14,7 @@ from tests.dashboard.conftest import Driven
 from tests.dashboard.sample import sample
 from tests.dashboard.shots import open_stream, showing
 
-MUTATING = ("d", "P", "x", "R", "e", "p", "n", "U", "Z", "D")
+MUTATING = ("d", "P", "x", "R", "e", "p", "n", "U", "b", "Z", "D")
 
 
 def grid(driven: Driven, name: str) -> Grid[Stream]:
@@ -162,9 +162,22 @@ async def test_read_only_leaves_out_what_changes_anything() -> None:
             last = text_of(driven.app).splitlines()[-1]
             assert "Purge" not in last and "Step-down" not in last
         await driven.press("1", *MUTATING)
-        assert isinstance(driven.app.screen, MainScreen)
+        assert len(driven.app.screen_stack) == 1, "no dialog is open"
         entries = list(driven.app.get_system_commands(driven.app.screen))
         assert not [one for one in entries if one.title.startswith(("Stream:", "Server:"))]
+
+
+async def test_files_of_this_machine_are_not_written_from_a_browser() -> None:
+    async with showing() as driven:
+        await driven.press("down")
+        assert "b" in driven.app.screen.active_bindings
+        driven.app.options = replace(driven.app.options, web=True)
+        driven.app.screen.refresh_bindings()
+        assert "b" not in driven.app.screen.active_bindings
+        await driven.press("b")
+        assert len(driven.app.screen_stack) == 1
+        entries = driven.app.get_system_commands(driven.app.screen)
+        assert not [one for one in entries if "backup" in one.title]
 
 
 async def test_every_entry_of_the_palette_has_a_command_line() -> None:

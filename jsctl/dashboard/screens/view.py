@@ -173,7 +173,7 @@ class View(Screen[None]):
 
     def can(self, action: Action) -> bool:
         """Whether an action fits the selected thing and the rights we have."""
-        if self.dashboard.read_only:
+        if self.dashboard.read_only or (action.local and self.dashboard.options.web):
             return False
         target = self.target()
         return target is not None and action.fits(target, self.snapshot)
