@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format lint types contracts tidy bench clean
+.PHONY: help install demo test test-spark-long check format lint types contracts tidy bench clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "python3 (3.11 or newer) is needed"; exit 1; }
@@ -25,6 +25,9 @@ demo: install ## a five-server cluster on loopback, real data in, the reports ou
 
 test: install ## all tests
 	$(BIN)/python -m pytest -q
+
+test-spark-long: install ## the long Spark tests: kills, clusters, other versions
+	$(BIN)/python -m pytest -q -m spark_long tests/spark
 
 check: format lint types contracts tidy ## what CI checks besides the tests
 
