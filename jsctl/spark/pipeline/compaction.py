@@ -58,7 +58,7 @@ def compact(
     total = sum(entry.rows for entry in merged)
     written = spark.read.parquet(str(staged)).count()
     assert written == total, f"compaction wrote {written} rows of {total}"
-    directory.publish_compacted(staged, merged[0].first, last, _hash(merged))
+    directory.publish_compacted(staged, merged, hash=_hash(merged))
     after = next(entry for entry in directory.entries() if entry.id == last)
     return Compacted(
         len(merged), total, len(files), len(after.files), size, sum(f.bytes for f in after.files)

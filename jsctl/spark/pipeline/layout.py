@@ -124,9 +124,14 @@ class BatchDirectory:
         _sync(self.root)
         return self._relocated(entry, self._place(batch))
 
-    def publish_compacted(self, staged: Path, first: int, last: int, hash: int = -1) -> None:
-        """Replace the batches of a range by one that holds the same rows."""
-        self._sealed(staged, first, last, {}, hash)
+    def publish_compacted(
+        self, staged: Path, merged: Sequence[BatchEntry], *, hash: int = -1
+    ) -> None:
+        """Replace batches that follow each other by one that holds the same rows."""
+        extra = {**merged[0].extra, **merged[-1].extra}
+        if "from" in merged[0].extra:
+            extra["from"] = merged[0].extra["from"]
+        self._sealed(staged, merged[0].first, merged[-1].id, extra, hash)
         staged.rename(self.root / COMPACTED)
         _sync(self.root)
         self.write_manifest()

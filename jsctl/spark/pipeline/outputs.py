@@ -10,10 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jsctl.spark.options import connection_options
-
 from jsctl.errors import Conflict, JsctlError, UsageError
 from jsctl.settings import Settings
+from jsctl.spark.options import connection_options
 from jsctl.spark.pipeline.compaction import compact
 from jsctl.spark.pipeline.keys import DERIVED_PARTITIONS
 from jsctl.spark.pipeline.layout import BatchDirectory

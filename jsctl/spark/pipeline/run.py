@@ -15,11 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jsctl.spark.failures import explain_failure, reporting
-from jsctl.spark.options import connection_options
-
 from jsctl.errors import JsctlError
 from jsctl.settings import Settings
+from jsctl.spark.failures import explain_failure, reporting
+from jsctl.spark.options import connection_options
 from jsctl.spark.pipeline.decode import ERROR, bad, decoded, good
 from jsctl.spark.pipeline.layout import BatchDirectory
 from jsctl.spark.pipeline.outputs import (
