@@ -86,8 +86,8 @@ def compact(call: Call) -> None:
         call.output.print("Nothing to merge")
     else:
         call.output.print(
-            f"Merged {found.batches} batches, {number(found.rows)} rows: {found.files_before} files "
-            f"of {size(found.bytes_before)} became {found.files_after} of {size(found.bytes_after)}"
+            f"Merged {found.batches} batches, {number(found.rows)} rows: {found.files_before} "
+            f"files of {size(found.bytes_before)} became {found.files_after} of {size(found.bytes_after)}"
         )
 
 

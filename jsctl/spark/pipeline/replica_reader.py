@@ -1,0 +1,204 @@
+"""Reads what one replica holds: a consumer whose leader is that replica, message by message.
+
+A consumer is served from its own leader's store, so the leader decides whose content is read.
+`Pinned` travels to Spark's tasks as plain data.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from jsctl.api.codec import decode, encode
+from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
+from jsctl.api.subjects import api_subject, parse_ack
+from jsctl.api.words import AckPolicy, DeliverPolicy
+from jsctl.errors import JsctlError, Unreachable
+from jsctl.settings import Settings
+from jsctl.spark.jetstream import JetStream, api_prefix
+from jsctl.spark.options import ConnectionOptions
+from jsctl.spark.wire import Wire, open_wire
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PULL = 2_000
+PULL_BYTES = 4 << 20
+EXPIRES_S = 2.0
+ROWS = 10_000
+PIN_S = 30.0
+PIN_PAUSE_S = 0.2
+BEHIND_S = 20.0
+"""How long a replica may be behind before what it lacks counts as missing."""
+INACTIVE_NS = 300 * 1_000_000_000
+OUTAGE_NS = 30 * 1_000_000_000
+DDL = "peer STRING, seq BIGINT, hash BIGINT"
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A consumer that a peer leads; its messages up to `last` are to be read."""
+
+    settings: Settings
+    stream: str
+    peer: str
+    consumer: str
+    first: int
+    last: int
+
+
+def pin(settings: Settings, stream: str, peer: str, replicas: int, first: int, last: int) -> Pinned:
+    """Make a consumer and move it to a peer. Raises Unreachable when it does not get there."""
+    name = f"jsctl_audit_{secrets.token_hex(6)}"
+    config = ConsumerConfig(
+        name=name,
+        deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+        opt_start_seq=max(1, first),
+        ack_policy=AckPolicy.NONE,
+        inactive_threshold=INACTIVE_NS,
+        num_replicas=replicas,
+        mem_storage=True,
+    )
+    found = Pinned(settings, stream, peer, name, first, last)
+    with JetStream(ConnectionOptions(settings, OUTAGE_NS)) as js:
+        body = {"stream_name": stream, "config": encode(config), "action": "create"}
+        js.ask("consumer_create", stream, name, body=body)
+        end = time.monotonic() + PIN_S
+        while leader_of(js, found) != peer:
+            if time.monotonic() > end:
+                unpin(js, found)
+                raise Unreachable(
+                    f"no consumer of {stream} could be moved to {peer}",
+                    hints=("is it online? the servers must be of version 2.11 or newer",),
+                )
+            _step_down(js, found)
+            _wait_for_leader(js, found)
+    return found
+
+
+def unpin(js: JetStream, pinned: Pinned) -> None:
+    """Delete the consumer; it goes by itself later if that fails."""
+    try:
+        js.ask("consumer_delete", pinned.stream, pinned.consumer)
+    except (JsctlError, Exception):  # noqa: BLE001 - cleaning up must not hide what happened
+        return
+
+
+def leader_of(js: JetStream, pinned: Pinned) -> str:
+    """Who leads the consumer now, empty if nobody."""
+    info = decode(ConsumerInfo, js.ask("consumer_info", pinned.stream, pinned.consumer))
+    return info.cluster.leader if info.cluster is not None else ""
+
+
+def _step_down(js: JetStream, pinned: Pinned) -> None:
+    body = {"placement": {"preferred": pinned.peer}}
+    try:
+        js.ask("consumer_leader_stepdown", pinned.stream, pinned.consumer, body=body)
+    except (JsctlError, TimeoutError):
+        return
+
+
+def _wait_for_leader(js: JetStream, pinned: Pinned) -> None:
+    end = time.monotonic() + PIN_S
+    while time.monotonic() < end:
+        try:
+            if leader_of(js, pinned):
+                return
+        except JsctlError:
+            pass
+        time.sleep(PIN_PAUSE_S)
+
+
+def read_replica(pinned: Pinned) -> "Iterator[pa.RecordBatch]":
+    """The (peer, seq, hash) of all messages that the replica holds, as Arrow batches.
+
+    Raises JsctlError when the consumer moved to another peer meanwhile: what was read then is
+    nobody's content.
+    """
+    seqs: list[int] = []
+    hashes: list[int] = []
+    for seq, hashed in _messages(pinned):
+        seqs.append(seq)
+        hashes.append(hashed)
+        if len(seqs) >= ROWS:
+            yield _batch(pinned.peer, seqs, hashes)
+            seqs, hashes = [], []
+    with JetStream(ConnectionOptions(pinned.settings, OUTAGE_NS)) as js:
+        leader = leader_of(js, pinned)
+    if leader != pinned.peer:
+        raise Unreachable(
+            f"the consumer of {pinned.peer} moved to {leader or 'nobody'} while it was read",
+            hints=("run the audit again when the cluster is quiet",),
+        )
+    if seqs:
+        yield _batch(pinned.peer, seqs, hashes)
+
+
+def _batch(peer: str, seqs: list[int], hashes: list[int]) -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    columns = [
+        pa.array([peer] * len(seqs)),
+        pa.array(seqs, pa.int64()),
+        pa.array(hashes, pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["peer", "seq", "hash"])
+
+
+def _messages(pinned: Pinned) -> Iterator[tuple[int, int]]:
+    wire = open_wire(pinned.settings)
+    prefix = api_prefix(pinned.settings)
+    subject = api_subject("consumer_msg_next", pinned.stream, pinned.consumer, prefix=prefix)
+    position, heard = pinned.first - 1, time.monotonic()
+    try:
+        while position < pinned.last and time.monotonic() - heard < BEHIND_S:
+            for seq, hashed in _pulled(wire, subject, pinned):
+                position, heard = seq, time.monotonic()
+                if seq <= pinned.last:
+                    yield seq, hashed
+            if position < pinned.last and _is_at_end(pinned):
+                return
+    finally:
+        wire.close()
+
+
+def _is_at_end(pinned: Pinned) -> bool:
+    """Whether the replica has nothing left to deliver and is not behind."""
+    with JetStream(ConnectionOptions(pinned.settings, OUTAGE_NS)) as js:
+        info = decode(ConsumerInfo, js.ask("consumer_info", pinned.stream, pinned.consumer))
+        if info.num_pending:
+            return False
+        cluster = js.info(pinned.stream).cluster
+    followers = cluster.replicas if cluster is not None else ()
+    return all(one.current for one in followers if one.name == pinned.peer)
+
+
+def _pulled(wire: Wire, subject: bytes, pinned: Pinned) -> Iterator[tuple[int, int]]:
+    """The messages that one pull request gets."""
+    reply = f"{wire.inbox}.{secrets.token_hex(4)}".encode()
+    request = json.dumps(
+        {"batch": PULL, "max_bytes": PULL_BYTES, "expires": int(EXPIRES_S * 1e9), "no_wait": True}
+    ).encode()
+    wire.send(b"PUB %s %s %d\r\n%s\r\n" % (subject, reply, len(request), request))
+    deadline = time.monotonic() + 2 * EXPIRES_S + pinned.settings.timeout
+    got = 0
+    while got < PULL:
+        message = wire.receive(deadline)
+        ack = parse_ack(message.reply)
+        if ack is None:
+            if message.status:
+                return
+            continue
+        got += 1
+        yield ack.stream_seq, content_hash(message.subject, message.headers, message.payload,
+                                           ack.time_ns)  # fmt: skip
+
+
+def content_hash(subject: bytes, headers: bytes, payload: bytes, time_ns: int) -> int:
+    """64 bits of all that a replica stores of a message, as a signed number."""
+    head = b"%d %d %d %d " % (len(subject), len(headers), len(payload), time_ns)
+    digest = blake2b(head + subject + headers + payload, digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
