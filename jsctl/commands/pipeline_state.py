@@ -23,10 +23,11 @@ class Row:
     checkpoint: str
     state: RunState
     committed: int
+    position: dict[str, int]
 
 
 def _position(row: Row) -> str:
-    return ", ".join(f"{name} {number(seq)}" for name, seq in row.state.position.items())
+    return ", ".join(f"{name} {number(seq)}" for name, seq in row.position.items())
 
 
 def _age(row: Row) -> str:
@@ -39,7 +40,7 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("batch", "Batch", lambda row: row.committed),
     Column("rows", "Rows", lambda row: row.state.rows, lambda row: number(row.state.rows)),
     Column("dead_letters", "Dead Letters", lambda row: row.state.dead_letters, priority=2),
-    Column("position", "Position", lambda row: row.state.position, _position),
+    Column("position", "Position", lambda row: row.position, _position),
     Column("lag", "Waiting", lambda row: row.state.lag,
            lambda row: number(row.state.lag) if row.state.lag >= 0 else ""),
     Column("updated", "Last Word", lambda row: row.state.updated, _age, priority=1),
@@ -97,4 +98,4 @@ def _known(call: Call) -> list[tuple[str, str, str]]:
 
 def _row(name: str, path: str, checkpoint: str) -> Row:
     place = Checkpoint(checkpoint)
-    return Row(name, path, checkpoint, place.state(), place.committed())
+    return Row(name, path, checkpoint, place.state(), place.committed(), place.position())

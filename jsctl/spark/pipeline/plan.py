@@ -87,15 +87,9 @@ async def stream_of(manager: "Manager", name: str) -> StreamInfo:
     raise NotFound(f"stream {name} not found", hints=hints)
 
 
-def position_of(checkpoint: Checkpoint, stream: str) -> int:
-    """The last sequence that a committed batch has read; 0 without any."""
-    found = checkpoint.state().position.get(stream, 0)
-    return found if checkpoint.committed() >= 0 else 0
-
-
 async def _range(spec: Spec, manager: "Manager", info: StreamInfo) -> tuple[int, int]:
     state = info.state
-    reached = position_of(Checkpoint(spec.checkpoint), spec.source.stream)
+    reached = Checkpoint(spec.checkpoint).position().get(spec.source.stream, 0)
     if reached:
         return reached + 1, state.last_seq
     start = spec.source.start

@@ -29,7 +29,7 @@ from jsctl.spark.pipeline.outputs import (
     output_of,
 )
 from jsctl.spark.pipeline.spec import Spec
-from jsctl.spark.pipeline.state import Checkpoint, RunState, this_host
+from jsctl.spark.pipeline.state import Checkpoint, RunState, reached, this_host
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -281,23 +281,10 @@ def position_of(progress: Any) -> tuple[dict[str, int], int]:
     sources = progress.get("sources", [])
     if not sources:
         return {}, -1
-    end, latest = (_sequences(sources[0], key) for key in ("endOffset", "latestOffset"))
+    end, latest = (reached(sources[0].get(key)) for key in ("endOffset", "latestOffset"))
     if not latest:
         return end, -1
     return end, sum(max(0, latest[stream] - end.get(stream, 0)) for stream in latest)
-
-
-def _sequences(source: Any, key: str) -> dict[str, int]:
-    found = source.get(key)
-    if isinstance(found, str):
-        found = json.loads(found)
-    streams = found.get("streams", found) if isinstance(found, dict) else {}
-    result: dict[str, int] = {}
-    for name, value in streams.items():
-        seq = value.get("seq") if isinstance(value, dict) else value
-        if isinstance(seq, int):
-            result[name] = seq
-    return result
 
 
 def _let_finish(query: "StreamingQuery") -> None:

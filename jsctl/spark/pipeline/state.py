@@ -111,9 +111,13 @@ class Checkpoint:
             return RunState(**{**asdict(found), "state": "failed", "error": "the process is gone"})
         return found
 
-    def offsets(self) -> tuple[int, dict[str, Any]]:
-        """The last batch that was begun and where its input ends; -1 without any."""
-        return _last_entry(self.spark / "offsets")
+    def position(self) -> dict[str, int]:
+        """The last sequence of each stream that a committed batch has read."""
+        batch = self.committed()
+        path = self.spark / "offsets" / str(batch)
+        if batch < 0 or not path.is_file():
+            return {}
+        return reached(path.read_text(encoding="utf-8").splitlines()[-1])
 
     def committed(self) -> int:
         """The last batch that is done, -1 without any."""
@@ -125,16 +129,13 @@ def _last_batch(directory: Path) -> int:
     return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
-def _last_entry(directory: Path) -> tuple[int, dict[str, Any]]:
-    batch = _last_batch(directory)
-    if batch < 0:
-        return -1, {}
-    lines = (directory / str(batch)).read_text(encoding="utf-8").splitlines()
+def reached(offset: Any) -> dict[str, int]:
+    """Stream -> last sequence that an offset of the source covers; empty for other sources."""
     try:
-        found = json.loads(lines[-1])
-    except (IndexError, ValueError):
-        return batch, {}
-    return batch, found if isinstance(found, dict) else {}
+        found = json.loads(offset) if isinstance(offset, str) else offset
+        return {name: int(one["next"]) - 1 for name, one in found["streams"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 class Registry:
