@@ -63,7 +63,7 @@ def _portable(error: JsctlError) -> JsctlError:
     for hint in error.hints:
         marked = f" [hint: {hint.replace(']', ')')}]"
         text = text if marked in text else text + marked
-    kind = type(error) if type(error).__init__ is JsctlError.__init__ else JsctlError
+    kind = JsctlError if isinstance(error, RequestFailed) else type(error)
     return kind(text)
 
 
@@ -77,8 +77,7 @@ def explain_failure(error: BaseException, *, log_file: Path | None = None) -> Js
     if log_file is not None:
         _append(log_file, text)
         hints = (*hints, f"the whole log is in {log_file}")
-    kind = type(made) if type(made).__init__ is JsctlError.__init__ else JsctlError
-    return kind(str(made), hints=hints)
+    return type(made)(str(made), hints=hints)
 
 
 def _ours(text: str) -> JsctlError | None:
