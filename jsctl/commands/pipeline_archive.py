@@ -43,7 +43,7 @@ def export(call: Call) -> None:
             chunk=call.integer("chunk"),
             progress_subject=work.display.subject,
         )
-        found = write(what, work.start, work.display.phase, work.log_file)
+        found = write(what, work.start, work.display.note, work.log_file)
     if call.as_json:
         call.output.json(found.document())
         return

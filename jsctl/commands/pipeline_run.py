@@ -85,10 +85,10 @@ def compact(call: Call) -> None:
     elif not found.batches:
         call.output.print("Nothing to merge")
     else:
-        call.output.print(
-            f"Merged {found.batches} batches, {number(found.rows)} rows: {found.files_before} "
-            f"files of {size(found.bytes_before)} became {found.files_after} of {size(found.bytes_after)}"
-        )
+        before = f"{found.files_before} files of {size(found.bytes_before)}"
+        after = f"{found.files_after} of {size(found.bytes_after)}"
+        rows = f"{found.batches} batches, {number(found.rows)} rows"
+        call.output.print(f"Merged {rows}: {before} became {after}")
 
 
 def _merged(call: Call, directory: BatchDirectory, spark: object, log: Path) -> Compacted:

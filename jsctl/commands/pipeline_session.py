@@ -42,26 +42,37 @@ def at_work(
     os.close(handle)
     log = Path(path)
     display = Display(call.output.stderr, settings, enabled=call.flag("progress"))
-    session: list[SparkSession] = []
+    started: list[SparkSession] = []
 
     def start() -> "SparkSession":
-        if not session:
-            from jsctl.spark.runtime import start_session
+        from jsctl.spark.runtime import start_session
 
-            display.phase("starting Java")
-            session.append(_start(call, name, spec, log, short, start_session))
-            display.phase("warming up")
-        return session[0]
+        there = _active()
+        if there is not None:
+            return there
+        display.phase("starting Java")
+        started.append(_start(call, name, spec, log, short, start_session))
+        display.phase("warming up")
+        return started[0]
 
     with display.shown("planning"):
         try:
             yield Work(start, display, log)
         finally:
-            if session:
+            if started:
                 from jsctl.spark.runtime import stop_session
 
-                stop_session(session[0])
+                stop_session(started[0])
     log.unlink(missing_ok=True)
+
+
+def _active() -> "SparkSession | None":
+    """A session that this process has already; who made it ends it."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        return None
+    return SparkSession.getActiveSession()
 
 
 def _start(

@@ -3,7 +3,7 @@
 What cannot be decoded gets a text in `_error` and is split off; nothing is dropped in silence.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from jsctl.spark.pipeline.ddl import arrow_struct, ddl_of, parse_schema
@@ -96,35 +96,38 @@ def _text(messages: "DataFrame") -> "DataFrame":
 
 
 def _in_python(messages: "DataFrame", schema: PayloadSchema) -> "DataFrame":
-    from pyspark.sql.types import StringType, StructField, StructType
+    """Decoded in workers, an Arrow array of payloads at a time."""
+    from pyspark.sql import functions as f
 
-    spark = messages.sparkSession
     ddl = ddl_of(columns_of(schema))
-    value = spark.createDataFrame([], ddl).schema
-    wanted = StructType(
-        [*messages.schema.fields, StructField(VALUE, value), StructField(ERROR, StringType())]
+    decode = f.arrow_udf(
+        _Decode(schema), f"struct<{VALUE}: struct<{_nested(ddl)}>, {ERROR}: string>"
     )
-    return messages.mapInArrow(_Decode(schema), wanted)
+    rows = messages.withColumn("_decoded", decode(f.col("data")))
+    found = f.col("_decoded")
+    return rows.withColumns({VALUE: found[VALUE], ERROR: found[ERROR]}).drop("_decoded")
+
+
+def _nested(ddl: str) -> str:
+    """Columns as they are written inside of STRUCT<>."""
+    return ", ".join(
+        f"`{one.name}`: {ddl_of((one,)).partition('` ')[2]}" for one in parse_schema(ddl)
+    )
 
 
 class _Decode:
-    """Runs in a worker: record batches with a payload -> the same with `value` and `_error`."""
+    """Runs in a worker: payloads -> structs of value and error, one of them null."""
 
     def __init__(self, schema: PayloadSchema) -> None:
         self.schema = schema
 
-    def __call__(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def __call__(self, payloads: "pa.Array") -> "pa.Array":
         import pyarrow as pa
 
-        decode = decoder(self.schema)
         kind = arrow_struct(columns_of(self.schema))
-        for batch in batches:
-            payloads = batch.column("data").to_pylist()
-            values, errors = _decoded_all(payloads, decode, kind)
-            yield pa.RecordBatch.from_arrays(
-                [*batch.columns, values, pa.array(errors, pa.string())],
-                names=[*batch.schema.names, VALUE, ERROR],
-            )
+        values, errors = _decoded_all(payloads.to_pylist(), decoder(self.schema), kind)
+        columns = [values, pa.array(errors, pa.string())]
+        return pa.StructArray.from_arrays(columns, names=[VALUE, ERROR])
 
 
 def _decoded_all(

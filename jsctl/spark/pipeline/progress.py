@@ -16,7 +16,7 @@ from jsctl.errors import JsctlError
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
 
     from jsctl.spark.wire import Wire
 
@@ -28,6 +28,37 @@ BARS_MAX = 16
 def new_subject() -> str:
     """A subject of one run."""
     return f"_JSCTL.progress.{secrets.token_hex(8)}"
+
+
+def _columns() -> "tuple[ProgressColumn, ...]":
+    from rich.progress import (
+        BarColumn,
+        ProgressColumn,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        """Messages a second."""
+
+        def render(self, task: "Task") -> Text:
+            """The rate once it is known."""
+            speed = task.finished_speed or task.speed
+            return Text(f"{speed:,.0f}/s" if speed else "", justify="right")
+
+    return (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        Rate(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
 
 
 class Display:
@@ -48,6 +79,11 @@ class Display:
         """What is being done now."""
         if self._progress is not None and self._phase is not None:
             self._progress.update(self._phase, description=text)
+
+    def note(self, text: str) -> None:
+        """A part is done: its bars go, `text` says what was done."""
+        self.clear()
+        self.phase(text)
 
     def advance(self, name: str, completed: int, total: int) -> None:
         """Move one bar; made when it is new."""
@@ -76,26 +112,10 @@ class Display:
             yield self
             return
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            SpinnerColumn,
-            TaskProgressColumn,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import Progress
 
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(show_speed=True),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
         console = Console(file=self._stderr)
-        with Progress(*columns, console=console, transient=True) as progress:
+        with Progress(*_columns(), console=console, transient=True) as progress:
             self._progress = progress
             self._phase = progress.add_task(phase, total=None)
             listener = threading.Thread(target=self._listen, daemon=True)

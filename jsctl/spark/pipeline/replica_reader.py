@@ -35,7 +35,6 @@ BEHIND_S = 20.0
 """How long a replica may be behind before what it lacks counts as missing."""
 INACTIVE_NS = 300 * 1_000_000_000
 OUTAGE_NS = 30 * 1_000_000_000
-DDL = "peer STRING, seq BIGINT, hash BIGINT"
 
 
 @dataclass(frozen=True, slots=True)

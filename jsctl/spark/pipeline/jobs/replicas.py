@@ -5,18 +5,15 @@ them side by side and compares (sequence, hash). The majority tells which replic
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from jsctl.api.stream import StreamInfo
 from jsctl.errors import JsctlError
 from jsctl.spark.jetstream import JetStream
 from jsctl.spark.options import ConnectionOptions
 from jsctl.spark.pipeline.jobs.model import Field, Input, Result, Table, Unit
-from jsctl.spark.pipeline.replica_reader import DDL, OUTAGE_NS, Pinned, pin, read_replica, unpin
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from jsctl.spark.pipeline.replica_reader import OUTAGE_NS, Pinned, pin, unpin
 
 _PEERS = (
     Field("stream", "Stream"),
@@ -105,17 +102,11 @@ def _audit(
 
 def _view(given: Input, pinned: Sequence[Pinned]) -> None:
     """The view `replicas`: one task reads one replica."""
-    spark = given.spark
-    known = {one.peer: one for one in pinned}
+    from jsctl.spark.pipeline.replica_source import NAME, ReplicaSource, replica_options
 
-    def read(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        for batch in batches:
-            for peer in batch.column(0).to_pylist():
-                yield from read_replica(known[peer])
-
-    names = spark.createDataFrame([(peer,) for peer in known], "peer STRING")
-    rows = names.repartition(len(known), "peer").mapInArrow(read, DDL).persist()
-    rows.createOrReplaceTempView("replicas")
+    given.spark.dataSource.register(ReplicaSource)
+    rows = given.spark.read.format(NAME).options(**replica_options(pinned)).load()
+    rows.persist().createOrReplaceTempView("replicas")
 
 
 def _copies(given: Input, differing: Sequence[dict[str, Any]]) -> dict[int, dict[str, int]]:
