@@ -8,7 +8,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -38,7 +38,8 @@ CONSUMER_NOT_FOUND = 10014
 PAUSE_S = 0.1
 INACTIVE_NS = 60 * SECOND_NS
 """A consumer whose reader was killed is deleted by the server after so long."""
-TEMPORARY_CODES = (408, 500, 503)
+NOT_LEADER = 10009
+TEMPORARY_CODES = (408, 503)
 """Answers of a cluster that has no leader at the moment."""
 
 
@@ -120,9 +121,19 @@ class JetStream:
         """The answer as a document. Raises ApiError, Unreachable and what a connection raises."""
         payload = b"" if body is None else dumps(body)
         subject = api_subject(operation, *names, prefix=self.prefix).decode()
+        return self._document(subject, payload, b"")
 
+    def publish(
+        self, subject: str, headers: Mapping[str, str], payload: bytes
+    ) -> dict[str, object]:
+        """Store one message; the acknowledgement. Repeated in an outage. Raises as `ask`."""
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        block = f"NATS/1.0\r\n{lines}\r\n".encode() if headers else b""
+        return self._document(subject, payload, block)
+
+    def _document(self, subject: str, payload: bytes, block: bytes) -> dict[str, object]:
         def once() -> dict[str, object]:
-            document = json.loads(self.wire.request(subject, payload).payload)
+            document = json.loads(self.wire.request(subject, payload, headers=block).payload)
             problem = document.get("error")
             if not isinstance(problem, dict):
                 return dict(document)
@@ -130,7 +141,7 @@ class JetStream:
             error = ApiError(
                 code, int(problem.get("err_code", 0)), str(problem.get("description", ""))
             )
-            if code in TEMPORARY_CODES:
+            if code in TEMPORARY_CODES or error.err_code == NOT_LEADER:
                 raise Unreachable(f"{subject}: {error}")
             raise error
 

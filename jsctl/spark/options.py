@@ -84,6 +84,8 @@ SINK_OPTIONS = (
 )
 """Where and how to write."""
 
+SPARK_OPTIONS = ("path", "checkpointlocation", "queryname")
+"""What Spark itself hands over."""
 _FLAGS = {
     "servers": "url",
     "user": "user",
@@ -353,7 +355,7 @@ class _Words:
         self._table = {option.name.lower(): option for option in table}
         self._given = {name.lower(): str(value) for name, value in given.items()}
         for name in self._given:
-            if name not in self._table and name != "path":
+            if name not in self._table and name not in SPARK_OPTIONS:
                 near = difflib.get_close_matches(name, self._table, 1)
                 hint = f"did you mean {self._table[near[0]].name}?" if near else ""
                 raise UsageError(f"unknown option {name}", hints=(hint,) if hint else ())

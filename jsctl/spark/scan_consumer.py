@@ -135,7 +135,7 @@ class ConsumerReader(Reader):
             self._heard = time.monotonic()
         elif data.find(b"\r\n", at) < 0:
             wire.fill(len(data) - at + 1, time.monotonic() + QUIET_S)
-        else:
+        elif not wire.control():
             self._other(wire.receive())
         return 0
 

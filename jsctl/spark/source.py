@@ -20,13 +20,14 @@ from jsctl.errors import UsageError
 from jsctl.spark.arrow import arrow_schema, record_batch
 from jsctl.spark.failures import reported, reporting
 from jsctl.spark.jetstream import JetStream
-from jsctl.spark.options import SourceOptions, source_options
+from jsctl.spark.options import SourceOptions, sink_options, source_options
 from jsctl.spark.plan import Bounds, batch_ranges
 from jsctl.spark.pushdown import bounds_of
 from jsctl.spark.scan import Range, read
 from jsctl.spark.telling import Teller
 
 if TYPE_CHECKING:
+    from jsctl.spark.sink import JetStreamStreamWriter, JetStreamWriter
     from jsctl.spark.stream_source import JetStreamStreamReader
 
 NAME = "jetstream"
@@ -68,6 +69,20 @@ class JetStreamDataSource(DataSource):
         from jsctl.spark.stream_source import JetStreamStreamReader
 
         return JetStreamStreamReader(source_options(self.options), checked_schema(schema))
+
+    @reported
+    def writer(self, schema: StructType, overwrite: bool) -> "JetStreamWriter":
+        """A batch write."""
+        from jsctl.spark.sink import JetStreamWriter
+
+        return JetStreamWriter(sink_options(self.options), schema, overwrite=overwrite)
+
+    @reported
+    def streamWriter(self, schema: StructType, overwrite: bool) -> "JetStreamStreamWriter":
+        """The sink of a streaming query; complete output is appended batch by batch."""
+        from jsctl.spark.sink import JetStreamStreamWriter
+
+        return JetStreamStreamWriter(sink_options(self.options), schema)
 
 
 def checked_schema(schema: StructType) -> StructType:

@@ -12,7 +12,6 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from jsctl.errors import JsctlError, NotAllowed, Unreachable
@@ -135,29 +134,39 @@ class Wire:
                     raise Closed(f"{self.where} speaks no NATS: {line[:60]!r}")
                 self.fill(len(self.data) - self.at + 1, deadline)
                 continue
-            if found[1] is not None:
-                size = int(found[6])
-                if found.end() + size + 2 > len(self.data):
-                    self.fill(found.end() - self.at + size + 2, deadline)
-                    continue
-                return self._message(found)
-            self.at = found.end()
-            if found[7] is not None:
-                self.send(b"PONG\r\n")
-            elif found[8] is not None:
-                self._refused(found[8].decode(errors="replace").strip("' "))
+            if found[1] is None:
+                self._heed(found)
+                continue
+            size = int(found[6])
+            if found.end() + size + 2 > len(self.data):
+                self.fill(found.end() - self.at + size + 2, deadline)
+                continue
+            return self._message(found)
 
-    def request(self, subject: str, payload: bytes = b"", timeout: float | None = None) -> Message:
+    def control(self) -> bool:
+        """Take one complete line that is no message, such as a ping; whether there was one."""
+        found = _OPERATION.match(self.data, self.at)
+        if found is None or found[1] is not None:
+            return False
+        self._heed(found)
+        return True
+
+    def _heed(self, found: "re.Match[bytes]") -> None:
+        self.at = found.end()
+        if found[7] is not None:
+            self.send(b"PONG\r\n")
+        elif found[8] is not None:
+            self._refused(found[8].decode(errors="replace").strip("' "))
+
+    def request(self, subject: str, payload: bytes = b"", *, headers: bytes = b"") -> Message:
         """One request and its answer; other messages are dropped.
 
         Raises Unreachable when nobody answers, Closed when the connection breaks.
         """
         self._requests += 1
         inbox = f"{self.inbox}.{self._requests}"
-        self.send(
-            b"PUB %s %s %d\r\n%s\r\n" % (subject.encode(), inbox.encode(), len(payload), payload)
-        )
-        deadline = time.monotonic() + (timeout or self.settings.timeout)
+        self.send(publication(subject, inbox, headers, payload))
+        deadline = time.monotonic() + self.settings.timeout
         while True:
             try:
                 answer = self.receive(deadline)
@@ -245,6 +254,25 @@ class Wire:
                 return
 
 
+def publication(subject: str, reply: str, headers: bytes, payload: bytes) -> bytes:
+    """PUB, or HPUB with a header block."""
+    if not headers:
+        return b"PUB %s %s %d\r\n%s\r\n" % (
+            subject.encode(),
+            reply.encode(),
+            len(payload),
+            payload,
+        )
+    sizes = b"%d %d" % (len(headers), len(headers) + len(payload))
+    return b"HPUB %s %s %s\r\n%s%s\r\n" % (
+        subject.encode(),
+        reply.encode(),
+        sizes,
+        headers,
+        payload,
+    )
+
+
 def open_wire(settings: Settings, known: tuple[str, ...] = ()) -> Wire:
     """A connection to any of the servers, in random order; `known` are more addresses.
 
@@ -259,18 +287,6 @@ def open_wire(settings: Settings, known: tuple[str, ...] = ()) -> Wire:
         except Closed as error:
             problems.append(str(error))
     raise Unreachable("; ".join(sorted(problems)), hints=("is the server up? see option servers",))
-
-
-def retrying(body: Callable[[], None], outage_s: float, pause_s: float = 0.2) -> None:
-    """Call until it succeeds; Unreachable passes only when it lasts longer than `outage_s`."""
-    end = time.monotonic() + outage_s
-    while True:
-        try:
-            return body()
-        except Unreachable:
-            if time.monotonic() + pause_s > end:
-                raise
-            time.sleep(pause_s)
 
 
 def _left(deadline: float | None, timeout: float) -> float:

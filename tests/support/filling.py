@@ -28,6 +28,7 @@ class Filler:
     def __init__(self, broker: Broker | Address) -> None:
         at = broker if isinstance(broker, Address) else Address(HOST, broker.port)
         self.wire = Wire(at, 30.0)
+        self._rest = b""
 
     def close(self) -> None:
         """Hang up."""
@@ -57,6 +58,7 @@ class Filler:
         """Publish in order; how many, all of them acknowledged. RuntimeError for a refusal."""
         self.wire.send(f"SUB {INBOX} 7\r\n".encode())
         self.wire.flush()
+        self._rest = b""
         sent = acked = 0
         lines: list[bytes] = []
         for row in rows:
@@ -77,7 +79,15 @@ class Filler:
         return count
 
     def _acked(self, wanted: int, acked: int) -> int:
-        return self.wire.count(b'"seq":', wanted, acked) if wanted > acked else acked
+        """Read acknowledgements until there are so many; what is split stays for the next time."""
+        while acked < wanted:
+            data = self._rest + self.wire.receive()
+            end = data.rfind(b"}\r\n") + 3
+            if b'"error"' in data:
+                raise RuntimeError(data.decode(errors="replace")[:300])
+            acked += data.count(b'"seq":', 0, end) if end > 2 else 0
+            self._rest = data[max(end, 0) :] if end > 2 else data
+        return acked
 
 
 def encoded(row: Row) -> bytes:

@@ -223,7 +223,7 @@ def _connect() -> Iterator[Check]:
         "connect",
         State.NOTE,
         "`pipeline run` needs a classic session, its batches are written by the driver",
-        "use spark:// or yarn, or `pip install jsctl` on the server for streaming reads of your own",
+        "use spark:// or yarn; streaming reads of your own need jsctl on the server",
     )
 
 
