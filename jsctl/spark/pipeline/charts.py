@@ -104,9 +104,10 @@ def _lines(axes: "Axes", chart: Chart) -> None:
     if chart.times:
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-        locator = AutoDateLocator()
+        locator = AutoDateLocator()  # type: ignore[no-untyped-call] # has no types
         axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        form = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call] # has no types
+        axes.xaxis.set_major_formatter(form)
     axes.set_xlabel(chart.x_title or ("time, UTC" if chart.times else ""))
 
 

@@ -97,12 +97,17 @@ def _text(messages: "DataFrame") -> "DataFrame":
 
 def _in_python(messages: "DataFrame", schema: PayloadSchema) -> "DataFrame":
     """Decoded in workers, an Arrow array of payloads at a time."""
+    import pyarrow as pa
     from pyspark.sql import functions as f
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    work = _Decode(schema)
+
+    def run(payloads: pa.Array) -> pa.Array:  # Spark reads these annotations
+        return work.decode(payloads)
 
     ddl = ddl_of(columns_of(schema))
-    decode = f.arrow_udf(
-        _Decode(schema), f"struct<{VALUE}: struct<{_nested(ddl)}>, {ERROR}: string>"
-    )
+    decode = arrow_udf(run, f"struct<{VALUE}: struct<{_nested(ddl)}>, {ERROR}: string>")
     rows = messages.withColumn("_decoded", decode(f.col("data")))
     found = f.col("_decoded")
     return rows.withColumns({VALUE: found[VALUE], ERROR: found[ERROR]}).drop("_decoded")
@@ -121,7 +126,8 @@ class _Decode:
     def __init__(self, schema: PayloadSchema) -> None:
         self.schema = schema
 
-    def __call__(self, payloads: "pa.Array") -> "pa.Array":
+    def decode(self, payloads: "pa.Array") -> "pa.Array":
+        """The structs of one array."""
         import pyarrow as pa
 
         kind = arrow_struct(columns_of(self.schema))

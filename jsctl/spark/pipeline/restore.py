@@ -228,7 +228,7 @@ async def make_stream(manager: Manager, plan: RestorePlan) -> None:
     try:
         await manager.create_stream(decode(StreamConfig, plan.config))
     except ApiError as error:
-        hints = ()
+        hints: tuple[str, ...] = ()
         if error.err_code == OVERLAP:
             hints = ("another stream takes these subjects: --subject-map 'orders.>=copy.orders.>'",)
         raise RequestFailed(error, prefix=f"could not make {plan.stream}", hints=hints) from None

@@ -33,7 +33,8 @@ from jsctl.spark.pipeline.state import Checkpoint, RunState, reached, this_host
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamReader, StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 LOOK_S = 0.5
 """How often a run looks for a request to stop, and says how it goes."""
@@ -156,7 +157,7 @@ class Runner:
 
     def _watch(self, query: "StreamingQuery") -> None:
         """Until the query ends by itself or is asked to."""
-        while not query.awaitTermination(LOOK_S):
+        while not query.awaitTermination(LOOK_S):  # type: ignore[arg-type] # takes parts of seconds
             self._heard(query)
             if self._stopping.is_set() or self.checkpoint.asked_to_stop():
                 self._stopping.set()

@@ -30,7 +30,7 @@ def read_by_all(spark: "SparkSession", path: Path) -> list[list[int]]:
     by_spark = [row["id"] for row in spark.read.parquet(str(path)).select("id").collect()]
     by_arrow = dataset.dataset(path, partitioning="hive").to_table(columns=["id"])["id"].to_pylist()
     query = f"SELECT id FROM read_parquet('{path}/batch=*/**/*.parquet', hive_partitioning=true)"
-    by_duckdb = [row[0] for row in duckdb.sql(query).fetchall()]
+    by_duckdb = [row[0] for row in duckdb.connect().execute(query).fetchall()]
     listed = [row[0] for row in duckdb.read_parquet(files_of(path)).select("id").fetchall()]
     return [sorted(found) for found in (by_spark, by_arrow, by_duckdb, listed)]
 
