@@ -106,8 +106,9 @@ def _in_python(messages: "DataFrame", schema: PayloadSchema) -> "DataFrame":
     def run(payloads: pa.Array) -> pa.Array:  # Spark reads these annotations
         return work.decode(payloads)
 
+    as_udf: Any = arrow_udf  # its types want the kind of function named, Spark finds it out
     ddl = ddl_of(columns_of(schema))
-    decode = arrow_udf(run, f"struct<{VALUE}: struct<{_nested(ddl)}>, {ERROR}: string>")
+    decode = as_udf(run, f"struct<{VALUE}: struct<{_nested(ddl)}>, {ERROR}: string>")
     rows = messages.withColumn("_decoded", decode(f.col("data")))
     found = f.col("_decoded")
     return rows.withColumns({VALUE: found[VALUE], ERROR: found[ERROR]}).drop("_decoded")

@@ -18,7 +18,7 @@ from typing import Any
 
 from jsctl.api.codec import decode
 from jsctl.api.errors import ApiError
-from jsctl.api.stream import StreamConfig, StreamInfo
+from jsctl.api.stream import RawStreamMsg, StreamConfig, StreamInfo
 from jsctl.api.times import format_time
 from jsctl.client.manager import Manager, as_request
 from jsctl.errors import Conflict, JsctlError, RequestFailed, Unreachable, UsageError
@@ -55,6 +55,7 @@ class RestorePlan:
     first_seq: int
     last_seq: int
     resume_after: int
+    stream_last_seq: int
     config: dict[str, Any]
 
     def document(self) -> dict[str, object]:
@@ -145,12 +146,21 @@ async def plan_restore(
     if info is None:
         config["first_seq"] = first if gapless and first > 1 else 0
         return RestorePlan(
-            str(path), stream, True, gapless, int(manifest["rows"]), first, last, 0, config
+            str(path), stream, True, gapless, int(manifest["rows"]), first, last, 0, 0, config
         )
     resume = await _resume_after(manager, info, first)
     kept = gapless and info.state.last_seq == (resume or first - 1)
     return RestorePlan(
-        str(path), stream, False, kept, int(manifest["rows"]), first, last, resume, config
+        str(path),
+        stream,
+        False,
+        kept,
+        int(manifest["rows"]),
+        first,
+        last,
+        resume,
+        info.state.last_seq,
+        config,
     )
 
 
@@ -163,10 +173,20 @@ def restore(
     Running it again goes on behind the stream's last message.
     """
     started = time.monotonic()
-    connection = ConnectionOptions(settings, int(OUTAGE_S * 1e9))
     sender = _Sender(settings, plan, rate)
-    after, rows = plan.resume_after, 0
-    heard = time.monotonic()
+    try:
+        _publish_all(settings, plan, rules, sender, told)
+    finally:
+        sender.drop()
+    return Restored(plan.stream, sender.confirmed, time.monotonic() - started, plan.kept)
+
+
+def _publish_all(
+    settings: Settings, plan: RestorePlan, rules: Sequence[Rule], sender: "_Sender", told: Told
+) -> None:
+    """All messages that are left; after an outage behind the last one that arrived."""
+    connection = ConnectionOptions(settings, int(OUTAGE_S * 1e9))
+    after, rows, heard = plan.resume_after, 0, time.monotonic()
     while True:
         try:
             for row in _rows(Path(plan.path), max(plan.first_seq, after + 1)):
@@ -176,7 +196,7 @@ def restore(
                     told(rows, sender.last)
             sender.finish()
             told(sender.confirmed, plan.last_seq)
-            return Restored(plan.stream, sender.confirmed, time.monotonic() - started, plan.kept)
+            return
         except (Unreachable, TimeoutError) as error:
             sender.drop()
             if time.monotonic() - heard > OUTAGE_S:
@@ -184,19 +204,21 @@ def restore(
                     str(error) or "no acknowledgement in time", hints=_AGAIN
                 ) from None
             with JetStream(connection) as js:
-                after = max(after, _reached(js, plan.stream))
+                reached, sender.floor = _reached(js, plan.stream)
+                after = max(after, reached)
 
 
 _AGAIN = ("run the same command again, it goes on behind the stream's last message",)
 
 
-def _reached(js: JetStream, stream: str) -> int:
-    """The archive's sequence of the stream's last message; 0 for an empty stream."""
+def _reached(js: JetStream, stream: str) -> tuple[int, int]:
+    """The archive's sequence of the stream's last message, and its own; 0 for an empty stream."""
     info = js.info(stream)
     if not info.state.messages:
-        return 0
-    message = js.message_from(stream, info.state.last_seq)
-    return _original_seq(message.hdrs) if message is not None else 0
+        return 0, info.state.last_seq
+    answer = js.ask("stream_msg_get", stream, body={"last_by_subj": ">"})
+    message = decode(RawStreamMsg, answer["message"])
+    return _original_seq(message.hdrs), info.state.last_seq
 
 
 def _config(
@@ -238,7 +260,7 @@ async def _resume_after(manager: Manager, info: StreamInfo, first: int) -> int:
     """The archive's sequence of the stream's last message; 0 for an empty stream."""
     if not info.state.messages:
         return 0
-    message = await manager.message(info.config.name, seq=info.state.last_seq)
+    message = await manager.message(info.config.name, last_for=">")
     found = _original_seq(message.hdrs)
     if found:
         return found
@@ -303,6 +325,8 @@ class _Sender:
         self.rate = rate
         self.confirmed = 0
         self.last = 0
+        self.floor = plan.stream_last_seq
+        """The stream's last sequence before anything was sent on the present connection."""
         self._wire: Wire | None = None
         self._waiting: deque[tuple[bytes, int]] = deque()
         self._buffer: list[bytes] = []
@@ -379,6 +403,11 @@ class _Sender:
             raise Conflict(f"message {seq} was refused: {text}")
         if answer.get("stream") != self.plan.stream:
             raise Conflict(f"message {seq} went to stream {answer.get('stream')}")
+        if answer.get("duplicate") and int(answer.get("seq", 0)) <= self.floor:
+            raise Conflict(
+                f"message {seq} was stored before and is deleted; the stream still knows its id",
+                hints=("wait until the stream's duplicate window is over",),
+            )
         if self.plan.kept and answer.get("seq") != seq:
             raise Conflict(
                 f"message {seq} was stored as {answer.get('seq')}",
