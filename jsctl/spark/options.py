@@ -267,9 +267,9 @@ def _connection(words: "_Words") -> ConnectionOptions:
             hints=('.option("servers", "nats://host:4222")',),
         )
     flags = {key: words.text(name) for name, key in _FLAGS.items() if words.given(name)}
-    for name in ("context", "timeout"):
-        if words.text(name):
-            flags[name] = words.text(name)
+    flags["timeout"] = format_duration(words.duration("timeout"))
+    if words.given("context"):
+        flags["context"] = words.text("context")
     settings = load(flags, _environment(), use_context=words.given("context"))
     return ConnectionOptions(settings, words.duration("outageTimeout"))
 

@@ -116,10 +116,9 @@ class _Push:
     It recognizes the inherited one by `__func__`.
     """
 
-    __func__ = DataSourceReader.pushFilters
-
     def __init__(self, reader: "JetStreamReader") -> None:
         self._reader = reader
+        self.__func__ = DataSourceReader.pushFilters
 
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
         bounds, left = bounds_of(filters, self._reader.options.filter_subjects)
