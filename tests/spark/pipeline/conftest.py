@@ -1,4 +1,4 @@
-"""One Spark session for all tests here, both kinds of server, and quick ways to fill streams."""
+"""Both kinds of server, and quick ways to fill streams and to run command lines."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -16,9 +16,6 @@ from jsctl.cli import main
 from jsctl.client.manager import Manager, open_manager
 from jsctl.settings import Context, Settings
 from jsctl.testing import Broker, RealServer
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 IN_FLIGHT = 1000
@@ -41,21 +38,6 @@ class Result:
 
 
 Run = Callable[..., Result]
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
-    """A session with two cores."""
-    pytest.importorskip("pyspark")
-    from jsctl.spark.runtime import start_session, stop_session
-
-    log = tmp_path_factory.mktemp("spark") / "spark.log"
-    conf = {"spark.sql.shuffle.partitions": "2"}
-    session = start_session(
-        "tests", master="local[2]", memory="768m", log_file=log, conf=conf, short=True
-    )
-    yield session
-    stop_session(session)
 
 
 @pytest.fixture(scope="session", params=list(KINDS))
