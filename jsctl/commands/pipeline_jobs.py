@@ -8,11 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from jsctl.api.stream import StreamInfo
+from jsctl.client.manager import Manager
 from jsctl.commands.call import Call
 from jsctl.commands.pipeline_session import Work, at_work
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.column import Align, Column
 from jsctl.spark.failures import explain_failure
+from jsctl.spark.pipeline.capture import ROOT
 from jsctl.spark.pipeline.jobs.model import Field, Input, Result, Row, Unit
 from jsctl.spark.pipeline.jobs.registry import (
     AUDITS,
@@ -81,16 +83,19 @@ async def _facts(call: Call) -> Facts:
     async with call.manager() as manager:
         if wanted:
             infos = [await stream_of(manager, name) for name in wanted]
-            names = await manager.stream_names()
         else:
             found = (await manager.streams()).items
-            names = [info.config.name for info in found]
             infos = [
                 info
                 for info in found
                 if not is_system_stream(info.config.name) and info.config.name != telemetry
             ]
-    return Facts(tuple(infos), telemetry in names)
+        stored = [info for info in await _all(manager) if info.config.name == telemetry]
+    return Facts(tuple(infos), any(info.state.messages for info in stored))
+
+
+async def _all(manager: "Manager") -> Sequence[StreamInfo]:
+    return (await manager.streams(f"{ROOT}.capture")).items
 
 
 def _results(call: Call, chosen: Sequence[Job], facts: Facts, work: Work) -> list[Result]:

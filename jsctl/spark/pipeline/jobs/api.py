@@ -12,6 +12,7 @@ from jsctl.spark.pipeline.jobs.model import (
     Series,
     Table,
     Unit,
+    covered,
     without_history,
 )
 
@@ -56,7 +57,7 @@ def api(given: Input) -> Result:
         Table("counts", "API Calls", _COUNTS, table),
         Table("calls", "Latest API Calls", _CALLS, calls[: given.top]),
     )
-    return Result("api", "API Audit", tables, (chart,))
+    return Result("api", "API Audit", tables, (chart,), notes=(covered(given.spark),))
 
 
 def _named(row: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from jsctl.spark.pipeline.jobs.model import (
     Series,
     Table,
     Unit,
+    covered,
     without_history,
 )
 
@@ -34,11 +35,19 @@ def lag(given: Input) -> Result:
     if not given.telemetry:
         return without_history("lag", "Consumer Lag")
     rows = given.query("lag", "summary", hole=HOLE_S)
+    if not rows:
+        return without_history("lag", "Consumer Lag")
     for row in rows:
         best = row["recovery_per_s"]
         row["recovery_per_s"] = round(best) if best is not None and best > 0 else None
     chart = _chart(given.query("lag", "points"), rows)
-    return Result("lag", "Consumer Lag", (Table("lag", "Consumer Lag", _SUMMARY, rows),), (chart,))
+    return Result(
+        "lag",
+        "Consumer Lag",
+        (Table("lag", "Consumer Lag", _SUMMARY, rows),),
+        (chart,),
+        notes=(covered(given.spark),),
+    )
 
 
 def _chart(points: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Chart:

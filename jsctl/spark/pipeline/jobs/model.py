@@ -93,6 +93,15 @@ class Result:
         }
 
 
+def covered(spark: "SparkSession") -> str:
+    """Which time the view `telemetry` covers."""
+    row = spark.sql(
+        "SELECT date_format(min(timestamp), 'yyyy-MM-dd HH:mm:ss') AS first, "
+        "date_format(max(timestamp), 'yyyy-MM-dd HH:mm:ss') AS last FROM telemetry"
+    ).collect()[0]
+    return f"history from {row['first']} to {row['last']} UTC"
+
+
 def without_history(job: str, title: str) -> Result:
     """The result of a job that needs history when there is none."""
     return Result(job, title, notes=(NO_HISTORY,), history=False)

@@ -8,6 +8,7 @@ from jsctl.spark.pipeline.jobs.model import (
     Series,
     Table,
     Unit,
+    covered,
     without_history,
 )
 
@@ -42,13 +43,17 @@ def redelivery(given: Input) -> Result:
     if not given.telemetry:
         return without_history("redelivery", "Redelivery")
     consumers = given.query("redelivery", "consumers")
+    if not consumers:
+        return without_history("redelivery", "Redelivery")
     latency = given.query("redelivery", "latency")
     tables = (
         Table("consumers", "Consumers by Redelivery", _CONSUMERS, consumers),
         Table("poison", "Messages Given Up", _POISON, given.query("redelivery", "poison")),
         Table("latency", "Time to Acknowledge", _LATENCY, latency),
     )
-    notes = () if latency else ("no ack samples: set --sample on a consumer to get them",)
+    notes = [covered(given.spark)]
+    if not latency:
+        notes.append("no ack samples: set --sample on a consumer to get them")
     bars = Series(
         "redelivering at most",
         [(f"{row['stream']}/{row['consumer']}", row["redelivering_max"] or 0) for row in consumers],
