@@ -38,8 +38,7 @@ CONSUMER_NOT_FOUND = 10014
 PAUSE_S = 0.1
 INACTIVE_NS = 60 * SECOND_NS
 """A consumer whose reader was killed is deleted by the server after so long."""
-NOT_LEADER = 10009
-TEMPORARY_CODES = (408, 503)
+TEMPORARY_ERRORS = frozenset({10004, 10008, 10009, 10163})
 """Answers of a cluster that has no leader at the moment."""
 
 
@@ -141,7 +140,7 @@ class JetStream:
             error = ApiError(
                 code, int(problem.get("err_code", 0)), str(problem.get("description", ""))
             )
-            if code in TEMPORARY_CODES or error.err_code == NOT_LEADER:
+            if error.err_code in TEMPORARY_ERRORS:
                 raise Unreachable(f"{subject}: {error}")
             raise error
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from jsctl.api.times import SECOND_NS
 from jsctl.errors import Conflict, Unreachable, UsageError
-from jsctl.spark.jetstream import NOT_LEADER, TEMPORARY_CODES, JetStream
+from jsctl.spark.jetstream import TEMPORARY_ERRORS, JetStream
 from jsctl.spark.options import SinkOptions
 from jsctl.spark.rows import Outgoing
 from jsctl.spark.wire import Wire, publication
@@ -151,8 +151,7 @@ class Publisher:
             answer = {}
         problem: Mapping[str, object] = answer.get("error") or {}
         text = str(problem.get("description") or payload[:100])
-        code = problem.get("code")
-        if code in TEMPORARY_CODES or problem.get("err_code") == NOT_LEADER:
+        if problem.get("err_code") in TEMPORARY_ERRORS:
             raise Unreachable(f"stream {stream}: {text}")
         raise Conflict(f"stream {stream} refuses a message to {message.subject}: {text}")
 
