@@ -67,7 +67,7 @@ def test_reports_of_captured_history(kind: str, cli: Run, tmp_path: Path) -> Non
             "capacity", "subjects", "sizes", "redelivery", "lag",
         }  # fmt: skip
         text = page.read_text()
-        assert text.count("<svg") == len(list(charts.glob("*.svg"))) == 6
+        assert text.count("<svg") == len(list(charts.glob("*.svg"))) == 7
         assert not re.search(r"""(src|href)=["']https?:""", text), "it needs nothing else"
 
 

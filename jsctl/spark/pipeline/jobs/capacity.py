@@ -52,7 +52,7 @@ def capacity(given: Input) -> Result:
         Table("prefixes", "Growth by Subject Prefix", _PREFIXES, prefixes),
         Table("days", "Growth by Day", _DAYS, days[-given.top :]),
     )
-    return Result("capacity", "Capacity", tables, (_chart(days),), notes)
+    return Result("capacity", "Capacity", tables, (_chart(days), _prefix_chart(prefixes)), notes)
 
 
 def forecast(row: dict[str, Any], info: StreamInfo | None) -> dict[str, Any]:
@@ -88,6 +88,12 @@ def forecast(row: dict[str, Any], info: StreamInfo | None) -> dict[str, Any]:
         "cluster_bytes_r3": reached * 3,
         "cluster_bytes_r5": reached * 5,
     }
+
+
+def _prefix_chart(prefixes: list[dict[str, Any]]) -> Chart:
+    points = [(row["prefix"], row["bytes"]) for row in prefixes]
+    return Chart("prefixes", "Bytes by subject prefix", "bars", Unit.BYTES,
+                 (Series("bytes", points),))  # fmt: skip
 
 
 def _chart(days: list[dict[str, Any]]) -> Chart:
