@@ -22,6 +22,11 @@ def run(call: Call) -> None:
 
     spec = spec_of(call)
     settings = settings_of(call, spec)
+    if (call.text("master") or spec.spark.master).startswith("sc://"):
+        raise UsageError(
+            "a pipeline cannot run over Spark Connect: the driver writes its batches",
+            hints=("use local[*], spark://, yarn or k8s://",),
+        )
     _check_source(call, settings, spec.source.stream)
     Registry.default(call.environ).note(spec.name, spec.path, spec.checkpoint)
     with at_work(call, spec.name, settings, spec) as work:

@@ -115,11 +115,19 @@ _DRAW: Mapping[str, Callable[["Axes", Chart], None]] = {"bars": _bars, "lines": 
 
 
 def _scale(axis: Any, unit: Unit) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-    axis.set_major_locator(MaxNLocator(6, integer=unit is Unit.COUNT))
+    if unit is Unit.BYTES:
+        axis.set_major_locator(MultipleLocator(_byte_step(axis.get_view_interval()[1])))
+    else:
+        axis.set_major_locator(MaxNLocator(6, integer=unit is Unit.COUNT))
     axis.set_major_formatter(FuncFormatter(lambda value, _at: shown(value, unit)))
     axis.set_tick_params(labelsize="small")
+
+
+def _byte_step(highest: float) -> int:
+    """A power of two that makes four to eight steps."""
+    return 1 << max(0, int(highest / 4).bit_length() - 1)
 
 
 def _cut(label: str) -> str:

@@ -109,16 +109,20 @@ class BatchDirectory:
 
     def staging(self, batch: int) -> Path:
         """Where a batch is to be written, empty."""
-        path = self.root / STAGING / f"batch={batch}"
+        path = self.staging_of(batch)
         _remove(path)
         path.parent.mkdir(exist_ok=True)
         return path
+
+    def staging_of(self, batch: int) -> Path:
+        """Where a batch is being written."""
+        return self.root / STAGING / f"batch={batch}"
 
     def publish(
         self, batch: int, extra: dict[str, Any] | None = None, *, hash: int = -1
     ) -> BatchEntry:
         """Make a staged batch visible, whole and durable."""
-        staged = self.root / STAGING / f"batch={batch}"
+        staged = self.staging_of(batch)
         entry = self._sealed(staged, batch, batch, extra or {}, hash)
         staged.rename(self._place(batch))
         _sync(self.root)

@@ -23,7 +23,7 @@ from jsctl.api.times import format_time
 from jsctl.client.manager import Manager, as_request
 from jsctl.errors import Conflict, JsctlError, RequestFailed, Unreachable, UsageError
 from jsctl.settings import Settings
-from jsctl.spark.jetstream import TEMPORARY_CODES, JetStream
+from jsctl.spark.jetstream import TEMPORARY_ERRORS, JetStream
 from jsctl.spark.options import ConnectionOptions
 from jsctl.spark.pipeline.archive import ACTING, PREFIX, SEQ, SUBJECT, TIME, open_archive
 from jsctl.spark.pipeline.layout import BatchDirectory
@@ -398,7 +398,7 @@ class _Sender:
         problem = answer.get("error")
         if isinstance(problem, dict):
             text = problem.get("description", "")
-            if int(problem.get("code", 0)) in TEMPORARY_CODES:
+            if problem.get("err_code") in TEMPORARY_ERRORS:
                 raise Unreachable(f"message {seq}: {text}")
             raise Conflict(f"message {seq} was refused: {text}")
         if answer.get("stream") != self.plan.stream:
