@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jsctl.api.stream import StreamInfo
 from jsctl.commands.call import Call
@@ -11,6 +13,9 @@ from jsctl.errors import UsageError
 from jsctl.render.details import Details
 from jsctl.render.humanize import number, size
 from jsctl.spark.pipeline.progress import Display
+
+if TYPE_CHECKING:
+    from jsctl.spark.pipeline.restore import RestorePlan, Rule
 
 
 def _info(call: Call, stream: str) -> StreamInfo:
@@ -43,7 +48,7 @@ def export(call: Call) -> None:
             chunk=call.integer("chunk"),
             progress_subject=work.display.subject,
         )
-        found = write(what, work.start, work.display.note, work.log_file)
+        found = write(what, work.session.start, work.display.note, work.log_file)
     if call.as_json:
         call.output.json(found.document())
         return
@@ -65,7 +70,7 @@ def verify(call: Call) -> int:
     with at_work(call, "verify", call.settings, short=True) as work:
         found = check(
             Path(call.text("path")),
-            work.start,
+            work.session.start,
             settings=call.settings,
             info=info,
             log_file=work.log_file,
@@ -88,31 +93,11 @@ def verify(call: Call) -> int:
 
 def restore(call: Call) -> None:
     """Publishes an archive into a stream."""
-    from jsctl.spark.pipeline.restore import (
-        RestorePlan,
-        Rule,
-        make_stream,
-        plan_restore,
-    )
+    from jsctl.spark.pipeline.restore import Rule
     from jsctl.spark.pipeline.restore import restore as publish
 
     rules = [Rule.parse(text) for text in call.texts("subject-map")]
-
-    async def prepare() -> RestorePlan:
-        async with call.manager() as manager:
-            plan = await plan_restore(
-                manager,
-                Path(call.text("path")),
-                call.text("stream"),
-                rules=rules,
-                from_seq=call.integer("from-seq"),
-                replicas=call.integer("replicas"),
-            )
-            if plan.made and not call.flag("dry-run"):
-                await make_stream(manager, plan)
-            return plan
-
-    plan = asyncio.run(prepare())
+    plan = asyncio.run(_prepared(call, rules))
     if call.flag("dry-run"):
         _show_plan(call, plan.document())
         return
@@ -132,6 +117,24 @@ def restore(call: Call) -> None:
     call.output.print(
         f"Restored {number(done.rows)} messages into {done.stream} {kept} in {done.seconds:.1f}s"
     )
+
+
+async def _prepared(call: Call, rules: "Sequence[Rule]") -> "RestorePlan":
+    """The plan; its stream is made unless this is a dry run."""
+    from jsctl.spark.pipeline.restore import make_stream, plan_restore
+
+    async with call.manager() as manager:
+        plan = await plan_restore(
+            manager,
+            Path(call.text("path")),
+            call.text("stream"),
+            rules=rules,
+            from_seq=call.integer("from-seq"),
+            replicas=call.integer("replicas"),
+        )
+        if plan.made and not call.flag("dry-run"):
+            await make_stream(manager, plan)
+    return plan
 
 
 def _show_plan(call: Call, plan: dict[str, object]) -> None:

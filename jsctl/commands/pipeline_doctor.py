@@ -32,7 +32,7 @@ def doctor(call: Call) -> int:
     if call.flag("deep") and not failed:
         stream = spec.source.stream if spec else ""
         with at_work(call, "doctor", settings, spec, short=True) as work:
-            found += list(checks.deep(work.start, settings, stream))
+            found += list(checks.deep(work.session.start, settings, stream))
     if call.as_json:
         call.output.json([check.document() for check in found])
     else:

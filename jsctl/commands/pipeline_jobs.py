@@ -103,7 +103,7 @@ def _results(call: Call, chosen: Sequence[Job], facts: Facts, work: Work) -> lis
     names = [info.config.name for info in facts.infos]
     results = []
     try:
-        spark = work.start()
+        spark = work.session.start()
         if any(job.messages for job in chosen):
             message_views(spark, call.settings, names, archive, work.display.subject)
         if facts.telemetry and any(job.telemetry for job in chosen):

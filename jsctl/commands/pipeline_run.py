@@ -5,10 +5,9 @@ from pathlib import Path
 from jsctl.commands.call import Call
 from jsctl.commands.pipeline_session import at_work
 from jsctl.commands.pipeline_spec import settings_of, spec_of
-from jsctl.errors import JsctlError, UsageError
+from jsctl.errors import UsageError
 from jsctl.render.humanize import number, size
-from jsctl.spark.pipeline.compaction import Compacted
-from jsctl.spark.pipeline.compaction import compact as merge
+from jsctl.spark.pipeline.compaction import compact_now as merge
 from jsctl.spark.pipeline.layout import BatchDirectory
 from jsctl.spark.pipeline.spec import load_spec
 from jsctl.spark.pipeline.state import Registry, RunState
@@ -46,7 +45,7 @@ def run(call: Call) -> None:
             progress_subject=work.display.subject,
             log_file=work.log_file,
         )
-        state = runner.run(work.start)
+        state = runner.run(work.session.start)
     dead = f", {number(state.dead_letters)} dead letters" if state.dead_letters else ""
     call.output.note(
         f"{spec.name}: {number(state.rows)} rows in {state.batches} batches{dead}; "
@@ -84,7 +83,13 @@ def compact(call: Call) -> None:
     directory.manifest()
     with directory.locked(), at_work(call, "compact", call.settings, short=True) as work:
         work.display.phase("merging")
-        found = _merged(call, directory, work.start(), work.log_file)
+        found = merge(
+            work.session.start,
+            directory,
+            keep=call.integer("keep"),
+            file_bytes=call.size("file-size"),
+            log_file=work.log_file,
+        )
     if call.as_json:
         call.output.json(found.document())
     elif not found.batches:
@@ -94,18 +99,3 @@ def compact(call: Call) -> None:
         after = f"{found.files_after} of {size(found.bytes_after)}"
         rows = f"{found.batches} batches, {number(found.rows)} rows"
         call.output.print(f"Merged {rows}: {before} became {after}")
-
-
-def _merged(call: Call, directory: BatchDirectory, spark: object, log: Path) -> Compacted:
-    from pyspark.sql import SparkSession
-
-    from jsctl.spark.failures import explain_failure
-
-    assert isinstance(spark, SparkSession)
-    file_bytes = call.size("file-size")
-    try:
-        return merge(spark, directory, keep=call.integer("keep"), file_bytes=file_bytes)
-    except JsctlError:
-        raise
-    except Exception as error:
-        raise explain_failure(error, log_file=log) from error

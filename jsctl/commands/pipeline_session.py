@@ -2,29 +2,25 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jsctl.commands.call import Call
 from jsctl.settings import Settings
 from jsctl.spark.pipeline.progress import Display
+from jsctl.spark.pipeline.session import LazySession
 from jsctl.spark.pipeline.spec import Spec
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 MASTER, MEMORY = "local[*]", "1g"
-Start = Callable[[], "SparkSession"]
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A command at work: `start` gives the session, made at its first call."""
+    """A command at work; Spark is started by the first `session.start()`."""
 
-    start: Start
+    session: LazySession
     display: Display
     log_file: Path
 
@@ -42,58 +38,18 @@ def at_work(
     os.close(handle)
     log = Path(path)
     display = Display(call.output.stderr, settings, enabled=call.flag("progress"))
-    started: list[SparkSession] = []
-
-    def start() -> "SparkSession":
-        from jsctl.spark.runtime import start_session
-
-        there = _active()
-        if there is not None:
-            return there
-        display.phase("starting Java")
-        started.append(_start(call, name, spec, log, short, start_session))
-        display.phase("warming up")
-        return started[0]
-
+    session = LazySession(
+        f"jsctl {name}",
+        call.text("master") or (spec.spark.master if spec else MASTER),
+        call.text("memory") or (spec.spark.memory if spec else MEMORY),
+        log,
+        conf={**(spec.spark.conf if spec else {}), **call.mapping("conf")},
+        short=short,
+        told=display.phase,
+    )
     with display.shown("planning"):
         try:
-            yield Work(start, display, log)
+            yield Work(session, display, log)
         finally:
-            if started:
-                from jsctl.spark.runtime import stop_session
-
-                stop_session(started[0])
+            session.close()
     log.unlink(missing_ok=True)
-
-
-def _active() -> "SparkSession | None":
-    """A session that this process has already; who made it ends it."""
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        return None
-    return SparkSession.getActiveSession()
-
-
-def _start(
-    call: Call,
-    name: str,
-    spec: Spec | None,
-    log: Path,
-    short: bool,
-    start_session: "Callable[..., SparkSession]",
-) -> "SparkSession":
-    master = call.text("master") or (spec.spark.master if spec else MASTER)
-    memory = call.text("memory") or (spec.spark.memory if spec else MEMORY)
-    conf = {**(spec.spark.conf if spec else {}), **call.mapping("conf")}
-    defaults = {"spark.sql.shuffle.partitions": str(os.cpu_count() or 2)}
-    if not master.startswith("local"):
-        defaults = {}
-    return start_session(
-        f"jsctl {name}",
-        master=master,
-        memory=memory,
-        log_file=log,
-        conf={**defaults, **conf},
-        short=short,
-    )

@@ -1,8 +1,11 @@
 """Merges the small batches of a directory into one, without a moment of wrong data on disk."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jsctl.spark.failures import explain_failure
 from jsctl.spark.pipeline.layout import BatchDirectory, BatchEntry, paths_of
 
 if TYPE_CHECKING:
@@ -63,6 +66,21 @@ def compact(
     return Compacted(
         len(merged), total, len(files), len(after.files), size, sum(f.bytes for f in after.files)
     )
+
+
+def compact_now(
+    start: "Callable[[], SparkSession]",
+    directory: BatchDirectory,
+    *,
+    keep: int,
+    file_bytes: int,
+    log_file: Path | None = None,
+) -> Compacted:
+    """The same with a session of its own. Raises JsctlError."""
+    try:
+        return compact(start(), directory, keep=keep, file_bytes=file_bytes)
+    except Exception as error:
+        raise explain_failure(error, log_file=log_file) from error
 
 
 def _write(rows: "DataFrame", staged: object, merged: list[BatchEntry], files: int) -> None:

@@ -237,7 +237,7 @@ def deep(start: "Callable[[], SparkSession]", settings: Settings, stream: str) -
 
         spark = start()
         yield Check("session", State.OK, f"Spark {spark.version}")
-        where = spark.range(1).select(udf(_worker, "string")("id")).collect()[0][0]
+        where = spark.range(1).select(udf(_worker, "string", useArrow=False)("id")).collect()[0][0]
         yield Check("worker", State.OK, where)
         if stream:
             options = {**connection_options(settings), "stream": stream}

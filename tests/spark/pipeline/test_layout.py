@@ -46,12 +46,8 @@ def listed(directory: BatchDirectory) -> list[int]:
     """What a reader of the manifest sees."""
     import pyarrow.parquet as parquet
 
-    names = directory.manifest()["files"]
-    found = [
-        seq
-        for name in names
-        for seq in parquet.read_table(directory.root / name)["seq"].to_pylist()
-    ]
+    paths = [directory.root / name for name in directory.manifest()["files"]]
+    found = [seq for path in paths for seq in parquet.read_table(path)["seq"].to_pylist()]
     return sorted(found)
 
 
@@ -105,7 +101,7 @@ def crash_in(directory: BatchDirectory, where: str) -> None:
         raise KeyboardInterrupt
 
     if where == "before the swap":
-        directory.write_manifest = stop  # type: ignore[method-assign,assignment] # stands for a kill
+        directory.write_manifest = stop  # type: ignore[method-assign,assignment] # a kill
     elif where == "in the swap":
         swap = directory._swap
 
