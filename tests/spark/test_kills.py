@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -78,6 +79,10 @@ class Copy:
     def arrived(self) -> int:
         """Messages in the target."""
         return int(self.filler.state("DST")["messages"])
+
+    def has(self, mark: int) -> bool:
+        """Whether the target has so many messages."""
+        return self.arrived() >= mark
 
     def kill_while_publishing(self, mark: int) -> None:
         """Kill it when the target has so many messages."""
@@ -186,7 +191,7 @@ def test_counts_after_kills(copies: Copies) -> None:
     copy = copies(("group",), batches * BATCH)
     for kill in range(1, 11):
         mark = 2 * kill * SUBJECTS - SUBJECTS // 2
-        copy.kill_when("counts", lambda mark=mark: copy.arrived() >= mark, lambda: True)  # type: ignore[misc]
+        copy.kill_when("counts", partial(copy.has, mark), lambda: True)
     copy.finish()
     share = BATCH // SUBJECTS
     wanted = Counter(
