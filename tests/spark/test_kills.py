@@ -133,7 +133,7 @@ def check_lake(directory: Path, count: int) -> None:
     table = ds.dataset(directory, format="parquet").to_table(columns=["seq"])
     assert sorted(table.column("seq").to_pylist()) == wanted
     files = f"{directory}/*/*.parquet"
-    rows = duckdb.sql(f"select seq from read_parquet('{files}') order by seq").fetchall()
+    rows = duckdb.execute("select seq from read_parquet(?) order by seq", [files]).fetchall()
     assert [row[0] for row in rows] == wanted
 
 

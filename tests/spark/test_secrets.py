@@ -3,6 +3,7 @@
 import json
 import os
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,11 @@ def fetched(url: str) -> str:
         return str(answer.read().decode())
 
 
+def counted(tables: Tables, given: dict[str, str]) -> int:
+    """The rows of a read."""
+    return tables.read(**given).count()
+
+
 def test_secrets_are_nowhere(
     spark: "SparkSession",
     spark_files: Path,
@@ -82,9 +88,8 @@ def test_secrets_are_nowhere(
         query.explain(True)
         texts += [str(query.lastProgress), str(query.status), repr(frame)]
         for bad in ({"stream": "NOPE"}, {"sream": "S"}, {"minPartitions": "x"}):
-            error = failure(
-                lambda t=tables, o=options, b=bad: t.read(**{"stream": "S", **o, **b}).count()
-            )
+            given = {"stream": "S", **options, **bad}
+            error = failure(partial(counted, tables, given))
             texts.append(f"{error} {error.hints}")
     wrong = {"user": "ann", "password": f"{PASSWORD}-wrong"}
     error = failure(lambda: Tables(spark, broker.url).read("S", **wrong).count())

@@ -17,7 +17,7 @@ from jsctl.spark.runtime import start_session, stop_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 BATCH = 4_000
 
