@@ -5,19 +5,22 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import nats
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 from benchmarks.cases import Figure
 from benchmarks.wire import Address, Wire, now
-from jsctl.spark.arrow import arrow_schema, record_batch
+from jsctl.spark.arrow import record_batch
 from jsctl.spark.jetstream import JetStream
 from jsctl.spark.options import SourceOptions, source_options
 from jsctl.spark.plan import Bounds, batch_ranges
-from jsctl.spark.scan import read
+from jsctl.spark.scan import CHUNK_ROWS, Chunk, read
 from jsctl.spark.source import COLUMN_TYPES
 
 if TYPE_CHECKING:
@@ -27,6 +30,17 @@ SUBJECTS = 100
 WINDOW = 4_000
 FETCH = 5_000
 BYTES_IN_FLIGHT = 32 << 20
+SCHEMA = pa.schema(
+    [
+        ("subject", pa.string()),
+        ("data", pa.binary()),
+        ("stream", pa.string()),
+        ("seq", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("ts_ns", pa.int64()),
+    ]
+)
+"""What a read gives by default."""
 
 
 def fill(at: Address, stream: str, count: int, size: int) -> None:
@@ -119,20 +133,13 @@ def options(url: str, stream: str, **more: str) -> SourceOptions:
 
 def raw_read(url: str, stream: str, **more: str) -> Figure:
     """The reader of one task, with Arrow batches, in this process."""
-    from pyspark.sql.types import StructType
-
-    schema = StructType()
-    for name, kind in COLUMN_TYPES.items():
-        if name != "headers":
-            schema = schema.add(name, kind)
-    wanted = arrow_schema(schema)
     given = options(url, stream, minPartitions="1", **more)
     rows = 0
     start = now()
     with JetStream(given.connection) as js:
         for one in batch_ranges(js, given, Bounds(), headers_only=False):
             for chunk in read(js, one):
-                rows += record_batch(chunk, wanted, stream).num_rows
+                rows += record_batch(chunk, SCHEMA, stream).num_rows
     return Figure(rows / (now() - start), "msg/s")
 
 
@@ -153,11 +160,45 @@ def to_parquet(rows: "DataFrame", count: int) -> Figure:
         return rate(count, lambda: target.parquet(f"{directory}/out"))
 
 
+class Generated(DataSource):
+    """The columns of a read without a server: what Spark and the pipe to it cost."""
+
+    def schema(self) -> str:
+        """As JetStream's."""
+        return ", ".join(f"{n} {kind}" for n, kind in COLUMN_TYPES.items() if n != "headers")
+
+    def reader(self, schema: StructType) -> "GeneratedReader":
+        """Two tasks."""
+        return GeneratedReader(int(self.options["count"]))
+
+
+class GeneratedReader(DataSourceReader):
+    """Yields one batch over and over."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def partitions(self) -> list[InputPartition]:
+        """Two of them."""
+        return [InputPartition(self.count // 2), InputPartition(self.count // 2)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """So many rows."""
+        seqs = list(range(CHUNK_ROWS))
+        times, heads = [b"1700000000000000000"] * CHUNK_ROWS, [b""] * CHUNK_ROWS
+        payloads = [b"x" * 200] * CHUNK_ROWS
+        chunk = Chunk([b"BENCH.1"] * CHUNK_ROWS, seqs, times, heads, payloads)
+        batch = record_batch(chunk, SCHEMA, "BENCH")
+        for _ in range(partition.value // CHUNK_ROWS):
+            yield batch
+
+
 def generated(spark: "SparkSession", count: int) -> Figure:
-    """The same columns made by Spark itself: what Spark and the sink cost without a server."""
-    rows = spark.range(count).selectExpr("'s' subject", "repeat('x', 200) data", "id seq")
-    arrow = rows.mapInArrow(lambda batches: batches, rows.schema)
-    return to_noop(arrow, count)
+    """Read as many rows without a server."""
+    spark.dataSource.register(Generated)
+    rows = spark.read.format("Generated").option("count", count).load()
+    to_noop(rows, count)
+    return to_noop(rows, count)
 
 
 def to_stream(rows: "DataFrame", url: str, subject: str, count: int) -> Figure:
