@@ -23,7 +23,9 @@ MESSAGE_MAX = 500
 _HINT = re.compile(r" \[hint: ([^\]]*)\]")
 _OURS = re.compile(r"^(?:\w+\.)*jsctl\.(?:errors|spark\.failures)\.(\w+): (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Interrupt)): (.+)$", re.MULTILINE)
-_JAVA = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)+(\w*(?:Exception|Error)): (.+)$", re.MULTILINE)
+_JAVA = re.compile(
+    r"^(?:Caused by: |: )?(?:[\w$]+\.)+(\w*(?:Exception|Error)): (.+)$", re.MULTILINE
+)
 _PYTHON_ENDED = ("Python worker exited unexpectedly", "Python worker failed to connect back")
 _JAVA_GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "Answer from")
 

@@ -113,6 +113,7 @@ def _started(launch: Launch, told: Path) -> "subprocess.Popen[bytes]":
     environ = {**launch.environ, "SPARK_CONNECT_MODE": "0"}
     environ["SPARK_HOME"] = str(launch.spark_home)
     environ["JAVA_HOME"] = str(launch.java.home)
+    environ.setdefault("SPARK_SCALA_VERSION", scala_version(launch.spark_home))
     environ["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(told)
     launch.log_file.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -127,6 +128,12 @@ def _started(launch: Launch, told: Path) -> "subprocess.Popen[bytes]":
             )
     except OSError as error:
         raise JsctlError(f"cannot start Java {launch.java.executable}: {error}") from error
+
+
+def scala_version(spark_home: Path) -> str:
+    """What Spark's jars are built for; launchers of executors ask the environment for it."""
+    jar = next((spark_home / "jars").glob("spark-launcher_*.jar"), None)
+    return jar.name.split("_")[1].split("-")[0] if jar is not None else ""
 
 
 def _connection(process: "subprocess.Popen[bytes]", told: Path, log_file: Path) -> tuple[int, str]:

@@ -4,8 +4,10 @@
 nothing of it, `spark.read.format("jetstream")` works wherever the package is installed.
 """
 
+import atexit
 import logging
 import os
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -167,8 +169,11 @@ def _environ() -> dict[str, str]:
 def _ship(spark: "SparkSession") -> None:
     from jsctl.spark.source import JetStreamDataSource
 
-    with tempfile.TemporaryDirectory(prefix="jsctl-ship-") as directory:
-        spark.sparkContext.addPyFile(str(package_zip(Path(directory))))
+    directory = Path(tempfile.mkdtemp(prefix="jsctl-ship-"))
+    atexit.register(
+        shutil.rmtree, directory, ignore_errors=True
+    )  # workers fetch it when they start
+    spark.sparkContext.addPyFile(str(package_zip(directory)))
     spark.dataSource.register(JetStreamDataSource)
 
 

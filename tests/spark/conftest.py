@@ -59,6 +59,7 @@ def spark(spark_files: Path) -> "Iterator[SparkSession]":
             "spark.ui.enabled": "true",
             "spark.ui.port": "0",
             "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
             "spark.eventLog.dir": (spark_files / "events").as_uri(),
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.streaming.minBatchesToRetain": "5",

@@ -111,7 +111,7 @@ def test_a_selected_context_and_the_environment_do_not_leak_in(
 def test_settings_become_options_and_settings_again() -> None:
     texts = {f.name: f"v-{f.name}" for f in fields(Context) if f.type is str}
     texts["url"] = "nats://h:1"
-    context = Context(**texts, tls_first=True)
+    context = Context(**texts, tls_first=True)  # type: ignore[arg-type] # names are fields
     made = connection_options(Settings(connection=context, timeout_ns=7 * 10**9))
     again = source_options({**made, "stream": "S"}).connection.settings
     assert again.timeout_ns == 7 * 10**9

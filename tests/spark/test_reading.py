@@ -121,7 +121,7 @@ def test_pushed_filters_become_bounds() -> None:
     bounds, left = bounds_of(given, ())
     assert (bounds.first_seq, bounds.end_seq) == (5, 9)
     assert bounds.subjects == ("a.b", "a.c")
-    assert bounds.streams == {"S"}
+    assert bounds.streams == frozenset({"S"})
     assert left == given[2:]
     assert bounds_of([StringStartsWith(subject, "a.")], ())[0].subjects == ("a.>",)
     assert bounds_of([StringStartsWith(subject, "a.b")], ())[0].subjects is None

@@ -26,7 +26,9 @@ def rows(count: int, prefix: str) -> list[Row]:
     made: list[Row] = []
     for number in range(count):
         kind = "rare" if number % 1000 == 7 else "some" if number % 100 == 3 else "many"
-        headers = {"N": str(number), "Twice": ["a", "b: c"]} if number % 7 == 0 else {}
+        headers: dict[str, str | list[str]] = {}
+        if number % 7 == 0:
+            headers = {"N": str(number), "Twice": ["a", "b: c"]}
         made.append((f"{prefix}.{kind}.{number % 5}", headers, b"%d" % number))
     return made
 

@@ -4,7 +4,7 @@ import base64
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
@@ -230,7 +230,7 @@ def test_columns_are_checked_before_anything_runs() -> None:
         ("subject string, data binary, other int", "does not know the column other"),
     ):
         with pytest.raises(UsageError, match=words):
-            check_columns(StructType.fromDDL(text), "")
+            check_columns(cast(StructType, StructType.fromDDL(text)), "")
 
 
 def test_what_is_remembered_can_be_read(
