@@ -8,15 +8,16 @@ import json
 import secrets
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import decode, encode
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
-from jsctl.api.subjects import api_subject, parse_ack
+from jsctl.api.errors import ApiError
+from jsctl.api.subjects import AckSubject, api_subject, parse_ack
 from jsctl.api.words import AckPolicy, DeliverPolicy
-from jsctl.errors import JsctlError, Unreachable
+from jsctl.errors import JsctlError, RequestFailed, Unreachable
 from jsctl.settings import Settings
 from jsctl.spark.jetstream import JetStream, api_prefix
 from jsctl.spark.options import ConnectionOptions
@@ -30,7 +31,8 @@ PULL_BYTES = 4 << 20
 EXPIRES_S = 2.0
 ROWS = 10_000
 PIN_S = 30.0
-PIN_PAUSE_S = 0.2
+PIN_PAUSE_S = 0.1
+PIN_ANSWER_NS = 1_000_000_000
 BEHIND_S = 20.0
 """How long a replica may be behind before what it lacks counts as missing."""
 INACTIVE_NS = 300 * 1_000_000_000
@@ -50,7 +52,8 @@ class Pinned:
 
 
 def pin(settings: Settings, stream: str, peer: str, replicas: int, first: int, last: int) -> Pinned:
-    """Make a consumer and move it to a peer. Raises Unreachable when it does not get there."""
+    """Make a consumer and move it to a peer. Raises RequestFailed when it cannot be made, and
+    Unreachable when it does not get there."""
     name = f"jsctl_audit_{secrets.token_hex(6)}"
     config = ConsumerConfig(
         name=name,
@@ -62,27 +65,42 @@ def pin(settings: Settings, stream: str, peer: str, replicas: int, first: int, l
         mem_storage=True,
     )
     found = Pinned(settings, stream, peer, name, first, last)
+    body = {"stream_name": stream, "config": encode(config), "action": "create"}
     with JetStream(ConnectionOptions(settings, OUTAGE_NS)) as js:
-        body = {"stream_name": stream, "config": encode(config), "action": "create"}
-        js.ask("consumer_create", stream, name, body=body)
+        try:
+            js.ask("consumer_create", stream, name, body=body)
+        except ApiError as error:
+            raise RequestFailed(error, prefix=f"stream {stream}") from error
+    _move(found)
+    return found
+
+
+def _move(pinned: Pinned) -> None:
+    """Ask the consumer's leader to step down until the peer leads.
+
+    A group that has just elected somebody else, or is at it, says no or nothing: the answer to
+    look at is who leads. Requests are given up soon, since silence is normal here.
+    """
+    impatient = replace(pinned.settings, timeout_ns=min(pinned.settings.timeout_ns, PIN_ANSWER_NS))
+    with JetStream(ConnectionOptions(impatient, 0)) as js:
         end = time.monotonic() + PIN_S
-        while leader_of(js, found) != peer:
+        while (leader := _leader_now(js, pinned)) != pinned.peer:
             if time.monotonic() > end:
-                unpin(js, found)
+                unpin(js, pinned)
                 raise Unreachable(
-                    f"no consumer of {stream} could be moved to {peer}",
+                    f"no consumer of {pinned.stream} could be moved to {pinned.peer}",
                     hints=("is it online? the servers must be of version 2.11 or newer",),
                 )
-            _step_down(js, found)
-            _wait_for_leader(js, found)
-    return found
+            if leader:
+                _step_down(js, pinned)
+            time.sleep(PIN_PAUSE_S)
 
 
 def unpin(js: JetStream, pinned: Pinned) -> None:
     """Delete the consumer; it goes by itself later if that fails."""
     try:
         js.ask("consumer_delete", pinned.stream, pinned.consumer)
-    except (JsctlError, Exception):  # noqa: BLE001 - cleaning up must not hide what happened
+    except (JsctlError, ApiError, OSError):
         return
 
 
@@ -92,23 +110,20 @@ def leader_of(js: JetStream, pinned: Pinned) -> str:
     return info.cluster.leader if info.cluster is not None else ""
 
 
+def _leader_now(js: JetStream, pinned: Pinned) -> str:
+    """Who leads the consumer, empty while nobody answers for it."""
+    try:
+        return leader_of(js, pinned)
+    except (JsctlError, ApiError, TimeoutError):
+        return ""
+
+
 def _step_down(js: JetStream, pinned: Pinned) -> None:
     body = {"placement": {"preferred": pinned.peer}}
     try:
         js.ask("consumer_leader_stepdown", pinned.stream, pinned.consumer, body=body)
-    except (JsctlError, TimeoutError):
+    except (JsctlError, ApiError, TimeoutError):
         return
-
-
-def _wait_for_leader(js: JetStream, pinned: Pinned) -> None:
-    end = time.monotonic() + PIN_S
-    while time.monotonic() < end:
-        try:
-            if leader_of(js, pinned):
-                return
-        except JsctlError:
-            pass
-        time.sleep(PIN_PAUSE_S)
 
 
 def read_replica(pinned: Pinned) -> "Iterator[pa.RecordBatch]":
@@ -148,20 +163,36 @@ def _batch(peer: str, seqs: list[int], hashes: list[int]) -> "pa.RecordBatch":
 
 
 def _messages(pinned: Pinned) -> Iterator[tuple[int, int]]:
+    """(seq, hash) of each message.
+
+    Invariant: the consumer's own sequence counts them from 1, so one that was lost on its way, or
+    a task that is run again after the consumer was read, is not taken for a hole in the replica.
+    """
     wire = open_wire(pinned.settings)
     prefix = api_prefix(pinned.settings)
     subject = api_subject("consumer_msg_next", pinned.stream, pinned.consumer, prefix=prefix)
-    position, heard = pinned.first - 1, time.monotonic()
+    position, heard, delivered = pinned.first - 1, time.monotonic(), 0
     try:
         while position < pinned.last and time.monotonic() - heard < BEHIND_S:
-            for seq, hashed in _pulled(wire, subject, pinned):
-                position, heard = seq, time.monotonic()
-                if seq <= pinned.last:
-                    yield seq, hashed
+            for ack, hashed in _pulled(wire, subject, pinned):
+                delivered += 1
+                if ack.consumer_seq != delivered:
+                    raise Unreachable(
+                        f"{pinned.peer}: messages of {pinned.stream} were lost on their way",
+                        hints=("run the audit again",),
+                    )
+                position, heard = ack.stream_seq, time.monotonic()
+                if position <= pinned.last:
+                    yield position, hashed
             if position < pinned.last and _is_at_end(pinned):
                 return
     finally:
         wire.close()
+
+
+def _pull_bytes(wire: Wire) -> int:
+    """Enough for the largest message that the server takes, which would never come otherwise."""
+    return max(PULL_BYTES, 2 * int(str(wire.info.get("max_payload", 0))))
 
 
 def _is_at_end(pinned: Pinned) -> bool:
@@ -175,11 +206,16 @@ def _is_at_end(pinned: Pinned) -> bool:
     return all(one.current for one in followers if one.name == pinned.peer)
 
 
-def _pulled(wire: Wire, subject: bytes, pinned: Pinned) -> Iterator[tuple[int, int]]:
-    """The messages that one pull request gets."""
+def _pulled(wire: Wire, subject: bytes, pinned: Pinned) -> Iterator[tuple[AckSubject, int]]:
+    """The messages that one pull request gets, each with its hash."""
     reply = f"{wire.inbox}.{secrets.token_hex(4)}".encode()
     request = json.dumps(
-        {"batch": PULL, "max_bytes": PULL_BYTES, "expires": int(EXPIRES_S * 1e9), "no_wait": True}
+        {
+            "batch": PULL,
+            "max_bytes": _pull_bytes(wire),
+            "expires": int(EXPIRES_S * 1e9),
+            "no_wait": True,
+        }
     ).encode()
     wire.send(b"PUB %s %s %d\r\n%s\r\n" % (subject, reply, len(request), request))
     deadline = time.monotonic() + 2 * EXPIRES_S + pinned.settings.timeout
@@ -192,8 +228,7 @@ def _pulled(wire: Wire, subject: bytes, pinned: Pinned) -> Iterator[tuple[int, i
                 return
             continue
         got += 1
-        yield ack.stream_seq, content_hash(message.subject, message.headers, message.payload,
-                                           ack.time_ns)  # fmt: skip
+        yield ack, content_hash(message.subject, message.headers, message.payload, ack.time_ns)
 
 
 def content_hash(subject: bytes, headers: bytes, payload: bytes, time_ns: int) -> int:

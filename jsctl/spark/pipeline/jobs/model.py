@@ -11,7 +11,7 @@ from jsctl.api.stream import StreamInfo
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 Row = Mapping[str, Any]
 NO_HISTORY = "no history: `jsctl pipeline capture` was not running, there is nothing to report on"
@@ -131,10 +131,14 @@ class Input:
 
     def query(self, job: str, part: str = "", **values: int | str) -> list[dict[str, Any]]:
         """The rows of a query of the job's SQL file; `values` replace its `:names`."""
+        return [row.asDict(recursive=True) for row in self.frame(job, part, **values).collect()]
+
+    def frame(self, job: str, part: str = "", **values: int | str) -> "DataFrame":
+        """As `query`, for further use."""
         arguments = {"top": self.top, **values}
         text = statement(job, part)
         used = {name: value for name, value in arguments.items() if f":{name}" in text}
-        return [row.asDict(recursive=True) for row in self.spark.sql(text, args=used).collect()]
+        return self.spark.sql(text, args=used)
 
 
 def statement(job: str, part: str = "") -> str:

@@ -2,18 +2,27 @@
 
 One consumer is moved to every peer, so that each is served from that peer's store; Spark reads
 them side by side and compares (sequence, hash). The majority tells which replica is wrong.
+
+A stream in use changes while it is read, and its replicas remove old messages each at a moment of
+its own. So what differs is read a second time with new consumers: only what differs in both looks
+is a finding.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from jsctl.api.stream import StreamInfo
-from jsctl.errors import JsctlError
+from jsctl.api.words import Retention
 from jsctl.spark.jetstream import JetStream
 from jsctl.spark.options import ConnectionOptions
 from jsctl.spark.pipeline.jobs.model import Field, Input, Result, Table, Unit
 from jsctl.spark.pipeline.replica_reader import OUTAGE_NS, Pinned, pin, unpin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _PEERS = (
     Field("stream", "Stream"),
@@ -39,18 +48,17 @@ def replicas(given: Input) -> Result:
     notes: list[str] = []
     findings = 0
     for info in given.infos:
-        names = peers_of(info)
-        if len(names) < 2:
-            notes.append(f"{info.config.name} has one replica, there is nothing to compare")
-            continue
-        offline = [one.name for one in info.cluster.replicas if one.offline] if info.cluster else []
+        name, names, offline = info.config.name, peers_of(info), offline_of(info)
         if offline:
-            raise JsctlError(f"{info.config.name}: {', '.join(offline)} is offline")
-        given.phase(f"{info.config.name}: moving consumers to {', '.join(names)}")
+            notes.append(f"{name}: {', '.join(offline)} is offline and was not compared")
+            findings += 1
+        if reason := _incomparable(info, names):
+            notes.append(f"{name} {reason}")
+            continue
         found = _audit(given, info, names)
-        peers += found[0]
-        different += found[1]
-        findings += found[2]
+        peers += found.peers
+        different += found.different
+        findings += found.total
     tables = (
         Table("replicas", "Replicas", _PEERS, peers),
         Table("different", "Different Messages", _DIFFERENT, different),
@@ -58,63 +66,115 @@ def replicas(given: Input) -> Result:
     return Result("replicas", "Replica Audit", tables, notes=notes, findings=findings)
 
 
+def _incomparable(info: StreamInfo, names: Sequence[str]) -> str:
+    """Why a stream's replicas cannot be compared; empty if they can."""
+    if info.config.num_replicas < 2:
+        return "has one replica, there is nothing to compare"
+    if len(names) < 2:
+        return "has fewer than two replicas online, there is nothing to compare"
+    if info.config.retention is Retention.WORK_QUEUE:
+        return "is a work queue: reading it would take its messages, so it was not compared"
+    return ""
+
+
 def peers_of(info: StreamInfo) -> list[str]:
-    """The servers that keep a stream, the leader first."""
+    """The servers that keep a stream and are online, the leader first."""
     if info.cluster is None or not info.cluster.leader:
         return []
-    return [info.cluster.leader, *(one.name for one in info.cluster.replicas)]
+    online = (one.name for one in info.cluster.replicas if not one.offline)
+    return [info.cluster.leader, *online]
 
 
-def _audit(
-    given: Input, info: StreamInfo, names: Sequence[str]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
-    """(rows about peers, rows about messages, number of differing messages) of one stream."""
-    stream, state = info.config.name, info.state
-    if not state.messages:
-        return [], [], 0
+def offline_of(info: StreamInfo) -> list[str]:
+    """The servers that keep a stream and are offline."""
+    return [one.name for one in info.cluster.replicas if one.offline] if info.cluster else []
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Of one stream: rows about peers, rows about messages, and how many messages differ."""
+
+    peers: list[dict[str, Any]]
+    different: list[dict[str, Any]]
+    total: int
+
+
+def _audit(given: Input, info: StreamInfo, names: Sequence[str]) -> Found:
+    stream, last = info.config.name, info.state.last_seq
+    if not last:
+        return Found([], [], 0)
+    given.phase(f"{stream}: reading {len(names)} replicas")
+    with ExitStack() as views:
+        views.enter_context(_held(given, info, names, "held", (1, last)))
+        suspects = given.frame("replicas", "differing", peers=len(names))
+        views.enter_context(_view(given, "suspects", suspects))
+        span = given.query("replicas", "span")[0]
+        if span["differing"]:
+            given.phase(f"{stream}: reading again what differs")
+            again = (span["first_seq"], span["last_seq"])
+            views.enter_context(_held(given, info, names, "held_again", again))
+            suspects = given.frame("replicas", "confirmed", peers=len(names))
+        views.enter_context(_view(given, "confirmed", suspects))
+        total = given.query("replicas", "total")[0]["differing"]
+        copies = _copies(given) if total else {}
+        peers = _peers(given, stream, names)
+    rows = [
+        {"stream": stream, "seq": seq, "peer": peer, "problem": problem}
+        for seq, found in copies.items()
+        for peer, problem in verdicts(found, names)
+    ]
+    return Found(peers, rows, total)
+
+
+def _peers(given: Input, stream: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    """What each peer holds, without what changed between the two looks."""
+    nothing = {"messages": 0, "first_seq": 0, "last_seq": 0, "digest": 0}
+    found = {row["peer"]: row for row in given.query("replicas", "peers")}
+    rows = []
+    for name in sorted(names):
+        row = found.get(name, nothing)
+        role = "leader" if name == names[0] else "follower"
+        digest = f"{row['digest'] % 2**64:016x}"
+        rows.append({**row, "stream": stream, "peer": name, "role": role, "digest": digest})
+    return rows
+
+
+@contextmanager
+def _held(
+    given: Input, info: StreamInfo, names: Sequence[str], view: str, span: tuple[int, int]
+) -> Iterator[None]:
+    """A view of what each peer holds of a range: one task reads one replica, once."""
+    from jsctl.spark.pipeline.replica_source import NAME, ReplicaSource, replica_options
+
+    stream, replicas = info.config.name, info.config.num_replicas
     pinned: list[Pinned] = []
+    given.spark.dataSource.register(ReplicaSource)
     try:
         for name in names:
-            pinned.append(
-                pin(given.settings, stream, name, len(names), state.first_seq, state.last_seq)
-            )
-        given.phase(f"{stream}: reading {len(names)} replicas")
-        _view(given, pinned)
-        peers = given.query("replicas", "peers")
-        differing = given.query("replicas", "differing", peers=len(names))
-        total = given.query("replicas", "count", peers=len(names))[0]["differing"]
-        copies = _copies(given, differing)
+            pinned.append(pin(given.settings, stream, name, replicas, *span))
+        rows = given.spark.read.format(NAME).options(**replica_options(pinned)).load()
+        with _view(given, view, rows):
+            yield
     finally:
-        given.spark.catalog.dropTempView("replicas")
         with JetStream(ConnectionOptions(given.settings, OUTAGE_NS)) as js:
             for one in pinned:
                 unpin(js, one)
-    for row in peers:
-        row["stream"], row["digest"] = stream, f"{row['digest'] % 2**64:016x}"
-        row["role"] = "leader" if row["peer"] == names[0] else "follower"
-    rows = [
-        {"stream": stream, "seq": row["seq"], "peer": peer, "problem": problem}
-        for row in differing
-        for peer, problem in verdicts(copies.get(row["seq"], {}), names)
-    ]
-    return peers, rows, int(total)
 
 
-def _view(given: Input, pinned: Sequence[Pinned]) -> None:
-    """The view `replicas`: one task reads one replica."""
-    from jsctl.spark.pipeline.replica_source import NAME, ReplicaSource, replica_options
+@contextmanager
+def _view(given: Input, name: str, rows: "DataFrame") -> Iterator[None]:
+    """A view whose rows are computed once."""
+    kept = rows.persist()
+    kept.createOrReplaceTempView(name)
+    try:
+        yield
+    finally:
+        given.spark.catalog.dropTempView(name)
+        kept.unpersist()
 
-    given.spark.dataSource.register(ReplicaSource)
-    rows = given.spark.read.format(NAME).options(**replica_options(pinned)).load()
-    rows.persist().createOrReplaceTempView("replicas")
 
-
-def _copies(given: Input, differing: Sequence[dict[str, Any]]) -> dict[int, dict[str, int]]:
-    """Sequence -> replica -> hash, for the messages that differ."""
-    if not differing:
-        return {}
-    rows = given.spark.createDataFrame([(row["seq"],) for row in differing], "seq BIGINT")
-    rows.createOrReplaceTempView("differing")
+def _copies(given: Input) -> dict[int, dict[str, int]]:
+    """Sequence -> replica -> hash, for the first messages that differ."""
     found: dict[int, dict[str, int]] = {}
     for row in given.query("replicas", "copies"):
         found.setdefault(row["seq"], {})[row["peer"]] = row["hash"]

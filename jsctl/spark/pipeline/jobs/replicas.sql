@@ -1,18 +1,23 @@
 -- part: differing
-SELECT seq, count(*) AS copies, count(DISTINCT hash) AS contents
-FROM replicas
+SELECT seq FROM held
 GROUP BY seq
 HAVING count(*) < :peers OR count(DISTINCT hash) > 1
-ORDER BY seq
-LIMIT :top
--- part: count
-SELECT count(*) AS differing FROM (
-  SELECT seq FROM replicas GROUP BY seq HAVING count(*) < :peers OR count(DISTINCT hash) > 1
-)
+-- part: span
+SELECT count(*) AS differing, min(seq) AS first_seq, max(seq) AS last_seq FROM suspects
+-- part: confirmed
+SELECT seq FROM held_again LEFT SEMI JOIN suspects USING (seq)
+GROUP BY seq
+HAVING count(*) < :peers OR count(DISTINCT hash) > 1
+-- part: total
+SELECT count(*) AS differing FROM confirmed
 -- part: copies
-SELECT r.peer, r.seq, r.hash FROM replicas r
-WHERE r.seq IN (SELECT seq FROM differing)
+SELECT held_again.peer, seq, held_again.hash
+FROM held_again
+LEFT SEMI JOIN (SELECT seq FROM confirmed ORDER BY seq LIMIT :top) shown USING (seq)
+ORDER BY seq, peer
 -- part: peers
 SELECT peer, count(*) AS messages, min(seq) AS first_seq, max(seq) AS last_seq,
        bit_xor(hash) AS digest
-FROM replicas GROUP BY peer ORDER BY peer
+FROM held
+WHERE seq NOT IN (SELECT seq FROM suspects EXCEPT SELECT seq FROM confirmed)
+GROUP BY peer ORDER BY peer
