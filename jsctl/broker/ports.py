@@ -61,6 +61,9 @@ class Disk(Protocol):
     def free_bytes(self) -> int:
         """Room left on the file system."""
 
+    def hold_room(self) -> None:
+        """Set some room aside, if it is not: it is used when a write finds no other."""
+
 
 class StateMachine(Protocol):
     """What a raft group replicates: stream, consumer or meta state."""

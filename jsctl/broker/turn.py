@@ -110,12 +110,19 @@ class ProcessFacts:
 
 
 class DiskBatch(Protocol):
-    """Writes and syncs for the disk thread; `run` touches nothing that the loop touches."""
+    """Writes and syncs for the disk thread; `run` touches nothing that the loop touches.
+
+    Tickets below zero are those of jobs. The log's batches run in their order, and jobs in
+    theirs; while the disk is full, the one kind does not wait for the other.
+    """
 
     ticket: int
 
     def run(self) -> None:
-        """Perform the batch. Raises DiskError; the batch is durable once this returned."""
+        """Perform the batch; it is durable once this returned.
+
+        Raises DiskError. After DiskFull it is run again, when there may be room.
+        """
 
 
 @dataclass(slots=True)

@@ -70,7 +70,8 @@ async def _ask(
     try:
         while not wanted or count < wanted:
             try:
-                message = await asyncio.wait_for(replies.get(), wait)
+                async with asyncio.timeout(wait):
+                    message = await replies.get()
             except TimeoutError:
                 break
             if (message.headers or {}).get("Status") == NO_RESPONDERS and not message.data:

@@ -119,7 +119,8 @@ async def show_all(
             if shown.reporting:
                 wait = min(wait or REPORT_SECONDS, REPORT_SECONDS)
             try:
-                pattern, message = await asyncio.wait_for(arrived.get(), wait)
+                async with asyncio.timeout(wait):
+                    pattern, message = await arrived.get()
             except TimeoutError:
                 if silence and loop.time() - heard >= silence:
                     return

@@ -7,9 +7,11 @@ history per group: what was ever applied at which index.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.disk_jobs import Job
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.jetstream.assignments import GroupAssignment
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import (
@@ -44,6 +46,11 @@ class History:
     """Applied index -> state of a replica that stood there at the end of a turn."""
     books: Books | None = None
     """What a stream is known to hold."""
+    voters: tuple[str, ...] = ()
+    """As the most advanced replica knew them, with the index of their entry."""
+    voters_index: int = -1
+    assigned: GroupAssignment | None = None
+    """As it was when a replica first began; None for the meta group."""
     excused: bool = False
     """More than the fault model allows happened to its disks: nothing is checked any more."""
 
@@ -72,9 +79,11 @@ class Checker:
         machine = process.machine
         before = machine.log
         machine.log = after = DurableLog.read(machine.disk, machine.incarnation)
-        after.states = before.states
+        after.states, after.dropped = before.states, before.dropped
         for name, known in before.groups.items():
             found = after.groups.get(name)
+            if name in machine.dropping and (found is None or found.last == 0):
+                continue
             if found is None:
                 if known.entries or known.term:
                     raise Violation(f"{machine.name} lost its log of {name}")
@@ -118,15 +127,15 @@ class Checker:
         log, me = process.machine.log, process.machine.name
         for message in messages:
             if isinstance(message, AppendReply) and not message.rejected:
-                self._check_reach(log, me, name, message.index)
+                self._check_reach(log, me, name, message.index, message.term)
             elif isinstance(message, HeartbeatReply):
-                self._check_reach(log, me, name, message.match)
+                self._check_reach(log, me, name, message.match, message.term)
             elif isinstance(message, VoteReply | VoteRequest) and not message.pre:
                 self._check_vote(log, me, name, message)
 
     @staticmethod
-    def _check_reach(log: DurableLog, me: str, name: str, index: int) -> None:
-        if not log.reaches(name, index):
+    def _check_reach(log: DurableLog, me: str, name: str, index: int, term: int) -> None:
+        if not log.reaches(name, index, term):
             raise Violation(f"{me} acks {index} of {name} before it is durable")
 
     @staticmethod
@@ -144,24 +153,33 @@ class Checker:
 
     def turned(self, process: Process) -> None:
         """Compare what the turn did with what is known."""
-        seen = process.seen
         for name, group in process.engine.groups.by_name.items():
-            known = self.history(name)
-            if name not in seen:
-                self._first_seen(process, group)
-                if isinstance(group.unit, StreamUnit) and known.books is None:
-                    known.books = Books(group.unit.assignment)
+            self.look(process, group)
+            known, raft = self.history(name), group.raft
+            if raft.membership.active_index > known.voters_index and raft.members.voters:
+                known.voters = raft.members.voters
+                known.voters_index = raft.membership.active_index
             if known.excused:
                 continue
-            raft = group.raft
-            if raft.applied > seen[name]:
-                self._applied(process, known, raft, seen[name])
-                seen[name] = raft.applied
-                self._compare(process, known, group)
             if raft.role is Role.LEADER and known.leaders.get(raft.term) != raft.me:
                 self._elected(known, raft)
         if self.acks:
             self._check_acks(process)
+
+    def look(self, process: Process, group: Group) -> None:
+        """Take in what a group applied; before the end of the turn, too, if it may be gone then."""
+        seen, known, raft = process.seen, self.history(group.name), group.raft
+        if group.name not in seen:
+            self._first_seen(process, group)
+            if isinstance(group.unit, StreamUnit | ConsumerUnit) and known.assigned is None:
+                known.assigned = group.unit.assignment.group
+            if isinstance(group.unit, StreamUnit) and known.books is None:
+                known.books = Books(group.unit.assignment)
+        if known.excused or raft.applied <= seen[group.name]:
+            return
+        self._applied(process, known, raft, seen[group.name])
+        seen[group.name] = raft.applied
+        self._compare(process, known, group)
 
     def _applied(self, process: Process, known: History, raft: Raft, before: int) -> None:
         entries, who = known.entries, process.machine.name

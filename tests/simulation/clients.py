@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from jsctl.broker.cluster.env import Delivery
+from jsctl.broker.cluster.group import Group
 from jsctl.broker.jetstream.acks import next_subject
 from tests.simulation.machine import ACCOUNT, Machine, Process, Publish
 from tests.simulation.stream_checks import Violation
@@ -30,6 +31,8 @@ class Hub:
         """(consumer's group, sequence) whose ack was confirmed."""
         self.excused: Callable[[str], bool] = lambda name: False
         """Whether a group lost more than it can bear."""
+        self.look: Callable[[Process, Group], None] = lambda process, group: None
+        """The checker's look at a group that promises something."""
         self.delivered = 0
         self._acks: list[tuple[str, int, bytes]] = []
         self._handlers: dict[bytes, Handler] = {}
@@ -87,6 +90,8 @@ class Hub:
         document = json.loads(payload)
         unit = process.engine.assets.streams.get((ACCOUNT, document["stream"]))
         if unit is not None and subject in self.payloads:
+            # The stream may be deleted before the turn ends.
+            self.look(process, unit.group)
             self._acks.append((unit.group.name, document["seq"], self.payloads[subject]))
 
     def _delivery(self, process: Process, reply: bytes) -> None:

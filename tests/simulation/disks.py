@@ -12,6 +12,7 @@ from jsctl.broker.store import wal_format as fmt
 from jsctl.broker.store.wal_batch import WalBatch
 from jsctl.broker.store.wal_format import WalRecord
 from jsctl.broker.store.wal_recovery import Scan
+from jsctl.broker.turn import DiskBatch
 from tests.support.sim_disk import SimDisk
 
 
@@ -87,11 +88,25 @@ class DurableGroup:
     vote: str = ""
     base: int = 0
     entries: dict[int, int] = field(default_factory=dict)
+    peaks: dict[int, int] = field(default_factory=dict)
+    """Term of the server -> how far its log ever went in it."""
 
     @property
     def last(self) -> int:
         """The last index that is safe."""
         return max(self.entries, default=self.base)
+
+    def holds(self, index: int, term: int) -> bool:
+        """Whether an entry is in here, or before its base."""
+        return index <= self.base or self.entries.get(index) == term
+
+
+def dropped_by(batch: DiskBatch) -> set[str]:
+    """Groups that a batch removes."""
+    if not isinstance(batch, WalBatch):
+        return set()
+    records = fmt.decode_records(b"".join(batch.parts), 0, batch.count)
+    return {record.group.decode() for record in records if record.kind == fmt.DROP}
 
 
 class DurableLog:
@@ -101,6 +116,13 @@ class DurableLog:
         self.groups: dict[str, DurableGroup] = {}
         self.states: dict[str, int] = {}
         """Group -> index of the newest state file or checkpoint."""
+        self.dropped: dict[str, list[DurableGroup]] = {}
+        """What was safe of a group until it was removed here, or its memory was lost."""
+
+    def held(self, name: str, index: int, term: int) -> bool:
+        """Whether an entry is safe, or was until the group was dropped on purpose."""
+        dropped = self.dropped.get(name, ())
+        return self.holds(name, index, term) or any(one.holds(index, term) for one in dropped)
 
     def holds(self, name: str, index: int, term: int) -> bool:
         """Whether an entry, or a state that includes it, is safe."""
@@ -109,13 +131,19 @@ class DurableLog:
         group = self.groups.get(name)
         if group is None:
             return False
-        return index <= group.base or group.entries.get(index) == term
+        return group.holds(index, term)
 
-    def reaches(self, name: str, index: int) -> bool:
-        """Whether everything up to an index is safe, whatever it is."""
-        group = self.groups.get(name)
-        known = 0 if group is None else max(group.last, group.base)
-        return index <= max(known, self.states.get(name, 0))
+    def reaches(self, name: str, index: int, term: int) -> bool:
+        """Whether everything up to an index is safe, whatever it is, or was in a past term.
+
+        What one batch writes and a later leader's entries replace again in the same batch was
+        safe, too: the batch is durable as a whole.
+        """
+        group = self.groups.get(name, DurableGroup())
+        known = max(group.last, group.base, self.states.get(name, 0))
+        if term < group.term:
+            known = max(known, group.peaks.get(term, 0))
+        return index <= known
 
     def promised(self, name: str) -> tuple[int, str]:
         """Term and vote."""
@@ -134,8 +162,10 @@ class DurableLog:
     def _take(self, record: WalRecord) -> None:
         name, index = record.group.decode(), record.log_index
         if record.kind == fmt.DROP:
-            self.groups.pop(name, None)
-            self.states.pop(name, None)
+            state = self.states.pop(name, 0)
+            group = self.groups.pop(name, DurableGroup())
+            group.base = max(group.base, state)
+            self.dropped.setdefault(name, []).append(group)
             return
         if record.kind == fmt.EXAMINED:
             return
@@ -144,6 +174,7 @@ class DurableLog:
             if index in group.entries:
                 self._cut(group, index)
             group.entries[index] = record.term
+            group.peaks[group.term] = max(group.peaks.get(group.term, 0), index)
         elif record.kind == fmt.TRUNCATE:
             self._cut(group, index)
         elif record.kind == fmt.VOTE:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from jsctl.broker.jetstream.assignments import GroupAssignment
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import StandingKind
+from tests.simulation.figure_eight import FigureEight
 from tests.simulation.machine import Machine, Process
 from tests.simulation.plan import Item
 from tests.simulation.stream_checks import is_memory
@@ -28,6 +30,8 @@ class Faults:
         self.over = False
         self.doubtful: set[tuple[str, str]] = set()
         """(machine, group) whose disk was lost, and that is not filled up yet."""
+        self.play: FigureEight | None = None
+        self._known: dict[str, GroupAssignment] = {}
 
     def event(self, item: Item) -> Event:
         """The item as an event."""
@@ -90,12 +94,15 @@ class Faults:
     def _may_lose(self, machine: Machine) -> bool:
         """Whether the fault model has room for the loss of this disk; counts it if so."""
         lost: list[str] = []
-        for name, known in self.simulation.checker.groups.items():
+        assigned = self._assigned()
+        for name in {*self.simulation.checker.groups, *assigned}:
             voters = self._voters(name)
-            if known.excused or machine.peer not in voters:
+            if not voters and name in assigned:
+                voters = set(assigned[name].peers)
+            if self.simulation.checker.history(name).excused or machine.peer not in voters:
                 continue
             doubtful = {peer for peer, group in self.doubtful if group == name}
-            doubtful.add(machine.peer)
+            doubtful |= self._unfilled(name, assigned.get(name)) | {machine.peer}
             if len(voters) > 1 and len(doubtful & voters) > (len(voters) - 1) // 2:
                 return False
             lost.append(name)
@@ -106,18 +113,43 @@ class Faults:
                 self.doubtful.add((machine.peer, name))
         return True
 
+    def _assigned(self) -> dict[str, GroupAssignment]:
+        """Groups as the meta state has them, or had them when they began."""
+        metas = [process.engine.meta.meta for process in self._lives() if process.engine.has_meta]
+        newest = max(metas, key=lambda meta: meta.applied, default=None)
+        begun = self.simulation.checker.groups.values()
+        self._known |= {one.name: one.assigned for one in begun if one.assigned is not None}
+        if newest is not None:
+            self._known |= {made.group.name: made.group for made in newest.assets()}
+        return self._known
+
+    def _unfilled(self, name: str, assigned: GroupAssignment | None) -> set[str]:
+        """Replicas that began in doubt, or will: the disk that they were given to is lost."""
+        found: set[str] = set()
+        for machine in self.simulation.machines:
+            life = machine.last
+            group = None if life is None else life.engine.groups.by_name.get(name)
+            if group is not None:
+                if group.raft.standing.kind is not StandingKind.WHOLE:
+                    found.add(machine.peer)
+            elif assigned is None or assigned.storage == "memory":
+                continue
+            elif assigned.incarnations.get(machine.peer, machine.life) != machine.life:
+                found.add(machine.peer)
+        return found
+
+    def _lives(self) -> list[Process]:
+        """What runs or ran last on each disk that is not lost."""
+        return [machine.last for machine in self.simulation.machines if machine.last is not None]
+
     def _voters(self, name: str) -> set[str]:
-        """Voters of a group as its most advanced replica knows them."""
-        best: tuple[int, set[str]] = (-1, set())
-        for process in self.simulation.processes():
-            group = process.engine.groups.by_name.get(name)
-            if group is not None and group.raft.membership.active_index > best[0]:
-                raft = group.raft
-                best = (raft.membership.active_index, set(raft.members.voters))
-        return best[1]
+        """Voters of a group as the most advanced of its replicas ever knew them."""
+        return set(self.simulation.checker.history(name).voters)
 
     def turned(self, process: Process) -> None:
         """Disks that were lost and are filled up again may be counted out."""
+        if self.play is not None and not self.over:
+            self.play.turned(process)
         for peer, name in list(self.doubtful):
             if peer != process.peer:
                 continue
@@ -207,6 +239,9 @@ class Faults:
             self._lose_disk(victim, 20)
 
         self.world.at(AMBUSH_LEAD_MS * MS - MS, strike)
+
+    def _figure_eight(self, item: Item) -> None:
+        self.play = FigureEight(self.simulation, self._stream(item))
 
     # Requests
 

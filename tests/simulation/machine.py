@@ -25,13 +25,14 @@ from jsctl.broker.node.reports import UnitReports
 from jsctl.broker.node.setup import peer_id
 from jsctl.broker.node.usage import Usage
 from jsctl.broker.options import ClusterOptions, JetStreamOptions, Options
+from jsctl.broker.raft.types import Limits as RaftLimits
 from jsctl.broker.raft.types import Message, PeerId, Timing
 from jsctl.broker.routing.accounts import Accounts
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.targets import Sink
 from jsctl.broker.turn import DiskBatch
-from tests.simulation.disks import DurableLog, MachineDisk
+from tests.simulation.disks import DurableLog, MachineDisk, dropped_by
 from tests.simulation.world import MS, SECOND, Network
 
 ACCOUNT = "$G"
@@ -101,6 +102,7 @@ class Settings:
     timing: Timing
     limits: Limits
     servers: int
+    raft: RaftLimits
 
 
 class Machine:
@@ -122,16 +124,25 @@ class Machine:
         self.offset_ns = self.world.random.randrange(2 * SECOND)
         self.sync_ms = 1.0
         self.process: Process | None = None
+        self.last: Process | None = None
+        """What runs, or ran last on the present disk."""
         self.runs = 0
         self.log = DurableLog()
         self.lost: list[DurableLog] = []
         """What disks held that were lost since."""
+        self.dropping: set[str] = set()
+        """Groups whose removal was being written when the last process ended."""
         self._new_disk()
 
     def _new_disk(self) -> None:
         self.disk = MachineDisk(random.Random(self.world.random.randrange(1 << 60)))
         self.incarnation = self.world.random.randbytes(16)
         self.log = DurableLog()
+
+    @property
+    def life(self) -> int:
+        """What an assignment calls the present disk."""
+        return int.from_bytes(self.incarnation[:8], "big") >> 1
 
     def now_ns(self) -> int:
         """What its clock says."""
@@ -142,7 +153,7 @@ class Machine:
         if self.process is not None:
             return
         self.runs += 1
-        self.process = Process(self)
+        self.process = self.last = Process(self)
         self.process.start()
         for other in self.others:
             if other.process is not None:
@@ -153,6 +164,7 @@ class Machine:
         process, self.process = self.process, None
         if process is None:
             return
+        self.dropping = set()
         process.interrupt(power=power)
         if power:
             self.disk.crash()
@@ -166,11 +178,12 @@ class Machine:
         """Lose the disk. Only while nothing runs."""
         assert self.process is None
         self.lost.append(self.log)
+        self.last = None
         self._new_disk()
 
     def held(self, name: str, index: int, term: int) -> bool:
         """Whether an entry was made safe here; what disks that were lost held counts, too."""
-        return any(log.holds(name, index, term) for log in (self.log, *self.lost))
+        return any(log.held(name, index, term) for log in (self.log, *self.lost))
 
 
 Replies = Callable[[int, "Process", Publish], None]
@@ -218,6 +231,7 @@ class Process:
             news=self._news,
         )
         self.engine.groups.outbox = CheckedOutbox(self)
+        self.engine.founder.limits = machine.settings.raft
         self.view = ApiView(self.engine, options, Usage(options, self.engine.assets), self._jitter)
         self.api = ApiService(
             self.view, self.engine, self._publish, lambda *_: False, lambda *_: None
@@ -386,7 +400,7 @@ class Process:
             frame = decode_frame(data)
             self.engine.receive(frame, now_ns)
             for forward in frame.forwards:
-                self.api.take(forward.request)
+                self.api.take(forward.request, forward.hops)
             for reply in frame.replies:
                 self.api.answered(reply)
 
@@ -462,6 +476,7 @@ class Process:
             disk.power_fails_in = syncs
         else:
             disk.killed_in = syncs
+        self.machine.dropping = dropped_by(self._batches[0])
         try:
             self._batches[0].run()
             self.machine.watch.durable(self, self._batches[0])

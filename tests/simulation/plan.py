@@ -63,6 +63,7 @@ class Plan:
     election_ticks: int = 8
     checkpoint_entries: int = 40
     entries_kept: int = 10
+    append_entries_max: int = 4096
     streams: tuple[tuple[int, str, int], ...] = ((3, "file", -1),)
     """(replicas, storage, max_msgs) of each."""
     chaos_ms: int = 5000

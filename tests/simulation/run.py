@@ -9,6 +9,7 @@ from jsctl.broker.cluster.groups import Limits
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.errors import BrokerError
 from jsctl.broker.jetstream.assignments import GroupAssignment
+from jsctl.broker.raft.types import Limits as RaftLimits
 from jsctl.broker.raft.types import Message, StandingKind, Timing
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.checks import Checker, History, snapshot_of
@@ -41,11 +42,13 @@ class Simulation:
                 entries_kept=plan.entries_kept,
             ),
             plan.servers,
+            RaftLimits(append_entries_max=plan.append_entries_max),
         )
         self.machines: list[Machine] = []
         self.checker = Checker(self.machines)
         self.hub = Hub(self.network)
         self.hub.machines = self.machines
+        self.hub.look = self.checker.look
         self.hub.excused = lambda name: self.checker.history(name).excused
         for number in range(plan.servers):
             machine = Machine(number, self.network, settings, self, self.hub.reply)
@@ -160,6 +163,7 @@ class Simulation:
         while self.world.now_ns < end:
             self.world.run(self.world.now_ns + LOOK_NS)
             reasons = list(self.reasons())
+            self._create_again(reasons)
             if not reasons and probed:
                 break
             if not reasons:
@@ -169,6 +173,16 @@ class Simulation:
         else:
             raise Violation("does not settle: " + "; ".join(reasons[:6]))
         self._compare_all()
+
+    def _create_again(self, reasons: Sequence[str]) -> None:
+        """A request to delete may have been under way when the last one to create was answered."""
+        if self.operator.waiting:
+            return
+        for number in range(len(self.configs)):
+            if f"S{number} is not there" in reasons:
+                self.create(number)
+            elif f"C{number} is not there" in reasons:
+                self.create_consumer(number)
 
     # What is not settled
 
@@ -272,7 +286,8 @@ class Simulation:
             yield f"C{number} is not beside its stream's leader"
             return
         state = unit.consumer.state
-        if state.pending or (state.delivered_stream < store.last_seq and store.messages):
+        rest = range(max(state.delivered_stream + 1, store.first_seq), store.last_seq + 1)
+        if state.pending or any(map(store.is_live, rest)):
             yield f"C{number} stands at {state.delivered_stream} of {store.last_seq}"
 
     # The end

@@ -15,17 +15,24 @@ from tests.simulation.run import Simulation, fails
 
 FIXED = {3: 120, 5: 80}
 BLOCK = 10
-OPEN = {
-    (1043972972, 3): "an acknowledgement around the restart of a stream",
-    (1671885297, 3): "an acknowledgement around the restart of a stream",
-    (2140854850, 3): "an acknowledgement around the restart of a stream",
-    (
-        1775486928,
-        5,
-    ): "a state older than the log's base: the log is not believed, though no disk lied",
-    (2114140619, 5): "a leader of a consumer's group lacks a committed entry",
-}
-"""(seed, servers) that still fail, and how. To be emptied: a bug that is fixed stays as a seed."""
+FOUND = [
+    (1043972972, 3),
+    (1671885297, 3),
+    (2140854850, 3),
+    (1775486928, 5),
+    (2114140619, 5),
+    (1171297568, 3),
+    (1266180842, 5),
+    (1459012480, 5),
+    (201520743, 5),
+    (789227451, 3),
+    (740434879, 5),
+    (1525708969, 3),
+    (1392306932, 3),
+    (83065427, 5),
+    (1956032189, 5),
+]
+"""Fresh seeds (seed, servers) that failed once."""
 FRESH = 4
 SHRINK_RUNS = 60
 
@@ -50,16 +57,12 @@ def test_fixed_seeds(servers: int, first: int) -> None:
         check(seed, servers)
 
 
-@pytest.mark.parametrize(("seed", "servers"), sorted(OPEN))
-@pytest.mark.xfail(raises=(AssertionError, BrokerError), strict=False, reason="see OPEN")
-def test_open_seeds(seed: int, servers: int) -> None:
-    Simulation(draw(seed, servers)).run()
+@pytest.mark.parametrize(("seed", "servers"), FOUND)
+def test_seeds_that_failed_once(seed: int, servers: int) -> None:
+    check(seed, servers)
 
 
 @pytest.mark.parametrize("servers", [3, 5])
-@pytest.mark.xfail(
-    raises=(AssertionError, BrokerError), strict=False, reason="about 2 % do not hold yet: see OPEN"
-)
 def test_fresh_seeds(servers: int) -> None:
     for _ in range(FRESH):
         check(random.SystemRandom().randrange(1 << 31), servers)

@@ -72,11 +72,16 @@ class Network:
 
     def block(self, pairs: list[tuple[int, int]], duration_ns: int) -> None:
         """Cut connections for a while."""
+        self.disconnect(pairs)
+        self.world.at(duration_ns, lambda: self.connect(pairs))
+
+    def disconnect(self, pairs: list[tuple[int, int]]) -> None:
+        """Cut connections."""
         for pair in pairs:
             self.cut[pair] = self.cut.get(pair, 0) + 1
-        self.world.at(duration_ns, lambda: self._unblock(pairs))
 
-    def _unblock(self, pairs: list[tuple[int, int]]) -> None:
+    def connect(self, pairs: list[tuple[int, int]]) -> None:
+        """Take back one cut of each of these connections, if it has any."""
         for pair in pairs:
             if pair in self.cut:
                 self.cut[pair] -= 1

@@ -178,6 +178,9 @@ class SimDisk:
             if _parent(name) == path:
                 self._settle(name)
 
+    def hold_room(self) -> None:
+        pass
+
     def free_bytes(self) -> int:
         return self.capacity - self._used
 

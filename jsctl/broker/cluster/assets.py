@@ -9,6 +9,7 @@ from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.env import Env
 from jsctl.broker.cluster.founding import Founder
 from jsctl.broker.cluster.group import Group, GroupKind
+from jsctl.broker.cluster.lost_log import forget_loss
 from jsctl.broker.cluster.meta_unit import GROUP_NAME as META_GROUP
 from jsctl.broker.cluster.state_file import Loaded
 from jsctl.broker.cluster.stores import StreamStores
@@ -23,6 +24,7 @@ from jsctl.broker.jetstream.consumer_leader import CONSUMER_DELETED
 from jsctl.broker.jetstream.meta import Change, ChangeKind
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import Timing
 from jsctl.broker.turn import LogLevel
 
 StreamKey = tuple[str, str]
@@ -44,6 +46,11 @@ class Assets:
         default_factory=dict
     )
     """Assignments that wait until the place of an earlier replica is free."""
+    unremembered: dict[tuple[str, ...], StreamAssignment | ConsumerAssignment] = field(
+        default_factory=dict
+    )
+    """Those of memory replicas that this process has to get anew. They wait until it knows where
+    the group is now: only then, when all of its members forgot it, may it start over."""
     unsettled: dict[str, "StreamUnit | ConsumerUnit"] = field(default_factory=dict)
     """Units whose group has to be brought to the wanted peers, by group name."""
 
@@ -61,7 +68,7 @@ class Assets:
                 self._drop_stream((change.account, change.stream))
         self.env.watcher.changed(change)
 
-    def _follow_stream(self, assignment: StreamAssignment) -> None:
+    def _follow_stream(self, assignment: StreamAssignment, newest: bool = False) -> None:
         key = (assignment.account, assignment.name)
         unit = self.streams.get(key)
         if unit is not None and unit.assignment.group.name != assignment.group.name:
@@ -72,15 +79,14 @@ class Assets:
                 self._drop_stream(key)
             return
         if unit is None:
-            if self.env.groups.discarding(f"streams/{assignment.group.name}"):
-                self.postponed[key] = assignment
+            if self._waits(key, f"streams/{assignment.group.name}", assignment, newest):
                 return
             unit = self._build_stream(assignment)
         else:
             unit.assigned(assignment)
         self.unsettled[unit.group.name] = unit
 
-    def _follow_consumer(self, assignment: ConsumerAssignment) -> None:
+    def _follow_consumer(self, assignment: ConsumerAssignment, newest: bool = False) -> None:
         key = (assignment.account, assignment.stream, assignment.name)
         unit = self.consumers.get(key)
         if unit is not None and unit.assignment.group.name != assignment.group.name:
@@ -92,24 +98,58 @@ class Assets:
                 self._drop_consumer(key)
             return
         if unit is None:
-            if self.env.groups.discarding(f"consumers/{assignment.group.name}"):
-                self.postponed[key] = assignment
+            if self._waits(key, f"consumers/{assignment.group.name}", assignment, newest):
                 return
             unit = self._build_consumer(assignment, stream)
         else:
             unit.assigned(assignment)
         self.unsettled[unit.group.name] = unit
 
+    def _waits(
+        self,
+        key: tuple[str, ...],
+        place: str,
+        assignment: StreamAssignment | ConsumerAssignment,
+        newest: bool,
+    ) -> bool:
+        """Whether a replica cannot be built yet; it is remembered then."""
+        group = assignment.group
+        self.postponed.pop(key, None)
+        self.unremembered.pop(key, None)
+        if self.env.groups.discarding(place):
+            self.postponed[key] = assignment
+            return True
+        made_here = group.incarnations.get(self.env.me) == self.founder.boot
+        if group.storage == "memory" and not made_here and not newest:
+            self.unremembered[key] = assignment
+            return True
+        return False
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether all assignments are applied here that the meta leader has."""
+        meta = self.env.groups.by_name.get(META_GROUP)
+        return meta is not None and meta.raft.abreast
+
+    @property
+    def waiting(self) -> bool:
+        """Whether `retry` may have something to do."""
+        return bool(self.postponed) or (bool(self.unremembered) and self.knows_all)
+
     def retry(self, consumers_of: Callable[[str, str], Iterable[ConsumerAssignment]]) -> None:
-        """Build what waited for an earlier replica in the same place to be deleted."""
+        """Build what waited, as far as that is possible now."""
         postponed, self.postponed = self.postponed, {}
+        newest = self.knows_all
+        if newest:
+            postponed |= self.unremembered
+            self.unremembered = {}
         for assignment in postponed.values():
             if isinstance(assignment, ConsumerAssignment):
-                self._follow_consumer(assignment)
+                self._follow_consumer(assignment, newest)
                 continue
-            self._follow_stream(assignment)
+            self._follow_stream(assignment, newest)
             for consumer in consumers_of(assignment.account, assignment.name):
-                self._follow_consumer(consumer)
+                self._follow_consumer(consumer, newest)
 
     # Building
 
@@ -218,6 +258,7 @@ class Assets:
 
     def _drop_stream(self, key: StreamKey) -> None:
         self.postponed.pop(key, None)
+        self.unremembered.pop(key, None)
         unit = self.streams.pop(key, None)
         if unit is None:
             return
@@ -229,6 +270,7 @@ class Assets:
 
     def _drop_consumer(self, key: ConsumerKey) -> None:
         self.postponed.pop(key, None)
+        self.unremembered.pop(key, None)
         unit = self.consumers.pop(key, None)
         if unit is None:
             return
@@ -246,13 +288,34 @@ class Assets:
         meta = groups.by_name.get(META_GROUP)
         self.founder.bury(group.key, 0 if meta is None else meta.raft.applied)
 
-    def forget_removed(self) -> None:
-        """Now and then: let go of records of removed groups that nothing can bring back."""
+    def tidy(self, timing: Timing) -> None:
+        """Now and then; `timing` is what groups are to keep time by."""
+        if timing != self.founder.timing:
+            self.founder.timing = timing
+            for group in self.env.groups.by_name.values():
+                group.raft.retime(timing)
+        self._forget_removed()
+        self._settle_loss()
+        if not self.env.disk_full:
+            self.env.disk.hold_room()
+
+    def _forget_removed(self) -> None:
+        """Let go of records of removed groups that nothing can bring back."""
         groups = self.env.groups
         meta = groups.by_name.get(META_GROUP)
         if meta is not None and self.founder.buried:
             alive = {group.key for group in groups.by_name.values()}
             self.founder.forget(meta.checkpointed, alive)
+
+    def _settle_loss(self) -> None:
+        """When all assignments are known, every group that was here has begun, in
+        doubt if need be, and says so itself; what is assigned from now on is new."""
+        founder, groups = self.founder, self.env.groups
+        if founder.loss_marked and self.knows_all:
+            founder.lost = ""
+            if groups.idle and not groups.wal.pending_bytes:
+                founder.loss_marked = False
+                forget_loss(self.env.disk)
 
     def park(self) -> None:
         """This server was removed from the cluster: serve nothing, delete nothing."""

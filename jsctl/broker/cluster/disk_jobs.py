@@ -44,6 +44,8 @@ class StoreState:
     store: StreamStore
     store_job: StoreJob | None
     state: WriteState
+    stored: bool = False
+    """The store's part is done; a second run only has to write the state."""
 
     @property
     def index(self) -> int:
@@ -52,8 +54,9 @@ class StoreState:
 
     def run(self) -> None:
         """Write and sync. Raises DiskError."""
-        if self.store_job is not None:
+        if self.store_job is not None and not self.stored:
             self.store_job.run()
+        self.stored = True
         self.state.run()
 
 

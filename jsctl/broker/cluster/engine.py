@@ -29,8 +29,9 @@ from jsctl.broker.cluster.frame_items import (
 from jsctl.broker.cluster.group import Group, GroupKind, LeaderChange
 from jsctl.broker.cluster.groups import Groups
 from jsctl.broker.cluster.liveness import Liveness, LivenessEvent, Restarted, WentDown, WentUp
+from jsctl.broker.cluster.lost_log import find_loss
 from jsctl.broker.cluster.meta_unit import DIRECTORY, GROUP_NAME, MetaUnit
-from jsctl.broker.cluster.neighbours import EngineOptions, Neighbours
+from jsctl.broker.cluster.neighbours import TICK_NS, EngineOptions, Neighbours
 from jsctl.broker.cluster.outbox import PeerOutbox
 from jsctl.broker.cluster.steering import Steering
 from jsctl.broker.cluster.stream_unit import StreamUnit
@@ -43,7 +44,6 @@ from jsctl.broker.routing.targets import Sink
 from jsctl.broker.store.wal import Wal, WalOptions
 from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
 
-TICK_NS = 50_000_000
 TICKS_MAX = 64
 """Ticks made up for after a stall; more change nothing."""
 EARLY_TICKS = 2
@@ -90,11 +90,10 @@ class Engine(Neighbours):
             reports,
             options.domain,
         )
+        founder = Founder(options.me, options.life, options.boot, wal, options.timing, jitter)
+        founder.take(recovered, find_loss(disk, recovered))
         for damage in recovered.damage:
             self.env.log(LogLevel.ERROR, f"Damaged log: {damage}")
-        founder = Founder(options.me, options.life, options.boot, wal, options.timing, jitter)
-        founder.recovered = dict(recovered.groups)
-        founder.log_damaged = bool(recovered.damage) or recovered.empty
         self.founder = founder
         self.assets = Assets(self.env, founder, new_id)
         self.meta = MetaUnit(self.env, self.meta_state, self._follow_meta)
@@ -360,7 +359,7 @@ class Engine(Neighbours):
             self._maintain_due_ns = now_ns + MAINTAIN_NS
             self.transfers.tick(now_ns)
             self.groups.relieve()
-            self.assets.forget_removed()
+            self.assets.tidy(self.pace())
 
     def _send_news(self) -> None:
         now_ns = self.env.now_ns
@@ -449,7 +448,7 @@ class Engine(Neighbours):
 
     def _follow(self) -> None:
         groups = self.groups
-        if self.assets.postponed:
+        if self.assets.waiting:
             meta = self.meta_state
             self.assets.retry(lambda account, stream: meta.consumers(account, stream).values())
         changes, groups.changes = groups.changes, []
@@ -467,12 +466,12 @@ class Engine(Neighbours):
 
     def _leader_changed(self, change: LeaderChange) -> None:
         group = change.group
+        known = Announcement(group.name, change.term, change.leader)
         self.env.watcher.leader_changed(group, change.leader)
         if change.leader != self.options.me:
             if change.leader:
-                self.learn_leader(Announcement(group.name, change.term, change.leader))
+                self.learn_leader(known)
             return
-        known = Announcement(group.name, change.term, change.leader)
         self.leaders[group.name] = known
         if isinstance(group.unit, StreamUnit | ConsumerUnit):
             self.assets.unsettled[group.name] = group.unit

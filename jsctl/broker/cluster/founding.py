@@ -29,6 +29,7 @@ from jsctl.broker.raft.types import (
     Timing,
 )
 from jsctl.broker.store.wal import RecoveredGroup, Wal
+from jsctl.broker.store.wal_recovery import Recovered
 from jsctl.broker.turn import Jitter
 
 JOINED = 1
@@ -54,10 +55,21 @@ class Founder:
     recovered: dict[bytes, RecoveredGroup] = field(default_factory=dict)
     """What the log held at start, by group; taken out when the group starts."""
     log_damaged: bool = False
+    lost: str = ""
+    """What of the log is lost without a trace, see `lost_log`; empty when nothing is, or when all
+    groups that were assigned to this server began since."""
+    loss_marked: bool = False
+    """The disk says so, too."""
     buried: dict[bytes, int] = field(default_factory=dict)
     """Groups that were removed here -> the index of the meta log that has to be durable before
     they may be forgotten: as long as an older assignment can be replayed, the record that they
     were here keeps this server from founding them anew."""
+
+    def take(self, recovered: Recovered, lost: str) -> None:
+        """What the start of the log found."""
+        self.recovered = dict(recovered.groups)
+        self.log_damaged = bool(recovered.damage) or recovered.empty
+        self.lost, self.loss_marked = lost, bool(lost)
 
     def bury(self, key: bytes, index: int) -> None:
         """A group's replica was removed, by what the meta log has up to `index`."""
@@ -108,6 +120,7 @@ class Founder:
         found = self.recovered.pop(key, None)
         self.buried.pop(key, None)
         mine = life == (self.boot if volatile else self.life) and not doubt
+        mine = mine and (volatile or not self.lost)
         if volatile and (found is not None or state is not None or not mine):
             # What memory held is gone. When it is gone everywhere, the group starts over.
             self.wal.add_drop(key)
@@ -144,7 +157,11 @@ class Founder:
         if state is not None and state.index >= index:
             index, base_term = state.index, state.term
             members = codec.decode_members(state.members)
-        entries = _entries(found, index)
+        entries = _entries(found, index, base_term)
+        if found is not None and not entries and index > found.base_index:
+            # The state was received, and the process ended before the log said so. Without this
+            # record, the entries to come would not follow what the log holds.
+            self.wal.add_base(key, index, base_term, codec.encode_members(members))
         # A state without a log: what the log promised is lost.
         standing = UNKNOWN if found is None else _standing(found)
         has = state.index if state is not None else 0
@@ -211,8 +228,12 @@ class Founder:
         )
 
 
-def _entries(found: RecoveredGroup | None, base: int) -> list[Entry]:
+def _entries(found: RecoveredGroup | None, base: int, base_term: int) -> list[Entry]:
+    """What of the log follows a base; nothing when it holds another entry in the base's place."""
     if found is None:
+        return []
+    in_place = next((entry[1] for entry in found.entries if entry[0] == base), base_term)
+    if in_place != base_term:
         return []
     return [
         Entry(index, term, EntryKind(kind), data)

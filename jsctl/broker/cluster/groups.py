@@ -182,7 +182,8 @@ class Groups:
     def peer_up(self, peer: PeerId) -> None:
         """A server is reachable again."""
         for group in self.by_name.values():
-            if self._concerns(group, peer):
+            # It may have left the group since it went down, and is to come back later.
+            if peer in group.raft.down or self._concerns(group, peer):
                 group.raft.peer_up(peer)
                 self._awake[group.name] = group
                 self.touch(group)

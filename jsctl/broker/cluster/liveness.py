@@ -91,6 +91,8 @@ class Liveness:
         self._interval_ns = interval_ns
         self._timeout_ns = timeout_ns
         self._pairs: dict[str, _Pair] = {}
+        self.late_ns = 0
+        """The longest silence of a server that stayed up, since somebody set this to 0."""
         self.leaving = False
         """Told to the others, so that they move leaderships away and do not wait."""
 
@@ -123,6 +125,8 @@ class Liveness:
             pair.rtt_ns = 0
         elif beat.sequence <= pair.heard_sequence:
             return []
+        elif pair.up:
+            self.late_ns = max(self.late_ns, now_ns - pair.heard_ns)
         pair.incarnation = beat.incarnation
         pair.heard_sequence = beat.sequence
         pair.heard_ns = now_ns

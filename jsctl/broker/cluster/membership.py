@@ -86,7 +86,8 @@ def _shrink(
     others = [peer for peer in surplus if peer != raft.me]
     if others:
         others.sort(key=online)
-        return Change(Remove(others[0]))
+        possible = [peer for peer in others if not raft.refusal(Remove(peer))]
+        return Change(Remove((possible or others)[0]))
     if not surplus:
         return None
     heirs = [p for p in raft.progress() if p.peer in wanted and p.peer in voters]

@@ -7,11 +7,13 @@ from jsctl.broker.cluster.bootstrap import Founding
 from jsctl.broker.cluster.frame_items import Announcement, ServerNews
 from jsctl.broker.cluster.groups import Limits
 from jsctl.broker.cluster.liveness import Liveness
+from jsctl.broker.cluster.patience import Patience
 from jsctl.broker.jetstream.meta import Meta
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.raft.types import Timing
 from jsctl.broker.store.wal import SEGMENT_BYTES
 
+TICK_NS = 50_000_000
 NEVER_HEARD_NS = 365 * 24 * 3600 * 1_000_000_000
 
 
@@ -55,10 +57,19 @@ class Neighbours:
         self.meta_state = Meta()
         self._news = news
         self._foundings: dict[str, Founding] = {}
+        self._patience = Patience(options.timing.election_ticks * TICK_NS)
+
+    def pace(self) -> Timing:
+        """What groups are to keep time by, as late as servers were lately."""
+        self._patience.heard(self.liveness.late_ns)
+        self.liveness.late_ns = 0
+        timing = self.options.timing
+        ticks = timing.election_ticks * self._patience.factor(self.now_ns)
+        return timing if ticks == timing.election_ticks else replace(timing, election_ticks=ticks)
 
     def peers_up(self) -> list[str]:
-        """Servers that are heard."""
-        return [peer for peer in self.servers if self.liveness.is_up(peer)]
+        """Servers that are heard, known by their news or not yet."""
+        return [life.peer for life in self.liveness.lives() if life.up]
 
     def online(self, peer: str) -> bool:
         """Whether a server is heard, or is this one."""
@@ -105,7 +116,7 @@ class Neighbours:
     def facts(self) -> list[ServerFacts]:
         """All JetStream servers that are heard, this one first."""
         mine = self._news().facts
-        others = [self.servers[peer].facts for peer in self.peers_up()]
+        others = [self.servers[peer].facts for peer in self.peers_up() if peer in self.servers]
         return [facts for facts in (mine, *others) if facts.jetstream]
 
     def learn_leader(self, known: Announcement) -> None:

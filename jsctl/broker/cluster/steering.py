@@ -51,7 +51,13 @@ class Steering:
         return self._due_ns if self.assets.unsettled else None
 
     def steer(self) -> None:
-        """One look at every group that is not settled."""
+        """One look at every group that is not settled.
+
+        Not with assignments of the past, as after a restart: peers that were to join or to leave
+        then have long been told otherwise.
+        """
+        if not self.assets.knows_all:
+            return
         for name, unit in list(self.assets.unsettled.items()):
             if not unit.group.leading:
                 if unit.assignment.group.settled and _at(unit):

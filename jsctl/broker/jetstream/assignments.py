@@ -46,6 +46,8 @@ class GroupAssignment:
     excluded: tuple[str, ...] = ()
     """Evacuated peers: not chosen again while this group is not whole."""
     origin: Origin | None = None
+    since: int = 0
+    """Index of the meta log's entry that gave it its present `peers` and `former`."""
 
     @property
     def settled(self) -> bool:
@@ -132,6 +134,7 @@ def _group_document(group: GroupAssignment) -> Document:
     made["preferred"] = group.preferred
     made["incarnations"] = dict(sorted(group.incarnations.items()))
     made["founders"] = list(group.founders)
+    made["since"] = group.since
     if group.former:
         made["former"] = list(group.former)
     if group.excluded:
@@ -183,6 +186,7 @@ def _group_from(value: object) -> GroupAssignment:
         moving=value.get("moving", False),
         excluded=tuple(value.get("excluded", ())),
         origin=_origin_from(value.get("origin")),
+        since=value["since"],
     )
 
 

@@ -29,6 +29,8 @@ from jsctl.broker.jetstream.assignments import (
 Key = tuple[str, str, str]
 Assignment = StreamAssignment | ConsumerAssignment
 Document = dict[str, object]
+UNDATED = -1
+"""Stands for the index of an entry that is still in flight."""
 _K = TypeVar("_K", str, tuple[str, str])
 _V = TypeVar("_V")
 
@@ -96,13 +98,12 @@ def remove_consumer(account: str, stream: str, name: str) -> bytes:
 def settle_group(made: Assignment, peers: Iterable[str] | None = None) -> bytes:
     """The group is where it was to be: former peers may drop it.
 
-    Ignored if the assignment was changed meanwhile. `peers` replaces the target, for a
+    Ignored if the group was sent elsewhere meanwhile. `peers` replaces the target, for a
     group whose leader chose whom to keep.
     """
     chosen = None if peers is None else list(peers)
-    former = list(made.group.former)
-    key = list(key_of(made))
-    return _entry("settle", key=key, group=made.group.name, peers=chosen, former=former)
+    group, key = made.group, list(key_of(made))
+    return _entry("settle", key=key, group=group.name, peers=chosen, since=group.since)
 
 
 def add_server(server: MetaServer) -> bytes:
@@ -183,16 +184,14 @@ class Meta:
 
     def stream(self, account: str, name: str) -> StreamAssignment | None:
         """The assignment of a stream, or None."""
-        key = (account, name, "")
-        found = self._overlay[key] if key in self._overlay else self._state.get(key)
+        found = self._seen((account, name, ""))
         return found if isinstance(found, StreamAssignment) else None
 
     def consumer(self, account: str, stream: str, name: str) -> ConsumerAssignment | None:
         """The assignment of a consumer, or None."""
         if self.stream(account, stream) is None:
             return None
-        key = (account, stream, name)
-        found = self._overlay[key] if key in self._overlay else self._state.get(key)
+        found = self._seen((account, stream, name))
         return found if isinstance(found, ConsumerAssignment) else None
 
     def streams(self, account: str) -> dict[str, StreamAssignment]:
@@ -257,6 +256,7 @@ class Meta:
         if key[2] and key[1] not in self._state.streams.get(key[0], {}):
             return 0
         before = self._state.get(key)
+        made = _dated(made, before, self.applied)
         self._state.put(made)
         kind = ChangeKind.ADDED if before is None else ChangeKind.UPDATED
         self._changes.append(Change(kind, *key, before=before, after=made))
@@ -326,7 +326,9 @@ class Meta:
         op = document["op"]
         if op in ("stream", "consumer"):
             made = _assignment_from(document)
-            return {key_of(made): made}
+            return {key_of(made): _dated(made, self._seen(key_of(made)), UNDATED)}
+        if op == "settle":
+            return self._foresee_settled(document)
         if op != "remove":
             return {}
         account, stream, consumer = key = _key_from(document)
@@ -335,6 +337,17 @@ class Meta:
             # A stream made anew while this is in flight has none of the old one's consumers.
             gone.update(((account, stream, name), None) for name in self.consumers(account, stream))
         return gone
+
+    def _foresee_settled(self, document: Document) -> dict[Key, Assignment | None]:
+        key = _key_from(document)
+        before = self._seen(key)
+        group = None if before is None else _settled(before.group, document)
+        if before is None or group is None:
+            return {}
+        return {key: _dated(replace(before, group=group), before, UNDATED)}
+
+    def _seen(self, key: Key) -> Assignment | None:
+        return self._overlay[key] if key in self._overlay else self._state.get(key)
 
     def _landed(self, entry: bytes) -> None:
         if not self._in_flight or self._in_flight[0][0] != entry:
@@ -413,10 +426,19 @@ def _assignment_from(document: Document) -> Assignment:
     return decoder(document["assignment"])
 
 
+def _dated(made: Assignment, before: Assignment | None, index: int) -> Assignment:
+    """With the index that gave the group its peers: this one, or the one that did before."""
+    group = made.group
+    if before is not None and before.group.name == group.name:
+        known = before.group
+        if (known.peers, known.former) == (group.peers, group.former):
+            index = known.since
+    return replace(made, group=replace(group, since=index))
+
+
 def _settled(group: GroupAssignment, document: Document) -> GroupAssignment | None:
-    former, peers = document["former"], document["peers"]
-    assert isinstance(former, list)
-    if group.name != document["group"] or list(group.former) != former:
+    peers = document["peers"]
+    if group.name != document["group"] or group.since != document["since"]:
         return None
     kept = group.peers
     if peers is not None:

@@ -4,10 +4,10 @@ import hashlib
 from collections.abc import Mapping
 
 from jsctl import __version__
-from jsctl.broker.cluster.engine import TICK_NS, Engine
+from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.founding_file import read_founding
 from jsctl.broker.cluster.frame_items import ServerNews
-from jsctl.broker.cluster.neighbours import EngineOptions
+from jsctl.broker.cluster.neighbours import TICK_NS, EngineOptions
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, SYSTEM_ACCOUNT, Options

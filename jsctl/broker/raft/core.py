@@ -14,7 +14,7 @@ from jsctl.broker.raft import election, hibernation, reads, replication
 from jsctl.broker.raft.codec import encode_members
 from jsctl.broker.raft.log import Log
 from jsctl.broker.raft.membership import Membership, next_members
-from jsctl.broker.raft.progress import Flow, PeerProgress
+from jsctl.broker.raft.progress import Flow, PeerProgress, Progress
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.ready import NOTHING, Base, Ready, RoleChange
 from jsctl.broker.raft.state import Jitter, State
@@ -237,9 +237,14 @@ class Raft(State):
             progress = self.peers.get(voter)
             if voter == self.me:
                 heard += 1
-            elif progress is not None and not progress.down:
+            elif progress is not None and self._follows(progress):
                 heard += self.quiet or progress.heard_tick > since
         return heard >= quorum_size(len(members.voters))
+
+    def _follows(self, progress: Progress) -> bool:
+        """Whether a peer was with this leader in its term, with a log that counts."""
+        whole = progress.standing == StandingKind.WHOLE
+        return whole and not progress.down and progress.match >= self.own_term_index
 
     # -- messages, time, disk ------------------------------------------------------------------
 

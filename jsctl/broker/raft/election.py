@@ -59,6 +59,7 @@ def become_follower(state: State, term: Term, leader: PeerId | None) -> None:
     state.role = Role.FOLLOWER
     state.leader = leader
     state.verified = state.acked = state.owed = state.leader_commit = 0
+    state.leader_last = None
     state.votes = {}
     state.fresh = False
     state.dirty = True
@@ -155,6 +156,7 @@ def ask_votes(state: State, *, transfer: bool = False, fresh_term: Term = 0) -> 
     state.fresh = fresh_term > 0
     state.votes = {state.me: True}
     state.verified = state.acked = state.owed = state.leader_commit = 0
+    state.leader_last = None
     _reset_retry(state)
     if tally(state.members.voters, state.votes, all_needed=state.fresh) is Verdict.WON:
         become_leader(state)

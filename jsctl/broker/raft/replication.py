@@ -262,8 +262,6 @@ def hear_leader(state: State, term: int, leader: PeerId) -> bool:
     state.heard_tick = now
     state.promise_until = now + state.timing.election_ticks
     state.deadline = now + state.timeout
-    if state.fresh_term == term and state.vote == leader and state.yields():
-        state.become_whole()  # All voters agreed to start over with this leader.
     return True
 
 
@@ -371,6 +369,7 @@ def on_heartbeat(state: State, m: Heartbeat) -> None:
     if not hear_leader(state, m.term, m.sender):
         _reply_stale(state, m.sender, 0)
         return
+    state.leader_last = m.last_index
     commit_to(state, m.commit)
     quiet = m.quiet and hibernation.agrees(state, m)
     state.quiet = quiet

@@ -19,6 +19,7 @@ from jsctl.broker.raft.membership import Membership
 from jsctl.broker.raft.progress import NEVER, Progress
 from jsctl.broker.raft.ready import Ready, RoleChange
 from jsctl.broker.raft.types import (
+    AppendReply,
     Entry,
     EntryKind,
     Index,
@@ -44,7 +45,8 @@ class State:
         "acked", "active_tick", "applied", "deadline", "dirty", "down", "early_reads",
         "elected_alone", "emitted", "fresh", "fresh_term", "handed", "hard_dirty",
         "hard_state_known", "heard_tick", "heartbeat_due", "jitter", "leader", "leader_commit",
-        "lease_allowed", "limits", "log", "me", "members", "membership", "now", "out", "owed",
+        "leader_last", "lease_allowed", "limits", "log", "me", "members", "membership", "now",
+        "out", "owed",
         "own_term_index", "peers", "pending_bytes", "poll_due", "polled", "promise_until",
         "quiet", "quiet_round", "reads_waiting", "reported", "role", "round", "round_commit",
         "round_wanted", "send_dirty", "serving", "standing", "term", "timeout", "timing",
@@ -110,6 +112,8 @@ class State:
         self.owed: Index = 0
         """Follower: index whose ack waits for a sync that is under way."""
         self.leader_commit: Index = 0
+        self.leader_last: Index | None = None
+        """Follower: end of the leader's log as of its last heartbeat; None before the first."""
         self.votes: dict[PeerId, bool] = {}
         self.fresh = False
         """Candidate that starts the group over: needs every vote."""
@@ -155,6 +159,12 @@ class State:
         """Drop the end of the log, here and in what was or is to be written."""
         self.log.truncate(from_index)
         self.forget_unwritten(from_index)
+        # An ack for a past leader that was to leave after this sync: what it names is not written.
+        self.out.send_after_sync = [
+            one
+            for one in self.out.send_after_sync
+            if not (isinstance(one, AppendReply) and not one.rejected and one.index >= from_index)
+        ]
         if self.membership.truncate(from_index):
             self.members_changed()
         self.verified = min(self.verified, from_index - 1)
@@ -230,7 +240,8 @@ class State:
         later term behind it supersedes the promise. UNKNOWN: filled up to the commit index of a
         leader of this term, by an entry of this term; and if votes may have been forgotten, all
         other voters were asked for their terms and none is in a later one. A forgotten vote can
-        elect no one then: its candidate would be in the term it was given for.
+        elect no one then: its candidate would be in the term it was given for. Or, where all
+        voters agreed to start over: everything that their leader began its term with is here.
         """
         kind = self.standing.kind
         match = self.durable_match()
@@ -246,7 +257,9 @@ class State:
                 and match >= commit
                 and self.log.term_at(commit) == self.term
             )
-            if filled and self.knows_terms():
+            agreed = self.fresh_term == self.term and self.vote == self.leader
+            begun = agreed and match > 0 and self.log.term_at(match) == self.term
+            if begun or (filled and self.knows_terms()):
                 self.become_whole()
 
     def knows_terms(self) -> bool:
@@ -258,6 +271,14 @@ class State:
             for peer in self.members.voters
         )
 
+    @property
+    def abreast(self) -> bool:
+        """Whether all that the leader had when it was last heard is applied here."""
+        if self.role is Role.LEADER:
+            return self.serving and self.applied >= self.own_term_index
+        return self.leader_last is not None and self.applied >= self.leader_last
+
+    @property
     def is_empty(self) -> bool:
         """UNKNOWN, and nothing in the log."""
         return self.standing.kind == StandingKind.UNKNOWN and self.log.last_index == 0
@@ -270,6 +291,13 @@ class State:
         """
         unknown = self.standing.kind == StandingKind.UNKNOWN
         return unknown and (self.volatile or self.log.last_index == 0)
+
+    def retime(self, timing: Timing) -> None:
+        """Use other timeouts from now on. Leases, which rest on promises made, must stay."""
+        assert timing.lease_ticks == self.timing.lease_ticks, "a lease that is out would change"
+        assert timing.margin_ticks == self.timing.margin_ticks, "a lease that is out would change"
+        self.timeout += timing.election_ticks - self.timing.election_ticks
+        self.timing = timing
 
     # -- output --------------------------------------------------------------------------------
 

@@ -75,26 +75,54 @@ class Routes:
         return found
 
     def add(self, link: RouteLink) -> None:
-        """Register a link after its handshake: it is told all interest of its accounts."""
+        """Register a link after its handshake: it is told all interest of its accounts.
+
+        What a link of another kind to the same peer was told until now is taken back there, else
+        messages would cross both.
+        """
+        carried = self._carriers(link.peer)
         self._links[link.conn] = link
         self._of_account.clear()
-        for account in self._accounts:
-            if link in self.links_of(account.name):
-                name = b"" if link.account is not None else account.wire_name
-                lines = [
-                    writer.interest(name, subject, queue, count)
-                    for (subject, queue), count in account.interest.items()
-                ]
-                if lines:
-                    self._delivery.write(link, b"".join(lines))
+        self._move_interest(carried, link.peer)
 
     def drop(self, link: RouteLink) -> None:
-        """Forget a link and all that was learned on it."""
+        """Forget a link and all that was learned on it; another one takes its accounts over."""
+        carried = self._carriers(link.peer)
+        carried = {name: one for name, one in carried.items() if one is not link}
         self._links.pop(link.conn, None)
         self._of_account.clear()
         for sub in link.subscriptions.values():
             self._remove(sub)
         link.subscriptions.clear()
+        self._move_interest(carried, link.peer)
+
+    def _carriers(self, peer: str) -> dict[str, RouteLink]:
+        """Account -> its link to a peer."""
+        return {
+            account.name: link
+            for account in self._accounts
+            for link in self.links_of(account.name)
+            if link.peer == peer
+        }
+
+    def _move_interest(self, before: dict[str, RouteLink], peer: str) -> None:
+        after = self._carriers(peer)
+        for account in self._accounts:
+            old, new = before.get(account.name), after.get(account.name)
+            if new is old:
+                continue
+            name = account.wire_name
+            if old is not None:
+                gone = b"" if old.account is not None else name
+                self._write(old, [writer.no_interest(gone, *key) for key in account.interest])
+            if new is not None:
+                told = b"" if new.account is not None else name
+                interest = account.interest.items()
+                self._write(new, [writer.interest(told, *key, count) for key, count in interest])
+
+    def _write(self, link: RouteLink, lines: list[bytes]) -> None:
+        if lines:
+            self._delivery.write(link, b"".join(lines))
 
     def changed(self, account: Account, subject: bytes, queue: bytes, step: int) -> None:
         """Local interest has one more (`step` 1) or one less (-1) subscription."""

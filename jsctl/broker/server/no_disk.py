@@ -38,6 +38,9 @@ class NoDisk:
     def sync_directory(self, path: str) -> None:
         """There is nothing to sync."""
 
+    def hold_room(self) -> None:
+        """There is none."""
+
     def free_bytes(self) -> int:
         """No room."""
         return 0

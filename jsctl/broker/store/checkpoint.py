@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from zlib import crc32
 
-from jsctl.broker.errors import Damaged
+from jsctl.broker.errors import Damaged, DiskError, DiskFull
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store import record
 from jsctl.broker.store.record import FRAME_HEADER_BYTES
@@ -172,6 +172,8 @@ class Compaction:
 
         A segment in which something does not check is left as it is.
         """
+        if self.made is not None:
+            return
         path = f"{directory}/{segment_name(self.number)}"
         source = disk.open(path)
         data = source.read(0, self.size)
@@ -181,7 +183,13 @@ class Compaction:
         file.truncate(0)
         made = Segment(self.number)
         made.file = file
-        if not self._fill(made, data):
+        try:
+            filled = self._fill(made, data)
+        except DiskError:
+            file.close()
+            disk.remove(temporary)
+            raise
+        if not filled:
             file.close()
             disk.remove(temporary)
             return
@@ -266,7 +274,11 @@ class CheckpointJob:
         for one in self.compactions:
             one.run(self.disk, self.directory)
         if self.index is not None:
-            self._write_index(self.index)
+            try:
+                self._write_index(self.index)
+            except DiskFull:
+                # It is only a shortcut, and what comes next may make room.
+                self.disk.remove(f"{self.directory}/{INDEX_NAME}.new")
         self.disk.sync_directory(self.directory)
         self._write_slot()
         for number in self.doomed:

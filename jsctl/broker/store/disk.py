@@ -18,6 +18,9 @@ _VECTORS_MAX = 512
 _ZEROS = bytes(1 << 20)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 LOCK_NAME = "lock"
+HELD_NAME = "held-room"
+HELD_BYTES = 16 * 1024 * 1024
+"""What a server that is refusing new work may still need for what it has taken already."""
 
 
 @contextmanager
@@ -29,13 +32,49 @@ def _mapped(what: str, path: str) -> Iterator[None]:
         raise kind(f"{path}: cannot {what}: {error.strerror or error}") from error
 
 
+class HeldRoom:
+    """A file that only takes room, to be given up when the disk is full.
+
+    New work is refused long before that, but another program may fill the disk at any moment,
+    and an entry that is committed has to be applied.
+    """
+
+    __slots__ = ("_held", "_path")
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held = False
+
+    def take(self) -> None:
+        """Set it aside; without effect if there is none to be had."""
+        if self._held:
+            return
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(fd, 0, HELD_BYTES)
+                self._held = True
+            finally:
+                os.close(fd)
+        except OSError:
+            self.give()
+
+    def give(self) -> bool:
+        """Give it up; whether there was any."""
+        held, self._held = self._held, False
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+        return held
+
+
 class RealFile:
     """A file descriptor. `write` and `read` are positional; no offset is shared."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "_held", "path")
 
-    def __init__(self, fd: int, path: str) -> None:
+    def __init__(self, fd: int, path: str, held: HeldRoom | None = None) -> None:
         self._fd = fd
+        self._held = held
         self.path = path
 
     def size(self) -> int:
@@ -55,6 +94,14 @@ class RealFile:
             return b"".join(parts)
 
     def write(self, offset: int, parts: Sequence[bytes]) -> None:
+        try:
+            self._write(offset, parts)
+        except DiskFull:
+            if self._held is None or not self._held.give():
+                raise
+            self._write(offset, parts)
+
+    def _write(self, offset: int, parts: Sequence[bytes]) -> None:
         with _mapped("write", self.path):
             for start in range(0, len(parts), _VECTORS_MAX):
                 some = parts[start : start + _VECTORS_MAX]
@@ -105,6 +152,7 @@ class RealDisk:
     def __init__(self, root: str | Path) -> None:
         self._root = Path(root)
         self._lock: int | None = None
+        self._held = HeldRoom(self._root / HELD_NAME)
         with _mapped("create", str(root)):
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -136,7 +184,7 @@ class RealDisk:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         full = self._path(path)
         with _mapped("open", str(full)):
-            return RealFile(os.open(full, flags, 0o600), str(full))
+            return RealFile(os.open(full, flags, 0o600), str(full), self._held)
 
     def exists(self, path: str) -> bool:
         return self._path(path).exists()
@@ -175,6 +223,9 @@ class RealDisk:
         with _mapped("look at", str(self._root)):
             facts = os.statvfs(self._root)
             return facts.f_bavail * facts.f_frsize
+
+    def hold_room(self) -> None:
+        self._held.take()
 
     def _path(self, path: str) -> Path:
         return self._root / path

@@ -35,12 +35,13 @@ class MessageStore(OpenedStore):
         return self._durable.mark if self._durable else 0
 
     def checkpoint(self, index: bool = False) -> Job | None:
-        """Work that makes everything up to now durable; None if it is, or a job is running.
+        """Work that makes everything up to now durable; None if it is.
 
+        Only one at a time: the caller reports a job `done` before it asks for the next one.
         The index is saved when enough has changed, or always with `index` (before closing).
         """
-        if self._job is not None:
-            return None
+        # A None for a running job would be taken for "durable", and the log be let go of.
+        assert self._job is None, "a checkpoint while another one runs"
         compactions = self._compactions()
         wants_index = self._wants_index(index)
         durable = self._durable

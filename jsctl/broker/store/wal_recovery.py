@@ -60,6 +60,8 @@ class Recovered:
     """Frames dropped as never acknowledged: 0 or 1."""
     empty: bool = True
     """No frame was found: a new log, or one that is lost as a whole."""
+    files: int = 0
+    """Segment files that were there."""
     unsure: bool = False
     """Part of the log is gone and nothing tells what it held: groups that are not listed may
     have been there, and every listed one is unknown."""
@@ -119,6 +121,7 @@ class Scan:
             match = _NAME.fullmatch(name)
             if match is not None:
                 self._read_segment(name, FoundSegment(int(match[1], 16), int(match[2], 16)))
+        self.recovered.files = len(self.segments)
         self.recovered.empty = not self._frames and not self._claims
         self._find_damage()
         self._fold()

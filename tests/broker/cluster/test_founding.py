@@ -41,7 +41,7 @@ class Server:
         self.disk.kill()
         self.wal, recovered = Wal.open(self.disk, "log", OPTIONS)
         self.founder = Founder("a", LIFE, self.boot, self.wal, Timing(), lambda n: 0)
-        self.founder.recovered = dict(recovered.groups)
+        self.founder.take(recovered, "")
         self.founder.log_damaged = bool(recovered.damage)
 
     def sync(self) -> None:
@@ -171,6 +171,33 @@ def test_the_log_goes_on_behind_the_state() -> None:
     assert (raft.standing.kind, raft.base_index, raft.last_index) == (StandingKind.WHOLE, 2, 2)
 
 
+def test_the_log_goes_on_behind_a_received_state_of_which_it_knew_nothing() -> None:
+    server = Server()
+    server.start()
+    raft = server.restarted(state(15, 2))
+    server.wal.add_entries(KEY, [(16, 2, 1, b"x")])
+    server.sync()
+
+    raft = server.restarted(state(15, 2))
+
+    assert raft.standing == Standing()
+    assert (raft.base_index, raft.last_index) == (15, 16)
+
+
+def test_entries_in_the_place_of_a_received_state_were_never_committed() -> None:
+    server = Server()
+    server.start()
+    server.wal.add_entries(KEY, [(1, 1, 1, b"a"), (2, 1, 1, b"b"), (3, 1, 1, b"c")])
+    server.sync()
+
+    raft = server.restarted(state(2, 5))
+
+    assert (raft.base_index, raft.last_index) == (2, 2)
+    server.wal.add_entries(KEY, [(3, 5, 1, b"d")])
+    server.sync()
+    assert server.restarted(state(2, 5)).log.term_at(3) == 5
+
+
 def test_a_gap_between_state_and_log_is_doubt() -> None:
     server = logged(8, 9, base=7)
     raft = server.start(state(5))
@@ -229,3 +256,12 @@ def test_memory_is_lost_with_the_process_but_the_vote_is_not() -> None:
 def test_memory_of_another_run_without_a_record_is_doubt() -> None:
     raft = Server().start(volatile=True, life=BOOT + 1)
     assert raft.standing.kind is StandingKind.UNKNOWN and not raft.hard_state_known
+
+
+def test_after_a_loss_in_the_log_not_even_a_founder_is_whole_without_a_record() -> None:
+    server = Server()
+    server.founder.lost = "part of the log is lost"
+    raft = server.start()
+    assert raft.standing.kind is StandingKind.UNKNOWN and not raft.hard_state_known
+    assert not votes(raft) and not campaigns(raft)
+    assert server.restarted().standing.kind is StandingKind.UNKNOWN

@@ -338,6 +338,16 @@ def test_sleeping_groups_take_no_ticks_and_wake() -> None:
     assert awake(rig) and (asleep or follower.raft.leader == "b")
 
 
+def test_a_peer_that_left_while_it_was_down_is_not_down_when_it_comes_back() -> None:
+    rig = Rig()
+    group = rig.add("T", ABC)
+    rig.groups.peer_down("c")
+    down = set(group.raft.down)
+    group.raft.members = Members(("a", "b"))
+    rig.groups.peer_up("c")
+    assert down == {"c"} and not group.raft.down
+
+
 def test_a_checkpoint_lets_the_log_go() -> None:
     rig = Rig(Limits(checkpoint_bytes=100, checkpoint_entries=1000, entries_kept=2))
     group = rig.add("S")

@@ -42,6 +42,13 @@ def test_who_is_online() -> None:
     assert not one.online("b")
 
 
+def test_who_is_heard_is_told_news_even_while_its_own_are_missing() -> None:
+    one = neighbours()
+    hear(one, "b")
+    assert one.peers_up() == ["b"]
+    assert [facts.peer for facts in one.facts()] == ["me"]
+
+
 def test_names() -> None:
     one = neighbours()
     one.servers["b"] = told("b")

@@ -82,7 +82,9 @@ def test_assets_are_filed_and_reported_as_changes() -> None:
     assert found is not None
     assert found.request is not None
     assert found.request == REQUEST
-    assert replace(found, request=None) == replace(_stream(), request=None)
+    made = _stream()
+    made = replace(made, request=None, group=replace(made.group, since=2))
+    assert replace(found, request=None) == made
 
 
 def test_removing_a_stream_removes_its_consumers_first() -> None:
@@ -165,14 +167,56 @@ def test_settling_drops_former_peers_once() -> None:
     meta.apply(6, assign_stream(moving))
     assert not moving.group.settled
     assert moving.group.members == ("d", "a", "b", "c")
-    other = replace(moving, group=replace(moving.group, former=("x",)))
-    assert meta.apply(7, settle_group(other)) == 0
-    assert meta.apply(8, settle_group(moving)) == 1
+    sent = meta.stream("A", "S")
+    assert sent is not None and sent.group.since == 6
+    assert meta.apply(7, settle_group(_since(sent, 5))) == 0
+    assert meta.apply(8, settle_group(sent)) == 1
     found = meta.stream("A", "S")
     assert found is not None
-    assert found.group == _group("d")
-    assert meta.apply(9, settle_group(moving)) == 0
+    assert found.group == replace(_group("d"), since=8)
+    assert meta.apply(9, settle_group(sent)) == 0
     assert meta.apply(10, settle_group(_stream("nope"))) == 0
+
+
+def _since(made: StreamAssignment, index: int) -> StreamAssignment:
+    return replace(made, group=replace(made.group, since=index))
+
+
+def test_a_late_word_that_a_group_settled_is_not_taken_for_a_later_move() -> None:
+    meta = _filled()
+    there = replace(_stream(), group=_group("a", former=("b", "c")))
+    meta.apply(6, assign_stream(there))
+    first = meta.stream("A", "S")
+    assert first is not None
+    meta.apply(7, settle_group(first))
+    meta.apply(8, assign_stream(_stream()))
+    meta.apply(9, assign_stream(there))
+
+    assert meta.apply(10, settle_group(first)) == 0
+
+    found = meta.stream("A", "S")
+    assert found is not None and found.group.former == ("b", "c")
+
+
+def test_a_request_sees_that_a_group_is_about_to_settle() -> None:
+    meta = _filled()
+    meta.apply(6, assign_stream(replace(_stream(), group=_group("a", former=("b", "c")))))
+    moving = meta.stream("A", "S")
+    assert moving is not None
+    settling = settle_group(moving)
+    meta.note_in_flight([settling])
+
+    seen = meta.stream("A", "S")
+    assert seen is not None and seen.group.former == ()
+    update = assign_stream(replace(seen, revision=9))
+    meta.note_in_flight([update, settling])
+    meta.apply(7, settling)
+    meta.apply(8, update)
+    meta.apply(9, settling)
+
+    found = meta.stream("A", "S")
+    assert found is not None and found.revision == 9 and found.group.former == ()
+    assert meta.in_flight == 0
 
 
 def test_a_removed_server_stays_known_as_removed() -> None:

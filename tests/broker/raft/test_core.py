@@ -305,6 +305,21 @@ def test_a_suspect_log_that_was_filled_up_is_whole_at_the_next_start() -> None:
     assert node(terms=[1, 1], standing=Standing(StandingKind.SUSPECT, 1, 2)).standing == WHOLE
 
 
+def test_who_starts_over_with_a_leader_is_whole_only_with_what_that_leader_has() -> None:
+    raft = Raft("b", members=ABC, standing=UNKNOWN, volatile=True, jitter=lambda n: 0)
+    raft.step([VoteRequest("b", "a", 4, 2, 1, fresh=True)])
+    assert any(getattr(reply, "granted", False) for reply in take(raft).send_after_sync)
+    raft.step([Heartbeat("b", "a", 4, 0, 1, 0, quiet=False, last_index=3)])
+    settle(raft)
+    assert raft.standing == UNKNOWN
+    raft.step([Append("b", "a", 4, 0, 0, 0, data(1, 1, 1))])
+    settle(raft)
+    assert raft.standing == UNKNOWN
+    raft.step([Append("b", "a", 4, 2, 1, 0, data(3, 4))])
+    settle(raft)
+    assert raft.standing == WHOLE
+
+
 def test_an_empty_volatile_group_of_one_starts_over() -> None:
     raft = node(ALONE, standing=UNKNOWN)
     assert role(raft) is Role.LEADER

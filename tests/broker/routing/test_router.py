@@ -177,6 +177,23 @@ def test_pools_and_dedicated_links() -> None:
     assert server.heard(20) == b"RMSG bar r 1\r\nx\r\n" + b"RMSG bar 1\r\ny\r\n" * 3
 
 
+def test_interest_is_told_on_one_link_of_a_peer_only() -> None:
+    server = Server(TWO)
+    pooled, dedicated = RouteLink(10, "p", pool_size=1), RouteLink(20, "p", account="A")
+    server.client(1, b',"user":"a","pass":"x"')
+    server.say(1, b"SUB foo 1\r\nSUB foo q 2\r\n")
+    server.router.add_route(pooled)
+    server.emit()
+    assert server.heard(10) == b"RS+ A foo\r\nRS+ A foo q 1\r\n"
+    server.router.add_route(dedicated)
+    server.emit()
+    assert server.heard(10) == b"RS- A foo\r\nRS- A foo q\r\n"
+    assert server.heard(20) == b"RS+ foo\r\nRS+ foo q 1\r\n"
+    server.router.remove_route(dedicated)
+    server.emit()
+    assert server.heard(10) == b"RS+ A foo\r\nRS+ A foo q 1\r\n"
+
+
 def test_deliveries_of_streams_cross_routes_with_their_subject() -> None:
     reply = b"$JS.ACK.S.C.1.2.3.4.5"
     server = Server()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import bcrypt
 import pytest
 
-from jsctl.broker.errors import ConfigError, DiskError
+from jsctl.broker.errors import ConfigError, DiskError, DiskFull
 from jsctl.broker.options import (
     ClientLimits,
     ClusterOptions,
@@ -94,6 +94,34 @@ async def test_batches_run_in_order_and_failures_are_told() -> None:
     assert synced == [ticket for ticket in range(100) if ticket != 50]
     assert failed == [(50, "no disk")]
     assert {name for batch in batches for name in batch.ran} == {"disk"}
+
+
+async def test_a_full_disk_is_waited_for_and_jobs_do_not_wait_for_the_log() -> None:
+    done: list[int] = []
+    jobs, all_done = asyncio.Event(), asyncio.Event()
+
+    def finished(tickets: list[int], failures: list[tuple[int, str]]) -> None:
+        assert not failures
+        done.extend(tickets)
+        if -2 in done:
+            jobs.set()
+        if len(done) == 4:
+            all_done.set()
+
+    worker = DiskWorker(finished, lambda error: None)
+    batches = [Batch(1), Batch(2), Batch(-1), Batch(-2)]
+    batches[0].failure = DiskFull("no room")
+    for batch in batches:
+        worker.submit(batch)
+    async with asyncio.timeout(10):
+        await jobs.wait()
+        assert done == [-1, -2]
+        batches[0].failure = None
+        await all_done.wait()
+    assert done == [-1, -2, 1, 2] and len(batches[1].ran) == 1
+    worker.submit(full := Batch(3))
+    full.failure = DiskFull("no room")
+    assert worker.stop(5)
 
 
 async def test_a_bug_in_the_disk_thread_ends_the_server() -> None:

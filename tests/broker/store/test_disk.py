@@ -1,13 +1,16 @@
 """Real files, and the simulated disk that stands in for them."""
 
+import errno
+import os
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
 from jsctl.broker.ports import Disk
-from jsctl.broker.store.disk import RealDisk
+from jsctl.broker.store.disk import HELD_BYTES, HELD_NAME, RealDisk
 from tests.support.sim_disk import SECTOR, SimDisk
 
 
@@ -113,3 +116,28 @@ def test_a_killed_process_leaves_the_page_cache() -> None:
     disk.kill()
     assert disk.content("f") == b"abc"
     assert disk.durable_content("f") == b""
+
+
+def test_room_that_was_set_aside_is_used_before_a_write_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = RealDisk(tmp_path)
+    disk.hold_room()
+    held = tmp_path / HELD_NAME
+    assert held.stat().st_size == HELD_BYTES
+    file = disk.open("file", create=True)
+    write = os.pwritev
+
+    def only_with_room(fd: int, parts: Sequence[bytes], offset: int) -> int:
+        if held.exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(fd, parts, offset)
+
+    monkeypatch.setattr(os, "pwritev", only_with_room)
+    file.write(0, [b"one", b"two"])
+    assert file.read(0, 6) == b"onetwo" and not held.exists()
+    disk.hold_room()
+    assert held.exists()
+    held_again = RealDisk(tmp_path)
+    with pytest.raises(DiskFull):
+        held_again.open("file").write(0, [b"x"])
