@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-spark-long check format lint types contracts tidy bench clean
+.PHONY: help install demo test test-spark-long check format lint types contracts tidy bench bench-spark clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -48,6 +48,9 @@ tidy: install ## the house rules
 
 bench: install ## ratios against nats-server on this machine
 	$(BIN)/python -m benchmarks
+
+bench-spark: install ## Spark beside nats-py, on both servers
+	$(BIN)/python -m benchmarks.spark
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -2,6 +2,8 @@
 
 import asyncio
 import statistics
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import nats
 import pyarrow as pa
+from nats.js.api import AckPolicy, ConsumerConfig
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -91,17 +94,18 @@ def rate(count: int, run: Callable[[], object]) -> Figure:
     return Figure(count / (now() - start), "msg/s")
 
 
-def nats_py_read(url: str, stream: str, count: int) -> Figure:
+def nats_py_read(url: str, stream: str, count: int, size: int = 200, subject: str = "") -> Figure:
     """nats-py: pull fetch with the metadata that a row needs."""
+    fetch = max(min(FETCH, BYTES_IN_FLIGHT // size), 1)
+    config = ConsumerConfig(ack_policy=AckPolicy.NONE, mem_storage=True)
 
     async def body() -> None:
         client = await nats.connect(url)
         js = client.jetstream()
-        pull = await js.pull_subscribe("", stream=stream, config=nats.js.api.ConsumerConfig(
-            ack_policy=nats.js.api.AckPolicy.NONE, mem_storage=True))  # fmt: skip
+        pull = await js.pull_subscribe(subject, stream=stream, config=config)
         got = 0
         while got < count:
-            for message in await pull.fetch(min(FETCH, count - got), timeout=10):
+            for message in await pull.fetch(min(fetch, count - got), timeout=10):
                 metadata = message.metadata
                 _row = (message.subject, message.data, metadata.sequence.stream, metadata.timestamp)
                 got += 1
@@ -219,6 +223,15 @@ def publish_p99(at: Address, subject: str, busy: Callable[[], object]) -> Figure
         times.append((now() - start) * 1e3)
     wire.close()
     return Figure(statistics.quantiles(times, n=100)[98], "ms", higher=False)
+
+
+def cold_copy(url: str, stream: str) -> Figure:
+    """A new process, from nothing to Parquet files of a small stream, in seconds."""
+    program = [sys.executable, "-m", "benchmarks.spark_small", url, stream]
+    with tempfile.TemporaryDirectory() as directory:
+        start = now()
+        subprocess.run([*program, directory], check=True)
+        return Figure(now() - start, "s", higher=False)
 
 
 def micro_batches(spark: "SparkSession", at: Address, url: str, stream: str) -> Figure:

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jsctl.api.times import MINUTE_NS, SECOND_NS
-from jsctl.errors import JsctlError, UsageError
+from jsctl.errors import Conflict, JsctlError, UsageError
 from jsctl.spark.failures import reported, reporting
 from jsctl.spark.identity import Identities, Scope
 from jsctl.spark.jetstream import JetStream
@@ -184,6 +184,12 @@ class Task:
         """Whether an earlier attempt stored it; reads the stream when it has to."""
         record = self._remembered()
         if self._scope.streaming and record.batch >= self._scope.batch:
+            if record.batch > self._scope.batch:
+                raise Conflict(
+                    f"batch {self._scope.batch} is to be written, but the query has written batch"
+                    f" {record.batch} already: the checkpoint is older than the messages",
+                    hints=("restore a newer checkpoint, or begin with a new one",),
+                )
             return True
         if record.run == self._scope.run and not self._repeated:
             return False

@@ -57,6 +57,7 @@ def test_all_columns_of_all_rows(tables: Tables, filled: tuple[str, list[Row]], 
         assert row.timestamp.timestamp() == pytest.approx(nanoseconds / 1e9, abs=1e-5)
 
 
+@pytest.mark.one_server
 def test_only_asked_for_columns_are_fetched(tables: Tables, filled: tuple[str, list[Row]]) -> None:
     stream, _ = filled
     frame = tables.read(stream, "seq bigint, headers map<string,array<string>>")
@@ -68,6 +69,7 @@ def test_only_asked_for_columns_are_fetched(tables: Tables, filled: tuple[str, l
     assert "column seq is bigint, not string" in str(wrong)
 
 
+@pytest.mark.one_server
 def test_filters_of_a_query_hold(tables: Tables, filled: tuple[str, list[Row]]) -> None:
     stream, _ = filled
     base = stream.lower()
@@ -84,6 +86,7 @@ def test_filters_of_a_query_hold(tables: Tables, filled: tuple[str, list[Row]]) 
     assert late.count() == frame.where(f"ts_ns >= {middle.ts_ns // 1000 * 1000 + 1000}").count()
 
 
+@pytest.mark.one_server
 def test_several_streams_by_name_and_by_pattern(tables: Tables, filler: Filler, fresh: str) -> None:
     for end in "AB":
         filler.stream(f"{fresh}{end}")
@@ -96,6 +99,7 @@ def test_several_streams_by_name_and_by_pattern(tables: Tables, filler: Filler, 
     assert "nothing-.*" in str(nothing)
 
 
+@pytest.mark.one_server
 def test_failures_are_one_line_with_a_remedy(tables: Tables) -> None:
     gone = failure(lambda: tables.read("NOPE").count())
     assert isinstance(gone, NotFound)
@@ -137,6 +141,7 @@ def test_spark_takes_the_reader_with_and_without_pushdown() -> None:
     assert getattr(reader.pushFilters, "__func__", None) is DataSourceReader.pushFilters
 
 
+@pytest.mark.one_server
 def test_pushdown_may_be_off(tables: Tables, filled: tuple[str, list[Row]]) -> None:
     stream, _ = filled
     name = "spark.sql.python.filterPushdown.enabled"
@@ -163,6 +168,7 @@ def test_subjects_that_are_no_text_and_headers_without_space() -> None:
     assert row["ts_ns"] == 1_700_000_000_123_456_789
 
 
+@pytest.mark.one_server
 def test_the_format_needs_nothing_but_the_package(tables: Tables) -> None:
     """Spark finds it by the name of a package; that package imports little."""
     import pyspark_jetstream

@@ -126,6 +126,7 @@ def test_a_stream_that_was_purged_below_the_offset(
     assert got.seqs == [*range(1, 51), *range(81, 101)]
 
 
+@pytest.mark.one_server
 def test_new_streams_of_a_pattern_are_found(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:
@@ -192,6 +193,7 @@ def test_nothing_new_is_the_same_offset(broker: Broker, filler: Filler, fresh: s
     assert reader(broker, fresh).latestOffset(end, ReadAllAvailable()) != end
 
 
+@pytest.mark.one_server
 def test_a_minimum_is_waited_for_but_not_for_ever(
     broker: Broker, filler: Filler, fresh: str
 ) -> None:
@@ -211,6 +213,7 @@ def test_a_minimum_is_waited_for_but_not_for_ever(
     assert Offset.of(last).streams[fresh].next == 12
 
 
+@pytest.mark.one_server
 def test_bytes_limit_a_batch(broker: Broker, filler: Filler, fresh: str) -> None:
     filler.stream(fresh)
     filler.publish(plain(1_000, fresh.lower(), size=1_000))

@@ -29,6 +29,7 @@ def payloads(tables: Tables, stream: str) -> Counter[str]:
     return Counter(bytes(row.data).decode() for row in rows)
 
 
+@pytest.mark.one_server
 def test_columns_become_parts_of_a_message(tables: Tables, filler: Filler, fresh: str) -> None:
     base = fresh.lower()
     filler.stream(fresh, allow_msg_ttl=True)
@@ -46,6 +47,7 @@ def test_columns_become_parts_of_a_message(tables: Tables, filler: Filler, fresh
     assert (b.subject, bytes(b.data), b.headers) == (f"{base}.b", b"", {"Nats-Msg-Id": ["id-2"]})
 
 
+@pytest.mark.one_server
 def test_two_jobs_write_twice_and_equal_rows_all_count(
     tables: Tables, filler: Filler, fresh: str
 ) -> None:
@@ -56,6 +58,7 @@ def test_two_jobs_write_twice_and_equal_rows_all_count(
         assert payloads(tables, fresh) == {str(n): 200 * times for n in range(10)}
 
 
+@pytest.mark.one_server
 @pytest.mark.parametrize(
     ("config", "words"),
     [
@@ -76,6 +79,7 @@ def test_a_target_that_hides_what_was_written_is_refused(
     assert filler.state(fresh)["last_seq"] == 5
 
 
+@pytest.mark.one_server
 def test_other_refusals_are_explained(tables: Tables, filler: Filler, fresh: str) -> None:
     frame = tables.spark.range(3).selectExpr("cast(id as string) data")
     subject = f"{fresh.lower()}.x"
@@ -149,6 +153,7 @@ def test_a_full_restart_relies_on_no_window(
     assert set(found.values()) == {1}
 
 
+@pytest.mark.one_server
 def test_lost_evidence_is_an_error(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:
@@ -233,6 +238,26 @@ def test_columns_are_checked_before_anything_runs() -> None:
             check_columns(cast(StructType, StructType.fromDDL(text)), "")
 
 
+@pytest.mark.one_server
+def test_a_checkpoint_that_is_older_than_the_messages_is_refused(
+    tables: Tables, filler: Filler, fresh: str, tmp_path: Path
+) -> None:
+    source, target = f"{fresh}S", f"{fresh}D"
+    filler.stream(source)
+    filler.stream(target, f"{target}.>")
+    filler.publish(plain(30, source.lower()))
+    frame = tables.follow(source, maxOffsetsPerTrigger="10").select("data")
+    run(tables.sink(frame, tmp_path, subject=f"{target}.x"))
+    for batch in ("1", "2"):
+        for kind in ("offsets", "commits"):
+            for name in (batch, f".{batch}.crc"):
+                (tmp_path / kind / name).unlink(missing_ok=True)
+    error = failure(lambda: run(tables.sink(frame, tmp_path, subject=f"{target}.x")))
+    assert "batch 1 is to be written, but the query has written batch 2" in str(error)
+    assert filler.state(target)["messages"] == 30
+
+
+@pytest.mark.one_server
 def test_what_is_remembered_can_be_read(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:
