@@ -9,43 +9,33 @@ prints. What it writes lies in DIRECTORY, `airports-example` by default.
 import asyncio
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import duckdb
 import pyarrow.dataset as dataset
 
+from jsctl.cli import main as run
 from jsctl.demo import STREAM, SUBJECT_ROOT, airports, publish
 from jsctl.testing import Broker
 
 HERE = Path(__file__).resolve().parent
-COMMAND_S = 180
 
 
-def jsctl(directory: Path, url: str, *words: str) -> None:
-    """Print a command, run it, show what it prints."""
+def jsctl(*words: str) -> None:
+    """Print a command and run it, as a shell would."""
     print(f"\n$ jsctl {' '.join(words)}", flush=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "jsctl", *words],
-        cwd=directory,
-        env={**os.environ, "NATS_URL": url, "XDG_STATE_HOME": str(directory / "state")},
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_S,
-        check=False,
-    )
-    print(done.stdout + done.stderr, end="", flush=True)
-    if done.returncode:
-        sys.exit(f"jsctl {words[1]} ended with status {done.returncode}")
+    status = run(words)
+    if status:
+        sys.exit(f"jsctl {words[1]} ended with status {status}")
 
 
-def pipeline(directory: Path, url: str) -> None:
+def pipeline(directory: Path) -> None:
     """From the stream to Parquet, and on to two readers that know nothing of Spark."""
-    jsctl(directory, url, "pipeline", "validate", "airports.yaml")
-    jsctl(directory, url, "pipeline", "plan", "airports.yaml")
-    jsctl(directory, url, "pipeline", "run", "airports.yaml")
-    jsctl(directory, url, "pipeline", "status", "airports.yaml")
+    jsctl("pipeline", "validate", "airports.yaml")
+    jsctl("pipeline", "plan", "airports.yaml")
+    jsctl("pipeline", "run", "airports.yaml")
+    jsctl("pipeline", "status", "airports.yaml")
     print("\n--- DuckDB, by the manifest: the highest airports")
     connection = duckdb.connect()
     place = directory / "airports"
@@ -67,12 +57,12 @@ def pipeline(directory: Path, url: str) -> None:
     print("in all", table.num_rows)
 
 
-def reports(directory: Path, url: str) -> None:
+def reports() -> None:
     """An archive, and reports of it."""
-    jsctl(directory, url, "pipeline", "export", STREAM, "archive")
+    jsctl("pipeline", "export", STREAM, "archive")
     pictures = ("--charts", "charts", "--chart-format", "png", "--html", "report.html")
     source = ("--archive", "archive", "--top", "10")
-    jsctl(directory, url, "pipeline", "report", "all", *source, *pictures)
+    jsctl("pipeline", "report", "all", *source, *pictures)
 
 
 def main() -> None:
@@ -80,12 +70,14 @@ def main() -> None:
     directory = Path(sys.argv[1] if len(sys.argv) > 1 else "airports-example").resolve()
     directory.mkdir(parents=True, exist_ok=True)
     shutil.copy(HERE / "airports.yaml", directory)
+    os.chdir(directory)
     with Broker("-js", name="example") as broker:
-        jsctl(directory, broker.url, "stream", "add", STREAM, "--subjects", f"{SUBJECT_ROOT}.>",
+        os.environ |= {"NATS_URL": broker.url, "XDG_STATE_HOME": str(directory / "state")}
+        jsctl("stream", "add", STREAM, "--subjects", f"{SUBJECT_ROOT}.>",
               "--defaults")  # fmt: skip
         print(f"\nStored {asyncio.run(publish([broker.url], airports())):,} airports")
-        pipeline(directory, broker.url)
-        reports(directory, broker.url)
+        pipeline(directory)
+        reports()
     print(f"\nLook at {directory}/report.html and {directory}/charts")
 
 

@@ -61,7 +61,7 @@ class BatchDirectory:
     """The batches of one owner below one directory."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = root.absolute()  # Java may work in another directory
         self._known: dict[str, BatchEntry] = {}
         """Entries read before: a batch never changes in its place, except by compaction."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jsctl.testing import Broker
-from tests.spark.pipeline.conftest import Run, make_stream, orders, publish, write_spec
+from tests.spark.pipeline.conftest import Run, make_stream, orders, publish, quick_java, write_spec
 from tests.support.waiting import wait_for
 
 START_S = 90.0
@@ -92,7 +92,10 @@ def test_status_and_stop_of_a_running_pipeline(
     assert (done.code, "does not run" in done.err) == (1, True)
     words = ["pipeline", "run", spec, "--server", broker.url, "--master", "local[2]"]
     run = subprocess.Popen(
-        [sys.executable, "-m", "jsctl", *words], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "jsctl", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=quick_java(),
     )
     try:
 

@@ -18,7 +18,15 @@ import pytest
 
 from jsctl.client.manager import Manager
 from jsctl.testing import Broker, RealServer
-from tests.spark.pipeline.conftest import make_stream, on, orders, publish, stored, write_spec
+from tests.spark.pipeline.conftest import (
+    make_stream,
+    on,
+    orders,
+    publish,
+    quick_java,
+    stored,
+    write_spec,
+)
 from tests.support.waiting import wait_for
 
 BATCH = 3_000
@@ -63,6 +71,7 @@ class Process:
             stdout=self.log,
             stderr=self.log,
             start_new_session=True,
+            env=quick_java(),
         )
 
     @property
@@ -189,6 +198,7 @@ def test_parquet_after_a_kill(source: Broker, fresh: str, tmp_path: Path) -> Non
     assert parquet_survives(source, fresh, tmp_path, 1, SHORT) == 1
 
 
+@pytest.mark.spark_long
 @pytest.mark.timeout(240)
 def test_a_stream_with_a_shuffle_after_a_kill(source: Broker, fresh: str, tmp_path: Path) -> None:
     assert stream_survives(source, fresh, tmp_path, 1, SHORT) == 1
