@@ -13,8 +13,8 @@ from jsctl.commands.call import Call
 from jsctl.commands.pipeline_session import Work, at_work
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.column import Align, Column
-from jsctl.spark.failures import explain_failure
 from jsctl.spark.pipeline.capture import ROOT
+from jsctl.spark.pipeline.failures import explain
 from jsctl.spark.pipeline.jobs.model import Field, Input, Result, Row, Unit
 from jsctl.spark.pipeline.jobs.registry import (
     AUDITS,
@@ -125,7 +125,7 @@ def _results(call: Call, chosen: Sequence[Job], facts: Facts, work: Work) -> lis
     except JsctlError:
         raise
     except Exception as error:
-        raise explain_failure(error, log_file=work.log_file) from error
+        raise explain(error, log_file=work.log_file) from error
     return results
 
 

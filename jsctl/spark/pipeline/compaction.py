@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jsctl.spark.failures import explain_failure
+from jsctl.spark.pipeline.failures import explain
 from jsctl.spark.pipeline.layout import BatchDirectory, BatchEntry, paths_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def compact_now(
     try:
         return compact(start(), directory, keep=keep, file_bytes=file_bytes)
     except Exception as error:
-        raise explain_failure(error, log_file=log_file) from error
+        raise explain(error, log_file=log_file) from error
 
 
 def _write(rows: "DataFrame", staged: object, merged: list[BatchEntry], files: int) -> None:

@@ -229,8 +229,8 @@ def _connect() -> Iterator[Check]:
 
 def deep(start: "Callable[[], SparkSession]", settings: Settings, stream: str) -> Iterator[Check]:
     """Start Spark, run Python in a worker, and read a stream there."""
-    from jsctl.spark.failures import explain_failure
     from jsctl.spark.options import connection_options
+    from jsctl.spark.pipeline.failures import explain
 
     try:
         from pyspark.sql.functions import udf
@@ -244,7 +244,7 @@ def deep(start: "Callable[[], SparkSession]", settings: Settings, stream: str) -
             rows = spark.read.format("jetstream").options(**options).load().limit(1).count()
             yield Check("reading", State.OK, f"{rows} message of {stream} through a worker")
     except Exception as error:  # noqa: BLE001 - Spark's errors have no common base
-        failure = explain_failure(error)
+        failure = explain(error)
         yield Check("session", State.FAIL, str(failure), "; ".join(failure.hints))
 
 

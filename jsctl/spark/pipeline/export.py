@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from jsctl.api.stream import StreamInfo
 from jsctl.errors import Conflict, JsctlError
 from jsctl.settings import Settings
-from jsctl.spark.failures import explain_failure
 from jsctl.spark.options import connection_options
 from jsctl.spark.pipeline.archive import (
     ARCHIVE_COLUMNS,
@@ -24,6 +23,7 @@ from jsctl.spark.pipeline.archive import (
     hash_sum,
     identity,
 )
+from jsctl.spark.pipeline.failures import explain
 from jsctl.spark.pipeline.layout import BatchDirectory, BatchEntry
 
 if TYPE_CHECKING:
@@ -75,12 +75,8 @@ def export(
         with directory.locked():
             directory.open(identity(what.info, what.filters), KIND)
             return _export(what, directory, start, note)
-    except OSError as error:
-        raise JsctlError(f"{what.path}: {error.strerror}") from error
-    except JsctlError:
-        raise
     except Exception as error:
-        raise explain_failure(error, log_file=log_file) from error
+        raise explain(error, log_file=log_file) from error
 
 
 def _export(

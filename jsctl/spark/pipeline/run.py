@@ -10,16 +10,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jsctl.errors import JsctlError
 from jsctl.settings import Settings
-from jsctl.spark.failures import explain_failure, reporting
+from jsctl.spark.failures import reporting
 from jsctl.spark.options import connection_options
 from jsctl.spark.pipeline.decode import ERROR, bad, decoded, good
+from jsctl.spark.pipeline.failures import explain
 from jsctl.spark.pipeline.layout import BatchDirectory
 from jsctl.spark.pipeline.outputs import (
     Output,
@@ -77,6 +78,12 @@ class Runner:
 
         Raises JsctlError for whatever ends it otherwise; the state file says so too.
         """
+        try:
+            return self._run(start)
+        except OSError as error:
+            raise explain(error, log_file=self.log_file) from error
+
+    def _run(self, start: "Callable[[], SparkSession]") -> RunState:
         owner = self.checkpoint.prepare()
         with self.checkpoint.running(), self._opened(owner), self._signals():
             now = time.time_ns()
@@ -85,9 +92,10 @@ class Runner:
             try:
                 self._stream(start())
             except BaseException as error:
-                failure = explain_failure(error, log_file=self.log_file)
+                failure = explain(error, log_file=self.log_file)
                 self._state = replace(self._state, state="failed", error=str(failure))
-                self._say()
+                with suppress(OSError):  # the disk may be full
+                    self._say()
                 if isinstance(error, Exception):
                     raise failure from error
                 raise

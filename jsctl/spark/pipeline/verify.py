@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from jsctl.api.stream import StreamInfo
 from jsctl.settings import Settings
-from jsctl.spark.failures import explain_failure
 from jsctl.spark.options import connection_options
 from jsctl.spark.pipeline.archive import (
     ARCHIVE_COLUMNS,
@@ -22,6 +21,7 @@ from jsctl.spark.pipeline.archive import (
     open_archive,
     original,
 )
+from jsctl.spark.pipeline.failures import explain
 from jsctl.spark.pipeline.layout import BatchDirectory, FileEntry, paths_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def verify(
         stream = _stream(spark, settings, info, manifest)
         return _against_stream(base, archive, stream, manifest)
     except Exception as error:
-        raise explain_failure(error, log_file=log_file) from error
+        raise explain(error, log_file=log_file) from error
 
 
 def _with(base: Verified, **changes: Any) -> Verified:
