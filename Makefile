@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser demo test check format lint types contracts tidy bench pictures clean
+.PHONY: help install browser demo test test-spark-long check format lint types contracts tidy bench
+.PHONY: bench-spark pictures clean
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "python3 (3.11 or newer) is needed"; exit 1; }
@@ -40,6 +41,9 @@ demo: install ## a five-server cluster on loopback, real data in, the reports ou
 test: install ## all tests
 	$(BIN)/python -m pytest -q
 
+test-spark-long: install ## the long Spark tests: kills, clusters, other versions
+	$(BIN)/python -m pytest -q -m spark_long tests/spark
+
 check: format lint types contracts tidy ## what CI checks besides the tests
 
 format: install ## formatting, checked
@@ -62,6 +66,9 @@ bench: install ## ratios against nats-server on this machine
 
 pictures: install ## the pictures of the dashboard in docs/pictures
 	TZ=UTC COLORTERM=truecolor $(BIN)/python -m tests.dashboard.pictures docs/pictures
+
+bench-spark: install ## Spark beside nats-py, on both servers
+	$(BIN)/python -m benchmarks.spark
 
 clean: ## remove .venv and caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -43,6 +43,12 @@ REGISTRY: tuple[Entry, ...] = (
         "jsctl.commands.jsm",
         "JetStream management with the words of the JetStream preview",
     ),
+    Entry(
+        "pipeline",
+        ("pipe",),
+        "jsctl.commands.pipeline",
+        "Declarative pipelines, archives, audits and reports with Spark",
+    ),
     Entry("publish", ("pub",), "jsctl.commands.publish", "Generic data publish utility", "COMMAND"),
     Entry("reply", (), "jsctl.commands.reply", "Generic service reply utility", "COMMAND"),
     Entry(

@@ -400,7 +400,7 @@ class Process:
             frame = decode_frame(data)
             self.engine.receive(frame, now_ns)
             for forward in frame.forwards:
-                self.api.take(forward.request)
+                self.api.take(forward.request, forward.hops)
             for reply in frame.replies:
                 self.api.answered(reply)
 

@@ -47,9 +47,9 @@ class RaftBatch:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """An API request for the receiver to answer; `token` names it at the sender."""
+    """An API request for the receiver to answer; it came through `hops` servers."""
 
-    token: int
+    hops: int
     request: ApiRequest
 
 
@@ -57,7 +57,6 @@ class Forward:
 class ForwardReply:
     """The answer to a `Forward`. The receiver publishes it where the request came in."""
 
-    token: int
     account: str
     reply: bytes
     headers: bytes

@@ -168,7 +168,7 @@ def _read_client(data: Reader) -> ClientInfo:
 
 def _write_forward(out: Writer, item: Forward) -> None:
     request = item.request
-    out.u64(item.token)
+    out.u64(item.hops)
     out.text(request.account)
     out.small(request.subject)
     out.small(request.reply)
@@ -180,7 +180,7 @@ def _write_forward(out: Writer, item: Forward) -> None:
 
 
 def _read_forward(data: Reader) -> Forward:
-    token = data.u64()
+    hops = data.u64()
     request = ApiRequest(
         account=data.text(),
         subject=data.small(),
@@ -191,11 +191,10 @@ def _read_forward(data: Reader) -> Forward:
         entry=data.text(),
         system=data.flag(),
     )
-    return Forward(token, request)
+    return Forward(hops, request)
 
 
 def _write_reply(out: Writer, item: ForwardReply) -> None:
-    out.u64(item.token)
     out.text(item.account)
     out.small(item.reply)
     out.large(item.headers)
@@ -203,7 +202,7 @@ def _write_reply(out: Writer, item: ForwardReply) -> None:
 
 
 def _read_reply(data: Reader) -> ForwardReply:
-    return ForwardReply(data.u64(), data.text(), data.small(), data.large(), data.large())
+    return ForwardReply(data.text(), data.small(), data.large(), data.large())
 
 
 _FACT_NUMBERS = (

@@ -2,7 +2,8 @@
 
 A request is handled on the server it enters or, when another server has to decide, forwarded to
 it inside a peer frame; the answer goes back the same way and is published where the request came
-in. A request whose leader is not known waits a little: most of the time one is being elected.
+in. A request whose leader is not known waits a little: most of the time one is being elected. So
+does one that was forwarded to a server that does not lead any more; then it is forwarded on.
 Decisions rest on reads that the group's leader had confirmed, so a leader that was cut off does
 not answer from the past.
 """
@@ -36,6 +37,8 @@ from jsctl.broker.node.gathering import Gathering
 LEADERLESS_NS = 2_000_000_000
 """How long a request waits for its group to have a leader."""
 RETRY_NS = 50_000_000
+HOPS_MAX = 4
+"""Servers that may pass on a request whose leader changes while it is under way."""
 HELD_MAX = 10_000
 """Requests that wait for a leader or a read; more are dropped."""
 
@@ -46,6 +49,7 @@ class Held:
 
     request: ApiRequest
     until_ns: int
+    hops: int
 
 
 @dataclass(slots=True)
@@ -71,11 +75,12 @@ class ApiService:
 
     # Where a request has to go
 
-    def take(self, request: ApiRequest) -> None:
-        """A request came in, here or by a peer's forward."""
-        self._route(request, self.view.now_ns + LEADERLESS_NS)
+    def take(self, request: ApiRequest, hops: int = 0) -> None:
+        """A request came in, here or by a peer's forward, through so many servers."""
+        self._route(Held(request, self.view.now_ns + LEADERLESS_NS, hops), waited=False)
 
-    def _route(self, request: ApiRequest, until_ns: int) -> None:
+    def _route(self, held: Held, *, waited: bool) -> None:
+        request = held.request
         target = self._target(request)
         if target is None:
             return
@@ -84,14 +89,17 @@ class ApiService:
         mine = self.engine.groups.by_name.get(group)
         if mine is not None and mine.leading:
             self._confirm(mine, request)
-        elif leader and leader != self.view.me:
-            if request.entry == self.view.me:
-                token = self._token()
-                self.engine.outbox.parcel(leader).forwards.append(Forward(token, request))
-            else:
-                self._hold(request, until_ns)
+        elif leader and leader != self.view.me and self._may_pass_on(held, waited):
+            forward = Forward(held.hops + 1, request)
+            self.engine.outbox.parcel(leader).forwards.append(forward)
         else:
-            self._hold(request, until_ns)
+            self._hold(held)
+
+    @staticmethod
+    def _may_pass_on(held: Held, waited: bool) -> bool:
+        """At once where it came in. Elsewhere the sender took this server for the leader, and may
+        know better: after a moment, and not for ever."""
+        return held.hops == 0 or (waited and held.hops < HOPS_MAX)
 
     def _target(self, request: ApiRequest) -> Target | None:
         resolved = late.api.resolve(request.subject)
@@ -118,11 +126,15 @@ class ApiService:
 
     # Waiting for a leader
 
-    def _hold(self, request: ApiRequest, until_ns: int) -> None:
-        if self.view.now_ns >= until_ns:
-            self._leaderless(request)
+    def _hold(self, held: Held) -> None:
+        if self.view.now_ns >= held.until_ns:
+            self._leaderless(held.request)
         elif len(self._held) < HELD_MAX:
-            self._held.append(Held(request, until_ns))
+            self._held.append(held)
+
+    def _hold_anew(self, request: ApiRequest) -> None:
+        """This server was to decide, and does not lead any more."""
+        self._hold(Held(request, self.view.now_ns + LEADERLESS_NS, 1))
 
     def _leaderless(self, request: ApiRequest) -> None:
         """Nobody leads for a while: say so for the meta group; else tell what is known here."""
@@ -148,7 +160,7 @@ class ApiService:
         self._retry_due_ns = now_ns + RETRY_NS
         held, self._held = self._held, []
         for one in held:
-            self._route(one.request, one.until_ns)
+            self._route(one, waited=True)
 
     def next_due_ns(self) -> int | None:
         """When `retry` or a gathering has something to do."""
@@ -176,7 +188,7 @@ class ApiService:
             if good:
                 self._decide(request)
             else:
-                self._hold(request, self.view.now_ns + LEADERLESS_NS)
+                self._hold_anew(request)
         return bool(reads)
 
     def _decide(self, request: ApiRequest) -> None:
@@ -210,7 +222,7 @@ class ApiService:
         if not entries:
             applied(0)
         elif not self.engine.meta.propose(entries, applied):
-            self._hold(request, self.view.now_ns + LEADERLESS_NS)
+            self._hold_anew(request)
 
     def _propose_group(self, request: ApiRequest, decision: ProposeGroup) -> None:
         group = self.engine.groups.by_name.get(decision.group)
@@ -223,7 +235,7 @@ class ApiService:
 
         taken = group is not None and self.engine.groups.propose(group, decision.entries, applied)
         if not taken:
-            self._hold(request, self.view.now_ns + LEADERLESS_NS)
+            self._hold_anew(request)
 
     def _step_down(self, request: ApiRequest, decision: StepDown) -> None:
         group = self.engine.groups.by_name.get(decision.group)
@@ -247,7 +259,7 @@ class ApiService:
         if request.entry == self.view.me or request.is_foreign:
             self.publish(request.account, request.reply, headers, payload)
         elif not self.publish_at(request.account, request.entry, request.reply, headers, payload):
-            reply = ForwardReply(0, request.account, request.reply, headers, payload)
+            reply = ForwardReply(request.account, request.reply, headers, payload)
             self.engine.outbox.parcel(request.entry).replies.append(reply)
 
     def answered(self, reply: ForwardReply) -> None:

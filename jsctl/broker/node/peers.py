@@ -55,7 +55,7 @@ class PeerFrames:
                 self.engine.env.log(LogLevel.WARNING, f"Dropped a frame of a peer: {error}")
                 continue
             for forward in frame.forwards:
-                self.api.take(forward.request)
+                self.api.take(forward.request, forward.hops)
             for reply in frame.replies:
                 self.api.answered(reply)
             for request in frame.gathers:

@@ -44,7 +44,7 @@ whole = st.builds(
     raft=st.lists(st.builds(RaftBatch, small, small), max_size=3),
     announcements=st.lists(st.builds(Announcement, text, u64, text), max_size=2),
     forwards=st.lists(st.builds(Forward, u64, requests), max_size=2),
-    replies=st.lists(st.builds(ForwardReply, u64, text, small, small, small), max_size=2),
+    replies=st.lists(st.builds(ForwardReply, text, small, small, small), max_size=2),
     news=st.lists(st.builds(ServerNews, facts, text, text, text, st.booleans()), max_size=2),
     gathers=st.lists(
         st.builds(GatherRequest, u64, text, st.lists(st.tuples(text, text), max_size=3)), max_size=2

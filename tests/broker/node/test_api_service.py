@@ -2,7 +2,8 @@
 
 import pytest
 
-from jsctl.broker.node.api_service import LEADERLESS_NS
+from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.node.api_service import HOPS_MAX, LEADERLESS_NS
 from jsctl.broker.options import JetStreamOptions
 from tests.support.cluster_play import ClusterPlay
 from tests.support.stream_requests import consumer, stream
@@ -95,3 +96,23 @@ def test_a_step_down_is_answered_and_another_one_leads(cluster: ClusterPlay) -> 
     (answer,) = asked.request_all("$JS.API.STREAM.LEADER.STEPDOWN.S", 1)
     assert answer["success"] is True
     cluster.wait(lambda: cluster.leader(group) is not old, "another one leads")
+
+
+@pytest.mark.parametrize(("hops", "answered"), [(1, True), (HOPS_MAX, False)])
+def test_a_request_sent_to_one_that_no_longer_leads_is_passed_on(
+    cluster: ClusterPlay, hops: int, answered: bool
+) -> None:
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    leader = cluster.leader(cluster.group_of("S"))
+    asked, former = (one for one in cluster if one is not leader)
+    client = asked.connect("a")
+    client.subscribe("answer")
+    service = asked.node.api
+    asked_late = former.node.api
+    assert service is not None and asked_late is not None
+    who = ClientInfo("A", conn=7)
+    subject = b"$JS.API.STREAM.INFO.S"
+    asked_late.take(ApiRequest("A", subject, b"answer", b"", b"", who, service.view.me), hops)
+    cluster.run(LEADERLESS_NS / 1e9 / 2)
+    heard = client.heard("answer")
+    assert [one["config"]["name"] for one in heard] == (["S"] if answered else [])

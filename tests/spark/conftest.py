@@ -1,0 +1,91 @@
+"""One server of each kind and one Spark session for all tests; Java starts once."""
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jsctl.testing import Broker, RealServer
+from tests.support.filling import Filler
+from tests.support.spark_tables import Tables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
+_NUMBERS = count(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that say that the server makes no difference run on one of them."""
+    spare = [item for item in items if is_spare(item)]
+    if spare:
+        config.hook.pytest_deselected(items=spare)
+        items[:] = [item for item in items if not is_spare(item)]
+
+
+def is_spare(item: pytest.Item) -> bool:
+    """Whether the same test runs on nats-server, and that is enough."""
+    call = getattr(item, "callspec", None)
+    marked = item.get_closest_marker("one_server") is not None
+    return marked and call is not None and call.params.get("broker") == "jsctl"
+
+
+@pytest.fixture(scope="session", params=list(KINDS))
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A server with JetStream, shared by all tests: names must be fresh."""
+    with KINDS[str(request.param)]("-js", name="one") as running:
+        yield running
+
+
+@pytest.fixture
+def filler(broker: Broker) -> Iterator[Filler]:
+    """Makes and fills streams."""
+    with Filler(broker) as made:
+        yield made
+
+
+@pytest.fixture
+def fresh() -> str:
+    """A name that no other test uses."""
+    return f"T{next(_NUMBERS)}"
+
+
+@pytest.fixture(scope="session")
+def spark_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the session writes: `log`, `events/`."""
+    directory = tmp_path_factory.mktemp("spark")
+    (directory / "events").mkdir()
+    return directory
+
+
+@pytest.fixture(scope="session")
+def spark(spark_files: Path) -> "Iterator[SparkSession]":
+    """The session; with event log and UI, so that a test can look for secrets there."""
+    from jsctl.spark.runtime import start_session, stop_session
+
+    session = start_session(
+        "tests",
+        master="local[2]",
+        log_file=spark_files / "log",
+        short=True,
+        conf={
+            "spark.ui.enabled": "true",
+            "spark.ui.port": "0",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.dir": (spark_files / "events").as_uri(),
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.streaming.minBatchesToRetain": "5",
+        },
+    )
+    yield session
+    stop_session(session)
+
+
+@pytest.fixture
+def tables(spark: "SparkSession", broker: Broker) -> Tables:
+    """Reads and writes of the session on the server."""
+    return Tables(spark, broker.url)
