@@ -36,6 +36,7 @@ FOUND = [
     (748320188, 3),
     (761608872, 5),
     (1956032189, 5),
+    (677472080, 5),
 ]
 """Fresh seeds (seed, servers) that failed once."""
 SHRINK_RUNS = 60

@@ -237,6 +237,7 @@ class ConsumerUnit:
         if assignment.request != self.assignment.request:
             self.env.owe(self.owed, assignment.request)
         self.assignment = assignment
+        self.group.raft.expect(assignment.group.members)
         self._propose_config()
         self._answer()
 

@@ -270,6 +270,7 @@ class StreamUnit:
         if assignment.request != self.assignment.request:
             self.env.owe(self.owed, assignment.request)
         self.assignment = assignment
+        self.group.raft.expect(assignment.group.members)
         self._propose_config()
         self._answer()
 

@@ -292,6 +292,13 @@ class State:
         unknown = self.standing.kind == StandingKind.UNKNOWN
         return unknown and (self.volatile or self.log.last_index == 0)
 
+    def expect(self, peers: Sequence[PeerId]) -> None:
+        """These hold or are to hold a replica: one that starts a volatile group over must ask all
+        of them, also those that joined while it held nothing."""
+        if self.volatile and self.is_empty and set(peers) != set(self.members.all()):
+            self.membership.restart(0, Members(tuple(peers)))
+            self.members_changed()
+
     def retime(self, timing: Timing) -> None:
         """Use other timeouts from now on. Leases, which rest on promises made, must stay."""
         assert timing.lease_ticks == self.timing.lease_ticks, "a lease that is out would change"
