@@ -31,6 +31,13 @@ REGISTRY: tuple[Entry, ...] = (
     ),
     Entry("context", ("ctx",), "jsctl.commands.context", "Manage nats configuration contexts"),
     Entry(
+        "dashboard",
+        ("dash", "top"),
+        "jsctl.commands.dashboard",
+        "An interactive view of the cluster, worst things first",
+        "COMMAND",
+    ),
+    Entry(
         "jsm",
         (),
         "jsctl.commands.jsm",
