@@ -63,13 +63,18 @@ def api_prefix(settings: Settings) -> bytes:
 class JetStream:
     """Requests, one after the other."""
 
-    def __init__(self, options: ConnectionOptions) -> None:
-        """Nothing is connected before the first request."""
+    def __init__(self, options: ConnectionOptions, *, patient: bool = False) -> None:
+        """Nothing is connected before the first request.
+
+        That first one fails at once when no server is there, unless `patient`: for whoever knows
+        that the servers were there a moment ago.
+        """
         self.settings = options.settings
         self.outage_s = options.outage_ns / SECOND_NS
         self.prefix = api_prefix(options.settings)
         self._wire: Wire | None = None
         self._known: tuple[str, ...] = ()
+        self._patient = patient
 
     @property
     def wire(self) -> Wire:
@@ -104,7 +109,7 @@ class JetStream:
         Only what another try can cure is tried again. Raises what the last try raised.
         """
         end = time.monotonic() + self.outage_s
-        first = self._wire is None and not self._known
+        first = not self._patient and self._wire is None and not self._known
         while True:
             try:
                 return body()

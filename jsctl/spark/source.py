@@ -158,6 +158,6 @@ def read_part(
     if not isinstance(partition, Part):
         return
     schema = arrow_schema(columns)
-    with reporting(), JetStream(connection) as js:
+    with reporting(), JetStream(connection, patient=True) as js:
         for chunk in read(js, partition.range):
             yield record_batch(chunk, schema, partition.range.stream)
