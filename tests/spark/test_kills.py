@@ -37,6 +37,8 @@ class Copy:
 
     def __init__(self, broker: Broker, directory: Path, kinds: tuple[str, ...], count: int) -> None:
         self.broker, self.directory, self.kinds, self.count = broker, directory, kinds, count
+        self.errors = directory / "errors"
+        """What the last life said."""
         self.filler = Filler(broker)
         self.filler.stream("SRC")
         self.filler.stream("DST", "DST.>", duplicate_window=100_000_000)
@@ -46,13 +48,14 @@ class Copy:
     def start(self) -> "subprocess.Popen[str]":
         """A life."""
         words = ["SRC", "DST", str(self.directory), *self.kinds]
-        return subprocess.Popen(
-            [sys.executable, "-m", "tests.support.spark_query", self.broker.url, *words],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
+        with self.errors.open("w") as errors:
+            return subprocess.Popen(
+                [sys.executable, "-m", "tests.support.spark_query", self.broker.url, *words],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
 
     def kill_when(self, what: str, event: Callable[[], bool], proof: Callable[[], bool]) -> None:
         """Start it and kill it at an event; `proof` tells whether a batch was in flight."""
@@ -72,8 +75,7 @@ class Copy:
             out, _ = process.communicate(timeout=LIFE_S * 2)
         finally:
             kill_tree(process.pid)
-        log = (self.directory / "log").read_text()
-        assert process.returncode == 0, log[-4000:]
+        assert process.returncode == 0, self.errors.read_text()[-4000:]
         return out
 
     def arrived(self) -> int:
