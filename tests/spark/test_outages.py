@@ -103,6 +103,7 @@ def test_a_read_without_a_server_fails(start: Start, mode: str) -> None:
         sequences(given, broker.kill)
 
 
+@pytest.mark.one_server
 def test_a_query_whose_server_dies_goes_on_or_fails_and_is_exact(
     spark: "SparkSession", start: Start, tmp_path: Path
 ) -> None:
@@ -138,6 +139,7 @@ def test_a_query_whose_server_dies_goes_on_or_fails_and_is_exact(
     assert copied(broker) == published()
 
 
+@pytest.mark.one_server
 def test_a_server_without_room_is_an_error_and_then_exact(
     spark: "SparkSession", start: Start, tmp_path: Path
 ) -> None:

@@ -103,6 +103,7 @@ def test_other_refusals_are_explained(tables: Tables, filler: Filler, fresh: str
     assert "the server takes 1048576" in str(big)
 
 
+@pytest.mark.one_server
 def test_a_write_in_foreach_batch_needs_a_name_and_is_then_exact(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:
@@ -170,6 +171,7 @@ def test_lost_evidence_is_an_error(
     )
 
 
+@pytest.mark.one_server
 def test_a_target_that_was_made_again_is_read_from_its_start(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:
