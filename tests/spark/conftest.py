@@ -23,9 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests in which the server hardly matters run on nats-server; on the other in long runs."""
     for item in items:
         call = getattr(item, "callspec", None)
-        if call is not None and item.get_closest_marker("one_server") is not None:
-            if "jsctl" in (call.params.get("broker"), call.params.get("start")):
-                item.add_marker("spark_long")
+        if call is None or item.get_closest_marker("one_server") is None:
+            continue
+        if "jsctl" in (call.params.get("broker"), call.params.get("start")):
+            item.add_marker("spark_long")
 
 
 @pytest.fixture(scope="session", params=list(KINDS))
