@@ -120,14 +120,16 @@ def test_spark_connect(place: Place, tmp_path: Path) -> None:
         pytest.skip("pyspark[connect] is not installed")
     port = free_port()
     home = Path(pyspark.__file__).parent
-    environ = {**os.environ, "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable}
-    log = (tmp_path / "server.log").open("w")
-    server = subprocess.Popen(
-        [str(home / "sbin/start-connect-server.sh"), "--conf", f"{PORT_SETTING}={port}"],
-        env=environ,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
+    environ = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    server_class = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    words = [str(home / "bin" / "spark-submit"), "--class", server_class]
+    with (tmp_path / "server.log").open("w") as log:
+        server = subprocess.Popen(
+            [*words, "--conf", f"{PORT_SETTING}={port}", "spark-internal"],
+            env=environ,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
     try:
         wait_for(lambda: listens(port), "the server listens", 90)
         out = place.run(f"sc://127.0.0.1:{port}")
@@ -136,7 +138,6 @@ def test_spark_connect(place: Place, tmp_path: Path) -> None:
     finally:
         kill_tree(server.pid)
         server.wait()
-        log.close()
 
 
 def free_port() -> int:
