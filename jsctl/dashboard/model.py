@@ -83,6 +83,7 @@ class Model:
         self._round = 0
         self._serial = 0
         self._seen: deque[str] = deque(maxlen=SEEN_MAX)
+        self._unseen: set[str] = set()
         self._badge = Badge.CONNECTING
         self._views: tuple[tuple[Stream, ...], tuple[Consumer, ...]] = ((), ())
         self._reading = False
@@ -194,6 +195,7 @@ class Model:
         finally:
             self._reading = False
         self._forget({one.name for one in told} if whole else None, names)
+        self._name_the_unseen(names)
         self._lag.add(sum(track.lag.last for track in self.consumers.values()))
 
     def read_lists(
@@ -260,6 +262,13 @@ class Model:
         if _is_better(track, one, host, self._round):
             track.read(one, host, at_ns, now_ns)
         track.mentioned = self._round
+
+    def _name_the_unseen(self, names: Iterable[str] | None) -> None:
+        """What is named, but described by nobody twice in a row, lives on lost servers only."""
+        unseen = {name for name in names or () if (self.account, name) not in self.streams}
+        for name in unseen & self._unseen:
+            self._stream(self.account, name).leader = ""
+        self._unseen = unseen
 
     def _forget(self, answered: set[str] | None, names: Iterable[str] | None) -> None:
         """Drops what was deleted; `answered` is None if somebody who should answer did not."""

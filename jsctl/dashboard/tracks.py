@@ -21,7 +21,7 @@ from jsctl.dashboard.documents import (
 )
 from jsctl.dashboard.history import Meter, Trail
 from jsctl.dashboard.judge import judge_consumer, judge_server, judge_stream
-from jsctl.dashboard.snapshot import Consumer, Kind, Peer, PeerState, Server, Source, Stream
+from jsctl.dashboard.snapshot import Consumer, Kind, Level, Peer, PeerState, Server, Source, Stream
 
 KINDS = (("KV_", Kind.BUCKET), ("OBJ_", Kind.OBJECTS), ("$MQTT_", Kind.OTHER))
 
@@ -247,6 +247,8 @@ class StreamTrack(GroupTrack):
             trend=self.stored.trail.tuple(),
             stale_ns=0 if self.mentioned == round_ else now_ns - self.read_ns,
         )
+        if not self.document:
+            return replace(found, level=Level.BAD, why="no server that answers has it", stale_ns=0)
         level, why = judge_stream(found, discard_new=text(config, "discard") == "new")
         return replace(found, level=level, why=why)
 

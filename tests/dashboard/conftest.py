@@ -32,6 +32,16 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("COLORTERM", "truecolor")
 
 
+@pytest.fixture(autouse=True)
+def brisk_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual's pilot takes 20 ms twice a key to find the program idle; half of that will do.
+
+    It also waits until every widget has worked off its messages, which is what tests rely on.
+    """
+    monkeypatch.setattr("textual._wait.SLEEP_GRANULARITY", 0.01)
+    monkeypatch.setattr("textual._wait.SLEEP_IDLE", 0.0005)
+
+
 @dataclass(frozen=True, slots=True)
 class Driven:
     """A dashboard and the keys to it."""

@@ -13,10 +13,12 @@ import pytest
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
+from jsctl.dashboard.link import Link
 from jsctl.dashboard.once import text_of
+from jsctl.dashboard.poller import Poller
 from jsctl.dashboard.snapshot import Badge, Level, PeerState, Snapshot
 from jsctl.testing import Broker, Cluster, RealServer
-from tests.dashboard.conftest import Drive, Driven
+from tests.dashboard.conftest import Drive, Driven, settings_of
 from tests.support.waiting import eventually, wait_for
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
@@ -66,6 +68,12 @@ def states(now: Snapshot, name: str) -> dict[str, PeerState]:
     """The replicas of a stream."""
     found = next((one for one in now.streams if one.name == name), None)
     return {peer.name: peer.state for peer in found.peers} if found else {}
+
+
+async def one_look(urls: list[str]) -> Snapshot:
+    """What a dashboard sees that has just started."""
+    link = Link(settings_of(urls), settings_of(urls, system=True))
+    return await Poller(link, "test", lambda _snapshot: None, 0.2).once()
 
 
 async def lone_stream_on(js: JetStreamContext, server: str) -> str:
@@ -118,6 +126,9 @@ async def test_a_killed_server_is_seen_and_comes_back(
         picture = text_of(driven.app)
         assert f"✖ {lone}" in picture
         assert f"✖ {victim}" in picture
+        fresh = await one_look(others)
+        known = next(one for one in fresh.streams if one.name == lone)
+        assert known.level is Level.BAD, "a dashboard that starts now lists it too"
         cluster.restart(victim)
         await driven.until(lambda now: now.badge is Badge.HEALTHY, "it recovered", 30.0)
         assert len(driven.now.streams) == before

@@ -164,6 +164,24 @@ def test_the_meta_leaders_names_decide_in_our_own_account() -> None:
     assert not model.snapshot(T0).streams
 
 
+def test_a_stream_that_was_never_described_is_listed_as_lost() -> None:
+    """A dashboard that starts while the only server of a stream is away."""
+    model = Model()
+    model.account = "A"
+    told = [jsz("n1", T0, detail("S", cluster_of("n1")))]
+    model.read_details(told, ["S", "LONE"], T0, whole=True)
+    assert [one.name for one in model.snapshot(T0).streams] == ["S"], "it may be too new"
+    model.read_details(told, ["S", "LONE"], T0 + 1, whole=True)
+    first = model.snapshot(T0 + 1).streams[0]
+    assert (first.name, first.level) == ("LONE", Level.BAD)
+    assert "no server" in first.why
+    back = [jsz("n1", T0, detail("S", cluster_of("n1")), detail("LONE", cluster_of("n1")))]
+    model.read_details(back, ["S", "LONE"], T0 + 2, whole=True)
+    assert {one.level for one in model.snapshot(T0 + 2).streams} == {Level.OK}
+    model.read_details(told, ["S"], T0 + 3, whole=True)
+    assert [one.name for one in model.snapshot(T0 + 3).streams] == ["S"]
+
+
 def test_a_replicated_stream_without_a_quorum_is_down() -> None:
     model = Model()
     pinged(model, T0, "n1", "n2", "n3")
