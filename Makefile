@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-spark-long check format lint types contracts tidy bench bench-spark clean
+.PHONY: help install browser demo test test-spark-long check format lint types contracts tidy bench
+.PHONY: bench-spark pictures clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -18,7 +19,21 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $(STAMP)
 
+BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
+
 install: $(STAMP) ## make .venv with everything the other targets need
+
+browser: ## a Chromium for the test of the dashboard's page, from Debian's packages if there is none
+	@for name in "$$JSCTL_CHROMIUM" $(BROWSERS); do \
+		command -v "$$name" && exit 0; \
+	done; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+		echo "install a Chromium, or name one in JSCTL_CHROMIUM; without, its test is skipped"; \
+		exit 1; \
+	fi; \
+	apt-get -qq -o Acquire::Retries=3 update \
+		&& DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 \
+			install --no-install-recommends chromium >/dev/null
 
 demo: install ## a five-server cluster on loopback, real data in, the reports out (KEEP=1 leaves it up)
 	$(BIN)/python -m jsctl.demo $(if $(KEEP),--keep)
@@ -48,6 +63,9 @@ tidy: install ## the house rules
 
 bench: install ## ratios against nats-server on this machine
 	$(BIN)/python -m benchmarks
+
+pictures: install ## the pictures of the dashboard in docs/pictures
+	TZ=UTC COLORTERM=truecolor $(BIN)/python -m tests.dashboard.pictures docs/pictures
 
 bench-spark: install ## Spark beside nats-py, on both servers
 	$(BIN)/python -m benchmarks.spark

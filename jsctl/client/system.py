@@ -74,6 +74,9 @@ class NatsSystem:
     def __init__(self, client: "Client", settings: Settings) -> None:
         self.client = client
         self.settings = settings
+        self.silence_seconds = 0.0
+        """Ends a gather even when more answers are expected, so long after the last one; 0: the
+        timeout alone does."""
 
     async def gather(
         self,
@@ -103,7 +106,8 @@ class NatsSystem:
         try:
             while not expected or len(replies) < expected:
                 left = deadline - asyncio.get_running_loop().time()
-                wait = left if expected or not replies else min(left, SILENCE_SECONDS)
+                patience = self.silence_seconds or (0.0 if expected else SILENCE_SECONDS)
+                wait = min(left, patience) if patience and replies else left
                 message = await _next(subscription, wait)
                 if message is None:
                     break

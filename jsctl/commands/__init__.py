@@ -31,10 +31,23 @@ REGISTRY: tuple[Entry, ...] = (
     ),
     Entry("context", ("ctx",), "jsctl.commands.context", "Manage nats configuration contexts"),
     Entry(
+        "dashboard",
+        ("dash", "top"),
+        "jsctl.commands.dashboard",
+        "An interactive view of the cluster, worst things first",
+        "COMMAND",
+    ),
+    Entry(
         "jsm",
         (),
         "jsctl.commands.jsm",
         "JetStream management with the words of the JetStream preview",
+    ),
+    Entry(
+        "pipeline",
+        ("pipe",),
+        "jsctl.commands.pipeline",
+        "Declarative pipelines, archives, audits and reports with Spark",
     ),
     Entry("publish", ("pub",), "jsctl.commands.publish", "Generic data publish utility", "COMMAND"),
     Entry("reply", (), "jsctl.commands.reply", "Generic service reply utility", "COMMAND"),

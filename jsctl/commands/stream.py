@@ -195,6 +195,23 @@ GROUP = Group(
             (Option("last-for", "Retrieves the message for a subject", short="S"), JSON),
         ),
         Command(
+            "backup",
+            "Creates a backup of a stream in a directory",
+            "stream_backup:backup",
+            (
+                Argument("stream", "Stream to back up", required=True),
+                Argument("target", "Directory to create the backup in", required=True),
+            ),
+            (
+                Option("check", "Checks the stream for integrity before the backup", Kind.FLAG),
+                Option("consumers", "Includes the consumers, the default", Kind.SWITCH),
+                Option("chunk-size", "Size of the parts that are sent", Kind.SIZE),
+                Option("window-size", "What may be sent ahead of acknowledgements", Kind.SIZE),
+            ),
+            aliases=("snapshot",),
+            examples=("jsctl stream backup ORDERS /backup/orders",),
+        ),
+        Command(
             "seal",
             "Seals a stream preventing further updates",
             "stream_change:seal",

@@ -68,6 +68,7 @@ SOURCE_OPTIONS = (
     Option("failOnDataLoss", "Fail when messages are gone that should be read", "true"),
     Option("includeHeaders", "Add the column `headers`", "false"),
     Option("readMode", "auto, consumer or direct", "auto"),
+    Option("progressSubject", "Tasks tell on this subject how far they are, twice a second"),
     Option("onCommit", "none, or purge: delete what was read and committed", "none"),
 )
 """What to read."""
@@ -176,6 +177,7 @@ class SourceOptions:
     include_headers: bool
     read_mode: ReadMode
     on_commit: OnCommit
+    progress_subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,7 @@ def source_options(given: Mapping[str, str]) -> SourceOptions:
         include_headers=words.switch("includeHeaders"),
         read_mode=words.choice("readMode", ReadMode),
         on_commit=words.choice("onCommit", OnCommit),
+        progress_subject=words.text("progressSubject"),
     )
     _check_source(made)
     return made
@@ -285,6 +288,8 @@ def _check_source(made: SourceOptions) -> None:
     for name in made.streams:
         if not re.fullmatch(r"[^\s.*>/\\]+", name):
             raise UsageError(f"option stream: {name!r} is not a stream name")
+    if made.progress_subject and not _literal_subject(made.progress_subject):
+        raise UsageError(f"option progressSubject: {made.progress_subject!r} is not a subject")
     try:
         re.compile(made.stream_pattern)
     except re.error as error:

@@ -20,10 +20,11 @@ from jsctl.errors import UsageError
 from jsctl.spark.arrow import arrow_schema, record_batch
 from jsctl.spark.failures import reported, reporting
 from jsctl.spark.jetstream import JetStream
-from jsctl.spark.options import ConnectionOptions, SourceOptions, sink_options, source_options
+from jsctl.spark.options import SourceOptions, sink_options, source_options
 from jsctl.spark.plan import Bounds, batch_ranges
 from jsctl.spark.pushdown import bounds_of
 from jsctl.spark.scan import Range, read
+from jsctl.spark.telling import Teller
 
 if TYPE_CHECKING:
     from jsctl.spark.sink import JetStreamStreamWriter, JetStreamWriter
@@ -148,16 +149,19 @@ class JetStreamReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one range."""
-        return read_part(self.options.connection, self.columns, partition)
+        return read_part(self.options, self.columns, partition)
 
 
 def read_part(
-    connection: ConnectionOptions, columns: StructType, partition: InputPartition
+    options: SourceOptions, columns: StructType, partition: InputPartition
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a range as Arrow batches; none for Spark's empty stand-in."""
     if not isinstance(partition, Part):
         return
     schema = arrow_schema(columns)
-    with reporting(), JetStream(connection, patient=True) as js:
+    teller = Teller(options.connection.settings, options.progress_subject, partition.range)
+    with reporting(), JetStream(options.connection, patient=True) as js:
         for chunk in read(js, partition.range):
+            teller.heard(chunk)
             yield record_batch(chunk, schema, partition.range.stream)
+    teller.finished()

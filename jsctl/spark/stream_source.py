@@ -122,7 +122,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """The rows of one range."""
-        return read_part(self.options.connection, self.columns, partition)
+        return read_part(self.options, self.columns, partition)
 
     @reported
     def commit(self, end: Document) -> None:

@@ -134,7 +134,7 @@ class Faults:
                     found.add(machine.peer)
             elif assigned is None or assigned.storage == "memory":
                 continue
-            elif assigned.incarnations.get(machine.peer, machine.life) != machine.life:
+            elif assigned.incarnations.get(machine.peer) != machine.life:
                 found.add(machine.peer)
         return found
 

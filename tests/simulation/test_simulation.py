@@ -1,7 +1,8 @@
 """Seeded runs of whole clusters: see `faults` for what happens, `checks` for what must hold.
 
 A failing seed is printed with its plan, made smaller; it is reproduced by `draw(seed, servers)`.
-`JSCTL_SIMULATION_SEEDS` is how many fresh seeds the slow test runs.
+`JSCTL_SIMULATION_SEEDS` is how many fresh seeds the slow test runs; those of other runs are fixed,
+so that a change is not blamed for what chance found.
 """
 
 import os
@@ -30,10 +31,13 @@ FOUND = [
     (1525708969, 3),
     (1392306932, 3),
     (83065427, 5),
+    (2075368484, 5),
+    (381766169, 3),
+    (748320188, 3),
+    (761608872, 5),
     (1956032189, 5),
 ]
 """Fresh seeds (seed, servers) that failed once."""
-FRESH = 4
 SHRINK_RUNS = 60
 
 
@@ -60,12 +64,6 @@ def test_fixed_seeds(servers: int, first: int) -> None:
 @pytest.mark.parametrize(("seed", "servers"), FOUND)
 def test_seeds_that_failed_once(seed: int, servers: int) -> None:
     check(seed, servers)
-
-
-@pytest.mark.parametrize("servers", [3, 5])
-def test_fresh_seeds(servers: int) -> None:
-    for _ in range(FRESH):
-        check(random.SystemRandom().randrange(1 << 31), servers)
 
 
 @pytest.mark.slow

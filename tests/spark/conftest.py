@@ -66,6 +66,7 @@ def spark(spark_files: Path) -> "Iterator[SparkSession]":
         "tests",
         master="local[2]",
         log_file=spark_files / "log",
+        short=True,
         conf={
             "spark.ui.enabled": "true",
             "spark.ui.port": "0",

@@ -7,7 +7,7 @@ replies. Once a turn, when something happened, the leader says what to publish a
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from jsctl.broker.cluster.env import Env, Owed
+from jsctl.broker.cluster.env import REFUSED_NS, Env, Owed
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
 from jsctl.broker.cluster.state_file import State, WriteState
 from jsctl.broker.cluster.state_import import StateImporter, pieces
@@ -44,6 +44,8 @@ class ConsumerUnit:
     """When `run` has to be called even if nothing happens."""
     _heard: int = -1
     """Generation of interest that was looked at last; push consumers wait for listeners."""
+    _config_refused: bool = False
+    """The log did not take the newest config."""
     _tickets: dict[int, int] = field(default_factory=dict)
     """Log index -> ticket of the leader's turn."""
     _subscriptions: list[Subscription] = field(default_factory=list)
@@ -152,6 +154,12 @@ class ConsumerUnit:
         leader = self.leader
         if leader is None:
             return
+        if not self.group.raft.accepting:
+            # The leader's state is ahead of the log; what the log refuses, it would never learn.
+            self.due_ns = self.env.now_ns + REFUSED_NS
+            return
+        if self._config_refused:
+            self._propose_config()
         self._heard = self.env.traffic.generation(self.account)
         leader.scale(len(self.group.raft.members.voters) > 1)
         turn = leader.turn(
@@ -233,9 +241,13 @@ class ConsumerUnit:
         self._answer()
 
     def _propose_config(self) -> None:
+        self._config_refused = False
         if self.leader is None or self._is_current():
             return
-        self.env.groups.propose(self.group, [config_entry(self.assignment.config)], None)
+        entry = config_entry(self.assignment.config)
+        self._config_refused = self.env.groups.propose(self.group, [entry], None) is None
+        if self._config_refused:
+            self.env.wake(self.group.name, self)
 
     # Durability
 

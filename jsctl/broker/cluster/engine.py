@@ -217,11 +217,10 @@ class Engine(Neighbours):
                 self._greet(event.peer)
             elif isinstance(event, WentDown):
                 self.groups.peer_down(event.peer)
-                for group, known in list(self.leaders.items()):
-                    if known.leader == event.peer:
-                        del self.leaders[group]
-            elif isinstance(event, Restarted) and event.incarnation_changed:
-                self.env.log(LogLevel.WARNING, f"Peer {event.peer} came back with another disk")
+            elif isinstance(event, Restarted):
+                self.forget_leader(event.peer)
+                if event.incarnation_changed:
+                    self.env.log(LogLevel.WARNING, f"Peer {event.peer} came back with another disk")
 
     def _greet(self, peer: str) -> None:
         parcel = self.outbox.parcel(peer)
@@ -265,9 +264,7 @@ class Engine(Neighbours):
         """Stop to take part, for good: the rest of the cluster counts without this server."""
         self.removed = True
         self.founding = None
-        self.leaders = {
-            name: known for name, known in self.leaders.items() if known.leader != self.options.me
-        }
+        self.forget_leader(self.options.me)
         self.groups.park()
         self.assets.park()
         self.env.log(

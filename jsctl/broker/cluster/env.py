@@ -45,6 +45,9 @@ class Traffic(Protocol):
 
 OWED_NS = 5_000_000_000
 """Who asked for something does not wait longer than this."""
+REFUSED_NS = 20_000_000
+"""How soon a leader tries again whose log takes nothing: leadership is being handed over, or too
+much is not committed yet."""
 
 
 @dataclass(slots=True)

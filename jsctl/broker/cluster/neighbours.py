@@ -125,15 +125,22 @@ class Neighbours:
             self.leaders[known.group] = known
 
     def leader_of(self, group: str) -> str:
-        """Peer id of a group's leader as far as known here; empty when not."""
-        known = self.leaders.get(group)
-        return known.leader if known is not None else ""
+        """Peer id of a group's leader as far as known here; empty when not, or when it is down.
 
-    def forget_leader(self, group: str, peer: str) -> None:
-        """A server does not lead a group any more."""
+        One that was not heard for a while is remembered: when it comes back and never missed
+        this server, it has no reason to say again what it leads.
+        """
         known = self.leaders.get(group)
-        if known is not None and known.leader == peer:
-            del self.leaders[group]
+        if known is None:
+            return ""
+        up = known.leader == self.options.me or self.liveness.is_up(known.leader)
+        return known.leader if up else ""
+
+    def forget_leader(self, peer: str) -> None:
+        """A server restarted or left: it leads nothing any more."""
+        for group, known in list(self.leaders.items()):
+            if known.leader == peer:
+                del self.leaders[group]
 
     def foreign(self, peer: str) -> bool:
         """Whether a server belongs to another meta group than this one."""

@@ -64,7 +64,8 @@ class Steering:
                     self.assets.unsettled.pop(name, None)
                 continue
             held = self._held_by_consumers(unit) if isinstance(unit, StreamUnit) else []
-            wanted = (*unit.assignment.group.peers, *held)
+            staying = (peer for peer in held if peer in unit.group.raft.members)
+            wanted = (*unit.assignment.group.peers, *staying)
             step = next_step(unit.group.raft, wanted, self.online)
             self._do(unit.group.raft, step, name)
             if isinstance(step, Settled) and held:
@@ -73,7 +74,10 @@ class Steering:
                 self._settled(unit)
 
     def _held_by_consumers(self, unit: StreamUnit) -> list[str]:
-        """Peers that consumers have not left yet; their stream stays until they have."""
+        """Peers that consumers have not left yet; their stream stays until they have.
+
+        Consumers may be ahead of it: on peers that were to join the stream and did not get there.
+        """
         wanted = unit.assignment.group.peers
         account, stream = unit.key
         held: list[str] = []
@@ -83,7 +87,7 @@ class Steering:
             held += [
                 peer
                 for peer in consumer.assignment.group.former
-                if peer not in wanted and peer not in held and peer in unit.group.raft.members
+                if peer not in wanted and peer not in held
             ]
         return held
 

@@ -13,7 +13,7 @@ from jsctl.api.codec import dumps
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
 from jsctl.broker.cluster.disk_jobs import NothingToKeep, StoreState
-from jsctl.broker.cluster.env import Delivery, Env, Owed
+from jsctl.broker.cluster.env import REFUSED_NS, Delivery, Env, Owed
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
 from jsctl.broker.cluster.state_file import State, WriteState
 from jsctl.broker.cluster.state_import import Joiner, pieces
@@ -100,6 +100,10 @@ class StreamUnit:
     _behind_removal: list[Delivery] = field(default_factory=list)
     _after_removal: dict[int, list[Delivery]] = field(default_factory=dict)
     """Log index of a removal -> what is published when it is applied."""
+    _config_refused: bool = False
+    """The log did not take the newest config."""
+    _retry_ns: int = 0
+    """When to look again whether the log takes entries; 0: it does."""
     _checkpointed: int = 0
     _newest_number: int = 0
     _republisher: Republisher | None = None
@@ -222,6 +226,12 @@ class StreamUnit:
         leader.refusal = self.env.refusal(self)
         if self.sink.messages:
             self._propose(leader.admit(self.sink.take(), self.env.now_ns))
+        if not self.group.raft.accepting:
+            self._retry_ns = self.env.now_ns + REFUSED_NS
+            return
+        self._retry_ns = 0
+        if self._config_refused:
+            self._propose_config()
         due = leader.next_due_ns()
         if due is not None and due <= self.env.now_ns:
             self._propose(leader.expire(self.env.now_ns))
@@ -249,7 +259,9 @@ class StreamUnit:
 
     def next_due_ns(self) -> int | None:
         """When `run` has to be called even if nothing happens."""
-        return None if self.leader is None else self.leader.next_due_ns()
+        if self.leader is None:
+            return None
+        return self._retry_ns or self.leader.next_due_ns()
 
     # Configuration travels through the stream's own log
 
@@ -262,11 +274,14 @@ class StreamUnit:
         self._answer()
 
     def _propose_config(self) -> None:
+        self._config_refused = False
         if self.leader is None or self._is_current():
             return
         config = dumps(self.assignment.config)
         entry = self.leader.configure(self.assignment.revision, config)
-        self.env.groups.propose(self.group, [entry], None)
+        self._config_refused = self.env.groups.propose(self.group, [entry], None) is None
+        if self._config_refused:
+            self.env.wake(self.group.name, self)
 
     def _answer(self) -> None:
         if self.leader is not None and self._is_current():

@@ -154,18 +154,20 @@ class Raft(State):
 
     # -- proposals -----------------------------------------------------------------------------
 
+    @property
+    def accepting(self) -> bool:
+        """Whether `propose` takes entries."""
+        room = self.pending_bytes < self.limits.proposal_bytes_max
+        return room and self.transferee is None and self.role is Role.LEADER
+
     def propose(self, batch: Sequence[bytes]) -> Index | None:
         """Append one DATA entry for each item; index of the first.
 
         None when this node does not lead, is handing over, or has too much uncommitted.
         """
-        if self.role is not Role.LEADER or self.transferee is not None or not batch:
+        if not batch or not self.accepting:
             return None
-        size = 0
-        for data in batch:
-            size += len(data)
-        if self.pending_bytes and self.pending_bytes + size > self.limits.proposal_bytes_max:
-            return None
+        size = sum(map(len, batch))
         log = self.log
         first = index = log.last_index + 1
         term = self.term

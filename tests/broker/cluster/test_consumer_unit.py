@@ -120,3 +120,25 @@ def test_a_changed_configuration_is_answered_when_it_counts(cluster: ClusterPlay
     for server in cluster:
         unit = server.engine.assets.consumers[("A", "S", "C")]
         assert unit.consumer.config.description == "new"
+
+
+def test_acks_count_that_come_while_leadership_is_offered_in_vain(cluster: ClusterPlay) -> None:
+    leader = led(cluster)
+    group = leader.engine.groups.by_name[cluster.group_of("S", "C")]
+    client = leader.connect("a")
+    taken = pull(client, 2)
+    other = next(one for one in cluster if one is not leader)
+    cluster.cut.add(frozenset((leader.name, other.name)))
+    assert group.raft.transfer(other.engine.options.me)
+    for reply, _ in taken:
+        client.publish(reply, b"+ACK")
+    assert group.raft.transferee is not None
+    cluster.wait(lambda: group.raft.transferee is None, "the offer is withdrawn")
+    cluster.cut.clear()
+    later = pull(client, 2)[2:]
+    info = leader.request_all("$JS.API.CONSUMER.INFO.S.C", 0.5)[0]
+    assert led(cluster) is leader
+    assert info["ack_floor"]["stream_seq"] == 2 and info["num_ack_pending"] == 2
+    assert [payload for _, payload in later] == [b"3", b"4"]
+    for server in cluster:
+        assert [*server.engine.assets.consumers["A", "S", "C"].consumer.state.pending] == [3, 4]

@@ -96,14 +96,25 @@ def test_known_servers_are_marked_and_removed_ones_left_out() -> None:
 
 def test_the_leader_of_the_latest_term_counts() -> None:
     one = neighbours()
+    hear(one, "b")
+    hear(one, "c")
     assert one.leader_of("S") == ""
     one.learn_leader(Announcement("S", 4, "b"))
     one.learn_leader(Announcement("S", 3, "c"))
     assert one.leader_of("S") == "b"
     one.learn_leader(Announcement("S", 5, "c"))
     assert one.leader_of("S") == "c"
-    one.forget_leader("S", "b")
+    one.forget_leader("b")
     assert one.leader_of("S") == "c"
-    one.forget_leader("S", "c")
-    one.forget_leader("S", "c")
+    one.forget_leader("c")
     assert one.leader_of("S") == ""
+
+
+def test_a_leader_that_was_not_heard_for_a_while_is_not_forgotten() -> None:
+    one = neighbours()
+    hear(one, "b")
+    one.learn_leader(Announcement("S", 4, "b"))
+    one.liveness.tick(1 + DOWN_AFTER_NS)
+    assert one.leader_of("S") == ""
+    hear(one, "b", DOWN_AFTER_NS + 2)
+    assert one.leader_of("S") == "b"

@@ -155,3 +155,32 @@ def test_a_deleted_stream_leaves_no_files(cluster: ClusterPlay) -> None:
         assert ("A", "S") not in server.engine.assets.streams
         assert not any(path.startswith(directory) for path in server.disk.paths())
     assert publish(cluster["n1"].connect("a")) == []
+
+
+def test_what_an_offer_of_leadership_in_vain_holds_up_is_done_later(cluster: ClusterPlay) -> None:
+    asker = cluster["n1"]
+    asker.request_all("$JS.API.STREAM.CREATE.W", 1, **stream("W", retention="workqueue"))
+    asker.request_all("$JS.API.CONSUMER.CREATE.W.C", 1, **consumer(stream_name="W"))
+    group = cluster.group_of("W")
+    leader = cluster.leader(group)
+    other = next(one for one in cluster if one is not leader)
+    client = leader.connect("a")
+    client.subscribe("next")
+    client.publish("w.x", b"1", "ack")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.W.C", b"1", "next")
+    cluster.run(0.5)
+    (reply,) = (back for _, back, _ in client.messages if back.startswith("$JS.ACK"))
+    raft = leader.engine.groups.by_name[group].raft
+    cluster.cut.add(frozenset((leader.name, other.name)))
+    assert raft.transfer(other.engine.options.me)
+    client.publish(reply, b"+ACK")
+    changed = stream("W", retention="workqueue", description="changed")
+    client.publish("$JS.API.STREAM.UPDATE.W", json.dumps(changed).encode(), "updated")
+    cluster.run(0.3)
+    assert raft.transferee is not None
+    cluster.wait(lambda: raft.transferee is None, "the offer is withdrawn")
+    cluster.cut.clear()
+    cluster.run(1)
+    (info,) = asker.request_all("$JS.API.STREAM.INFO.W", 0.5)
+    assert cluster.leader(group) is leader
+    assert (info["state"]["messages"], info["config"]["description"]) == (0, "changed")

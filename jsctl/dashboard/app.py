@@ -1,0 +1,255 @@
+"""The application: one snapshot, one ink, a stack of screens, and the poller behind them."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import ClassVar, cast
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
+from textual.worker import Worker, WorkerError, WorkerState
+
+from jsctl.dashboard import tables
+from jsctl.dashboard.look.ink import Ink, ink_of
+from jsctl.dashboard.look.themes import DEFAULTS, THEMES
+from jsctl.dashboard.look.words import short_names
+from jsctl.dashboard.options import DashboardOptions
+from jsctl.dashboard.poller import REFRESH_MAX_S, REFRESH_MIN_S, MakePoller, Poller
+from jsctl.dashboard.screens.view import View
+from jsctl.dashboard.snapshot import Level, Snapshot
+from jsctl.errors import JsctlError
+
+STEPS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+
+class PlainBars(ScrollBarRender):
+    """Scroll bars made of colour alone, for terminals without block characters."""
+
+    VERTICAL_BARS: ClassVar[list[str]] = [" "]
+    HORIZONTAL_BARS: ClassVar[list[str]] = [" "]
+
+
+class Dashboard(App[int]):
+    """Without `make_poller` it shows what `show` is given."""
+
+    TITLE = "jsctl dashboard"
+    CSS_PATH = "dashboard.tcss"
+    ENABLE_COMMAND_PALETTE = True
+    COMMAND_PALETTE_BINDING = "ctrl+p"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "freeze", "Freeze", key_display="space", id="freeze"),
+        Binding("question_mark", "help", "Help", key_display="?", id="help"),
+        Binding("q,ctrl+q", "quit", "Quit", key_display="q", id="quit"),
+        Binding("colon", "command_palette", "Palette", show=False, id="palette"),
+        Binding("t", "theme", "Theme", show=False, id="theme"),
+        Binding("plus", "faster", "Faster", show=False, id="faster"),
+        Binding("minus", "slower", "Slower", show=False, id="slower"),
+        Binding("ctrl+r", "hurry", "Ask now", show=False, id="hurry"),
+    ]
+
+    def __init__(
+        self,
+        options: DashboardOptions | None = None,
+        make_poller: MakePoller | None = None,
+        contexts: Callable[[], list[str]] | None = None,
+    ) -> None:
+        super().__init__()
+        self.options = options or DashboardOptions()
+        self.make_poller = make_poller
+        self.contexts = contexts or list
+        self.poller: Poller | None = None
+        self.failure: JsctlError | None = None
+        self.snapshot = Snapshot()
+        self.ink = Ink(glyphs=self.options.glyphs)
+        self.frozen = False
+        self.tasks: list[str] = []
+        self._switched = False
+        self._polling: Worker[None] | None = None
+        self._plain_refresh_s = self.options.refresh_s
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = self.options.theme
+        self.animation_level = "none"
+        ScrollBar.renderer = PlainBars if self.options.glyphs.logo == "#" else ScrollBarRender
+        if self.options.keymap:
+            self.set_keymap(self.options.keymap)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether actions that change anything are absent."""
+        return self.options.read_only
+
+    @property
+    def refresh_s(self) -> float:
+        """Seconds between two ticks."""
+        return self.poller.refresh_s if self.poller else self._plain_refresh_s
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """What our style sheet needs and foreign themes lack."""
+        return DEFAULTS
+
+    def get_default_screen(self) -> Screen[object]:
+        """The tabs."""
+        from jsctl.dashboard.screens.main import MainScreen
+
+        return cast("Screen[object]", MainScreen())
+
+    def on_mount(self) -> None:
+        """Paints first, connects then."""
+        self.theme_changed_signal.subscribe(self, lambda _theme: self._new_ink())
+        self._new_ink()
+        if self.options.glyphs.logo == "#":
+            self.add_class("-ascii")
+        if self.make_poller is not None:
+            self.connect("")
+
+    # Data
+
+    def connect(self, context: str) -> None:
+        """Leaves the present connection for that of a context."""
+        assert self.make_poller is not None
+        self._switched = bool(context)
+        try:
+            before, self.poller = self.poller, self.make_poller(context, self.show)
+        except JsctlError as error:
+            self.notify(str(error), title=context, severity="error", markup=False)
+            return
+        if before is not None:
+            before.end()
+        self.poller.refresh_s = self._plain_refresh_s
+        self._polling = self.run_worker(
+            self.poller.run(), group="poller", exclusive=True, exit_on_error=False
+        )
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A poller ends only when it cannot go on at all."""
+        if event.worker.group != "poller" or event.state is not WorkerState.ERROR:
+            return
+        error = event.worker.error
+        if isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, JsctlError) and self._switched:
+            self.notify(str(error), title="no connection", severity="error", markup=False)
+        elif isinstance(error, JsctlError):
+            self.failure = error
+            self.exit(1)
+        elif error is not None:
+            raise error
+
+    def show(self, snapshot: Snapshot) -> None:
+        """A new snapshot; while frozen it is kept but not shown."""
+        self.snapshot = snapshot
+        tables.NAMES.clear()
+        names = [one.name for one in snapshot.servers] or [
+            peer.name for one in snapshot.streams for peer in one.peers
+        ]
+        tables.NAMES.update(short_names(names))
+        if not self.frozen:
+            self.redraw()
+
+    def redraw(self) -> None:
+        """Hands the snapshot to the screen that can be seen, behind dialogs too."""
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, View):
+                screen.receive(self.snapshot, self.ink, frozen=self.frozen)
+                return
+
+    def _new_ink(self) -> None:
+        variables = self.theme_variables
+        dark = self.current_theme.dark
+        self.ink = ink_of(self.theme, variables, self.options.glyphs, dark=dark)
+        self.redraw()
+
+    def busy(self, task: str, on: bool) -> None:
+        """A task that takes its time is named in the top bar until it is done."""
+        if on:
+            self.tasks.append(task)
+        elif task in self.tasks:
+            self.tasks.remove(task)
+        self.redraw()
+
+    def told(self, level: Level, what: str, who: str, said: str) -> None:
+        """The outcome of an action: a toast, an event, and a look at what changed."""
+        title = f"{what} {who}"
+        if level is Level.BAD:
+            self.notify(said, title=title, severity="error", markup=False)
+        else:
+            self.notify(said, title=title, markup=False)
+        if self.poller is not None:
+            self.poller.say(level, what, who, said)
+            self.poller.hurry()
+
+    async def _shutdown(self) -> None:
+        """Connections are closed before the loop ends."""
+        if self.poller is not None:
+            self.poller.end()
+        if self._polling is not None:
+            self._polling.cancel()
+            with suppress(WorkerError):
+                await self._polling.wait()
+        await super()._shutdown()
+
+    def _fatal_error(self) -> None:
+        """Ends after a bug; the trace that is printed shows no values, which may be secrets."""
+        from rich.traceback import Traceback
+
+        self.bell()
+        self._exit_renderables.append(Traceback(show_locals=False, width=None))
+        self._close_messages_no_wait()
+
+    # Keys
+
+    def action_freeze(self) -> None:
+        """Stop the picture; data are still collected."""
+        self.frozen = not self.frozen
+        self.redraw()
+
+    def action_help(self) -> None:
+        """All keys that work here."""
+        from jsctl.dashboard.screens.help import HelpScreen
+
+        self.push_screen(HelpScreen.of(self.screen, self.ink))
+
+    def action_theme(self) -> None:
+        """The next of our own themes."""
+        names = [theme.name for theme in THEMES]
+        at = names.index(self.theme) if self.theme in names else -1
+        self.theme = names[(at + 1) % len(names)]
+
+    def action_faster(self) -> None:
+        """Tick more often."""
+        self._pace([one for one in reversed(STEPS_S) if one < self.refresh_s])
+
+    def action_slower(self) -> None:
+        """Tick less often."""
+        self._pace([one for one in STEPS_S if one > self.refresh_s])
+
+    def _pace(self, steps: list[float]) -> None:
+        if steps:
+            self._plain_refresh_s = min(max(steps[0], REFRESH_MIN_S), REFRESH_MAX_S)
+            if self.poller is not None:
+                self.poller.refresh_s = self._plain_refresh_s
+            self.redraw()
+
+    def action_hurry(self) -> None:
+        """Do not wait for the next tick."""
+        if self.poller is not None:
+            self.poller.hurry()
+
+    def action_filter(self) -> None:
+        """Filter the list that has the focus."""
+        if isinstance(self.screen, View):
+            self.screen.open_filter()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A dialog has its own keys only."""
+        if action in ("freeze", "help", "theme", "filter") and not isinstance(self.screen, View):
+            return action == "theme"
+        return True
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: places, actions with their command lines, contexts, themes."""
+        from jsctl.dashboard.palette_commands import commands_of
+
+        return commands_of(self, screen)

@@ -1,0 +1,2 @@
+"use strict";
+document.getElementById("again").addEventListener("click", () => window.location.reload());

@@ -1,0 +1,224 @@
+"""Who asks what, when. Knows no screen: it calls back with snapshots.
+
+Cheap questions go out at every tick: pings of all servers and the state of the meta group.
+Details of all streams and consumers are dear; they are asked for so seldom that they take at
+most `DETAILS_SHARE` of the time, but at once when an event says that something changed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import perf_counter, time_ns
+from typing import TypeAlias
+
+from jsctl.api.errors import ApiError
+from jsctl.api.times import SECOND_NS
+from jsctl.dashboard.documents import Document
+from jsctl.dashboard.link import NO_JETSTREAM, NO_SYSTEM, Link, failures
+from jsctl.dashboard.model import Model
+from jsctl.dashboard.snapshot import Event, Level, Snapshot
+from jsctl.errors import JsctlError, NotAllowed, UsageError
+
+DETAILS_SHARE = 0.04
+DETAILS_MIN_S = 2.0
+DETAILS_MAX_S = 60.0
+HURRY_S = 0.25
+"""So long after an event details are asked for again: events come in flocks."""
+RETRY_S = 1.0
+REFRESH_MIN_S = 0.2
+REFRESH_MAX_S = 60.0
+REPORT = {"accounts": True, "streams": True, "consumer": True, "config": True, "raft": True}
+URGENT = frozenset({"stream", "consumer", "leader", "quorum", "server", "pause", "pin"})
+"""Categories of events after which the details have changed."""
+Show = Callable[[Snapshot], None]
+
+
+MakePoller: TypeAlias = Callable[[str, Show], "Poller"]
+"""A poller for the context of a name; the empty name is the one of the command line."""
+
+
+class Poller:
+    """Runs until it is ended and cancelled; `show` is called with every new snapshot.
+
+    Both are needed: a request of nats-py whose answer comes in the moment of the cancellation
+    swallows it (`asyncio.wait_for` before Python 3.12), and then only `end` is left.
+    `refresh_s` may be changed at any time. `wants_raft` asks for the raft groups of the account
+    too, as long as somebody looks at them.
+    """
+
+    def __init__(self, link: Link, context: str, show: Show, refresh_s: float = 1.0) -> None:
+        self.link = link
+        self.show = show
+        self.refresh_s = refresh_s
+        self.wants_raft = False
+        self.model = Model(context)
+        self.failure: JsctlError | None = None
+        self._hurry = asyncio.Event()
+        self._soon = asyncio.Event()
+        self._details_s = DETAILS_MIN_S
+        self._ended = False
+
+    async def run(self) -> None:
+        """Connects, and goes on trying, then asks for ever."""
+        try:
+            await self._connect()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._tick_for_ever())
+                tasks.create_task(self._look_for_ever())
+        finally:
+            await self.link.close()
+
+    async def once(self, rounds: int = 2) -> Snapshot:
+        """Connects and gives one snapshot after some rounds; rates need two. May raise."""
+        try:
+            await self.link.open(self._hear)
+            self._connected()
+            for number in range(rounds):
+                if number:
+                    await asyncio.sleep(self.refresh_s)
+                await self.tick()
+                await self.look()
+            return self.model.snapshot(time_ns())
+        finally:
+            await self.link.close()
+
+    def hurry(self) -> None:
+        """Ask for everything again, soon."""
+        self._hurry.set()
+        self._soon.set()
+
+    def end(self) -> None:
+        """Ask for nothing more; whoever calls this also cancels `run`."""
+        self._ended = True
+        self.hurry()
+
+    def say(self, level: Level, what: str, who: str, said: str) -> None:
+        """Add an event of our own and show it."""
+        self.model.say(time_ns(), level, what, who, said)
+        self.publish()
+
+    def publish(self) -> None:
+        """Hand out a snapshot of what is known, unless nobody wants one any more."""
+        if self._ended:
+            return
+        self.model.connected = self.link.connected
+        pause_s = self.refresh_s
+        if self.link.system is None:
+            pause_s = max(self._details_s, self.refresh_s)
+        self.model.pause_ns = round(pause_s * SECOND_NS)
+        self.show(self.model.snapshot(time_ns()))
+
+    async def _connect(self) -> None:
+        while not self._ended:
+            try:
+                await self.link.open(self._hear)
+                break
+            except (NotAllowed, UsageError):
+                raise
+            except (JsctlError, ApiError) as error:
+                await self.link.close()
+                self.model.note = str(error)
+                self.publish()
+                await asyncio.sleep(RETRY_S)
+        self._connected()
+
+    def _connected(self) -> None:
+        self.model.account = self.link.account
+        self.model.connected = True
+        self.model.system = self.link.system is not None
+        self.model.jetstream = self.link.jetstream
+        self.model.note = ""
+        if not self.model.system:
+            self.model.note = NO_SYSTEM
+        elif not self.model.jetstream:
+            self.model.note = NO_JETSTREAM
+
+    async def _tick_for_ever(self) -> None:
+        while not self._ended:
+            started = perf_counter()
+            down = self.model.down()
+            await self._guarded(self.tick)
+            self.publish()
+            if self.model.down() != down:
+                self.hurry()
+            left = self.refresh_s - (perf_counter() - started)
+            await _wait(self._soon, max(0.02, left))
+
+    async def _look_for_ever(self) -> None:
+        while not self._ended:
+            started = perf_counter()
+            await self._guarded(self.look)
+            self.publish()
+            cost = perf_counter() - started
+            self._details_s = min(max(cost / DETAILS_SHARE, DETAILS_MIN_S), DETAILS_MAX_S)
+            if await _wait(self._hurry, max(self._details_s, self.refresh_s)):
+                await asyncio.sleep(HURRY_S + min(cost, 1.0))
+
+    async def _guarded(self, ask: Callable[[], Awaitable[None]]) -> None:
+        """A failed round is no news: the snapshot says how old its data is."""
+        try:
+            await ask()
+        except failures():
+            pass
+
+    async def tick(self) -> None:
+        """The cheap questions."""
+        if self.link.connected:
+            self.model.rtt_ns = await self.link.rtt_ns()
+        if self.link.system is None:
+            return
+        expected = self.model.expected_servers()
+        statsz = await self.link.ask_servers("STATSZ", expected=expected)
+        self.model.read_servers(statsz, time_ns())
+        self.model.read_raft_meta(
+            await self.link.ask_servers("RAFTZ", expected=len(statsz) or expected)
+        )
+
+    async def look(self) -> None:
+        """The dear questions."""
+        model, link = self.model, self.link
+        if link.system is None:
+            if link.jetstream and link.connected:
+                found = await link.lists()
+                model.read_lists(found.streams, found.consumers, found.unreachable, time_ns())
+                model.read_account(await link.account_document(), time_ns())
+            return
+        up = [name for name, track in model.servers.items() if track.up]
+        options = dict(REPORT)
+        if link.jetstream and link.account:
+            options = {**REPORT, "account": link.account}  # type: ignore[dict-item]
+        told = await link.ask_servers("JSZ", options, expected=len(up), slow=True)
+        names = await link.names()
+        whole = {one.name for one in told} >= set(up)
+        for _ in model.details_in_steps(told, names, time_ns(), whole=whole):
+            await asyncio.sleep(0)
+        if self.wants_raft:
+            await self._look_at_raft(len(up))
+
+    async def _look_at_raft(self, expected: int) -> None:
+        accounts = {account for account, _ in self.model.streams} or {self.link.account}
+        told = []
+        for account in sorted(accounts):
+            if account:
+                asked = {"account": account}
+                told += await self.link.ask_servers("RAFTZ", asked, expected=expected, slow=True)
+        self.model.read_raft(told)
+
+    def _hear(self, subject: str, document: Document) -> None:
+        event: Event | None = self.model.read_event(subject, document, time_ns())
+        if event is None:
+            return
+        if event.what in URGENT:
+            self._hurry.set()
+        if event.what == "server":
+            self._soon.set()
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> bool:
+    """Whether the event came before the time was over; it is taken back."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    event.clear()
+    return True

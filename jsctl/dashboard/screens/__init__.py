@@ -1,0 +1,1 @@
+"""Screens: the tabs, the views of single things, the dialogs."""

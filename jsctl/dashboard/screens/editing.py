@@ -1,0 +1,294 @@
+"""Editing a configuration, with the difference before it is sent; publishing a message."""
+
+import json
+from dataclasses import replace
+from difflib import unified_diff
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Static, TextArea
+
+from jsctl.api.codec import DecodeError, decode, encode
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.stream import StreamConfig
+from jsctl.client.manager import as_request, without_server_metadata
+from jsctl.dashboard.action_streams import publish
+from jsctl.dashboard.edits import edit_command
+from jsctl.dashboard.link import Link, failures
+from jsctl.dashboard.look.ink import Ink
+from jsctl.dashboard.look.words import clean, titled
+from jsctl.dashboard.plans import Target, words
+from jsctl.dashboard.screens.acting import name_of, perform
+from jsctl.dashboard.snapshot import Consumer, Level, Stream
+
+if TYPE_CHECKING:
+    from jsctl.dashboard.app import Dashboard
+
+Config: TypeAlias = StreamConfig | ConsumerConfig
+
+
+def open_editor(app: "Dashboard", target: Target) -> None:
+    """Asks for the configuration, then opens the editor with it."""
+
+    async def work() -> None:
+        if app.poller is None or app.poller.link.manager is None:
+            return
+        manager = app.poller.link.manager
+        before: Config
+        try:
+            if isinstance(target, Consumer):
+                info = await manager.consumer_info(target.stream, target.name)
+                config = info.config or ConsumerConfig()
+                before = replace(config, metadata=without_server_metadata(config.metadata))
+            else:
+                assert isinstance(target, Stream)
+                before = as_request((await manager.stream_info(target.name)).config)
+        except failures() as error:
+            app.told(Level.BAD, "edit", name_of(target), str(error))
+            return
+        app.push_screen(EditScreen(target, before, app.ink), edited)
+
+    def edited(after: Config | None) -> None:
+        if after is None:
+            return
+
+        async def run(link: Link, _choice: str) -> str:
+            assert link.manager is not None
+            if isinstance(after, StreamConfig):
+                await link.manager.update_stream(after)
+            else:
+                assert isinstance(target, Consumer)
+                await link.manager.create_consumer(target.stream, after, action="update")
+            return "changed"
+
+        perform(app, "edit", name_of(target), run, "")
+
+    app.run_worker(work(), group="edit", exclusive=True)
+
+
+class EditScreen(ModalScreen[Config | None]):
+    """The configuration as JSON; the difference and the command line follow what is typed."""
+
+    DEFAULT_CSS = """
+    EditScreen { align: center middle; background: $background 60%; }
+    EditScreen #box {
+        width: 100; max-width: 100%; height: 90%; border: round $warning;
+        background: $surface; padding: 0 2;
+        border-title-style: bold; border-title-color: $warning;
+    }
+    EditScreen TextArea { height: 2fr; border: none; background: $background; padding: 0; }
+    EditScreen VerticalScroll { height: 1fr; margin-top: 1; }
+    EditScreen #command { background: $background; padding: 0 1; margin-top: 1; color: $muted; }
+    EditScreen Horizontal { height: 2; align-horizontal: right; margin-top: 1; }
+    EditScreen Button {
+        border: none; height: 1; min-width: 16; margin-left: 3;
+        background: $surface; color: $foreground; text-style: bold;
+    }
+    EditScreen Button:focus { background: $primary; color: $on-accent; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Cancel"),
+        Binding("ctrl+s", "apply", "Apply"),
+        Binding("ctrl+e", "external", "Editor"),
+    ]
+
+    def __init__(self, target: Target, before: Config, ink: Ink) -> None:
+        super().__init__()
+        self.target = target
+        self.before = before
+        self.ink = ink
+        self.after: Config | None = None
+
+    def compose(self) -> ComposeResult:
+        """Editor, difference, command line, buttons."""
+        with Vertical(id="box") as box:
+            box.border_title = titled(f"Edit {name_of(self.target)}")
+            box.border_subtitle = "ctrl+s apply   ctrl+e $EDITOR   esc cancel"
+            yield TextArea(as_text(self.before), language=None, tab_behavior="focus", compact=True)
+            with VerticalScroll():
+                yield Static(id="difference")
+            yield Static(id="command")
+            with Horizontal():
+                yield Button("Cancel  esc", id="cancel", compact=True)
+                yield Button("Apply  ctrl+s", id="apply", compact=True)
+
+    def on_mount(self) -> None:
+        """The keys go to the text."""
+        self.query_one(TextArea).focus()
+        self._compare()
+
+    @on(TextArea.Changed)
+    def _compare(self) -> None:
+        text = self.query_one(TextArea).text
+        self.after, shown = None, Text()
+        try:
+            found = decode(type(self.before), json.loads(text), strict=True)
+        except (DecodeError, ValueError) as error:
+            shown = Text(clean(str(error)), self.ink.palette.bad)
+        else:
+            if found == self.before:
+                shown = Text("nothing changed", self.ink.muted)
+            else:
+                self.after = found
+                shown = difference(self.before, found, self.ink)
+        self.query_one("#difference", Static).update(shown)
+        command = edit_command(self.target, self.before, self.after or self.before)
+        self.query_one("#command", Static).update(Text(f"$ {clean(command)}", self.ink.muted))
+        self.query_one("#apply", Button).disabled = self.after is None
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "apply":
+            self.action_apply()
+        else:
+            self.dismiss(None)
+
+    def action_apply(self) -> None:
+        """Sends it, if it changed and can be read."""
+        if self.after is not None:
+            self.dismiss(self.after)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Behind a browser there is no editor of the operator."""
+        from jsctl.dashboard.app import Dashboard
+
+        web = isinstance(self.app, Dashboard) and self.app.options.web
+        return not (action == "external" and web)
+
+    def action_external(self) -> None:
+        """The text in $EDITOR."""
+        import os
+        import shlex
+        import subprocess
+        import tempfile
+        from pathlib import Path
+
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+        if not editor:
+            self.notify("set EDITOR to edit outside", severity="warning")
+            return
+        area = self.query_one(TextArea)
+        with tempfile.TemporaryDirectory(prefix="jsctl-") as directory:
+            path = Path(directory) / "config.json"
+            path.write_text(area.text, encoding="utf-8")
+            with self.app.suspend():
+                subprocess.run([*shlex.split(editor), str(path)], check=False)
+            area.text = path.read_text(encoding="utf-8")
+
+
+def as_text(config: Config) -> str:
+    """A configuration as people edit it."""
+    return json.dumps(encode(config), indent=2, ensure_ascii=False)
+
+
+def difference(before: Config, after: Config, ink: Ink) -> Text:
+    """Changed lines with their signs."""
+    text = Text()
+    lines = unified_diff(as_text(before).split("\n"), as_text(after).split("\n"), n=0, lineterm="")
+    colours = {"+": ink.palette.ok, "-": ink.palette.bad}
+    for line in lines:
+        if line.startswith(("+++", "---", "@@")):
+            continue
+        text.append(clean(line) + "\n", colours.get(line[:1], ink.muted))
+    text.rstrip()
+    return text
+
+
+def open_publisher(app: "Dashboard", stream: Stream, subject: str = "", body: str = "") -> None:
+    """Asks for subject and body, then stores the message."""
+
+    def entered(found: tuple[str, str] | None) -> None:
+        if found is None:
+            return
+        wanted, payload = found
+
+        async def run(link: Link, _choice: str) -> str:
+            return await publish(link, wanted, payload)
+
+        perform(app, "publish", stream.name, run, "")
+
+    app.push_screen(PublishScreen(stream, app.ink, subject, body), entered)
+
+
+class PublishScreen(ModalScreen[tuple[str, str] | None]):
+    """Subject and body; gives both."""
+
+    DEFAULT_CSS = """
+    PublishScreen { align: center middle; background: $background 60%; }
+    PublishScreen #box {
+        width: 76; max-width: 100%; height: auto; border: round $warning;
+        background: $surface; padding: 1 2 0 2;
+        border-title-style: bold; border-title-color: $warning;
+    }
+    PublishScreen Input { border: none; height: 1; padding: 0 1; background: $background; }
+    PublishScreen TextArea { border: none; height: 8; margin: 1 0; background: $background; }
+    PublishScreen #command { background: $background; padding: 0 1; margin-bottom: 1; }
+    PublishScreen Horizontal { height: auto; align-horizontal: right; }
+    PublishScreen Button {
+        border: none; height: 1; min-width: 16; margin: 0 0 1 3;
+        background: $surface; color: $foreground; text-style: bold;
+    }
+    PublishScreen Button:focus { background: $primary; color: $on-accent; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "Cancel"),
+        Binding("ctrl+s", "send", "Publish"),
+    ]
+
+    def __init__(self, stream: Stream, ink: Ink, subject: str, body: str) -> None:
+        super().__init__()
+        self.stream, self.ink = stream, ink
+        self.subject, self.body = subject, body
+
+    def compose(self) -> ComposeResult:
+        """Fields, command line, buttons."""
+        with Vertical(id="box") as box:
+            box.border_title = titled(f"Publish to {self.stream.name}")
+            hint = clean(", ".join(self.stream.subjects))
+            yield Input(self.subject, placeholder=f"subject, of {hint}", id="subject", compact=True)
+            yield TextArea(self.body, id="body", compact=True)
+            yield Static(id="command")
+            with Horizontal():
+                yield Button("Cancel  esc", id="cancel", compact=True)
+                yield Button("Publish  ctrl+s", id="send", compact=True)
+
+    def on_mount(self) -> None:
+        """The subject comes first."""
+        self.query_one("#subject").focus()
+        self._changed()
+
+    @property
+    def ready(self) -> bool:
+        """Whether the subject can be published to."""
+        subject = self.query_one("#subject", Input).value
+        tokens = subject.split(".")
+        wild = "*" in tokens or ">" in tokens
+        return bool(subject) and "" not in tokens and " " not in subject and not wild
+
+    @on(Input.Changed)
+    @on(TextArea.Changed)
+    def _changed(self) -> None:
+        subject = self.query_one("#subject", Input).value or "SUBJECT"
+        body = self.query_one("#body", TextArea).text
+        command = words("publish", subject, body, "--jetstream")
+        text = Text(f"$ {clean(command)}", self.ink.muted, no_wrap=True, overflow="ellipsis")
+        self.query_one("#command", Static).update(text)
+        self.query_one("#send", Button).disabled = not self.ready
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "send":
+            self.action_send()
+        else:
+            self.dismiss(None)
+
+    def action_send(self) -> None:
+        """Publishes, if the subject will do."""
+        if self.ready:
+            body = self.query_one("#body", TextArea).text
+            self.dismiss((self.query_one("#subject", Input).value, body))

@@ -1,0 +1,368 @@
+"""One stream: state, group, consumers, and its messages as they come in."""
+
+from functools import partial
+from typing import ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import ContentSwitcher
+
+from jsctl.dashboard import tables
+from jsctl.dashboard.actions import action_named
+from jsctl.dashboard.link import failures
+from jsctl.dashboard.look.ink import Ink
+from jsctl.dashboard.look.payload import FORMS, form_of, whole
+from jsctl.dashboard.look.words import clean, short, titled
+from jsctl.dashboard.messages import PAGE, Peek, StoredMessage
+from jsctl.dashboard.plans import Target, words
+from jsctl.dashboard.screens.stream_lines import group_lines, state_lines
+from jsctl.dashboard.screens.tables_detail import MESSAGES, SUBJECTS, SubjectRow
+from jsctl.dashboard.screens.view import View, as_target
+from jsctl.dashboard.snapshot import Consumer, Kind, Snapshot, Stream
+from jsctl.dashboard.widgets.bars import Tab, TabBar
+from jsctl.dashboard.widgets.grid import Grid
+from jsctl.dashboard.widgets.panels import Panel
+from jsctl.dashboard.widgets.textpane import TextPane
+from jsctl.render.humanize import number
+
+FOLLOW_S = 0.5
+KEPT_MAX = 500
+"""Older messages leave the list."""
+TABS = tuple(
+    Tab("", title, f"screen.part('{name}')", name)
+    for title, name in (
+        ("Messages", "messages"),
+        ("Consumers", "consumers-part"),
+        ("Subjects", "subjects-part"),
+        ("Config", "config-part"),
+        ("RAFT", "raft-part"),
+    )
+)
+
+
+class StreamScreen(View):
+    """`key` is that of the stream in snapshots."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", key_display="esc"),
+        Binding("f", "follow", "Follow", id="follow"),
+        Binding("i", "seek", "Seek", id="seek"),
+        Binding("v", "form", "Format", show=False, id="format"),
+        Binding("left_square_bracket", "older", "Older", show=False, id="older"),
+        Binding("tab", "app.focus_next", "Next", show=False),
+        *(
+            Binding(str(at), tab.action, tab.title, show=False, id=f"part-{at}")
+            for at, tab in enumerate(TABS, 1)
+        ),
+    ]
+
+    def __init__(self, key: str) -> None:
+        super().__init__()
+        self.key = key
+        self.account, _, self.stream_name = key.partition("/")
+        self.follow = True
+        self.form = FORMS[0]
+        self.subject = ">"
+        self.messages: list[StoredMessage] = []
+        self.problem = ""
+
+    @property
+    def stream(self) -> Stream:
+        """As the snapshot has it, or a husk once it is gone."""
+        return self.snapshot.stream(self.key) or Stream(self.account, self.stream_name)
+
+    def body(self) -> ComposeResult:
+        """Left what is always there, right what was chosen."""
+        yield TabBar(TABS, "messages")
+        with Horizontal(id="stream-body"):
+            with Vertical(id="stream-left"):
+                yield Panel("State", partial(state_lines, self.key), id="state")
+                yield Panel("RAFT group", partial(group_lines, self.key), id="group")
+                yield Grid(
+                    tables.CONSUMERS_OF_ONE,
+                    lambda row: row.key,
+                    title="Consumers",
+                    order="",
+                    id="stream-consumers",
+                )
+            with ContentSwitcher(initial="messages", id="stream-right"):
+                with Vertical(id="messages"):
+                    yield Grid(
+                        MESSAGES,
+                        lambda row: str(row.seq),
+                        title="Messages",
+                        searched=lambda row: f"{row.subject} {row.data[:4096]!r}",
+                        order="",
+                        id="message-grid",
+                    )
+                    yield TextPane("Message", id="message")
+                with Vertical(id="consumers-part"):
+                    yield Grid(
+                        tables.CONSUMERS_WIDE,
+                        lambda row: row.key,
+                        title="Consumers",
+                        id="all-of-stream",
+                    )
+                with Vertical(id="subjects-part"):
+                    yield Grid(
+                        SUBJECTS,
+                        lambda row: row.subject,
+                        title="Subjects",
+                        order="messages",
+                        id="subject-grid",
+                    )
+                with Vertical(id="config-part"):
+                    yield TextPane("Configuration and state", id="config")
+                with Vertical(id="raft-part"):
+                    yield TextPane("RAFT group", id="raft")
+
+    def on_mount(self) -> None:
+        """Starts to read."""
+        super().on_mount()
+        grid = self.query_one("#message-grid", Grid)
+        grid.follow = True
+        grid.focus()
+        self.set_interval(FOLLOW_S, self._read_on)
+        if self.stream.kind is Kind.OBJECTS:
+            self.subject = f"$O.{self.stream_name.removeprefix('OBJ_')}.M.>"
+        self._read(newest=True)
+        if self.stream.kind is Kind.BUCKET:
+            self.action_part("subjects-part")
+
+    def draw(self, snapshot: Snapshot, ink: Ink) -> None:
+        """Everything that the snapshot has."""
+        stream = self.stream
+        crumbs = Text(f" Streams {ink.glyphs.crumb} ", ink.muted)
+        crumbs.append(f"{ink.glyphs.level(stream.level)} ", ink.level(stream.level))
+        crumbs.append(f"{clean(stream.name)}  ", f"bold {ink.text}")
+        self.query_one(TabBar).show(ink, crumbs)
+        for panel in self.query(Panel):
+            panel.show(snapshot, ink)
+        self.query_one("#group", Panel).border_title = titled(
+            f"RAFT group {stream.group}" if stream.group else "RAFT group"
+        )
+        consumers = snapshot.consumers_of(stream)
+        self.query_one("#stream-consumers", Grid).show(consumers, ink)
+        self.query_one("#all-of-stream", Grid).show(consumers, ink)
+        self._draw_messages(ink)
+
+    def _draw_messages(self, ink: Ink) -> None:
+        grid = self.query_one("#message-grid", Grid)
+        grid.title = f"Messages {ink.glyphs.ok} live" if self.follow else "Messages"
+        grid.show(self.messages, ink)
+        total = short(self.stream.messages)
+        shown = f"filter: {self.subject}   {len(self.messages)} of {total}"
+        grid.border_subtitle = titled(self.problem or shown)
+        self._draw_message(ink)
+
+    def _draw_message(self, ink: Ink) -> None:
+        message = self.query_one("#message-grid", Grid).current
+        pane = self.query_one("#message", TextPane)
+        if message is None:
+            pane.border_title = "Message"
+            empty = "no messages" if self.dashboard.snapshot.jetstream else self.snapshot.note
+            pane.show(Text(clean(self.problem or empty), ink.muted))
+            return
+        pane.border_title = f"Message #{number(message.seq)}"
+        pane.border_subtitle = f"{form_of(message.data, self.form)} {ink.glyphs.sort}"
+        pane.show(whole(message, self.form, ink))
+
+    def target(self) -> Target | None:
+        """A consumer under the cursor, else the stream."""
+        grid = self.focused
+        if isinstance(grid, Grid) and isinstance(grid.current, Consumer):
+            return as_target(grid.current)
+        return self.stream
+
+    # Reading
+
+    def _peek(self) -> Peek | None:
+        poller = self.dashboard.poller
+        link = poller.link if poller else None
+        if link is None or link.manager is None or not link.jetstream or not link.connected:
+            return None
+        if self.account != link.account:
+            return None
+        return Peek(link.manager, self.stream_name, self.subject)
+
+    def _read(self, *, newest: bool = False, seq: int = 0, before: int = 0) -> None:
+        async def work() -> None:
+            peek = self._peek()
+            if peek is None:
+                self._failed("messages can be read with a connection of their account only")
+                return
+            try:
+                state = (await peek.manager.stream_info(self.stream_name)).state
+                if before:
+                    found = await peek.before(state.first_seq, before)
+                    self.messages = [*found, *self.messages]
+                elif newest:
+                    self.messages = await peek.newest(state.first_seq, state.last_seq)
+                else:
+                    self.messages = await peek.page(seq)
+                    self.query_one("#message-grid", Grid).select_first()
+                self.problem = ""
+            except failures() as error:
+                self._failed(str(error))
+            self._draw_messages(self.ink)
+
+        self.run_worker(work(), group="read", exclusive=True)
+
+    def _failed(self, said: str) -> None:
+        self.problem = said
+        self._draw_messages(self.ink)
+
+    def _read_on(self) -> None:
+        if not self.follow or self.dashboard.frozen or not self.is_current:
+            return
+        if any(one.group == "read" and one.is_running for one in self.workers):
+            return
+
+        async def work() -> None:
+            peek = self._peek()
+            if peek is None:
+                return
+            last = self.messages[-1].seq if self.messages else 0
+            try:
+                state = (await peek.manager.stream_info(self.stream_name)).state
+                if state.last_seq <= last:
+                    return
+                if state.last_seq - last > PAGE:
+                    found = await peek.newest(state.first_seq, state.last_seq)
+                else:
+                    found = await peek.page(last + 1)
+            except failures():
+                return
+            if found:
+                self.messages = [*self.messages, *found][-KEPT_MAX:]
+                self._draw_messages(self.ink)
+
+        self.run_worker(work(), group="read", exclusive=True)
+
+    @on(Grid.Moved, "#message-grid")
+    def _message_moved(self) -> None:
+        grid = self.query_one("#message-grid", Grid)
+        if self.follow and not grid.follow and self.is_mounted:
+            self.follow = False
+        self._draw_message(self.ink)
+
+    @on(Grid.Opened, "#message-grid")
+    def _message_opened(self, event: Grid.Opened) -> None:
+        event.stop()
+        event.prevent_default()
+        self.query_one("#message").focus()
+
+    @on(Grid.Opened, "#subject-grid")
+    def _subject_opened(self, event: Grid.Opened) -> None:
+        event.stop()
+        event.prevent_default()
+        if isinstance(event.row, SubjectRow):
+            self.seek_subject(event.row.subject)
+            self.action_part("messages")
+
+    # Keys
+
+    def action_back(self) -> None:
+        """The screen before."""
+        self.run_worker(self.key_escape(), group="back")
+
+    def action_follow(self) -> None:
+        """New messages come in by themselves, or the list stands still."""
+        self.follow = not self.follow
+        grid = self.query_one("#message-grid", Grid)
+        grid.follow = self.follow
+        if self.follow:
+            self._read(newest=True)
+        self._draw_messages(self.ink)
+
+    def action_form(self) -> None:
+        """Show payloads in the next form."""
+        self.form = FORMS[(FORMS.index(self.form) + 1) % len(FORMS)]
+        self._draw_message(self.ink)
+
+    def action_older(self) -> None:
+        """Messages before the first one shown."""
+        if self.messages:
+            self._stand_still()
+            self._read(before=self.messages[0].seq)
+
+    def action_seek(self) -> None:
+        """Asks for a sequence, a time or a subject."""
+        from jsctl.dashboard.screens.seeking import SeekScreen
+
+        self.app.push_screen(SeekScreen(self.stream_name, self.ink), self._seek)
+
+    def _seek(self, wanted: tuple[str, int | str] | None) -> None:
+        if wanted is None:
+            return
+        what, value = wanted
+        if what == "subject":
+            self.seek_subject(str(value))
+            return
+        self._stand_still()
+        if what == "seq":
+            self._read(seq=int(value))
+        else:
+            self.run_worker(self._seek_time(int(value)), group="seek", exclusive=True)
+
+    def seek_subject(self, subject: str) -> None:
+        """Only messages of a subject, the newest of them."""
+        self.subject = subject or ">"
+        self.messages = []
+        self._read(newest=True)
+
+    async def _seek_time(self, time_ns: int) -> None:
+        peek = self._peek()
+        if peek is None:
+            return
+        try:
+            state = (await peek.manager.stream_info(self.stream_name)).state
+            seq = await peek.at_time(state.first_seq, state.last_seq, time_ns)
+        except failures() as error:
+            self._failed(str(error))
+            return
+        self._read(seq=seq)
+
+    def _stand_still(self) -> None:
+        self.follow = False
+        self.query_one("#message-grid", Grid).follow = False
+
+    def action_act(self, name: str) -> None:
+        """Publishing starts from the message under the cursor."""
+        grid = self.query_one("#message-grid", Grid)
+        message = grid.current
+        if name != "publish" or self.focused is not grid or message is None:
+            super().action_act(name)
+        elif self.can(action_named(name)):
+            from jsctl.dashboard.screens.editing import open_publisher
+
+            body = message.data.decode("utf-8", "replace")
+            open_publisher(self.dashboard, self.stream, message.subject, body)
+
+    def action_copy(self) -> None:
+        """The command line that shows the message."""
+        grid = self.query_one("#message-grid", Grid)
+        message = grid.current
+        if self.focused is not grid or message is None:
+            super().action_copy()
+            return
+        command = words("stream", "get", self.stream_name, str(message.seq))
+        self.app.copy_to_clipboard(command)
+        self.notify(command, title="copied", markup=False)
+
+    def action_part(self, name: str) -> None:
+        """Another part at the right."""
+        self.query_one("#stream-right", ContentSwitcher).current = name
+        self.query_one(TabBar).activate(name)
+        part = self.query_one(f"#{name}")
+        first = [one for one in part.walk_children(Widget) if one.can_focus]
+        if first:
+            first[0].focus()
+        if name in ("subjects-part", "config-part", "raft-part"):
+            from jsctl.dashboard.screens.stream_parts import load_part
+
+            self.run_worker(load_part(self, name), group="part", exclusive=True)

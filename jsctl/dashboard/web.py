@@ -1,0 +1,205 @@
+"""The dashboard in a browser: a guarded server around `textual-serve`.
+
+Each page runs a dashboard of its own in a child process. Three things keep strangers out, and
+each answers with 403: the `Host` has to be ours (against names that are pointed here), the
+`Origin` has to be ours (against other pages that the operator visits), and a random token, given
+once in the address, has to have been swapped for a cookie. Everything that the page needs comes
+from here; the content security policy forbids anything else.
+"""
+
+import hmac
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.resources import files
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import aiohttp_jinja2
+import jinja2
+from aiohttp import web
+from textual_serve.app_service import AppService
+from textual_serve.server import Server
+
+from jsctl.errors import UsageError
+
+SESSIONS_MAX = 8
+"""Every open page is a process; more than so many are refused with 503."""
+TOKEN_BYTES = 32
+COOKIE_S = 12 * 3600
+STRICT: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine only."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; raises UsageError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise UsageError(f"cannot serve on {host}:{port}: {error.strerror}") from None
+    return listener
+
+
+class Guard:
+    """Who may come in. `names` are the hosts that the address line may show."""
+
+    def __init__(self, names: list[str], port: int, token: str) -> None:
+        self.hosts = {f"{name}:{port}" for name in names}
+        self.origins = {f"http://{host}" for host in self.hosts}
+        self.cookie = f"jsctl_{port}"
+        self.token = token
+
+    def refusal(self, request: web.Request) -> str:
+        """Why not, or nothing."""
+        if request.headers.get("Host", "") not in self.hosts:
+            return "this host name is not served here"
+        origin = request.headers.get("Origin")
+        if origin is not None and origin not in self.origins:
+            return "this page may not be used by other pages"
+        if request.path == "/ws" and origin is None:
+            return "a page has to say where it is from"
+        if not self._knows(request):
+            return "open the address that `jsctl dashboard --web` printed"
+        return ""
+
+    def _knows(self, request: web.Request) -> bool:
+        given = request.cookies.get(self.cookie, "")
+        if request.path == "/" and "token" in request.query:
+            given = request.query["token"]
+        return hmac.compare_digest(given.encode(), self.token.encode())
+
+    @web.middleware
+    async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuses, swaps the token for a cookie, or lets the request pass."""
+        problem = self.refusal(request)
+        if problem:
+            return web.Response(status=403, text=f"403: {problem}\n", headers=STRICT)
+        if request.path == "/" and "token" in request.query:
+            left = {key: value for key, value in request.query.items() if key != "token"}
+            away = web.HTTPSeeOther(str(request.rel_url.with_query(left)), headers=STRICT)
+            away.set_cookie(
+                self.cookie, self.token, httponly=True, samesite="Strict", max_age=COOKIE_S
+            )
+            raise away
+        response = await handler(request)
+        if not response.prepared:
+            response.headers.update(STRICT)
+            response.headers["Content-Security-Policy"] = self._policy()
+        return response
+
+    def _policy(self) -> str:
+        sockets = " ".join(f"ws://{host}" for host in sorted(self.hosts))
+        return (
+            "default-src 'none'; script-src 'self'; "
+            f"style-src 'self' 'unsafe-inline'; connect-src 'self' {sockets}; "
+            "img-src 'self' data:; font-src 'self' data:; base-uri 'none'; "
+            "form-action 'none'; frame-ancestors 'none'"
+        )
+
+
+class Service(AppService):
+    """A dashboard in a child process, with an environment that may hold credentials."""
+
+    extra: Mapping[str, str] = {}
+
+    def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
+        return {**super()._build_environment(width, height), **self.extra}
+
+
+class GuardedServer(Server):
+    """Runs `command` for every page that the guard lets in."""
+
+    def __init__(
+        self, command: str, listener: socket.socket, host: str, environment: Mapping[str, str]
+    ) -> None:
+        port = int(listener.getsockname()[1])
+        shown = f"[{host}]" if ":" in host else host
+        super().__init__(command, host, port, "jsctl dashboard", f"http://{shown}:{port}")
+        self.listener = listener
+        self.environment = environment
+        self.sessions = 0
+        names = [shown, "localhost"] if is_loopback(host) else [shown]
+        self.guard = Guard(names, port, secrets.token_urlsafe(TOKEN_BYTES))
+        self.page = Path(str(files("jsctl.dashboard").joinpath("page")))
+
+    @property
+    def address(self) -> str:
+        """What to open; it lets its owner in, so it is shown once and logged nowhere."""
+        return f"{self.public_url}/?token={self.guard.token}"
+
+    async def _make_app(self) -> web.Application:
+        app = web.Application(middlewares=[self.guard.check])
+        aiohttp_jinja2.setup(app, loader=jinja2.FileSystemLoader(self.page), autoescape=True)
+        app.add_routes(
+            [
+                web.get("/", self.handle_index, name="index"),
+                web.get("/ws", self.handle_websocket, name="websocket"),
+                web.get("/download/{key}", self.handle_download, name="download"),
+                web.static("/static", self.statics_path, name="static"),
+                web.static("/page", self.page, name="page"),
+            ]
+        )
+        return app
+
+    async def handle_websocket(self, request: web.Request) -> Any:
+        """One dashboard for one page, as long as there is room."""
+        if self.sessions >= SESSIONS_MAX:
+            return web.Response(status=503, text="503: too many open pages\n")
+        self.sessions += 1
+        try:
+            return await self._run(request)
+        finally:
+            self.sessions -= 1
+
+    async def _run(self, request: web.Request) -> web.WebSocketResponse:
+        page = web.WebSocketResponse(heartbeat=15)
+        await page.prepare(request)
+        service = Service(
+            self.command,
+            write_bytes=page.send_bytes,
+            write_str=page.send_str,
+            close=page.close,  # type: ignore[arg-type] # its result is not looked at
+            download_manager=self.download_manager,
+        )
+        service.extra = self.environment
+        await service.start(_cells(request, "width", 80), _cells(request, "height", 24))
+        try:
+            await self._process_messages(page, service)
+        finally:
+            await service.stop()
+        return page
+
+    async def run(self) -> None:
+        """Serves until it is cancelled."""
+        import asyncio
+
+        runner = web.AppRunner(await self._make_app(), access_log=None)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, self.listener).start()
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+
+
+def _cells(request: web.Request, key: str, default: int) -> int:
+    text = request.query.get(key, "")
+    return max(20, min(1000, int(text))) if text.isdigit() else default

@@ -1,0 +1,1 @@
+"""Pieces of screens; each owns its state and gets plain data."""

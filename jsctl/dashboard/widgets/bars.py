@@ -1,0 +1,255 @@
+"""The lines at the edges: what is connected and how it is, the tabs, the keys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import localtime, strftime
+from typing import TYPE_CHECKING, cast
+
+from rich.text import Text
+from textual import events
+from textual.binding import Binding
+from textual.widget import Widget
+
+from jsctl.api.times import SECOND_NS
+from jsctl.dashboard.look.ink import Ink
+from jsctl.dashboard.look.words import clean, fitted, short_time
+from jsctl.dashboard.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from jsctl.dashboard.app import Dashboard
+
+STALE_NS = 3 * SECOND_NS
+"""Data older than this is shown greyed, with its age."""
+NARROW, MIDDLE = 40, 60
+"""Below these there is no room for the clock, and for the round trip."""
+WIDE = 100
+"""From here on there is room for counts."""
+
+
+def clock(time_ns: int) -> str:
+    """Local time of day."""
+    return strftime("%H:%M:%S", localtime(time_ns // SECOND_NS))
+
+
+def both_ends(left: Text, right: Text, width: int) -> Text:
+    """Two texts at the two ends of a line; the left one gives way."""
+    if left.cell_len + right.cell_len + 1 > width:
+        left = left.copy()
+        left.truncate(max(0, width - right.cell_len - 1), overflow="ellipsis")
+    line = Text(no_wrap=True, end="")
+    line.append_text(left)
+    line.append(" " * max(1, width - left.cell_len - right.cell_len))
+    line.append_text(right)
+    return line
+
+
+class TopBar(Widget):
+    """Context, badge, counts; round trip, refresh, time."""
+
+    DEFAULT_CSS = "TopBar { height: 1; background: $surface; padding: 0 1; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.snapshot = Snapshot()
+        self.ink = Ink()
+        self.frozen = False
+
+    def show(self, snapshot: Snapshot, ink: Ink) -> None:
+        """New state."""
+        self.snapshot, self.ink = snapshot, ink
+        self.refresh()
+
+    def render(self) -> Text:
+        """One line."""
+        return both_ends(self._left(), self._right(), self.content_size.width)
+
+    def _left(self) -> Text:
+        now, ink = self.snapshot, self.ink
+        line = Text(no_wrap=True, end="")
+        line.append(f"{ink.glyphs.logo} ", ink.colour("star"))
+        line.append("jsctl ", f"bold {ink.text}")
+        line.append(f"{ink.glyphs.crumb} ", ink.palette.border)
+        line.append(
+            f"{fitted(clean(now.context or 'default'), 30)}  ", f"bold {ink.colour('accent')}"
+        )
+        glyph, colour = ink.badge(now.badge)
+        line.append(f"{glyph} {now.badge.value}", f"bold {colour}")
+        if not now.connected and now.stale_ns:
+            line.append(f"  {ink.glyphs.bad} no connection", f"bold {ink.palette.bad}")
+        if now.stale_ns > STALE_NS:
+            line.append(f"  stale {short_time(now.stale_ns)}", ink.palette.warn)
+        if self.frozen:
+            line.append(f"  {ink.glyphs.paused} FROZEN", f"bold {ink.palette.star}")
+        tasks = cast("Dashboard", self.app).tasks
+        if tasks:
+            line.append(f"  {ink.glyphs.refresh} ", ink.palette.accent)
+            line.append(ink.glyphs.plain(clean(f"{', '.join(tasks)}…")), ink.palette.accent)
+        elif self.content_size.width >= WIDE:
+            dot = f" {ink.glyphs.dot} "
+            parts = [f"{len(now.servers)} servers"] if now.servers else []
+            parts += [f"{len(now.streams)} streams", f"{len(now.consumers)} consumers"]
+            line.append("  " + dot.join(parts), ink.muted)
+        return line
+
+    def _right(self) -> Text:
+        now, ink = self.snapshot, self.ink
+        app = cast("Dashboard", self.app)
+        line = Text(no_wrap=True, end="")
+        if app.read_only:
+            line.append("read-only  ", ink.muted)
+        width = self.content_size.width
+        if now.rtt_ns and width >= MIDDLE:
+            line.append("rtt ", ink.muted)
+            line.append(f"{ink.glyphs.plain(short_time(now.rtt_ns))}  ", ink.text)
+        if width >= MIDDLE:
+            line.append(f"{ink.glyphs.refresh} ", ink.muted)
+            line.append(f"{app.refresh_s:g}s  ", ink.text)
+        if width >= NARROW and now.taken_ns:
+            line.append(clock(now.taken_ns), ink.muted)
+        return line
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A word to click on, with its key and the action behind it."""
+
+    key: str
+    title: str
+    action: str
+    name: str
+    short: str = ""
+
+
+class TabBar(Widget):
+    """One line of tabs; on narrow screens with short titles."""
+
+    DEFAULT_CSS = "TabBar { height: 1; padding: 0 1; background: $background; }"
+
+    def __init__(self, tabs: Sequence[Tab], active: str) -> None:
+        super().__init__()
+        self.tabs = tuple(tabs)
+        self.active = active
+        self.ink = Ink()
+        self.crumbs = Text()
+        self._spans: list[tuple[int, int, str]] = []
+
+    def show(self, ink: Ink, crumbs: Text | None = None) -> None:
+        """New colours; `crumbs` stand in front of the tabs."""
+        self.ink = ink
+        self.crumbs = crumbs or Text()
+        self.refresh()
+
+    def activate(self, name: str) -> None:
+        """Marks a tab."""
+        self.active = name
+        self.refresh()
+
+    def render(self) -> Text:
+        """One line."""
+        line = self._line(short=False)
+        return line if line.cell_len <= self.content_size.width else self._line(short=True)
+
+    def _line(self, *, short: bool) -> Text:
+        ink, line = self.ink, self.crumbs.copy()
+        line.no_wrap, line.end = True, ""
+        self._spans.clear()
+        for tab in self.tabs:
+            start = line.cell_len
+            title = (tab.short or tab.title) if short else tab.title
+            on = tab.name == self.active
+            style = f"bold {ink.palette.on_accent} on {ink.palette.accent}"
+            line.append(" ", style if on else "")
+            if tab.key:
+                line.append(f"{tab.key} ", style if on else ink.colour("star"))
+            line.append(title, style if on else ink.muted)
+            line.append(" ", style if on else "")
+            self._spans.append((start, line.cell_len, tab.action))
+            line.append("" if short else " ")
+        return line
+
+    async def on_click(self, event: events.Click) -> None:
+        """Runs what is behind the word."""
+        await _click(self, event, self._spans)
+
+
+LAST = ("help", "quit")
+
+
+class KeyBar(Widget):
+    """The keys that work where the focus is; as many as fit."""
+
+    DEFAULT_CSS = "KeyBar { height: 1; background: $surface; padding: 0 0; dock: bottom; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ink = Ink()
+        self._spans: list[tuple[int, int, str]] = []
+
+    def on_mount(self) -> None:
+        """Follows the focus."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
+
+    def show(self, ink: Ink) -> None:
+        """New colours."""
+        self.ink = ink
+        self.refresh()
+
+    def render(self) -> Text:
+        """One line."""
+        ink, width = self.ink, self.content_size.width
+        line = Text(no_wrap=True, end="")
+        self._spans.clear()
+        seen: set[str] = set()
+        for binding in self._fitting(width):
+            if binding.action in seen:
+                continue
+            seen.add(binding.action)
+            key = self._key(binding.key_display or self.app.get_key_display(binding))
+            start = line.cell_len
+            line.append(f"{key} ", f"bold {ink.colour('star')}")
+            line.append(f"{binding.description} ", ink.muted)
+            self._spans.append((start, line.cell_len, binding.action))
+        return line
+
+    def _fitting(self, width: int) -> list[Binding]:
+        """What there is room for; help and quit have a place of their own, at the end."""
+        shown = [
+            one.binding
+            for one in self.screen.active_bindings.values()
+            if one.binding.show and one.enabled
+        ]
+        last = [one for one in shown if one.action in LAST]
+        last.sort(key=lambda one: LAST.index(one.action))
+        left = width - sum(self._width(one) for one in last)
+        fitting = []
+        seen: set[str] = set()
+        for one in shown:
+            if one in last or one.action in seen or self._width(one) > left:
+                continue
+            seen.add(one.action)
+            left -= self._width(one)
+            fitting.append(one)
+        return fitting + last
+
+    def _width(self, binding: Binding) -> int:
+        key = self._key(binding.key_display or self.app.get_key_display(binding))
+        return len(key) + len(binding.description) + 2
+
+    def _key(self, shown: str) -> str:
+        words = {"⏎": self.ink.glyphs.enter, "space": self.ink.glyphs.space}
+        return words.get(shown, shown)
+
+    async def on_click(self, event: events.Click) -> None:
+        """Does what the key does."""
+        await _click(self, event, self._spans)
+
+
+async def _click(widget: Widget, event: events.Click, spans: list[tuple[int, int, str]]) -> None:
+    offset = event.get_content_offset(widget)
+    if offset is None:
+        return
+    for start, end, action in spans:
+        if start <= offset.x < end:
+            target = widget.screen.focused or widget.screen
+            await widget.app.run_action(action, default_namespace=target)
+            return

@@ -1,0 +1,217 @@
+"""The dashboard in a browser: who is let in, what is asked for, and that keys arrive."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Broker
+from tests.support.chromium import chromium
+from tests.support.waiting import wait_for
+
+SYSTEM = "accounts { $SYS { users: [ { user: sys, password: sys } ] } }\n"
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running server of pages, and the address it printed."""
+
+    address: str
+    process: subprocess.Popen[bytes]
+
+    @property
+    def root(self) -> str:
+        """Scheme, host and port."""
+        parts = urlsplit(self.address)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return urlsplit(self.address).port or 0
+
+    def get(
+        self, path: str, cookies: dict[str, str] | None = None, **headers: str
+    ) -> httpx.Response:
+        """One request, redirects not followed."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        with httpx.Client(trust_env=False, cookies=cookies) as web:
+            return web.get(self.root + path, headers=sent)
+
+    def cookies(self) -> dict[str, str]:
+        """What the token is swapped for."""
+        with httpx.Client(trust_env=False) as web:
+            answer = web.get(self.address)
+        assert answer.status_code == 303
+        return dict(answer.cookies)
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker("-js", name="one", config=SYSTEM) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def served(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    home = tmp_path_factory.mktemp("web")
+    log = home / "log"
+    command = [sys.executable, "-m", "jsctl", "--server", broker.url, "dashboard", "--web"]
+    command += ["--system-user", SYSTEM_USER, "--system-password", SYSTEM_PASSWORD]
+    environment = {key: value for key, value in os.environ.items() if key[:5] != "NATS_"}
+    environment |= {"XDG_CONFIG_HOME": str(home), "TZ": "UTC", "PYTHONUNBUFFERED": "1"}
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT) as process,
+    ):
+        try:
+
+            def address() -> str:
+                assert process.poll() is None, log.read_text()
+                found = re.search(r"http://\S+", log.read_text())
+                return found[0] if found else ""
+
+            yield Served(wait_for(address, "the address is printed"), process)
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def test_the_token_is_swapped_for_a_cookie(served: Served) -> None:
+    answer = served.get(served.address.removeprefix(served.root))
+    assert answer.status_code == 303
+    assert "token" not in answer.headers["Location"]
+    cookie = answer.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+    page = served.get("/", cookies=served.cookies())
+    assert page.status_code == 200
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    others = re.findall(r"https?://[^\"' ]+", page.text)
+    assert all(other.startswith(served.root) for other in others)
+
+
+@pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js", "/page/page.css"])
+def test_without_the_token_nobody_comes_in(served: Served, path: str) -> None:
+    assert served.get(path, Origin=served.root).status_code == 403
+    assert served.get(f"{path}?token=wrong", Origin=served.root).status_code == 403
+    wrong = {name: "wrong" for name in served.cookies()}
+    assert served.get(path, cookies=wrong, Origin=served.root).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js"])
+def test_other_names_of_this_host_are_refused(served: Served, path: str) -> None:
+    for host in ("evil.example", f"evil.example:{served.port}", f"127.0.0.1.nip.io:{served.port}"):
+        answer = served.get(path, cookies=served.cookies(), Host=host, Origin=served.root)
+        assert answer.status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js"])
+def test_other_pages_are_refused(served: Served, path: str) -> None:
+    headers = UPGRADE if path == "/ws" else {}
+    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{served.port}"):
+        answer = served.get(path, cookies=served.cookies(), Origin=origin, **headers)
+        assert answer.status_code == 403
+
+
+def test_a_socket_without_an_origin_is_refused(served: Served) -> None:
+    assert served.get("/ws", cookies=served.cookies(), **UPGRADE).status_code == 403
+
+
+def served_files() -> list[str]:
+    """The path of every file that a page can ask for."""
+    page = files("jsctl.dashboard").joinpath("page")
+    found = []
+    for root, prefix in ((files("textual_serve").joinpath("static"), "/static"), (page, "/page")):
+        base = Path(str(root))
+        found += [f"{prefix}/{one.relative_to(base)}" for one in base.rglob("*") if one.is_file()]
+    return sorted(found)
+
+
+def test_no_file_of_the_page_names_another_host(served: Served) -> None:
+    """Needs no browser; comments may name hosts, and are taken out."""
+    cookies = served.cookies()
+    read = 0
+    for path in ["/", *served_files()]:
+        answer = served.get(path, cookies=cookies)
+        assert answer.status_code == 200, path
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"], path
+        if path != "/" and not path.endswith((".css", ".js", ".html")):
+            continue
+        text = re.sub(r"/\*.*?\*/", "", answer.text, flags=re.DOTALL)
+        named = re.findall(r"""(?:https?:|wss?:)?//[\w.-]+\.\w+[^\s"'`)]*""", text)
+        named += re.findall(r"(?:https?|wss?)://[^\s\"'`)]+", text)
+        strangers = [one for one in named if urlsplit(one).netloc != urlsplit(served.root).netloc]
+        assert not strangers, path
+        read += 1
+    assert read >= 5
+
+
+def test_credentials_are_in_no_command_line(served: Served, broker: Broker) -> None:
+    with chromium() as page:
+        page.call("Page.navigate", url=served.address)
+        page.until(lambda: b"\x1b" in page.frames, "something is drawn")
+        children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children")
+        lines = [
+            Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")
+            for child in children.read_text().split()
+        ]
+        assert lines
+        assert not [line for line in lines if b"password" in line]
+        assert all(b"--read-only" in line for line in lines)
+
+
+def test_the_page_works_in_a_browser(served: Served) -> None:
+    with chromium() as page:
+        page.call("Page.navigate", url=served.address)
+        page.until(lambda: b"HEALTHY" in page.frames, "the badge is drawn")
+        assert page.evaluate("document.body.classList.contains('-first-byte')")
+        page.click(300, 300)
+        page.frames = b""
+        page.press("3")
+        page.until(lambda: b"Delivered/s" in page.frames, "the third tab is drawn")
+        strangers = [
+            url
+            for url in page.requests
+            if not url.startswith(("data:", served.root, served.root.replace("http", "ws")))
+        ]
+        assert not strangers
+        assert len(page.requests) > 3
+        page.press("q")
+        page.until(
+            lambda: page.evaluate("document.body.classList.contains('-closed')"),
+            "the dashboard ended",
+        )
+
+
+def refused(*words: str) -> str:
+    """What the command says when it does not start to serve."""
+    command = [sys.executable, "-m", "jsctl", "dashboard", "--web", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    return done.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_other_machines_are_not_served_by_accident(host: str) -> None:
+    assert f"--web-host {host}" in refused("--web-host", host)
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"cannot serve on 127.0.0.1:{port}" in refused("--web-port", str(port))
