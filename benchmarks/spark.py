@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MESSAGES = 1_000_000
 MODES = ("consumer", "direct")
-SIZES = ((200, 100_000), (10_000, 20_000), (1_000_000, 300))
+SIZES = ((200, 100_000), (10_000, 50_000), (1_000_000, 500))
 FILTERS = (("every subject", "", 1), ("1 of 100 subjects", "BENCH.7", 100))
 TASKS = (1, 2, 4)
 
@@ -36,7 +36,6 @@ class Suite:
     def __init__(self, spark: "SparkSession", kind: Kind, scale: int, runs: int) -> None:
         self.spark, self.kind, self.runs = spark, kind, runs
         self.count = MESSAGES // scale
-        self.scale = scale
 
     def run(self) -> None:
         """All of it."""
@@ -143,16 +142,16 @@ class Suite:
     def sizes(self) -> None:
         """Growth with the size of messages, through Spark."""
         for size, count in SIZES:
-            number = max(count // self.scale, 50)
             stream = f"SIZE{size}"
-            spark_cases.fill(self.at, stream, number, size)
+            spark_cases.fill(self.at, stream, count, size)
             base = self.middle(
-                partial(spark_cases.nats_py_read, self.url, stream, number, size=size)
+                partial(spark_cases.nats_py_read, self.url, stream, count, size=size)
             )
             self.line(f"{size:,} B: nats-py", base, None, megabytes(base, size))
             for mode in MODES:
                 rows = spark_cases.frame(self.spark, self.url, stream, readMode=mode)
-                figure = self.middle(partial(spark_cases.to_noop, rows, number))
+                spark_cases.to_noop(rows, count)
+                figure = self.middle(partial(spark_cases.to_noop, rows, count))
                 self.line(f"{size:,} B: Spark, {mode}", figure, base, megabytes(figure, size))
 
 

@@ -107,7 +107,8 @@ def _results(call: Call, chosen: Sequence[Job], facts: Facts, work: Work) -> lis
         if any(job.messages for job in chosen):
             message_views(spark, call.settings, names, archive, work.display.subject)
         if facts.telemetry and any(job.telemetry for job in chosen):
-            telemetry_view(spark, call.settings, call.text("telemetry"))
+            about = names if call.given("stream") else ()
+            telemetry_view(spark, call.settings, call.text("telemetry"), about)
         given = Input(
             spark=spark,
             settings=call.settings,

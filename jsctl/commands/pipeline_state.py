@@ -37,14 +37,16 @@ def _age(row: Row) -> str:
 COLUMNS: tuple[Column[Row], ...] = (
     Column("name", "Pipeline", lambda row: row.name),
     Column("state", "State", lambda row: row.state.state),
-    Column("batch", "Batch", lambda row: row.committed),
+    Column("batch", "Batch", lambda row: row.committed,
+           lambda row: number(row.committed) if row.committed >= 0 else ""),
     Column("rows", "Rows", lambda row: row.state.rows, lambda row: number(row.state.rows)),
     Column("dead_letters", "Dead Letters", lambda row: row.state.dead_letters, priority=2),
     Column("position", "Position", lambda row: row.position, _position),
     Column("lag", "Waiting", lambda row: row.state.lag,
            lambda row: number(row.state.lag) if row.state.lag >= 0 else ""),
     Column("updated", "Last Word", lambda row: row.state.updated, _age, priority=1),
-    Column("pid", "Process", lambda row: row.state.pid, priority=3),
+    Column("pid", "Process", lambda row: row.state.pid, lambda row: str(row.state.pid or ""),
+           priority=3),
     Column("host", "Host", lambda row: row.state.host, priority=3),
     Column("error", "Error", lambda row: row.state.error, priority=1),
 )  # fmt: skip

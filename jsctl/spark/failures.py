@@ -27,6 +27,10 @@ _JAVA = re.compile(
     r"^(?:Caused by: |: )?(?:[\w$]+\.)+(\w*(?:Exception|Error)): (.+)$", re.MULTILINE
 )
 _PYTHON_ENDED = ("Python worker exited unexpectedly", "Python worker failed to connect back")
+_CALLED = "An error occurred while calling"
+"""What the bridge to Java says of every failure."""
+_DISK_FULL = "No space left on device"
+_WRITING_TO = re.compile(r"writing rows to (\S+?)\.?\s")
 _JAVA_GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "Answer from")
 
 
@@ -102,6 +106,12 @@ def _known(text: str) -> JsctlError | None:
         )
     if "java.lang.OutOfMemoryError" in text:
         return SparkFailure("Java ran out of memory", hints=("give the session more memory",))
+    if _DISK_FULL in text:
+        where = _WRITING_TO.search(text)
+        return SparkFailure(
+            _DISK_FULL + (f": {where[1]}" if where is not None else ""),
+            hints=("make room and start it again: a query with a checkpoint goes on",),
+        )
     if "DATA_SOURCE_NOT_FOUND" in text and "jetstream" in text:
         return SparkFailure(
             'Spark does not know the format "jetstream"',
@@ -116,7 +126,11 @@ def _known(text: str) -> JsctlError | None:
 
 def _line(text: str, error: BaseException) -> str:
     for pattern in (_PYTHON, _JAVA):
-        found = [message for _, message in pattern.findall(text) if not message.startswith("o.a.")]
+        found = [
+            message
+            for _, message in pattern.findall(text)
+            if not message.startswith(("o.a.", _CALLED))
+        ]
         if found:
             return f"{found[-1].strip()}"[:MESSAGE_MAX]
     lines = [line for line in _text(error).splitlines() if line.strip()]

@@ -9,7 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from jsctl.api.codec import decode, dumps
@@ -63,13 +63,18 @@ def api_prefix(settings: Settings) -> bytes:
 class JetStream:
     """Requests, one after the other."""
 
-    def __init__(self, options: ConnectionOptions) -> None:
-        """Nothing is connected before the first request."""
+    def __init__(self, options: ConnectionOptions, *, patient: bool = False) -> None:
+        """Nothing is connected before the first request.
+
+        That first one fails at once when no server is there, unless `patient`: for whoever knows
+        that the servers were there a moment ago.
+        """
         self.settings = options.settings
         self.outage_s = options.outage_ns / SECOND_NS
         self.prefix = api_prefix(options.settings)
         self._wire: Wire | None = None
         self._known: tuple[str, ...] = ()
+        self._patient = patient
 
     @property
     def wire(self) -> Wire:
@@ -104,7 +109,7 @@ class JetStream:
         Only what another try can cure is tried again. Raises what the last try raised.
         """
         end = time.monotonic() + self.outage_s
-        first = self._wire is None and not self._known
+        first = not self._patient and self._wire is None and not self._known
         while True:
             try:
                 return body()
@@ -131,20 +136,19 @@ class JetStream:
         return self._document(subject, payload, block)
 
     def _document(self, subject: str, payload: bytes, block: bytes) -> dict[str, object]:
-        def once() -> dict[str, object]:
-            document = json.loads(self.wire.request(subject, payload, headers=block).payload)
-            problem = document.get("error")
-            if not isinstance(problem, dict):
-                return dict(document)
-            code = int(problem.get("code", 0))
-            error = ApiError(
-                code, int(problem.get("err_code", 0)), str(problem.get("description", ""))
-            )
-            if error.err_code in TEMPORARY_ERRORS:
-                raise Unreachable(f"{subject}: {error}")
-            raise error
+        return self.persist(lambda: self._tried(subject, payload, block))
 
-        return self.persist(once)
+    def _tried(self, subject: str, payload: bytes, block: bytes = b"") -> dict[str, object]:
+        """One request, not repeated. Raises ApiError, Unreachable."""
+        document = json.loads(self.wire.request(subject, payload, headers=block).payload)
+        problem = document.get("error")
+        if not isinstance(problem, dict):
+            return dict(document)
+        code = int(problem.get("code", 0))
+        error = ApiError(code, int(problem.get("err_code", 0)), str(problem.get("description", "")))
+        if error.err_code in TEMPORARY_ERRORS:
+            raise Unreachable(f"{subject}: {error}")
+        raise error
 
     def info(self, stream: str) -> StreamInfo:
         """A stream. Raises NotFound."""
@@ -203,10 +207,12 @@ class JetStream:
     def make_consumer(
         self, stream: str, seq: int, filters: tuple[str, ...], *, headers_only: bool = False
     ) -> Consumer:
-        """A consumer for one reader: in memory, unacknowledged, gone soon after its reader."""
-        name = f"jsctl_{secrets.token_hex(8)}"
+        """A consumer for one reader: in memory, unacknowledged, gone soon after its reader.
+
+        Each try has a name of its own: a cluster may have given the one before to a server that
+        just died, and would never answer for that name.
+        """
         config = ConsumerConfig(
-            name=name,
             deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
             opt_start_seq=max(seq, 1),
             ack_policy=AckPolicy.NONE,
@@ -217,14 +223,20 @@ class JetStream:
             mem_storage=True,
             headers_only=headers_only,
         )
-        request = ConsumerCreateRequest(
-            stream_name=stream, config=config, action=ConsumerAction.CREATE
-        )
+
+        def made() -> Consumer:
+            named = replace(config, name=f"jsctl_{secrets.token_hex(8)}")
+            request = ConsumerCreateRequest(
+                stream_name=stream, config=named, action=ConsumerAction.CREATE
+            )
+            subject = api_subject("consumer_create", stream, named.name, prefix=self.prefix)
+            answer = self._tried(subject.decode(), dumps(request))
+            return Consumer(stream, named.name, decode(ConsumerInfo, answer).num_pending)
+
         try:
-            answer = self.ask("consumer_create", stream, name, body=request)
+            return self.persist(made)
         except ApiError as error:
             raise self._explained(error, stream) from error
-        return Consumer(stream, name, decode(ConsumerInfo, answer).num_pending)
 
     def delete_consumer(self, consumer: Consumer) -> None:
         """Delete it if the server can be asked now; otherwise it goes by itself."""

@@ -16,7 +16,8 @@ from jsctl.spark.options import EARLIEST, LATEST, Position, ReadMode, SourceOpti
 from jsctl.spark.scan import Range
 
 SEQUENCES_PER_TASK_MIN = 50_000
-"""Below that another task costs more than it brings."""
+BYTES_PER_TASK_MIN = 16 << 20
+"""Of either there must be so much, or another task costs more than it brings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def split(
     total = sum(span.size for span in spans)
     if not total:
         return []
-    wanted = options.min_partitions or default_tasks(total)
+    wanted = options.min_partitions or default_tasks(spans)
     size = max(-(-total // wanted), 1)
     if options.max_records_per_partition:
         size = min(size, options.max_records_per_partition)
@@ -153,9 +154,17 @@ def split(
     return ranges
 
 
-def default_tasks(sequences: int) -> int:
+def default_tasks(spans: Sequence[Span]) -> int:
     """One per core of the driver, fewer for small ranges."""
-    return max(min(os.cpu_count() or 1, sequences // SEQUENCES_PER_TASK_MIN), 1)
+    sequences = sum(span.size for span in spans)
+    worth = max(sequences // SEQUENCES_PER_TASK_MIN, sum(map(stored, spans)) // BYTES_PER_TASK_MIN)
+    return max(min(os.cpu_count() or 1, worth), 1)
+
+
+def stored(span: Span) -> int:
+    """About how many bytes it has, by the mean of its stream."""
+    state = span.info.state
+    return span.size * state.bytes // max(state.last_seq - state.first_seq + 1, 1)
 
 
 def read_mode(info: StreamInfo, wanted: ReadMode) -> ReadMode:

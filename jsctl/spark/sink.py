@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from jsctl.api.times import MINUTE_NS, SECOND_NS
+from jsctl.api.times import MINUTE_NS
 from jsctl.errors import Conflict, JsctlError, UsageError
 from jsctl.spark.failures import reported, reporting
 from jsctl.spark.identity import Identities, Scope
@@ -36,8 +36,6 @@ from jsctl.spark.targets import Targets, ids_behind, position_of
 BATCH_PROPERTY = "streaming.sql.batchId"
 QUERY_PROPERTY = "sql.streaming.queryId"
 RUN_PROPERTY = "spark.jobGroup.id"
-CLOCK_MARGIN_NS = 5 * SECOND_NS
-"""How much clocks of servers may differ that lead a stream and the bucket."""
 DRIVER_MARGIN_NS = 5 * MINUTE_NS
 """How much the driver's clock and a server's may differ."""
 
@@ -153,7 +151,8 @@ class Task:
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Publish all rows that are not there yet; returns when they are acknowledged."""
-        with JetStream(self._options.connection) as js:
+        begun = self._scope.batch > 0  # an address that never worked is said at once
+        with JetStream(self._options.connection, patient=begun) as js:
             self._js = js
             self._targets = Targets(js, self._options)
             publisher = Publisher(js, self._options, self._stored_now)
@@ -208,9 +207,7 @@ class Task:
         return self._record
 
     def _read_ids(self, stream: str) -> set[str]:
-        record = self._remembered()
-        since = record.time_ns - CLOCK_MARGIN_NS
-        position = position_of(self._js, stream, record.positions, since)
+        position = position_of(self._js, stream, self._remembered())
         return ids_behind(self._options.connection, stream, position)
 
     def _stored_now(self, streams: Iterable[str]) -> set[str]:
@@ -226,7 +223,7 @@ def remember(options: SinkOptions, messages: Sequence[WriterCommitMessage | None
     if not done or not done[0].scope.streaming or options.guarantee is not Guarantee.EXACTLY_ONCE:
         return
     scope = done[0].scope
-    with JetStream(options.connection) as js:
+    with JetStream(options.connection, patient=True) as js:
         memory = Memory(js, options.state_bucket, scope.name)
         before = memory.load()
         if before is None and not any(one.written or one.skipped for one in done):

@@ -160,7 +160,7 @@ def read_part(
         return
     schema = arrow_schema(columns)
     teller = Teller(options.connection.settings, options.progress_subject, partition.range)
-    with reporting(), JetStream(options.connection) as js:
+    with reporting(), JetStream(options.connection, patient=True) as js:
         for chunk in read(js, partition.range):
             teller.heard(chunk)
             yield record_batch(chunk, schema, partition.range.stream)

@@ -7,6 +7,7 @@ Planning a batch again, after any crash, gives the same ranges.
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._target: Offset | None = None
         """Where a run with AvailableNow ends."""
         self._waiting_since: float | None = None
+        self._reached = False
+        """Whether a server ever answered; from then on an outage is waited for."""
 
     @reported
     def initialOffset(self) -> Document:
@@ -138,8 +141,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def stop(self) -> None:
         """Nothing is held between calls."""
 
-    def _js(self) -> JetStream:
-        return JetStream(self.options.connection)
+    @contextmanager
+    def _js(self) -> Iterator[JetStream]:
+        with JetStream(self.options.connection, patient=self._reached) as js:
+            yield js
+        self._reached = True
 
     def _begin(self, js: JetStream, info: StreamInfo, start: Position) -> StreamOffset:
         strict = self.options.fail_on_data_loss

@@ -5,17 +5,20 @@ restart may need to see it; what makes that impossible is refused before anythin
 """
 
 import re
-from collections.abc import Mapping
 
 from jsctl.api.stream import StreamInfo
+from jsctl.api.times import SECOND_NS, parse_time
 from jsctl.api.words import Retention
 from jsctl.errors import Conflict, NotFound, UsageError
 from jsctl.spark.jetstream import JetStream
+from jsctl.spark.memory import Record
 from jsctl.spark.options import ConnectionOptions, Guarantee, SinkOptions
 from jsctl.spark.scan import Range, read
 from jsctl.spark.scan_direct import subject_matcher
 
 SUBJECTS_KEPT = 100_000
+CLOCK_MARGIN_NS = 5 * SECOND_NS
+"""How much clocks of servers may differ that lead a stream and the bucket."""
 _ID = re.compile(rb"\r\nNats-Msg-Id:[ \t]*([^\r\n]+)", re.IGNORECASE)
 AT_LEAST_ONCE = "guarantee=at-least-once writes there without that promise"
 
@@ -101,7 +104,7 @@ def ids_behind(connection: ConnectionOptions, stream: str, position: int) -> set
     Raises Conflict when messages behind it are gone already.
     """
     found: set[bytes] = set()
-    with JetStream(connection) as js:
+    with JetStream(connection, patient=True) as js:
         info = js.info(stream)
         if position + 1 < info.state.first_seq:
             raise Conflict(
@@ -125,8 +128,21 @@ def ids_behind(connection: ConnectionOptions, stream: str, position: int) -> set
     return {one.decode(errors="replace") for one in found}
 
 
-def position_of(js: JetStream, stream: str, positions: Mapping[str, int], time_ns: int) -> int:
-    """The sequence behind which a stream was written to: as remembered, else by time."""
-    if stream in positions:
-        return positions[stream]
-    return js.sequence_at(js.info(stream), time_ns) - 1
+def position_of(js: JetStream, stream: str, record: Record) -> int:
+    """The sequence behind which a stream was written to since a batch was remembered.
+
+    As remembered, else by time. Raises Conflict when the stream ends before it.
+    """
+    info = js.info(stream)
+    if stream not in record.positions:
+        return js.sequence_at(info, record.time_ns - CLOCK_MARGIN_NS) - 1
+    if parse_time(info.created) > record.time_ns:
+        return max(info.config.first_seq, 1) - 1
+    position, last = record.positions[stream], info.state.last_seq
+    if position > last:
+        raise Conflict(
+            f"exactly-once is impossible: stream {stream} ends at sequence {last}, but the query"
+            f" wrote up to {position}: it was made again, or an older state restored",
+            hints=("begin with a new checkpoint", AT_LEAST_ONCE),
+        )
+    return position

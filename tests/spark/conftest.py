@@ -18,19 +18,15 @@ KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 _NUMBERS = count(1)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that say that the server makes no difference run on one of them."""
-    spare = [item for item in items if is_spare(item)]
-    if spare:
-        config.hook.pytest_deselected(items=spare)
-        items[:] = [item for item in items if not is_spare(item)]
-
-
-def is_spare(item: pytest.Item) -> bool:
-    """Whether the same test runs on nats-server, and that is enough."""
-    call = getattr(item, "callspec", None)
-    marked = item.get_closest_marker("one_server") is not None
-    return marked and call is not None and call.params.get("broker") == "jsctl"
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in which the server hardly matters run on nats-server; on the other in long runs."""
+    for item in items:
+        call = getattr(item, "callspec", None)
+        if call is None or item.get_closest_marker("one_server") is None:
+            continue
+        if "jsctl" in (call.params.get("broker"), call.params.get("start")):
+            item.add_marker("spark_long")
 
 
 @pytest.fixture(scope="session", params=list(KINDS))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from jsctl.testing import BrokerFactory
+from jsctl.testing import HOST, BrokerFactory
 from tests.spark.conftest import KINDS
 from tests.support.filling import Filler, plain
 from tests.support.process_tree import kill_tree
@@ -89,21 +89,47 @@ def test_a_cluster_of_processes(place: Place) -> None:
     assert place.messages() == 2 * COUNT
 
 
+def test_a_standalone_cluster(place: Place, tmp_path: Path) -> None:
+    port = free_port()
+    master = f"spark://{HOST}:{port}"
+    daemon = "org.apache.spark.deploy"
+    at = ["--host", HOST, "--webui-port", "0"]
+    started = [launched(tmp_path / "m", f"{daemon}.master.Master", *at, "--port", str(port))]
+    try:
+        wait_for(lambda: listens(port), "the master listens", 90)
+        words = [*at, "--cores", "2", "--memory", "2g", "--work-dir", str(tmp_path / "work")]
+        started.append(launched(tmp_path / "w", f"{daemon}.worker.Worker", *words, master))
+        out = place.run(master)
+        assert f"read {COUNT} {COUNT}" in out
+        assert place.messages() == 2 * COUNT
+    finally:
+        for process in started:
+            kill_tree(process.pid)
+            process.wait()
+
+
+def launched(log: Path, *words: str) -> "subprocess.Popen[bytes]":
+    """A daemon of Spark."""
+    program = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    with log.open("w") as file:
+        return subprocess.Popen([str(program), *words], stdout=file, stderr=subprocess.STDOUT)
+
+
 def test_spark_connect(place: Place, tmp_path: Path) -> None:
     if importlib.util.find_spec("grpc") is None:
         pytest.skip("pyspark[connect] is not installed")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     home = Path(pyspark.__file__).parent
-    environ = {**os.environ, "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable}
-    log = (tmp_path / "server.log").open("w")
-    server = subprocess.Popen(
-        [str(home / "sbin/start-connect-server.sh"), "--conf", f"{PORT_SETTING}={port}"],
-        env=environ,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
+    environ = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    server_class = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    words = [str(home / "bin" / "spark-submit"), "--class", server_class]
+    with (tmp_path / "server.log").open("w") as log:
+        server = subprocess.Popen(
+            [*words, "--conf", f"{PORT_SETTING}={port}", "spark-internal"],
+            env=environ,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
     try:
         wait_for(lambda: listens(port), "the server listens", 90)
         out = place.run(f"sc://127.0.0.1:{port}")
@@ -112,10 +138,16 @@ def test_spark_connect(place: Place, tmp_path: Path) -> None:
     finally:
         kill_tree(server.pid)
         server.wait()
-        log.close()
+
+
+def free_port() -> int:
+    """One that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
 
 
 def listens(port: int) -> bool:
     """Whether somebody answers."""
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((HOST, port)) == 0

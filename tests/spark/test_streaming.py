@@ -67,6 +67,7 @@ def test_limits_restarts_and_lag(
     assert lag(source) == {fresh: 0}
 
 
+@pytest.mark.one_server
 def test_latest_stays_where_it_was_when_the_first_batch_fails(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ def test_latest_stays_where_it_was_when_the_first_batch_fails(
     assert got.seqs == list(range(first, 101))
 
 
+@pytest.mark.one_server
 def test_a_stream_that_was_made_again(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_stream_that_was_made_again(
     assert got.seqs == [*range(1, 51), *range(1, 21)]
 
 
+@pytest.mark.one_server
 def test_a_stream_that_was_purged_below_the_offset(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:

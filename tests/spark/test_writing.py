@@ -103,6 +103,7 @@ def test_other_refusals_are_explained(tables: Tables, filler: Filler, fresh: str
     assert "the server takes 1048576" in str(big)
 
 
+@pytest.mark.one_server
 def test_a_write_in_foreach_batch_needs_a_name_and_is_then_exact(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:
@@ -168,6 +169,32 @@ def test_lost_evidence_is_an_error(
     assert f"exactly-once is impossible: stream {target} has lost the sequences 51 to 60" in str(
         error
     )
+
+
+@pytest.mark.one_server
+def test_a_target_that_was_made_again_is_read_from_its_start(
+    tables: Tables, filler: Filler, fresh: str, tmp_path: Path
+) -> None:
+    """What is remembered of the stream before says nothing about the one that is there now."""
+    source, target = f"{fresh}S", f"{fresh}D"
+    made = {"duplicate_window": 100_000_000, "discard": "new"}
+    filler.stream(source)
+    filler.stream(target, f"{target}.>", **made)
+    filler.publish(plain(50, source.lower(), subjects=1))
+    frame = tables.follow(source, maxOffsetsPerTrigger="50").select("data")
+    run(tables.sink(frame, tmp_path, subject=f"{target}.x"))
+    filler.api(f"STREAM.DELETE.{target}")
+    filler.stream(target, f"{target}.>", max_msgs=20, **made)
+    filler.publish(plain(50, source.lower(), subjects=1, first=50))
+    full = failure(lambda: run(tables.sink(frame, tmp_path, subject=f"{target}.x")))
+    assert "maximum messages exceeded" in str(full)
+    assert filler.state(target)["messages"] == 20
+    changed = filler.api(f"STREAM.INFO.{target}")["config"] | {"max_msgs": -1}
+    filler.api(f"STREAM.UPDATE.{target}", changed)
+    run(tables.sink(frame, tmp_path, subject=f"{target}.x"))
+    found = payloads(tables, target)
+    assert len(found) == 50
+    assert set(found.values()) == {1}
 
 
 def test_ids_do_not_depend_on_order() -> None:

@@ -51,7 +51,8 @@ def written(
         rows = frame.select("data").repartition(3)
     else:
         rows = frame.groupBy("subject").count().selectExpr("concat(subject, ' ', count) data")
-    made = rows.writeStream.format("jetstream").options(servers=url, subject=f"{target}.x")
+    made = rows.writeStream.format("jetstream").options(servers=url, subject=f"{target}.{kind}")
+    made = made.option("maxInFlight", 16)  # slow, so that a kill finds a batch half written
     mode = "update" if kind == "group" else "append"
     return made.outputMode(mode).option("checkpointLocation", checkpoint)
 

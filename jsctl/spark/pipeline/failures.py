@@ -10,7 +10,6 @@ from pathlib import Path
 from jsctl.errors import JsctlError
 from jsctl.spark.failures import explain_failure
 
-MESSAGE_MAX = 500
 AGAIN = "run the same command again afterwards: it goes on where it was, nothing is there twice"
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE: \w+|$)", re.MULTILINE)
 _REMEDY = re.compile(r"^(.*); (decode\.on_error: .*)$")
@@ -23,8 +22,6 @@ _REMEDIES = {
     "Permission denied": "the user of this process, or of Spark's workers, must be able to write",
     "Read-only file system": "choose another path, or mount it for writing",
 }
-_CAUSE = re.compile(r"^\s*Caused by: (?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
-_EMPTY = "An error occurred while calling"
 
 
 def explain(error: BaseException, *, log_file: Path | None = None) -> JsctlError:
@@ -34,13 +31,10 @@ def explain(error: BaseException, *, log_file: Path | None = None) -> JsctlError
         return known
     text = _text(error)
     made = _raised(text) or _storage(error, text) or _of_system(error)
-    if made is not None:
-        logged = known.hints[-1:] if log_file is not None else ()
-        return type(made)(str(made), hints=(*made.hints, *logged))
-    causes = _CAUSE.findall(text)
-    if _EMPTY in str(known) and causes:
-        return type(known)(causes[-1].strip()[:MESSAGE_MAX], hints=known.hints)
-    return known
+    if made is None:
+        return known
+    logged = known.hints[-1:] if log_file is not None else ()
+    return JsctlError(str(made), hints=(*made.hints, *logged))
 
 
 def _raised(text: str) -> JsctlError | None:

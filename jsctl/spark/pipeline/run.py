@@ -15,13 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jsctl.errors import JsctlError
 from jsctl.settings import Settings
 from jsctl.spark.failures import reporting
 from jsctl.spark.options import connection_options
+from jsctl.spark.pipeline.archive_source import archive_stream, check_archive
 from jsctl.spark.pipeline.decode import ERROR, bad, decoded, good
 from jsctl.spark.pipeline.failures import explain
-from jsctl.spark.pipeline.layout import BatchDirectory
 from jsctl.spark.pipeline.outputs import (
     Output,
     Print,
@@ -140,7 +139,12 @@ class Runner:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def _check_source(self) -> None:
+        if self.spec.source.archive:
+            check_archive(self.spec.source.archive, self.checkpoint.root / "archive.json")
+
     def _stream(self, spark: "SparkSession") -> None:
+        self._check_source()
         messages = source_of(spark.readStream, self.spec, self.settings, self.progress_subject)
         writer = (
             messages.load()
@@ -199,6 +203,7 @@ class Runner:
         with reporting():
             if self.output.has(batch):
                 return
+            self._check_source()
             rows = decoded(messages, self.spec)
             dropped = 0
             if self.dead_letters is not None:
@@ -238,7 +243,7 @@ def source_of(
 ) -> "DataStreamReader":
     """A stream reader for the pipeline's source."""
     if spec.source.archive:
-        return _archive(reader, spec)
+        return archive_stream(reader, spec.source.archive)
     options = {
         **connection_options(settings),
         "stream": spec.source.stream,
@@ -268,21 +273,6 @@ def _start(spec: Spec) -> dict[str, str]:
     if start in ("earliest", "latest"):
         return {"startingOffsets": start}
     return {"startingTimestamp": start}
-
-
-def _archive(reader: "DataStreamReader", spec: Spec) -> "DataStreamReader":
-    """The files of an archive as a stream: Spark remembers those that were read."""
-    from jsctl.spark.pipeline.archive import ARCHIVE_DDL
-
-    directory = BatchDirectory(Path(spec.source.archive))
-    if not directory.entries():
-        raise JsctlError(f"the archive {directory.root} has no batches")
-    return (
-        reader.format("parquet")
-        .schema(ARCHIVE_DDL)
-        .option("path", f"{directory.root}/batch=*")
-        .option("recursiveFileLookup", "true")
-    )
 
 
 def position_of(progress: Any) -> tuple[dict[str, int], int]:

@@ -22,6 +22,7 @@ from tests.spark.pipeline.conftest import (
     publish,
     settings_of,
     stored,
+    write_spec,
 )
 
 if TYPE_CHECKING:
@@ -230,3 +231,35 @@ def test_bad_subject_maps(rule: str, broker: Broker, cli: Run, tmp_path: Path) -
     done = cli("pipeline", "restore", str(tmp_path), "X", "--subject-map", rule)
     assert (done.code, "is not FROM=TO" in done.err) == (1, True)
     assert settings_of(broker).urls
+
+
+def test_an_archive_is_read_once_also_when_it_grows_and_not_after_compaction(
+    broker: Broker, cli: Run, fresh: str, tmp_path: Path
+) -> None:
+    import pyarrow.dataset as dataset
+
+    there, words = str(tmp_path / "archive"), ("-s", broker.url)
+    spec = write_spec(
+        tmp_path,
+        f"""\
+name: {fresh}
+source: {{archive: {there}}}
+decode: {{format: json, schema: "id BIGINT"}}
+transform: SELECT seq, id FROM input
+sink: {{type: parquet, path: out}}
+trigger: once
+checkpoint: ckpt
+""",
+    )
+    make_stream(broker, fresh)
+    for number in (30, 20):
+        publish(broker, orders(fresh, number))
+        assert cli("pipeline", "export", fresh, there, *words).code == 0
+        done = cli("pipeline", "run", str(spec), *words)
+        assert done.code == 0, done.err
+    found = dataset.dataset(tmp_path / "out", partitioning="hive").to_table(["seq"])
+    assert sorted(found["seq"].to_pylist()) == list(range(1, 51))
+    assert cli("pipeline", "compact", there, *words).code == 0
+    done = cli("pipeline", "run", str(spec), *words)
+    assert (done.code, "was compacted since" in done.err) == (1, True)
+    assert dataset.dataset(tmp_path / "out", partitioning="hive").count_rows() == 50

@@ -24,12 +24,6 @@ An error occurred while calling o9.parquet.
 no value; decode.on_error: skip or dead_letter goes on without it SQLSTATE: P0001
 \tat org.apache.spark.sql.errors.QueryExecutionErrors$.raiseError(QueryExecutionErrors.scala:2)
 """
-OTHER = """\
-An error occurred while calling o9.parquet.
-: java.lang.IllegalStateException
-Caused by: java.lang.RuntimeException: the first
-Caused by: com.example.Odd: the root of it
-"""
 
 
 @pytest.mark.parametrize(
@@ -38,7 +32,6 @@ Caused by: com.example.Odd: the root of it
         (FULL_DISK, "/lake/orders: no space left on device", ("make room", AGAIN)),
         (RAISED, "message O#7 on o.a is not json: no value",
          ("decode.on_error: skip or dead_letter goes on without it",)),
-        (OTHER, "the root of it", ()),
     ],
 )  # fmt: skip
 def test_one_line_and_a_remedy(

@@ -53,6 +53,10 @@ def test_reports_of_captured_history(kind: str, cli: Run, tmp_path: Path) -> Non
         assert (lag[0]["pending"], lag[0]["looks"] >= 3) == (0, True)
         assert lag[0]["over_1000_s"] > 0
 
+        make_stream(server, "OTHER")
+        other = cli("pipeline", "report", "lag", "--stream", "OTHER", *words).json
+        assert (other["history"], other["tables"]) == (False, {}), "only the stream that was named"
+
         again = tables(cli("pipeline", "report", "redelivery", *words))
         assert [(row["seq"], row["deliveries"]) for row in again["poison"]] == [(1, 2)]
 

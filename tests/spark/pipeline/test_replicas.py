@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jsctl.api.errors import ApiError
 from jsctl.client.manager import Manager
 from jsctl.errors import JsctlError
 from jsctl.spark.pipeline.jobs.replicas import verdicts
@@ -56,7 +57,7 @@ def is_whole(server: Broker, stream: str) -> bool:
 
     try:
         return bool(on(server, look))
-    except JsctlError:
+    except (JsctlError, ApiError):
         return False
 
 
@@ -64,7 +65,7 @@ def is_offline(server: Broker, stream: str, name: str) -> bool:
     """Whether a stream's leader says that a replica is offline."""
     try:
         info = on(server, lambda manager: manager.stream_info(stream))
-    except JsctlError:
+    except (JsctlError, ApiError):
         return False
     return any(one.name == name and one.offline for one in info.cluster.replicas)
 
@@ -78,6 +79,7 @@ def audited(cli: Run, cluster: Cluster, stream: str) -> Result:
     """The audit of a stream; it leaves no consumer behind."""
     servers = ",".join(one.url for one in cluster if one.running)
     done = cli("pipeline", "audit", "replicas", "--stream", stream, "-j", "-s", servers)
+    assert done.out, done.err
     up = next(one for one in cluster if one.running)
     assert on(up, lambda manager: manager.consumer_names(stream)) == []
     return done
@@ -112,6 +114,7 @@ def test_what_one_follower_holds_otherwise_is_found(
         cluster[name].stop()
         up = next(one for one in cluster if one.name != name)
         wait_for(lambda: is_offline(up, "ORDERS", name), "the others know it")
+        cluster.wait_meta_leader()
         done = audited(cli, cluster, "ORDERS")
         assert done.code == 1
         assert done.json["notes"] == [f"ORDERS: {name} is offline and was not compared"]
@@ -121,6 +124,7 @@ def test_what_one_follower_holds_otherwise_is_found(
         plant(cluster[name].store_dir)
         cluster[name].start()
         wait_for(lambda: is_whole(up, "ORDERS"), "the follower is back")
+        cluster.wait_meta_leader()
         done = audited(cli, cluster, "ORDERS")
         assert done.code == 1, done.out
         assert done.json["findings"] == 1

@@ -103,9 +103,23 @@ def archived(spark: "SparkSession", archive: Path) -> "DataFrame":
     return spark.read.schema(ARCHIVE_DDL).parquet(*paths_of(directory.root, directory.files()))
 
 
-def telemetry_view(spark: "SparkSession", settings: "Settings", stream: str) -> None:
-    """The view `telemetry`: what a capture has stored."""
+def telemetry_view(
+    spark: "SparkSession", settings: "Settings", stream: str, about: Sequence[str] = ()
+) -> None:
+    """The view `telemetry`: what a capture has stored, of some streams only if they are named.
+
+    Calls of the API stay: their subjects tell what they are about in many ways.
+    """
     options = {**connection_options(settings), "stream": stream, "failOnDataLoss": "false"}
     rows = spark.read.format("jetstream").options(**options).load()
-    rows.selectExpr("subject", "CAST(data AS STRING) AS body", "timestamp", "ts_ns").persist()\
-        .createOrReplaceTempView("telemetry")  # fmt: skip
+    rows = rows.selectExpr("subject", "CAST(data AS STRING) AS body", "timestamp", "ts_ns")
+    if about:
+        names = ", ".join(f"'{name}'" for name in about)
+        rows = rows.where(f"{_ABOUT} IS NULL OR {_ABOUT} IN ({names})")
+    rows.persist().createOrReplaceTempView("telemetry")
+
+
+_ABOUT = (
+    "(CASE WHEN subject LIKE 'jsctl.telemetry.advisory.%' THEN get_json_object(body, '$.stream') "
+    "ELSE get(split(subject, '[.]'), 3) END)"
+)
