@@ -59,6 +59,8 @@ def client_body(client: ClientInfo) -> ClientBody:
         ver=client.version,
         server=client.server,
         cluster=client.cluster,
+        kind="Client",
+        client_type="nats",
     )
 
 
@@ -229,7 +231,7 @@ class Advisories:
     # Requests.
 
     def api_audit(self, server: str, request: ApiRequest, response: bytes) -> Message:
-        """A request was answered; for the system account."""
+        """A request was answered; for the account that it came from."""
         body = APIAudit(
             head=self._head("api_audit"),
             server=server,

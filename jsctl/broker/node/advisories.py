@@ -69,10 +69,10 @@ class JetStreamAdvisories:
     # Requests
 
     def api_answer(self, request: ApiRequest, payload: bytes) -> None:
-        """This server decided on a request."""
-        if request.reply and self._wanted(self.system, "API"):
+        """This server decided on a request: told in the account it came from."""
+        if request.reply and self._wanted(request.account, "API"):
             built = self._build().api_audit(self.view.server_name, request, payload)
-            self._tell(self.system, built)
+            self._tell(request.account, built)
 
     # The meta state
 

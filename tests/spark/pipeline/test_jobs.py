@@ -60,8 +60,7 @@ def test_reports_of_captured_history(kind: str, cli: Run, tmp_path: Path) -> Non
         again = tables(cli("pipeline", "report", "redelivery", *words))
         assert [(row["seq"], row["deliveries"]) for row in again["poison"]] == [(1, 2)]
 
-        if kind == "nats-server":
-            audits_tell_who_did_it(cli, words)
+        audits_tell_who_did_it(cli, words)
         page, charts = tmp_path / "page.html", tmp_path / "charts"
         done = cli(
             "pipeline", "report", "all", "--html", str(page), "--charts", str(charts), *words
@@ -76,7 +75,7 @@ def test_reports_of_captured_history(kind: str, cli: Run, tmp_path: Path) -> Non
 
 
 def audits_tell_who_did_it(cli: Run, words: tuple[str, ...]) -> None:
-    """Needs the audit advisories of the API, which the broker does not send."""
+    """By the audit advisories of the API."""
     calls = tables(cli("pipeline", "audit", "api", *words))["counts"]
     kept = {row["action"]: row["calls"] for row in calls}
     assert {"stream_purge": 1, "stream_msg_delete": 1}.items() <= kept.items()
