@@ -27,6 +27,7 @@ def filled(cluster: Cluster, count: int = COUNT) -> str:
     """A stream with three replicas; the server that leads it."""
     with filler(cluster) as made:
         wait_for(lambda: attempted(made), "the stream is made")
+        wait_for(lambda: led(made), "the stream has a leader")
         made.publish(plain(count, "s"))
         wait_for(lambda: current(made), "all replicas are current", 60)
         leader: str = made.api("STREAM.INFO.S")["cluster"]["leader"]
@@ -40,6 +41,11 @@ def attempted(made: Filler) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def led(made: Filler) -> bool:
+    """Whether somebody takes messages and acknowledges them."""
+    return bool(made.api("STREAM.INFO.S").get("cluster", {}).get("leader"))
 
 
 def current(made: Filler) -> bool:
