@@ -116,7 +116,7 @@ class ConsumerUnit:
         self.leader.delivery.skip_damaged = len(self.stream.group.raft.members.voters) == 1
         stream, name = self.assignment.stream, self.assignment.name
         for pattern, sink in (
-            (next_subject(stream, name), self.pulls),
+            *((next_subject(stream, name, one), self.pulls) for one in self.env.api_prefixes),
             (ack_pattern(stream, name), self.acks),
             (flow_pattern(stream, name), self.flow),
         ):

@@ -120,6 +120,12 @@ class Env:
 
     watcher: Watcher = field(default_factory=Nobody)
 
+    @property
+    def api_prefixes(self) -> tuple[bytes, ...]:
+        """What subjects of the API start with: with the domain as well, if there is one."""
+        plain = b"$JS.API."
+        return (plain, f"$JS.{self.domain}.API.".encode()) if self.domain else (plain,)
+
     def owe(self, owed: Owed, request: ApiRequest | None) -> None:
         """The meta state names who waits for an answer; who waited before a restart does not."""
         if not self.replaying:

@@ -35,9 +35,9 @@ def flow_pattern(stream: str, consumer: str) -> bytes:
     return f"$JS.FC.{stream}.{consumer}.>".encode()
 
 
-def next_subject(stream: str, consumer: str) -> bytes:
+def next_subject(stream: str, consumer: str, prefix: bytes = b"$JS.API.") -> bytes:
     """What a consumer's leader subscribes to for pull requests."""
-    return f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}".encode()
+    return prefix + f"CONSUMER.MSG.NEXT.{stream}.{consumer}".encode()
 
 
 class Ack(NamedTuple):

@@ -11,7 +11,8 @@ from jsctl.broker.routing.targets import Sink, Subscription
 
 FRESH_NS = 1_000_000_000
 """A replica that has not heard its leader for this long does not answer."""
-PREFIX = b"$JS.API.DIRECT.GET."
+WORDS = b"DIRECT.GET."
+"""What follows the prefix of the API in subjects."""
 
 
 @dataclass(slots=True)
@@ -63,10 +64,12 @@ class DirectGets:
         desk = Desk(unit)
         sink = Sink(desk)
         account, stream = unit.key
-        for pattern in (PREFIX + stream.encode(), PREFIX + stream.encode() + b".>"):
-            made = self.engine.env.traffic.listen(account, pattern, sink, DIRECT_QUEUE)
-            if made is not None:
-                desk.subscriptions.append(made)
+        for prefix in self.engine.env.api_prefixes:
+            head = prefix + WORDS + stream.encode()
+            for pattern in (head, head + b".>"):
+                made = self.engine.env.traffic.listen(account, pattern, sink, DIRECT_QUEUE)
+                if made is not None:
+                    desk.subscriptions.append(made)
         self._desks[name] = (desk, sink)
 
     def _close(self, name: str) -> None:
@@ -77,10 +80,10 @@ class DirectGets:
     def answer(self, desk: Desk, sink: Sink) -> None:
         """Answer what a desk captured."""
         account, stream = desk.unit.key
-        head = PREFIX + stream.encode()
+        head = WORDS + stream.encode()
         for subject, reply, _, payload, _ in sink.take():
             if not reply or not self.fresh(desk.unit):
                 continue
-            wanted = subject[len(head) + 1 :]
+            wanted = subject.partition(head)[2][1:]
             for one in late.direct.answer(desk.unit.stream, payload, wanted).messages:
                 self.publish(account, reply, one.headers, one.payload)
