@@ -8,7 +8,12 @@ from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.groups import Limits
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.errors import BrokerError
-from jsctl.broker.jetstream.assignments import GroupAssignment
+from jsctl.broker.jetstream.assignments import (
+    ConsumerAssignment,
+    GroupAssignment,
+    StreamAssignment,
+)
+from jsctl.broker.jetstream.meta import Meta
 from jsctl.broker.raft.types import Limits as RaftLimits
 from jsctl.broker.raft.types import Message, StandingKind, Timing
 from jsctl.broker.turn import DiskBatch
@@ -215,13 +220,14 @@ class Simulation:
             yield "no meta leader"
             return
         yield from self._behind("_meta_", [machine.peer for machine in self.machines])
-        for made in process.engine.meta.meta.assets():
+        meta = process.engine.meta.meta
+        for made in meta.assets():
             name = made.group.name
             if self._lost_at_birth(made.group):
                 self.checker.history(name).excused = True
             if self.checker.history(name).excused:
                 continue
-            if not made.group.settled:
+            if not made.group.settled and not self._held_up(meta, made):
                 yield f"{name} is not settled: {process.engine.steering.status.get(name)}"
             yield from self._behind(name, made.group.peers)
         for number in range(len(self.configs)):
@@ -230,6 +236,15 @@ class Simulation:
                 yield f"S{number} is not there"
             elif not self.checker.history(name).excused:
                 yield from self._clients(number, name)
+
+    def _held_up(self, meta: Meta, made: StreamAssignment | ConsumerAssignment) -> bool:
+        """Whether a stream waits for a consumer that may have lost its quorum for good."""
+        if isinstance(made, ConsumerAssignment):
+            return False
+        return any(
+            self.checker.history(consumer.group.name).excused and not consumer.group.settled
+            for consumer in meta.consumers(made.account, made.name).values()
+        )
 
     def _lost_at_birth(self, group: GroupAssignment) -> bool:
         """Whether the only founder lost its disk before anybody else had what was on it.
