@@ -61,6 +61,8 @@ def fill(at: Address, stream: str, count: int, size: int) -> None:
         wire.send(b"".join(heads[n % SUBJECTS] + body + b"\r\n" for n in numbers))
         while acked < first:
             data = rest + wire.receive()
+            if b'"error"' in data:
+                raise RuntimeError(f"{stream} refused a message: {data[:500]!r}")
             end = data.rfind(b"\r\n") + 2
             acked += data.count(b'"seq":', 0, end)
             rest = data[end:]

@@ -12,10 +12,15 @@ from nats.js import JetStreamContext
 from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
 
+from jsctl.testing import Broker
 from tests.support.waiting import eventually
 
 WAIT_S = 5.0
 DUPLICATE_WINDOW_S = 1.0
+LARGE_BYTES = 500_000
+BURST = 240
+"""Messages in flight at once: 120 MB, which both servers have to take."""
+BURST_WAIT_S = 30.0
 
 Headers = dict[str, str]
 
@@ -85,6 +90,23 @@ async def test_many_at_once_are_all_kept_in_order(js: JetStreamContext, fresh: s
     acks = await asyncio.gather(*futures)
     assert [one.seq for one in acks] == list(range(1, 501))
     assert await kept(js, fresh) == [str(n) for n in range(500)]
+
+
+async def test_a_burst_waits_for_the_disk(
+    broker: Broker, client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    await stream(js, fresh)
+    inbox = client.new_inbox()
+    answers = await client.subscribe(inbox)
+    await client.flush()
+    publish = f"PUB {fresh}.a {inbox} {LARGE_BYTES}\r\n".encode() + b"x" * LARGE_BYTES + b"\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", broker.port)
+    await reader.readline()
+    writer.write(b'CONNECT {"verbose":false}\r\n' + publish * BURST)
+    acks = [json.loads((await answers.next_msg(BURST_WAIT_S)).data) for _ in range(BURST)]
+    assert [ack["seq"] for ack in acks] == list(range(1, BURST + 1))
+    writer.close()
+    await js.delete_stream(fresh)
 
 
 async def test_duplicates_are_told_and_forgotten_after_the_window(

@@ -125,8 +125,11 @@ class Limits:
     append_entries_max: int = 4096
     inflight_bytes_max: int = 2 * 1024 * 1024
     """Unacknowledged entry data to one peer; beyond it, sending waits for acks."""
-    proposal_bytes_max: int = 64 * 1024 * 1024
-    """Uncommitted entry data on the leader; beyond it, `propose` answers None."""
+    proposal_bytes_max: int = 256 * 1024 * 1024
+    """Uncommitted entry data on the leader; beyond it, `propose` answers None.
+
+    Well above what a stream's leader admits (128 MiB and one turn's): its refusal names the remedy.
+    """
     committed_entries_max: int = 4096
     """Entries in one Ready's `committed`; the rest follows in the next."""
     reads_max: int = 65536
