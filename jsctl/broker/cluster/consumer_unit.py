@@ -167,6 +167,7 @@ class ConsumerUnit:
             acks=self.acks.take(),
             pulls=self.pulls.take(),
             flow=self.flow.take(),
+            most=self.env.deliveries,
         )
         if turn.entry is not None:
             index = self.env.groups.propose(self.group, [turn.entry], None)

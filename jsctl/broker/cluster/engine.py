@@ -418,6 +418,7 @@ class Engine(Neighbours):
             if not env.dirty:
                 break
             dirty, env.dirty = env.dirty, {}
+            env.share(len(dirty))
             for name, runner in dirty.items():
                 runner.run()
                 self._schedule(name, runner)

@@ -43,6 +43,10 @@ class Traffic(Protocol):
         """Changes whenever somebody begins or ends to listen."""
 
 
+TURN_MESSAGES_MAX = 512
+"""What all consumers together deliver in a turn, about; the rest follows in the next turns, so
+that nobody else waits long for his."""
+DELIVERIES_MIN = 64
 OWED_NS = 5_000_000_000
 """Who asked for something does not wait longer than this."""
 REFUSED_NS = 20_000_000
@@ -118,6 +122,9 @@ class Env:
     later: dict[str, "Runner"] = field(default_factory=dict)
     """Units that have more to do in the next turn."""
 
+    deliveries: int = TURN_MESSAGES_MAX
+    """How many messages a consumer may deliver when it is run next."""
+
     watcher: Watcher = field(default_factory=Nobody)
 
     @property
@@ -140,6 +147,10 @@ class Env:
     def wake_again(self, name: str, runner: "Runner") -> None:
         """`runner.run` is called in the next turn, which follows at once."""
         self.later[name] = runner
+
+    def share(self, runners: int) -> None:
+        """So many units are about to run: what one of them may deliver."""
+        self.deliveries = max(TURN_MESSAGES_MAX // runners, DELIVERIES_MIN)
 
     def log(self, level: LogLevel, text: str) -> None:
         """A fact for the operator."""

@@ -33,8 +33,8 @@ from jsctl.broker.jetstream.push_desk import PushDesk
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.turn import Jitter
 
-TURN_MESSAGES_MAX = 8192
-"""Messages that one consumer delivers in a turn; more follow in the next."""
+DELIVERIES_MAX = 1024
+"""Messages that one consumer delivers at a time, unless it is told otherwise."""
 INACTIVE_REMINDER_NS = 1_000_000_000
 """An unused consumer that is still there after this asks again to be deleted."""
 SKIP_WORTH_LOGGING = 1024
@@ -140,8 +140,9 @@ class ConsumerLeader:
         acks: Sequence[Captured] = (),
         pulls: Sequence[Captured] = (),
         flow: Sequence[Captured] = (),
+        most: int = DELIVERIES_MAX,
     ) -> ConsumerTurn:
-        """Take what came in, deliver what can be delivered, and say what is to be done."""
+        """Take what came in, deliver up to `most` messages, and say what is to be done."""
         self._follow_log(now_ns)
         made = ConsumerTurn()
         answers: list[Item] = []
@@ -153,7 +154,7 @@ class ConsumerLeader:
         self._look_at_deadlines(now_ns)
         if pulls:
             self._take_pulls(pulls, now_ns, said)
-        self._deliver(now_ns, said, made)
+        self._deliver(now_ns, most, said, made)
         self._seal(made, answers, said)
         self._finish(made, now_ns)
         return made
@@ -336,18 +337,18 @@ class ConsumerLeader:
             said += self.pull.admit(reply, payload, self.delivery, now_ns)
         self._used_ns = now_ns
 
-    def _deliver(self, now_ns: int, said: list[Item], made: ConsumerTurn) -> None:
+    def _deliver(self, now_ns: int, most: int, said: list[Item], made: ConsumerTurn) -> None:
         delivery = self.delivery
         delivery.damaged = None
         paused = self.consumer.pause_until_ns > now_ns
         if self.push is not None:
             if self.push.look(now_ns) and not paused:
-                made.again = not self.push.serve(delivery, now_ns, TURN_MESSAGES_MAX, said)
+                made.again = not self.push.serve(delivery, now_ns, most, said)
             said += self.push.tend(delivery, now_ns)
         elif self.pull is not None:
             said += self.pull.tend(delivery, now_ns, idle=False)
             if not paused:
-                made.again = not self.pull.serve(delivery, now_ns, TURN_MESSAGES_MAX, said)
+                made.again = not self.pull.serve(delivery, now_ns, most, said)
             idle = not made.again and not (delivery.stalled and not paused)
             said += self.pull.tend(delivery, now_ns, idle=idle)
         made.damaged = delivery.damaged

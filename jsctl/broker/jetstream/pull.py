@@ -8,7 +8,7 @@ much each got.
 import json
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jsctl.api.codec import DecodeError, decode, loads
@@ -187,16 +187,34 @@ class WaitQueue:
         at = bisect_right(self.requests, request.group.priority, key=lambda r: r.group.priority)
         self.requests.insert(at, request)
 
-    def served(self, count: int) -> None:
-        """The first request got `count` messages: it goes behind the others, or leaves."""
-        request = self.requests[0]
-        request.left -= count
-        request.delivered += count
+    def served(self, request: PullRequest, now_ns: int) -> None:
+        """The first request got a message: it goes behind the others, or leaves."""
+        self._count(request, 1, now_ns)
         if request.left <= 0:
             self.requests.popleft()
         elif len(self.requests) > 1:
             self.requests.popleft()
             self._insert(request)
+
+    def serve_round(self, takers: Sequence[PullRequest], count: int, now_ns: int) -> None:
+        """The first requests, `takers`, got `count` messages in turn, as many calls of `served`.
+
+        None of them may have wanted less than its part, and there must be no priorities.
+        """
+        for place, request in enumerate(takers):
+            self._count(request, len(range(place, count, len(takers))), now_ns)
+            self.requests.popleft()
+        last = count % len(takers)
+        for request in (*takers[last:], *takers[:last]):
+            if request.left > 0:
+                self.requests.append(request)
+
+    def _count(self, request: PullRequest, messages: int, now_ns: int) -> None:
+        request.left -= messages
+        request.delivered += messages
+        self.last_ns = now_ns
+        if request.heartbeat_ns:
+            request.beat_at_ns = now_ns + request.heartbeat_ns
 
     def drop(self) -> PullRequest:
         """Remove the first request."""

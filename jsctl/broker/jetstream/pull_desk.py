@@ -7,7 +7,7 @@ takes a whole batch at once.
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from itertools import repeat
+from itertools import cycle, islice
 
 from jsctl.api.words import PriorityPolicy
 from jsctl.broker.jetstream.consumer import Consumer
@@ -156,44 +156,71 @@ class PullDesk:
         return done or given < len(rows) or not rows or given >= room
 
     def _give(self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item]) -> int:
-        requests = self.queue.requests
-        limited = any(request.limited for request in requests)
-        if self._policy is not PriorityPolicy.NONE or limited:
+        if not rows:
+            return 0
+        if self._policy is not PriorityPolicy.NONE:
             return self._hand_out(delivery, rows, now_ns, out, False) or 0
-        first = requests[0]
-        if len(requests) > 1 or first.left < len(rows):
-            inboxes = self._in_turn(len(rows), now_ns)
-            rows = rows[: len(inboxes)]
-            out += delivery.items_new(rows, inboxes)
-        elif not rows:
-            return 0
-        elif not self._has_interest(first.reply):
-            self.queue.drop()
-            return 0
-        else:
-            out += delivery.items_new(rows, repeat(first.reply))
-            self._note(first, len(rows), now_ns)
-        delivery.take_new(rows, now_ns)
-        return len(rows)
+        given = 0
+        while given < len(rows) and self.queue.requests:
+            takers = list(islice(self.queue.requests, len(rows) - given))
+            fitting = len(takers) * min(request.left - request.limited for request in takers)
+            part = rows[given : given + max(fitting, len(takers))]
+            taken = self._give_part(delivery, part, takers, now_ns, out)
+            delivery.take_new(part[:taken], now_ns)
+            given += taken
+            if taken < len(part):
+                break
+        return given
 
-    def _in_turn(self, count: int, now_ns: int) -> list[bytes]:
-        """The inboxes that the next messages go to, one to each request in turn."""
-        requests, listening = self.queue.requests, dict[bytes, bool]()
-        inboxes: list[bytes] = []
-        while requests and len(inboxes) < count:
-            request = requests[0]
-            if self._listens(request, listening):
-                inboxes.append(request.reply)
-                self._note(request, 1, now_ns)
-            else:
-                requests.popleft()
-        return inboxes
+    def _give_part(
+        self,
+        delivery: Delivery,
+        rows: Sequence[Row],
+        takers: Sequence[PullRequest],
+        now_ns: int,
+        out: list[Item],
+    ) -> int:
+        items = delivery.items_new(rows, cycle([request.reply for request in takers]))
+        if not self._have_room(takers, items, now_ns):
+            return self._share(delivery, items, now_ns, out)
+        self.queue.serve_round(takers, len(items), now_ns)
+        out += items
+        return len(items)
 
-    def _note(self, request: PullRequest, count: int, now_ns: int) -> None:
-        self.queue.last_ns = now_ns
-        if request.heartbeat_ns:
-            request.beat_at_ns = now_ns + request.heartbeat_ns
-        self.queue.served(count)
+    def _have_room(self, takers: Sequence[PullRequest], items: Sequence[Item], now_ns: int) -> bool:
+        """Whether the first requests can have these items in turn; they are charged the bytes.
+
+        False where one of them, or somebody else, may have to be told something as well.
+        """
+        sizes = [0] * len(takers)
+        for place, request in enumerate(takers):
+            if request.left < len(items[place :: len(takers)]) + request.limited:
+                return False
+            if 0 < request.expires_ns <= now_ns or not self._has_interest(request.reply):
+                return False
+            if request.limited:
+                sizes[place] = sum(map(size_of, items[place :: len(takers)]))
+                if request.bytes_left <= sizes[place]:
+                    return False
+        for request, size in zip(takers, sizes, strict=True):
+            request.bytes_left -= size
+        return True
+
+    def _share(
+        self, delivery: Delivery, items: Sequence[Item], now_ns: int, out: list[Item]
+    ) -> int:
+        """As `_hand_out` for requests without priorities; how many were given."""
+        listening: dict[bytes, bool] = {}
+        given = 0
+        for _, reply, headers, payload, subject in items:
+            size = len(reply) + len(headers) + len(payload) + len(subject)
+            request = self._next(delivery, size, now_ns, listening, given, False, out)
+            if request is None:
+                break
+            out.append((request.reply, reply, headers, payload, subject))
+            given += 1
+            self._charge(request, size, now_ns, out)
+        return given
 
     def _hand_out(
         self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item], again: bool
@@ -220,7 +247,7 @@ class PullDesk:
             request.bytes_left -= size
             if request.bytes_left == 0:
                 request.left = 1
-        self._note(request, 1, now_ns)
+        self.queue.served(request, now_ns)
         if request.left <= 0 and request.bytes_left > 0:
             out.append(_say(request.reply, pending_status(409, "Batch Completed", request)))
 

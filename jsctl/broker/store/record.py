@@ -10,7 +10,7 @@ verify alone. Layouts are in `docs/formats.md`.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
@@ -218,6 +218,39 @@ def read_record(buffer: bytes, start: int, length: int, seq: int) -> Record | No
     if own != length or found != seq or c > end or crc32(buffer[start + 4 : end]) != crc:
         return None
     return Record(found, time_ns, buffer[a:b], buffer[b:c], buffer[c:end])
+
+
+def read_records(
+    buffer: bytes, places: Iterable[tuple[int, int, int]], bytes_max: int
+) -> list[Record]:
+    """As `read_record` for many `(seq, start, length)`.
+
+    Ends before the first that does not check or would pass `bytes_max`.
+    """
+    found: list[Record] = []
+    append = found.append
+    unpack = _unpack_record
+    make = tuple.__new__
+    kind = Record
+    size = len(buffer)
+    for seq, start, length in places:
+        bytes_max -= length
+        end = start + length
+        if bytes_max < 0 or length < RECORD_OVERHEAD or end > size:
+            break
+        crc, own, got, time_ns, subject, headers = unpack(buffer, start)
+        a = start + RECORD_OVERHEAD
+        b = a + subject
+        c = b + headers
+        if own != length or got != seq or c > end or crc32(buffer[start + 4 : end]) != crc:
+            break
+        append(make(kind, (seq, time_ns, buffer[a:b], buffer[b:c], buffer[c:end])))
+    return found
+
+
+def length_of(row: Record) -> int:
+    """Bytes of a record when it is encoded."""
+    return RECORD_OVERHEAD + len(row[2]) + len(row[3]) + len(row[4])
 
 
 def raw_seq(raw: bytes) -> int:

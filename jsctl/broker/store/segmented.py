@@ -4,7 +4,7 @@ Opening a store is in `message_store`, what makes it durable in `checkpoint`. No
 here: until a checkpoint, the caller's log is what brings messages back.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -33,6 +33,7 @@ SEGMENT_BYTES = 8 << 20
 _READ_BYTES = 64 * 1024
 _OPEN_FILES_MAX = 8
 _TABLES_MAX = 16
+_UNBOUNDED = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,22 +263,46 @@ class SegmentedStore(StreamStore):
 
     def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Record]:
         found: list[Record] = []
-        total = 0
+        left = bytes_max or _UNBOUNDED
         ahead = _are_near(seqs)
-        read = record.read_record
-        for seq in seqs:
+        while len(found) < len(seqs):
+            seq = seqs[len(found)]
             place = self._place_of(seq, ahead)
-            row = None if place is None else read(*place, seq)
+            row = None if place is None else record.read_record(*place, seq)
             if place is None or row is None:
                 self._lose(seq)
                 if not found:
                     self._check_lost(seq)
                 break
-            total += place[2]
-            if bytes_max and total > bytes_max and found:
+            left -= place[2]
+            if left < 0 and found:
                 break
             found.append(row)
+            if ahead and len(found) < len(seqs) and seqs[len(found)] == seq + 1:
+                rows = self._read_run(seqs, len(found), left)
+                left -= sum(map(record.length_of, rows))
+                found += rows
         return found
+
+    def _read_run(self, seqs: Sequence[int], at: int, bytes_max: int) -> list[Record]:
+        """What is sound of the sequences that follow each other from `at` on, in this chunk."""
+        number, begin, data = self._chunk
+        segment = self._segment_of(seqs[at])
+        table = segment.table
+        if segment.number != number or table is None:
+            return []
+        first = table.find(seqs[at])
+        if first < 0:
+            return []
+        here = bisect_left(table.offsets, begin + len(data), first)
+        most = min(len(seqs) - at, here - first)
+        if not most:
+            return []
+        count = min(_run_length(seqs, at, most), _run_length(table.seqs, first, most))
+        stop = first + count
+        starts = [offset - begin for offset in table.offsets[first:stop]]
+        places = zip(seqs[at : at + count], starts, table.lengths[first:stop], strict=True)
+        return record.read_records(data, places, bytes_max)
 
     def read_raw(self, seqs: Sequence[int]) -> list[bytes]:
         found: list[bytes] = []
@@ -337,6 +362,14 @@ class SegmentedStore(StreamStore):
 def _are_near(seqs: Sequence[int]) -> bool:
     """Whether reading ahead pays for these ascending sequences."""
     return len(seqs) > 1 and seqs[-1] - seqs[0] < 8 * len(seqs)
+
+
+def _run_length(seqs: Sequence[int], at: int, most: int) -> int:
+    """How many of at most so many ascending sequences from `at` on follow each other."""
+    first = seqs[at]
+    if seqs[at + most - 1] - first == most - 1:
+        return most
+    return bisect_right(range(most), 0, key=lambda n: seqs[at + n] - first - n)
 
 
 def add_to_table(table: Table, data: bytes, one: Envelope | Bad) -> None:

@@ -1,9 +1,20 @@
 """Pull requests: what their payloads mean, and the order in which they are served."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.pull import PriorityGroup
+from jsctl.api.words import AckPolicy
+from jsctl.broker.jetstream.consumer import Consumer
+from jsctl.broker.jetstream.consumer_config import with_defaults
+from jsctl.broker.jetstream.consumer_facts import Item
+from jsctl.broker.jetstream.delivery import Delivery
 from jsctl.broker.jetstream.pull import PullRequest, WaitQueue, parse
+from jsctl.broker.jetstream.pull_desk import PullDesk
+from jsctl.broker.store.memory_store import MemoryStore
+from jsctl.broker.store.record import encode_frame
 
 NOW = 1_000_000
 
@@ -49,7 +60,7 @@ def served(queue: WaitQueue, count: int) -> str:
     order = ""
     for _ in range(count):
         order += queue.requests[0].reply.decode()
-        queue.served(1)
+        queue.served(queue.requests[0], NOW)
     return order
 
 
@@ -67,3 +78,49 @@ def test_a_full_queue_refuses() -> None:
     assert queue.add(PullRequest(b"a", 1))
     assert not queue.add(PullRequest(b"b", 1))
     assert queue.wanted == 1
+
+
+RARE = st.sampled_from([False, False, False, False, True])
+REQUESTS = st.lists(
+    st.tuples(
+        st.integers(1, 9), st.sampled_from([0, 0, 60, 200, 100_000]), RARE, RARE, st.booleans()
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def desk_with(requests: list[tuple[int, int, bool, bool, bool]]) -> tuple[PullDesk, Delivery]:
+    """(messages, max_bytes, already expired, nobody listens, heartbeats) each."""
+    config = with_defaults(ConsumerConfig(name="C", ack_policy=AckPolicy.NONE))
+    consumer = Consumer("S", "C", config)
+    store = MemoryStore()
+    rows = [(seq, NOW, b"a", b"", b"x" * (seq % 40)) for seq in range(1, 21)]
+    store.append(encode_frame(rows), 1)
+    deaf = {b"in%d" % n for n, one in enumerate(requests) if one[3]}
+    desk = PullDesk(consumer, lambda reply: reply not in deaf, lambda: "id", NOW)
+    for number, (batch, most, expired, _, beats) in enumerate(requests):
+        request = PullRequest(b"in%d" % number, batch, most, limited=most > 0)
+        request.expires_ns = NOW - 1 if expired else 0
+        request.heartbeat_ns = 5 if beats else 0
+        assert desk.queue.add(request)
+    delivery = Delivery(consumer, store)
+    delivery.progress.start(1, 0, [])
+    delivery.cursor = 1
+    return desk, delivery
+
+
+@given(REQUESTS, st.lists(st.integers(1, 12), min_size=1, max_size=4))
+def test_many_at_one_go_are_as_one_by_one(
+    requests: list[tuple[int, int, bool, bool, bool]], budgets: list[int]
+) -> None:
+    told = []
+    for bulk in (True, False):
+        desk, delivery = desk_with(requests)
+        said: list[Item] = []
+        for budget in budgets:
+            for count in [budget] if bulk else [1] * budget:
+                desk.serve(delivery, NOW, count, said)
+        left = [(r.reply, r.left, r.bytes_left, r.beat_at_ns) for r in desk.queue.requests]
+        told.append((said, left, delivery.cursor, delivery.num_pending))
+    assert told[0] == told[1]
