@@ -107,7 +107,7 @@ def _some(stream: Stream, filters: Filters, start: int, body: MsgGetRequest) -> 
     while len(found) < body.batch and rest > 0:
         count = min(body.batch - len(found), _STEP_RECORDS)
         try:
-            records = stream.store.next_many(filters, start, count)
+            records = stream.store.next_many(filters, start, count, rest)
         except Damaged as damage:
             start = damage.last_seq + 1
             continue
