@@ -59,6 +59,8 @@ class Launch:
     conf: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
     jvm_flags: Sequence[str] = ()
+    kept_open: Sequence[int] = ()
+    """Files that Java holds open as long as it runs."""
 
 
 def command(launch: Launch) -> list[str]:
@@ -120,6 +122,7 @@ def _started(launch: Launch, told: Path) -> "subprocess.Popen[bytes]":
         with launch.log_file.open("ab") as log:
             return subprocess.Popen(
                 command(launch),
+                pass_fds=launch.kept_open,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

@@ -12,10 +12,13 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from jsctl.errors import JsctlError, UsageError
+from jsctl.spark.class_archive import class_archive
 from jsctl.spark.failures import explain_failure
 from jsctl.spark.gateway import Launch, gateway
 from jsctl.spark.java import find_java
@@ -91,7 +94,11 @@ def stop_session(spark: "SparkSession") -> None:
     SparkContext._jvm = None
     if process.stdin is not None:
         process.stdin.close()
-    process.wait()
+    if running.jsctl_lingers:
+        # Java is about to write its archive of classes, which nobody has to wait for.
+        Thread(target=process.wait, daemon=True).start()
+    else:
+        process.wait()
 
 
 def package_zip(directory: Path) -> Path:
@@ -130,18 +137,21 @@ def _classic_session(
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    java = find_java(os.environ)
+    java, home = find_java(os.environ), Path(_find_spark_home())
+    archive = class_archive(java, home, os.environ)
     launch = Launch(
         java,
-        Path(_find_spark_home()),
+        home,
         log,
         master,
         memory,
         short,
         conf,
         _environ(),
+        jvm_flags=archive.flags,
+        kept_open=() if archive.lock is None else (archive.lock,),
     )
-    with gateway(launch) as process:
+    with closing(archive), gateway(launch) as process:
         builder = SparkSession.builder.appName(app).master(master)
         for key, value in conf.items():
             builder = builder.config(key, value)
@@ -149,6 +159,7 @@ def _classic_session(
     running = SparkContext._gateway
     assert running is not None
     running.jsctl_process = process  # kept open: Java ends when its input closes
+    running.jsctl_lingers = archive.making
     if not is_local(master):
         _ship(spark)
     return spark

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jsctl.spark.class_archive import SWITCH
 from jsctl.testing import Broker, RealServer
 from tests.support.filling import Filler
 from tests.support.spark_tables import Tables
@@ -34,6 +35,14 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A server with JetStream, shared by all tests: names must be fresh."""
     with KINDS[str(request.param)]("-js", name="one") as running:
         yield running
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_class_archive() -> Iterator[None]:
+    """Starts of Java leave nothing behind in the cache of the person who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(SWITCH, "off")
+        yield
 
 
 @pytest.fixture

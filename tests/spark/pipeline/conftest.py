@@ -15,6 +15,7 @@ from jsctl.api.stream import StreamConfig
 from jsctl.cli import main
 from jsctl.client.manager import Manager, open_manager
 from jsctl.settings import Context, Settings
+from jsctl.spark.class_archive import SWITCH
 from jsctl.testing import Broker, RealServer
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
@@ -64,7 +65,7 @@ def fresh() -> str:
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No context or variable of the person who runs the tests gets in."""
     for name in list(os.environ):
-        if name.startswith(("NATS_", "JSCTL_", "LLMFORMAT", "FORCE_COLOR")):
+        if name != SWITCH and name.startswith(("NATS_", "JSCTL_", "LLMFORMAT", "FORCE_COLOR")):
             monkeypatch.delenv(name)
     for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
