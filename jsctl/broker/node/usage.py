@@ -11,6 +11,10 @@ from jsctl.broker.handlers.view import AccountFacts
 from jsctl.broker.options import AccountOptions, Options
 
 SUM_NS = 1_000_000_000
+"""How old sums may be while there is plenty of room."""
+PLENTY_BYTES = 1 << 30
+SUM_PAUSE_NS = 100_000
+"""How old they may be otherwise, for each stream that has to be asked."""
 
 
 @dataclass(slots=True)
@@ -64,7 +68,7 @@ class Usage:
         ]
 
     def refusal(self, unit: StreamUnit) -> ApiError | None:
-        """Why a stream may not take more; sums are renewed once a second."""
+        """Why a stream may not take more. Sums are renewed often when a limit is near."""
         account = self._accounts.get(unit.assignment.account)
         limits = account.jetstream if account is not None else None
         jetstream = self.options.jetstream
@@ -75,23 +79,41 @@ class Usage:
         if now_ns >= self._summed_due_ns:
             self._summed_due_ns = now_ns + SUM_NS
             self._sum()
-        memory, store = self._sums.get(unit.assignment.account, (0, 0))
-        if 0 <= server_max <= self._total[0 if unit.volatile else 1]:
+        kind = 0 if unit.volatile else 1
+        room = server_max - self._total[kind] if server_max >= 0 else PLENTY_BYTES
+        if room <= 0:
             return api_error("JSInsufficientResourcesErr")
         account_max = -1
         if limits is not None:
             account_max = limits.memory_bytes_max if unit.volatile else limits.store_bytes_max
-        if 0 <= account_max <= (memory if unit.volatile else store):
-            return api_error("JSAccountResourcesExceededErr")
+        if account_max >= 0:
+            used = self._sums.get(unit.assignment.account, (0, 0))[kind]
+            if used >= account_max:
+                return api_error("JSAccountResourcesExceededErr")
+            room = min(room, account_max - used)
+        if room < PLENTY_BYTES:
+            soon_ns = now_ns + SUM_PAUSE_NS * len(self.assets.streams)
+            self._summed_due_ns = min(self._summed_due_ns, soon_ns)
         return None
 
     def _sum(self) -> None:
+        """Add up what is stored, and what this server has admitted and not stored yet."""
         here = self.here()
-        self._total = (sum(use.memory for use in here), sum(use.store for use in here))
-        self._sums = {}
+        total, sums = [0, 0], dict[str, list[int]]()
         for use in [*here, *(use for told in self.elsewhere.values() for use in told)]:
-            memory, store = self._sums.get(use.account, (0, 0))
-            self._sums[use.account] = (memory + use.memory, store + use.store)
+            held = sums.setdefault(use.account, [0, 0])
+            held[0] += use.memory
+            held[1] += use.store
+        for use in here:
+            total[0] += use.memory
+            total[1] += use.store
+        for (account, _), unit in self.assets.streams.items():
+            if unit.leader is not None and unit.leader.in_flight.bytes:
+                kind = 0 if unit.volatile else 1
+                sums.setdefault(account, [0, 0])[kind] += unit.leader.in_flight.bytes
+                total[kind] += unit.leader.in_flight.bytes
+        self._total = (total[0], total[1])
+        self._sums = {account: (held[0], held[1]) for account, held in sums.items()}
 
     def enabled(self, name: str) -> bool:
         """Whether an account may use JetStream."""
