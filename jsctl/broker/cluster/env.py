@@ -46,7 +46,7 @@ class Traffic(Protocol):
 TURN_MESSAGES_MAX = 512
 """What all consumers together deliver in a turn, about; the rest follows in the next turns, so
 that nobody else waits long for his."""
-DELIVERIES_MIN = 64
+DELIVERIES_MIN = 16
 OWED_NS = 5_000_000_000
 """Who asked for something does not wait longer than this."""
 REFUSED_NS = 20_000_000
