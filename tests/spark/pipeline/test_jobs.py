@@ -56,6 +56,7 @@ def test_reports_of_captured_history(kind: str, cli: Run, tmp_path: Path) -> Non
         make_stream(server, "OTHER")
         other = cli("pipeline", "report", "lag", "--stream", "OTHER", *words).json
         assert (other["history"], other["tables"]) == (False, {}), "only the stream that was named"
+        assert other["notes"][0] == "no consumer was seen"
 
         again = tables(cli("pipeline", "report", "redelivery", *words))
         assert [(row["seq"], row["deliveries"]) for row in again["poison"]] == [(1, 2)]

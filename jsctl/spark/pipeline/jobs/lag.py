@@ -11,6 +11,7 @@ from jsctl.spark.pipeline.jobs.model import (
     Table,
     Unit,
     covered,
+    without_consumers,
     without_history,
 )
 
@@ -36,7 +37,7 @@ def lag(given: Input) -> Result:
         return without_history("lag", "Consumer Lag")
     rows = given.query("lag", "summary", hole=HOLE_S)
     if not rows:
-        return without_history("lag", "Consumer Lag")
+        return without_consumers("lag", "Consumer Lag", given.spark)
     for row in rows:
         best = row["recovery_per_s"]
         row["recovery_per_s"] = round(best) if best is not None and best > 0 else None

@@ -99,12 +99,21 @@ def covered(spark: "SparkSession") -> str:
         "SELECT date_format(min(timestamp), 'yyyy-MM-dd HH:mm:ss') AS first, "
         "date_format(max(timestamp), 'yyyy-MM-dd HH:mm:ss') AS last FROM telemetry"
     ).collect()[0]
+    if row["first"] is None:
+        return NO_HISTORY
     return f"history from {row['first']} to {row['last']} UTC"
 
 
 def without_history(job: str, title: str) -> Result:
     """The result of a job that needs history when there is none."""
     return Result(job, title, notes=(NO_HISTORY,), history=False)
+
+
+def without_consumers(job: str, title: str, spark: "SparkSession") -> Result:
+    """The result of a job on the history of consumers when there were none."""
+    told = covered(spark)
+    notes = (told,) if told == NO_HISTORY else ("no consumer was seen", told)
+    return Result(job, title, notes=notes, history=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from jsctl.spark.pipeline.jobs.model import (
     Table,
     Unit,
     covered,
+    without_consumers,
     without_history,
 )
 
@@ -44,7 +45,7 @@ def redelivery(given: Input) -> Result:
         return without_history("redelivery", "Redelivery")
     consumers = given.query("redelivery", "consumers")
     if not consumers:
-        return without_history("redelivery", "Redelivery")
+        return without_consumers("redelivery", "Redelivery", given.spark)
     latency = given.query("redelivery", "latency")
     tables = (
         Table("consumers", "Consumers by Redelivery", _CONSUMERS, consumers),
