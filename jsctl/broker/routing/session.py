@@ -52,6 +52,8 @@ KEPT_SUBSCRIPTIONS_MAX = 64
 DENIED = Plan((), ())
 """Stands for "may not publish this" among cached plans; compared by identity."""
 
+RTT_INTERVAL_NS = 3600 * 1_000_000_000
+"""How often a client is pinged although it talks, to know its round trip."""
 AUTH_VIOLATION = b"Authorization Violation"
 AUTH_FAILURE = "Authentication Failure"
 
@@ -478,7 +480,8 @@ class ClientSession(Outbound):
             self.close("Authentication Timeout", b"Authentication Timeout")
             return
         interval = self.hall.limits.ping_interval_ns
-        if self.rtt_ns == 0 or now_ns - self.last_in_ns >= interval:
+        measured = self.ping_sent_ns and now_ns - self.ping_sent_ns < RTT_INTERVAL_NS
+        if not measured or now_ns - self.last_in_ns >= interval:
             if self.pings_out >= self.hall.limits.pings_unanswered_max:
                 self.close("Stale Connection", b"Stale Connection")
                 return

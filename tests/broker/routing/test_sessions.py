@@ -260,6 +260,18 @@ def test_pings_and_stale_connections() -> None:
     assert server.sessions.deadline_ns() == session.deadline_ns
 
 
+def test_who_talks_is_pinged_once_an_hour() -> None:
+    """For the round trip; such a client is not stale although it never answers."""
+    server = Server(limits=RoutingLimits(ping_interval_ns=2 * SECOND_NS))
+    server.client(1)
+    pings = 0
+    for _ in range(3700):
+        server.tick(SECOND_NS + SECOND_NS // 5)
+        server.say(1, b"PUB a 0\r\n\r\n")
+        pings += server.heard(1).count(b"PING\r\n")
+    assert (pings, server.closes) == (2, {})
+
+
 def test_permissions_of_a_user() -> None:
     rules = Permissions(
         publish=SubjectPermission(("ok", "req")),
