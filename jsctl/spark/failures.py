@@ -29,6 +29,7 @@ _JAVA = re.compile(
 _PYTHON_ENDED = ("Python worker exited unexpectedly", "Python worker failed to connect back")
 _CALLED = "An error occurred while calling"
 """What the bridge to Java says of every failure."""
+_ONLY_APPENDS = "jetstream does not support Update mode"
 _DISK_FULL = "No space left on device"
 _WRITING_TO = re.compile(r"writing rows to (\S+?)\.?\s")
 _JAVA_GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "Answer from")
@@ -106,6 +107,11 @@ def _known(text: str) -> JsctlError | None:
         )
     if "java.lang.OutOfMemoryError" in text:
         return SparkFailure("Java ran out of memory", hints=("give the session more memory",))
+    if _ONLY_APPENDS in text:
+        return SparkFailure(
+            "Spark does not let sinks in Python update rows",
+            hints=("write each batch in foreachBatch, with option sinkName",),
+        )
     if _DISK_FULL in text:
         where = _WRITING_TO.search(text)
         return SparkFailure(

@@ -64,6 +64,7 @@ class Copy:
         process = self.start()
         try:
             wait_for(lambda: event() or process.poll() is not None, f"{what} is written", LIFE_S)
+            assert process.poll() in (None, 0) or self.spark_failed(), self.why()
         finally:
             kill_tree(process.pid)
             process.communicate()
@@ -84,9 +85,13 @@ class Copy:
                 kill_tree(process.pid)
             if process.returncode == 0:
                 return out
-            if SPARK_FAILED not in self.errors.read_text():
+            if not self.spark_failed():
                 break
         raise AssertionError(self.why())
+
+    def spark_failed(self) -> bool:
+        """Whether the last life ended for a reason of Spark's own."""
+        return SPARK_FAILED in self.errors.read_text()
 
     def why(self) -> str:
         """What the last life said in the end, without the frames of Java's stacks."""

@@ -104,6 +104,18 @@ def test_other_refusals_are_explained(tables: Tables, filler: Filler, fresh: str
 
 
 @pytest.mark.one_server
+def test_an_aggregation_goes_through_foreach_batch(
+    tables: Tables, filler: Filler, fresh: str, tmp_path: Path
+) -> None:
+    """Spark refuses the rest by itself; the test of kills does it."""
+    filler.stream(fresh)
+    filler.publish(plain(10, fresh.lower()))
+    counts = tables.follow(fresh).groupBy("subject").count().selectExpr("'x' data", "subject")
+    writer = tables.sink(counts, tmp_path, subject=f"{fresh}.x").outputMode("update")
+    assert "foreachBatch" in failure(lambda: run(writer)).hints[0]
+
+
+@pytest.mark.one_server
 def test_a_write_in_foreach_batch_needs_a_name_and_is_then_exact(
     tables: Tables, filler: Filler, fresh: str, tmp_path: Path
 ) -> None:

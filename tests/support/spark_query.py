@@ -31,6 +31,16 @@ def lake(directory: Path) -> "Callable[[DataFrame, int], None]":
     return write
 
 
+def counts(options: dict[str, str]) -> "Callable[[DataFrame, int], None]":
+    """Writes a batch of an aggregation: Spark lets sinks in Python only append."""
+
+    def write(frame: "DataFrame", _batch: int) -> None:
+        writer = frame.write.format("jetstream").options(**options, sinkName="counts")
+        writer.mode("append").save()
+
+    return write
+
+
 def written(
     spark: "SparkSession", url: str, source: str, target: str, directory: Path, kind: str
 ) -> "DataStreamWriter":
@@ -51,10 +61,13 @@ def written(
         rows = frame.select("data").repartition(3)
     else:
         rows = frame.groupBy("subject").count().selectExpr("concat(subject, ' ', count) data")
-    made = rows.writeStream.format("jetstream").options(servers=url, subject=f"{target}.{kind}")
-    made = made.option("maxInFlight", 16)  # slow, so that a kill finds a batch half written
-    mode = "update" if kind == "group" else "append"
-    return made.outputMode(mode).option("checkpointLocation", checkpoint)
+    # Slow, so that a kill finds a batch half written.
+    options = {"servers": url, "subject": f"{target}.{kind}", "maxInFlight": "16"}
+    if kind == "group":
+        made = rows.writeStream.foreachBatch(counts(options)).outputMode("update")
+    else:
+        made = rows.writeStream.format("jetstream").options(**options)
+    return made.option("checkpointLocation", checkpoint)
 
 
 def main() -> None:
