@@ -112,9 +112,8 @@ class Checks:
     def _by_headers(
         self, taken: Taken, fields: Fields, now_ns: int, last_id: bytes
     ) -> ApiError | int | None:
-        refusal = self._unsupported(fields)
-        if refusal is not None:
-            return refusal
+        if not _FOREIGN.keys().isdisjoint(fields):
+            return api_error(next(error for name, error in _FOREIGN.items() if name in fields))
         expected = fields.get(known.EXPECTED_STREAM)
         if expected is not None and expected != self._stream.name.encode():
             return api_error("JSStreamNotMatchErr")
@@ -125,17 +124,13 @@ class Checks:
                 return duplicate
             taken.message_id = message_id
             taken.flags |= Flags.IDS
+            if len(fields) == 1:
+                return None
         return (
             self._ttl(taken, fields)
             or self._expected(taken, fields, last_id)
             or self._rollup(taken, fields)
         )
-
-    def _unsupported(self, fields: Fields) -> ApiError | None:
-        for name, error in _FOREIGN:
-            if name in fields:
-                return api_error(error)
-        return None
 
     def _seen(self, message_id: bytes, now_ns: int) -> int | None:
         self.message_id = message_id
@@ -251,10 +246,10 @@ class Checks:
         return self._store.message_bytes(len(subject), len(record.headers), len(record.payload))
 
 
-_FOREIGN = (
-    (known.STREAM_SOURCE, "JSMessageSourceHdrNotAllowedErr"),
-    (known.BATCH_ID, "JSAtomicPublishDisabledErr"),
-    (known.INCREMENT, "JSMessageIncrDisabledErr"),
-    (known.SCHEDULE, "JSMessageSchedulesDisabledErr"),
-)
+_FOREIGN = {
+    known.STREAM_SOURCE: "JSMessageSourceHdrNotAllowedErr",
+    known.BATCH_ID: "JSAtomicPublishDisabledErr",
+    known.INCREMENT: "JSMessageIncrDisabledErr",
+    known.SCHEDULE: "JSMessageSchedulesDisabledErr",
+}
 """Headers of features that no stream here has switched on."""

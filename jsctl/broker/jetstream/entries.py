@@ -17,7 +17,8 @@ frame beyond storing it, so that plain frames are stored without being decoded.
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import IntEnum
+from typing import Final
 
 
 class Kind(IntEnum):
@@ -31,17 +32,18 @@ class Kind(IntEnum):
     CONFIG = 6
 
 
-class Flags(IntFlag):
-    """What the frame of a MESSAGES entry contains besides plain messages."""
+class Flags:
+    """What the frame of a MESSAGES entry contains besides plain messages. Plain numbers: an enum's
+    operators cost more than all else that is done with a message's flags."""
 
-    NONE = 0
-    IDS = 1
+    NONE: Final = 0
+    IDS: Final = 1
     """At least one message has a `Nats-Msg-Id`."""
-    ROLLUPS = 2
+    ROLLUPS: Final = 2
     """At least one message has a `Nats-Rollup`."""
-    TTLS = 4
+    TTLS: Final = 4
     """At least one message has a `Nats-TTL`."""
-    SKIPPED = 8
+    SKIPPED: Final = 8
     """Some sequences are used up without keeping their (empty) message."""
 
 
@@ -49,7 +51,7 @@ class Flags(IntFlag):
 class Messages:
     """Store a frame; `skipped` sequences are removed from it at once."""
 
-    flags: Flags
+    flags: int
     frame: bytes
     skipped: tuple[int, ...] = ()
 
@@ -151,7 +153,7 @@ def encode_config(revision: int, config: bytes) -> bytes:
 
 
 def _decode_messages(entry: bytes) -> Messages:
-    flags = Flags(entry[1])
+    flags = entry[1]
     if flags & Flags.SKIPPED:
         skipped, at = _unpack_seqs(entry, 2)
         return Messages(flags, entry[at:], skipped)

@@ -18,18 +18,20 @@ STREAM_SOURCE = b"Nats-Stream-Source"
 MARKER_REASON = b"Nats-Marker-Reason"
 ROLLUP_SUBJECT = b"sub"
 ROLLUP_ALL = b"all"
-_PREFIX = b"Nats-"
+_LINE = b"\r\nNats-"
 
 
 def nats_fields(headers: bytes) -> dict[bytes, bytes]:
     """The fields that begin with `Nats-`; of several with one name the first counts."""
     found: dict[bytes, bytes] = {}
-    if _PREFIX not in headers:
-        return found
-    for line in headers.split(b"\r\n")[1:]:
-        if line.startswith(_PREFIX):
-            key, _, value = line.partition(b":")
-            found.setdefault(key, value.strip())
+    at = headers.find(_LINE)
+    while at >= 0:
+        end = headers.find(b"\r\n", at + 2)
+        line = headers[at + 2 : end if end >= 0 else None]
+        key, _, value = line.partition(b":")
+        if key not in found:
+            found[key] = value.strip()
+        at = headers.find(_LINE, end) if end >= 0 else -1
     return found
 
 

@@ -138,7 +138,7 @@ class Stream:
         self._retain_after(index, entry.frame)
         return len(records) - len(entry.skipped)
 
-    def _learn(self, index: int, records: list[Record], flags: Flags) -> None:
+    def _learn(self, index: int, records: list[Record], flags: int) -> None:
         """Ids and times to live are remembered; rollups remove what they roll up."""
         self.last_msg_id = b""
         for record in records:
