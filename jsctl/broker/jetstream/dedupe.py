@@ -6,21 +6,29 @@ forgotten by the time of the log, never by a clock: all replicas hold the same m
 
 import struct
 from collections import deque
+from itertools import islice
 
 _ITEM = struct.Struct("<QqH")
 _pack, _unpack = _ITEM.pack, _ITEM.unpack_from
 
 
+_BLOCK_BYTES = 1 << 16
+
+
 class Dedupe:
     """Message id -> sequence, for `window_ns` (0: nothing is remembered)."""
 
-    __slots__ = ("_order", "_seqs", "window_ns")
+    __slots__ = ("_blocks", "_newest_ns", "_seqs", "_start", "window_ns")
 
     def __init__(self, window_ns: int) -> None:
         self.window_ns = window_ns
         self._seqs: dict[bytes, tuple[int, int]] = {}
-        self._order: deque[bytes] = deque()
-        """Encoded as in a snapshot, so that one of millions of ids is made in no time."""
+        self._blocks: deque[bytearray] = deque()
+        """Ids in the order of their times, as in a snapshot, so that one of millions of ids is
+        copied and not computed. An id that came again after its window may be there twice."""
+        self._start = 0
+        """Where the oldest id is in the first block."""
+        self._newest_ns = 0
 
     def __len__(self) -> int:
         return len(self._seqs)
@@ -37,18 +45,27 @@ class Dedupe:
         if self.window_ns <= 0:
             return
         self._seqs[message_id] = (seq, time_ns)
-        self._order.append(_pack(seq, time_ns, len(message_id)) + message_id)
+        self._newest_ns = time_ns
+        if not self._blocks or len(self._blocks[-1]) >= _BLOCK_BYTES:
+            self._blocks.append(bytearray())
+        self._blocks[-1] += _pack(seq, time_ns, len(message_id)) + message_id
 
     def expire(self, log_time_ns: int) -> int:
         """Forget ids whose window is over; returns how many."""
         limit = log_time_ns - self.window_ns
-        order = self._order
         before = len(self._seqs)
-        while order:
-            _, time_ns, _ = _unpack(order[0])
+        while self._blocks:
+            block = self._blocks[0]
+            if self._start == len(block):
+                self._blocks.popleft()
+                self._start = 0
+                continue
+            _, time_ns, length = _unpack(block, self._start)
             if time_ns > limit:
                 break
-            message_id = order.popleft()[_ITEM.size :]
+            begin = self._start + _ITEM.size
+            self._start = begin + length
+            message_id = bytes(block[begin : self._start])
             found = self._seqs.get(message_id)
             if found is not None and found[1] == time_ns:
                 del self._seqs[message_id]
@@ -58,27 +75,30 @@ class Dedupe:
         """A config change: ids already known are kept or forgotten by the new window."""
         self.window_ns = window_ns
         if window_ns <= 0:
-            self._seqs.clear()
-            self._order.clear()
+            self._clear()
 
     def empty_at_ns(self) -> int | None:
         """When the last id will be out of its window; None if there is none."""
-        return _unpack(self._order[-1])[1] + self.window_ns if self._order else None
+        return self._newest_ns + self.window_ns if self._blocks else None
 
     def snapshot(self) -> bytes:
-        """All ids in the order of their times; the window is the config's.
-
-        An id that came again after its window may be there twice: the later one counts.
-        """
-        return b"".join(self._order)
+        """All ids in the order of their times; the window is the config's."""
+        if not self._blocks:
+            return b""
+        oldest = self._blocks[0][self._start :]
+        return b"".join((oldest, *islice(self._blocks, 1, None)))
 
     def restore(self, data: bytes) -> None:
         """Replace all ids by those of a snapshot."""
-        self._seqs.clear()
-        self._order.clear()
+        self._clear()
         at = 0
         while at < len(data):
-            seq, time_ns, length = _ITEM.unpack_from(data, at)
+            seq, time_ns, length = _unpack(data, at)
             at += _ITEM.size
             self.add(data[at : at + length], seq, time_ns)
             at += length
+
+    def _clear(self) -> None:
+        self._seqs.clear()
+        self._blocks.clear()
+        self._start = 0
