@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         call = getattr(item, "callspec", None)
         if call is None or item.get_closest_marker("one_server") is None:
             continue
-        if "jsctl" in (call.params.get("broker"), call.params.get("start")):
+        if "jsctl" in map(call.params.get, ("broker", "start", "source", "kind")):
             item.add_marker("spark_long")
 
 

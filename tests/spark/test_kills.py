@@ -182,10 +182,12 @@ def copies(jsctl_broker: BrokerFactory, tmp_path: Path) -> Iterator[Copies]:
         copy.filler.close()
 
 
+@pytest.mark.one_server
 @pytest.mark.timeout(300)
-def test_a_killed_copy_is_exact(copies: Copies, tmp_path: Path) -> None:
-    """Two kills, one at each target; a long version follows."""
-    copy = copies(("shuffle", "lake"), 3 * BATCH)
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_killed_copy_is_exact(copies: Copies, tmp_path: Path, kind: str) -> None:
+    """One kill with two targets; long versions follow."""
+    copy = copies(("shuffle", "lake"), 3 * BATCH, kind)
     copy.kill_while_publishing(BATCH + BATCH // 3)
     out = copy.finish()
     assert copy.in_flight["a batch of messages"] == 1, "the kill came between two batches"
@@ -212,10 +214,11 @@ def test_messages_after_twenty_kills(copies: Copies, server: str) -> None:
 
 @pytest.mark.spark_long
 @pytest.mark.timeout(3600)
-def test_counts_after_kills(copies: Copies) -> None:
+@pytest.mark.parametrize("server", list(KINDS))
+def test_counts_after_kills(copies: Copies, server: str) -> None:
     """GROUP BY: one message a subject and batch, with the running count."""
     batches = 20
-    copy = copies(("group",), batches * BATCH)
+    copy = copies(("group",), batches * BATCH, server)
     for kill in range(1, 11):
         mark = 2 * kill * SUBJECTS - SUBJECTS // 2
         copy.kill_when("counts", partial(copy.has, mark), lambda: True)
@@ -229,9 +232,10 @@ def test_counts_after_kills(copies: Copies) -> None:
 
 @pytest.mark.spark_long
 @pytest.mark.timeout(3600)
-def test_parquet_after_twenty_kills(copies: Copies, tmp_path: Path) -> None:
+@pytest.mark.parametrize("server", list(KINDS))
+def test_parquet_after_twenty_kills(copies: Copies, tmp_path: Path, server: str) -> None:
     count = 40 * BATCH
-    copy = copies(("lake", "files"), count)
+    copy = copies(("lake", "files"), count, server)
     lives = 0
     while copy.in_flight.total() < 20:
         lives += 1

@@ -11,8 +11,9 @@ from jsctl.client.manager import Manager
 from jsctl.spark.pipeline.layout import BatchDirectory
 from jsctl.spark.pipeline.progress import Display
 from jsctl.spark.pipeline.restore import Rule, mapped
-from jsctl.testing import Broker, RealServer
+from jsctl.testing import Broker
 from tests.spark.pipeline.conftest import (
+    KINDS,
     Message,
     Result,
     Run,
@@ -70,8 +71,11 @@ def test_export_restore_verify(server: Broker, cli: Run, fresh: str, tmp_path: P
 
 @pytest.mark.spark_long
 @pytest.mark.timeout(1800)
-def test_export_restore_verify_of_a_million(cli: Run, fresh: str, tmp_path: Path) -> None:
-    with RealServer("-js", name="one") as server:
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_export_restore_verify_of_a_million(
+    kind: str, cli: Run, fresh: str, tmp_path: Path
+) -> None:
+    with KINDS[kind]("-js", name="one") as server:
         export_restore_verify(server, cli, fresh, tmp_path, LONG)
 
 

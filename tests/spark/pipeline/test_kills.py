@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from jsctl.client.manager import Manager
-from jsctl.testing import Broker, RealServer
+from jsctl.testing import Broker
 from tests.spark.pipeline.conftest import (
+    KINDS,
     make_stream,
     on,
     orders,
@@ -90,10 +91,10 @@ class Process:
             self.log.close()
 
 
-@pytest.fixture
-def source(fresh: str) -> Iterator[Broker]:
-    """A real server with two streams; the target's window for duplicates is a second."""
-    with RealServer("-js", name="one") as server:
+@pytest.fixture(params=list(KINDS))
+def source(request: pytest.FixtureRequest, fresh: str) -> Iterator[Broker]:
+    """A server with two streams; the target's window for duplicates is a second."""
+    with KINDS[str(request.param)]("-js", name="one") as server:
         make_stream(server, fresh)
         make_stream(server, f"{fresh}T", subjects=(f"to.{fresh}",), duplicate_window=SECOND_NS)
         yield server
@@ -193,6 +194,7 @@ def stream_survives(server: Broker, name: str, path: Path, kills: int, batches: 
     return fired
 
 
+@pytest.mark.one_server
 @pytest.mark.timeout(240)
 def test_parquet_after_a_kill(source: Broker, fresh: str, tmp_path: Path) -> None:
     assert parquet_survives(source, fresh, tmp_path, 1, SHORT) == 1
