@@ -102,7 +102,11 @@ def source(request: pytest.FixtureRequest, fresh: str) -> Iterator[Broker]:
 
 def kill_when(process: Process, happened: Callable[[], bool], what: str) -> bool:
     """Kill on an event; False when the run ended before it came."""
-    wait_for(lambda: happened() or not process.running, what, START_S)
+    try:
+        wait_for(lambda: happened() or not process.running, what, START_S)
+    except BaseException:
+        process.kill()
+        raise
     if not process.running:
         process.wait()
         return False
@@ -114,11 +118,13 @@ def staged_after(out: Path, before: set[str]) -> Callable[[], bool]:
     """Whether rows of a batch are on disk that is neither committed nor was seen before."""
 
     def look() -> bool:
-        return any(
-            str(path) not in before and path.stat().st_size
-            for path in (out / "_staging").glob("batch=*/**/*.parquet")
-            if path.exists()
-        )
+        try:
+            return any(
+                str(path) not in before and path.stat().st_size
+                for path in (out / "_staging").glob("batch=*/**/*.parquet")
+            )
+        except FileNotFoundError:
+            return False  # Spark moves and removes directories meanwhile: look again
 
     return look
 
