@@ -30,7 +30,7 @@ spark:    {master: "local[*]", memory: 1g, conf: {spark.sql.shuffle.partitions: 
 
 
 def read(text: str) -> Spec:
-    return parse_spec(text, "/work/orders.yaml", {"HOME_OF_IT": "/ckpt"})
+    return parse_spec(text, "/srv/orders.yaml", {"HOME_OF_IT": "/ckpt"})
 
 
 def problems(text: str) -> dict[str, tuple[int, str]]:
@@ -46,7 +46,7 @@ def test_a_whole_specification() -> None:
         "ORDERS",
         ("orders.*.paid",),
     )
-    assert spec.sink.path == "/work/lake/orders", "relative to the file"
+    assert spec.sink.path == "/srv/lake/orders", "relative to the file"
     assert spec.checkpoint == "/ckpt/orders", "variables are put in"
     assert spec.trigger.every == 10_000_000_000
     assert (spec.limits.max_offsets, spec.limits.max_bytes) == (200_000, 64 * 1024**2)
