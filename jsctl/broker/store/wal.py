@@ -103,6 +103,8 @@ class Wal:
         scan = Scan(disk, directory, options.identity)
         scan.run()
         wal = Wal(disk, directory, options, scan)
+        if not scan.recovered.damage:
+            wal._mend(scan)
         wal._prepare()
         if scan.recovered.damage:
             wal._note_damage(scan)
@@ -402,6 +404,13 @@ class Wal:
             self._retired += [_Segment(one.number, one.length) for one in old]
         for name, group in scan.recovered.groups.items():
             self._groups[name] = _group_of(group)
+
+    def _mend(self, scan: Scan) -> None:
+        """Write copies of claims that a crash has torn anew: the next crash may tear the others,
+        and without any the end of the log could not be believed."""
+        for one in scan.segments:
+            for at in one.torn_slots:
+                self._writer.restate((one.number, one.length), at, one.claim)
 
     def _prepare(self) -> None:
         """Make the first segment and the reserve, before anything is promised."""

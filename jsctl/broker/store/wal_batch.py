@@ -69,6 +69,13 @@ class WalWriter:
             self.file(*segment).sync()
         self._disk.sync_directory(self._directory)
 
+    def restate(self, segment: tuple[int, int], at: int, claim: Claim | None) -> None:
+        """Write one copy of a segment's claims anew, empty without a claim, and durably."""
+        data = fmt.encode_mirror(self.identity, claim) if claim is not None else b""
+        file = self.file(*segment)
+        file.write(at, (data.ljust(fmt.MIRROR_SLOT, b"\0"),))
+        file.sync()
+
     def remove(self, segments: list[tuple[int, int]]) -> None:
         """Delete segments that nobody needs."""
         for number, length in segments:

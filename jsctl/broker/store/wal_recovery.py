@@ -82,6 +82,10 @@ class FoundSegment:
     """Greatest entry index of each group in it."""
     hard: set[bytes] = field(default_factory=set)
     """Groups with records other than entries in it."""
+    torn_slots: list[int] = field(default_factory=list)
+    """Offsets of the copies of claims that a crash has torn."""
+    claim: Claim | None = None
+    """What its last frame holds, for these."""
 
 
 def segment_name(number: int, length: int) -> str:
@@ -196,7 +200,9 @@ class Scan:
         claims, bad = 0, 0
         for at in (start, start + fmt.MIRROR_SLOT):
             claim, sound = fmt.decode_mirror(data[at : at + fmt.MIRROR_SLOT], self._identity)
-            bad += not sound
+            if not sound:
+                bad += 1
+                segment.torn_slots.append(at)
             if claim is not None:
                 claims += 1
                 self._claims.setdefault(claim.number, claim)
@@ -245,6 +251,23 @@ class Scan:
         for segment in self.segments:
             segment.frames = [n for n in segment.frames if n in good]
             segment.end = segment.ends[segment.frames[-1]] if segment.frames else 0
+            if segment.frames and segment.torn_slots:
+                segment.claim = self._claim_of(self._frames[segment.frames[-1]])
+
+    def _claim_of(self, frame: _Frame) -> Claim:
+        """What its writer said of a sound frame."""
+        claim = Claim(frame.header.number, frame.header.hash)
+        for one in self._records(frame):
+            if one.kind == fmt.EXAMINED:
+                continue
+            claimed = claim.groups.setdefault(one.group, Claimed())
+            if one.kind == fmt.ENTRY:
+                claimed.last_index, claimed.last_term = one.log_index, one.term
+            elif one.kind == fmt.VOTE:
+                claimed.voted, claimed.vote_term, claimed.vote = True, one.term, one.data
+            elif one.kind in (fmt.BASE, fmt.DROP):
+                claimed.unsure = True
+        return claim
 
     def _note_examined(self, number: int) -> None:
         frame = self._frames[number]
