@@ -26,7 +26,7 @@ from jsctl.broker.raft.types import (
 )
 from jsctl.broker.store.wal_batch import WalBatch
 from jsctl.broker.turn import DiskBatch
-from tests.simulation.disks import DurableLog
+from tests.simulation.disks import DurableGroup, DurableLog
 from tests.simulation.machine import Machine, Process
 from tests.simulation.stream_checks import Books, Violation, is_memory
 
@@ -127,15 +127,20 @@ class Checker:
         log, me = process.machine.log, process.machine.name
         for message in messages:
             if isinstance(message, AppendReply) and not message.rejected:
-                self._check_reach(log, me, name, message.index, message.term)
+                self._check_reach(process, name, message.index, message.term)
             elif isinstance(message, HeartbeatReply):
-                self._check_reach(log, me, name, message.match, message.term)
+                self._check_reach(process, name, message.match, message.term)
             elif isinstance(message, VoteReply | VoteRequest) and not message.pre:
                 self._check_vote(log, me, name, message)
 
     @staticmethod
-    def _check_reach(log: DurableLog, me: str, name: str, index: int, term: int) -> None:
-        if not log.reaches(name, index, term):
+    def _check_reach(process: Process, name: str, index: int, term: int) -> None:
+        me, group = process.machine.name, process.engine.groups.by_name[name]
+        if is_memory(name):
+            # Nothing of it is ever durable: its holders are counted while they run.
+            if term == group.raft.term and index > group.raft.last_index:
+                raise Violation(f"{me} acks {index} of {name}, which it does not hold")
+        elif not process.machine.log.reaches(name, index, term):
             raise Violation(f"{me} acks {index} of {name} before it is durable")
 
     @staticmethod
@@ -156,6 +161,8 @@ class Checker:
         for name, group in process.engine.groups.by_name.items():
             self.look(process, group)
             known, raft = self.history(name), group.raft
+            if is_memory(name):
+                self._remember(process.machine, name, raft)
             if raft.membership.active_index > known.voters_index and raft.members.voters:
                 known.voters = raft.members.voters
                 known.voters_index = raft.membership.active_index
@@ -165,6 +172,13 @@ class Checker:
                 self._elected(known, raft)
         if self.acks:
             self._check_acks(process)
+
+    @staticmethod
+    def _remember(machine: Machine, name: str, raft: Raft) -> None:
+        """Take down which entries a server's memory holds."""
+        log = raft.log
+        entries = {one.index: one.term for one in log.slice(log.base_index + 1, log.last_index)}
+        machine.memory[name] = DurableGroup(raft.term, raft.vote, log.base_index, entries)
 
     def look(self, process: Process, group: Group) -> None:
         """Take in what a group applied; before the end of the turn, too, if it may be gone then."""

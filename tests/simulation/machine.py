@@ -32,7 +32,7 @@ from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.targets import Sink
 from jsctl.broker.turn import DiskBatch
-from tests.simulation.disks import DurableLog, MachineDisk, dropped_by
+from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk, dropped_by
 from tests.simulation.world import MS, SECOND, Network
 
 ACCOUNT = "$G"
@@ -130,6 +130,8 @@ class Machine:
         self.log = DurableLog()
         self.lost: list[DurableLog] = []
         """What disks held that were lost since."""
+        self.memory: dict[str, DurableGroup] = {}
+        """What the running process holds of groups that live in memory."""
         self.dropping: set[str] = set()
         """Groups whose removal was being written when the last process ended."""
         self._new_disk()
@@ -165,6 +167,9 @@ class Machine:
         if process is None:
             return
         self.dropping = set()
+        for name, group in self.memory.items():
+            self.log.dropped.setdefault(name, []).append(group)
+        self.memory = {}
         process.interrupt(power=power)
         if power:
             self.disk.crash()
@@ -182,7 +187,11 @@ class Machine:
         self._new_disk()
 
     def held(self, name: str, index: int, term: int) -> bool:
-        """Whether an entry was made safe here; what disks that were lost held counts, too."""
+        """Whether an entry was made safe here; what disks and memory that were lost held counts,
+        too."""
+        memory = self.memory.get(name)
+        if memory is not None and memory.holds(index, term):
+            return True
         return any(log.held(name, index, term) for log in (self.log, *self.lost))
 
 

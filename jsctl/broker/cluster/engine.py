@@ -459,7 +459,7 @@ class Engine(Neighbours):
         for group, work in finished:
             if isinstance(work, ImportJob):
                 self.transfers.imported(group, work)
-        reads, groups.reads = groups.reads, []
+        reads, groups.reads.answers = groups.reads.answers, []
         self.reads.extend((token, good) for _, token, good in reads)
 
     def _leader_changed(self, change: LeaderChange) -> None:

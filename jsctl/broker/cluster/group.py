@@ -109,6 +109,8 @@ class Group:
     leader_since_ns: int = 0
     ticket: int = 0
     """The last disk batch that carries records of this group."""
+    unsealed: bool = False
+    """There may be records of this group that no disk batch carries yet."""
     applied_term: int = 0
     checkpointed: Index = 0
     """Entries up to here are not needed for recovery."""

@@ -5,7 +5,8 @@ records go to the log, messages that may leave at once go to the outbox, committ
 applied. `seal` ends the turn: when no batch is with the disk, everything collected becomes one
 batch, and what had to wait for it (votes, append answers, `persisted`) is kept under the
 batch's ticket. `synced` releases it. While a batch is with the disk the next one collects, so
-one sync carries whatever arrived meanwhile.
+one sync carries whatever arrived meanwhile. Entries of groups that live in memory do not go to
+the log and wait for nothing but their group's terms and votes, which do.
 
 Invariant: nothing in `send_after_sync` leaves before the batch with that Ready's records, and
 all batches before it, are durable.
@@ -17,6 +18,7 @@ from typing import Protocol
 
 from jsctl.broker.cluster.disk_jobs import Job, Removal
 from jsctl.broker.cluster.group import Group, LeaderChange, SyncJob, Waiter
+from jsctl.broker.cluster.group_reads import Reads
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.core import Raft
@@ -69,13 +71,13 @@ class Groups:
     """(group, follower) whose next entry this leader does not keep any more."""
     finished: list[tuple[Group, SyncJob]] = field(default_factory=list)
     """Jobs of `run_job` that ran."""
-    reads: list[tuple[Group, int, bool]] = field(default_factory=list)
-    """(group, token, whether the read may be served)."""
+    reads: Reads = field(default_factory=Reads)
     _by_key: dict[bytes, Group] = field(default_factory=dict)
     _dirty: dict[str, Group] = field(default_factory=dict)
     _awake: dict[str, Group] = field(default_factory=dict)
     _progressed: dict[str, Group] = field(default_factory=dict)
     _after: list[After] = field(default_factory=list)
+    _unsealed: list[Group] = field(default_factory=list)
     _in_sync: dict[int, list[After]] = field(default_factory=dict)
     _jobs: dict[int, Job] = field(default_factory=dict)
     _queued: list[Job] = field(default_factory=list)
@@ -85,9 +87,6 @@ class Groups:
     _in_flight: int = 0
     _done: int = 0
     _job_ticket: int = -1
-    _asked: dict[int, Group] = field(default_factory=dict)
-    """Reads that are not answered yet, by token."""
-    _pending_reads: list[tuple[Group, int, Index]] = field(default_factory=list)
 
     def add(self, group: Group) -> None:
         """Take a group in; it runs from the next drain on."""
@@ -95,6 +94,7 @@ class Groups:
         self.by_name[group.name] = group
         self._by_key[group.key] = group
         self._awake[group.name] = group
+        self._await_seal(group)
         self.touch(group)
 
     def remove(self, group: Group) -> None:
@@ -107,7 +107,7 @@ class Groups:
         self._awake.pop(group.name, None)
         self._dirty.pop(group.name, None)
         self._after = [after for after in self._after if after.group is not group]
-        self._fail_reads(group)
+        self.reads.fail(group)
         self._queued = [job for job in self._queued if job.group is not group]
 
     def park(self) -> None:
@@ -115,7 +115,7 @@ class Groups:
         for group in self.by_name.values():
             self._unlead(group)
             group.fail_waiting()
-        self._fail_reads()
+        self.reads.fail()
         for registry in (self.by_name, self._by_key, self._awake, self._dirty):
             registry.clear()
         self._after.clear()
@@ -155,8 +155,8 @@ class Groups:
         return index
 
     def read(self, group: Group, token: int) -> None:
-        """Ask whether a read at this leader is current; answered in `reads`."""
-        self._asked[token] = group
+        """Ask whether a read at this leader is current; `reads` gets the answer."""
+        self.reads.asked(group, token)
         group.raft.read_index(token)
         self._awake[group.name] = group
         self.touch(group)
@@ -253,18 +253,17 @@ class Groups:
             self._unlead(group)
         if ready.committed:
             self._apply(group, ready)
-        if ready.standing is not None:
-            standing = ready.standing
-            name = standing.kind.name.lower()
-            self.wal.add_standing(group.key, name, standing.term, standing.index)
         if ready.needs_snapshot:
             self.needs_state.extend((group, peer) for peer in ready.needs_snapshot)
-        self._take_reads(group, ready)
+        self.reads.take(group, ready)
         self._follow_role(group)
 
     def _write(self, group: Group, ready: Ready) -> None:
-        wal, key = self.wal, group.key
-        if ready.truncate_from is not None:
+        """Hand what is to be durable to the log. Entries that only memory holds are not: whoever
+        restarts has lost the state that they led to, and believes none of them."""
+        wal, key, volatile = self.wal, group.key, group.raft.volatile
+        before = wal.pending_bytes
+        if ready.truncate_from is not None and not volatile:
             wal.add_truncate(key, ready.truncate_from)
         if ready.base is not None:
             base = ready.base
@@ -273,10 +272,26 @@ class Groups:
             term, vote = ready.hard_state
             wal.add_vote(key, term, vote.encode())
         if ready.append:
-            wal.add_entries(key, [(e.index, e.term, int(e.kind), e.data) for e in ready.append])
+            if not volatile:
+                wal.add_entries(key, [(e.index, e.term, int(e.kind), e.data) for e in ready.append])
             group.log_bytes += sum([len(e.data) for e in ready.append])
+        if ready.standing is not None:
+            standing = ready.standing
+            wal.add_standing(key, standing.kind.name.lower(), standing.term, standing.index)
+        if wal.pending_bytes > before:
+            self._await_seal(group)
         if ready.to_persist or ready.send_after_sync:
-            self._after.append(After(group, ready.to_persist, ready.send_after_sync))
+            after = After(group, ready.to_persist, ready.send_after_sync)
+            if volatile and not group.unsealed and group.ticket not in self._in_sync:
+                self._release(after)
+            else:
+                self._after.append(after)
+                self._await_seal(group)
+
+    def _await_seal(self, group: Group) -> None:
+        if not group.unsealed:
+            group.unsealed = True
+            self._unsealed.append(group)
 
     def _apply(self, group: Group, ready: Ready) -> None:
         unit, waiting = group.unit, group.waiting
@@ -295,31 +310,6 @@ class Groups:
         self._progressed[group.name] = group
         unit.caught_up()
         self.touch(group)
-
-    def _take_reads(self, group: Group, ready: Ready) -> None:
-        for token in ready.reads_failed:
-            self._answer_read(token, False)
-        for token, index in ready.reads:
-            self._pending_reads.append((group, token, index))
-        if self._pending_reads:
-            waiting = []
-            for item in self._pending_reads:
-                if item[0].raft.applied >= item[2]:
-                    self._answer_read(item[1], True)
-                elif item[1] in self._asked:
-                    waiting.append(item)
-            self._pending_reads = waiting
-
-    def _answer_read(self, token: int, good: bool) -> None:
-        group = self._asked.pop(token, None)
-        if group is not None:
-            self.reads.append((group, token, good))
-
-    def _fail_reads(self, gone: Group | None = None) -> None:
-        """Nobody is left to confirm the reads of a group, or (None) of all."""
-        for token, group in list(self._asked.items()):
-            if gone is None or group is gone:
-                self._answer_read(token, False)
 
     @staticmethod
     def _serves(raft: Raft) -> bool:
@@ -382,14 +372,17 @@ class Groups:
             if batch is not None:
                 self._in_flight += 1
                 self._in_sync[batch.ticket] = self._after
-                for after in self._after:
-                    after.group.ticket = batch.ticket
+                for group in self._unsealed:
+                    group.ticket = batch.ticket
                 self._after = []
                 batches.append(batch)
             elif self._after:
                 after_all, self._after = self._after, []
                 for after in after_all:
                     self._hold_or_release(after)
+            for group in self._unsealed:
+                group.unsealed = False
+            self._unsealed = []
         batches.extend(self._queued)
         self._queued = []
         batches.extend(self._checkpoints())

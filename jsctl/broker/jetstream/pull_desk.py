@@ -199,7 +199,8 @@ class PullDesk:
             if 0 < request.expires_ns <= now_ns or not self._has_interest(request.reply):
                 return False
             if request.limited:
-                sizes[place] = sum(map(size_of, items[place :: len(takers)]))
+                own = items[place :: len(takers)]
+                sizes[place] = sum([len(r) + len(h) + len(p) + len(s) for _, r, h, p, s in own])
                 if request.bytes_left <= sizes[place]:
                     return False
         for request, size in zip(takers, sizes, strict=True):

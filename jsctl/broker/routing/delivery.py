@@ -1,10 +1,11 @@
 """Messages put into the hands of their targets: clients, sinks, links to other servers.
 
 `one` does everything that the protocol knows, message by message. `run` and `rows` are the
-lane's: many messages of one subject to a plan that is `simple`, with one join per target.
+lane's: many messages of one subject to a plan that is `simple`, with one join per target; `many`
+does so for what the broker itself publishes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
@@ -27,6 +28,9 @@ CROSSINGS_MAX = 8
 ACK_PREFIX = b"$JS.ACK."
 Row = tuple[bytes, bytes, bytes, bytes]
 """(subject, reply, headers, payload); what is not there is empty."""
+Item = tuple[bytes, bytes, bytes, bytes, bytes]
+"""(subject, reply, headers, payload, deliver_as) of the broker itself; headers and deliver_as may
+be empty."""
 
 
 class Shape(NamedTuple):
@@ -93,7 +97,7 @@ class Delivery:
             head = b"MSG %s%s%s" % (subject, sub.infix, last)
             self._write_run(origin, session, head, payloads)
             sub.delivered += count
-            _sent(session, account, count, size)
+            _sent(session, account, count, count * size)
             reached = True
         for sink in plan.sinks:
             rows = zip(repeat(subject), repeat(reply), repeat(b""), payloads, repeat(origin))
@@ -103,7 +107,7 @@ class Delivery:
         for link in plan.links:
             head = b"RMSG %s %s" % (_prefix(link, account, subject), last)
             self._write_run(origin, link, head, payloads)
-            _sent(link, account, count, size)
+            _sent(link, account, count, count * size)
             reached = True
         return reached
 
@@ -129,7 +133,7 @@ class Delivery:
             self._write_rows(origin, session, b"MSG ", sub.infix, with_headers, shape, rows)
             sub.delivered += count
             skipped = 0 if with_headers else max(shape.header_size, 0)
-            _sent(session, account, count, shape.size - skipped)
+            _sent(session, account, count, count * (shape.size - skipped))
             reached = True
         for sink in plan.sinks:
             sink.messages += [(*row, origin) for row in rows]
@@ -140,7 +144,7 @@ class Delivery:
             verb = b"MSG " if with_headers else b"RMSG "
             verb += _prefix(link, account, b"")
             self._write_rows(origin, link, verb, b" ", with_headers, shape, rows)
-            _sent(link, account, count, shape.size)
+            _sent(link, account, count, count * shape.size)
             reached = True
         return reached
 
@@ -208,6 +212,30 @@ class Delivery:
         if plan.groups or plan.links:
             reached |= self._beyond(origin, account, plan, subject, reply, headers, payload, shown)
         return reached
+
+    def many(self, account: Account, plan: Plan, items: Sequence[Item]) -> None:
+        """Messages of the broker itself, whose subjects all have the targets of `plan`."""
+        if not plan.sole:
+            for subject, reply, headers, payload, deliver_as in items:
+                shown = deliver_as or subject
+                self.one(None, account, plan, subject, reply, headers or None, payload, shown)
+            return
+        sub, session = plan.clients[0]
+        if session.closing:
+            return
+        sid, capable = sub.sid, session.headers
+        parts = [
+            b"MSG %s %s %s %d\r\n%s\r\n" % (shown or subject, sid, reply, len(payload), payload)
+            if reply and not headers
+            else _framed(shown or subject, sid, reply, headers if capable else b"", payload)
+            for subject, reply, headers, payload, shown in items
+        ]
+        size = sum([len(item[3]) for item in items])
+        if capable:
+            size += sum([len(item[2]) for item in items])
+        sub.delivered += len(items)
+        _sent(session, account, len(items), size)
+        self.write(session, b"".join(parts))
 
     def _across(
         self,
@@ -382,11 +410,17 @@ class Delivery:
 
 
 def _sent(target: Outbound, account: Account, count: int, size: int) -> None:
-    """Count messages of equal size that went out."""
+    """Count messages that went out, `size` bytes together."""
     target.out_messages += count
-    target.payload_bytes_out += count * size
+    target.payload_bytes_out += size
     account.out_messages += count
-    account.out_bytes += count * size
+    account.out_bytes += size
+
+
+def _framed(shown: bytes, sid: bytes, reply: bytes, headers: bytes, payload: bytes) -> bytes:
+    if headers:
+        return writer.header_message(shown, sid, reply, headers, payload)
+    return writer.message(shown, sid, reply, payload)
 
 
 def _prefix(link: RouteLink, account: Account, subject: bytes) -> bytes:

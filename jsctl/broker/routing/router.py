@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.routing.accounts import Account, Accounts, Jitter
-from jsctl.broker.routing.delivery import CROSSINGS_MAX, Delivery
+from jsctl.broker.routing.delivery import CROSSINGS_MAX, Delivery, Item
 from jsctl.broker.routing.imports import Imports
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.routes import Routes
@@ -17,9 +17,6 @@ from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import Outbound, RouteLink, Sink, Subscription
 
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
-
-Item = tuple[bytes, bytes, bytes, bytes, bytes]
-"""(subject, reply, headers, payload, deliver_as); headers and deliver_as may be empty."""
 
 
 class Router:
@@ -133,21 +130,16 @@ class Router:
 
     def publish_batch(self, account: Account, items: Sequence[Item]) -> None:
         """Publish many messages, in order."""
-        match = account.sublist.match
-        one = self.delivery.one
-        for subject, reply, headers, payload, deliver_as in items:
-            plan = match(subject)
+        plans = account.sublist.match_many([item[0] for item in items])
+        start, count = 0, len(items)
+        while start < count:
+            plan = plans[start]
+            stop = start + 1
+            while stop < count and plans[stop] is plan:
+                stop += 1
             if not plan.empty:
-                one(
-                    None,
-                    account,
-                    plan,
-                    subject,
-                    reply,
-                    headers or None,
-                    payload,
-                    deliver_as or subject,
-                )
+                self.delivery.many(account, plan, items[start:stop])
+            start = stop
 
     def has_interest(self, account: Account, subject: bytes) -> bool:
         """Whether anybody, here or on another server, listens to a subject."""

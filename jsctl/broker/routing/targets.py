@@ -200,10 +200,11 @@ class Group:
 class Plan:
     """Where messages of one subject go; shared by all that publish it, never changed.
 
-    `simple` plans have only clients without a delivery limit or filter, sinks and links.
+    `simple` plans have only clients without a delivery limit or filter, sinks and links; a `sole`
+    one has one client and nothing else.
     """
 
-    __slots__ = ("bridges", "clients", "empty", "groups", "links", "simple", "sinks")
+    __slots__ = ("bridges", "clients", "empty", "groups", "links", "simple", "sinks", "sole")
 
     def __init__(
         self, plain: tuple[Subscription, ...], groups: tuple[tuple[Subscription, ...], ...]
@@ -232,6 +233,7 @@ class Plan:
         self.links = list(links.values())
         self.groups = [Group(members) for members in groups]
         self.empty = not plain and not groups
+        self.sole = self.simple and len(clients) == 1 and not sinks and not links
 
     def same_targets(self, other: Plan) -> bool:
         """Whether two simple plans serve exactly the same."""

@@ -248,11 +248,6 @@ def read_records(
     return found
 
 
-def length_of(row: Record) -> int:
-    """Bytes of a record when it is encoded."""
-    return RECORD_OVERHEAD + len(row[2]) + len(row[3]) + len(row[4])
-
-
 def raw_seq(raw: bytes) -> int:
     """Sequence of an encoded record."""
     return int(_unpack_record(raw)[2])

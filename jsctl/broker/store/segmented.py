@@ -279,30 +279,33 @@ class SegmentedStore(StreamStore):
                 break
             found.append(row)
             if ahead and len(found) < len(seqs) and seqs[len(found)] == seq + 1:
-                rows = self._read_run(seqs, len(found), left)
-                left -= sum(map(record.length_of, rows))
+                rows, size = self._read_run(seqs, len(found), left)
+                left -= size
                 found += rows
         return found
 
-    def _read_run(self, seqs: Sequence[int], at: int, bytes_max: int) -> list[Record]:
-        """What is sound of the sequences that follow each other from `at` on, in this chunk."""
+    def _read_run(self, seqs: Sequence[int], at: int, bytes_max: int) -> tuple[list[Record], int]:
+        """What is sound of the sequences that follow each other from `at` on, in this chunk; and
+        its length in bytes."""
         number, begin, data = self._chunk
         segment = self._segment_of(seqs[at])
         table = segment.table
         if segment.number != number or table is None:
-            return []
+            return [], 0
         first = table.find(seqs[at])
         if first < 0:
-            return []
+            return [], 0
         here = bisect_left(table.offsets, begin + len(data), first)
         most = min(len(seqs) - at, here - first)
         if not most:
-            return []
+            return [], 0
         count = min(_run_length(seqs, at, most), _run_length(table.seqs, first, most))
         stop = first + count
         starts = [offset - begin for offset in table.offsets[first:stop]]
-        places = zip(seqs[at : at + count], starts, table.lengths[first:stop], strict=True)
-        return record.read_records(data, places, bytes_max)
+        lengths = table.lengths[first:stop]
+        places = zip(seqs[at : at + count], starts, lengths, strict=True)
+        rows = record.read_records(data, places, bytes_max)
+        return rows, sum(lengths[: len(rows)])
 
     def read_raw(self, seqs: Sequence[int]) -> list[bytes]:
         found: list[bytes] = []

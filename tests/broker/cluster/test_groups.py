@@ -108,9 +108,9 @@ class Rig:
             assert message.to == peer
             self.sent.append((key, message))
 
-    def add(self, name: str, members: Members = ALONE) -> Group:
+    def add(self, name: str, members: Members = ALONE, *, volatile: bool = False) -> Group:
         """A fresh group; a lone one leads at once."""
-        raft = Raft("a", members=members, jitter=lambda n: 0)
+        raft = Raft("a", members=members, volatile=volatile, jitter=lambda n: 0)
         unit = self.units[name] = Unit()
         group = Group(name, name.encode(), GroupKind.STREAM, raft, unit, {})
         self.groups.add(group)
@@ -269,6 +269,36 @@ def test_entries_are_applied_and_who_waits_is_told() -> None:
     assert rig.units["S"].told[-1] == "caught up"
 
 
+def test_entries_of_memory_do_not_go_to_the_log() -> None:
+    rig = Rig()
+    group = rig.add("M", volatile=True)
+    told: list[int | None] = []
+    rig.groups.propose(group, [b"x", b"y"], told.append)
+    rig.turn()
+    assert told == [300] and not rig.batches, "applied in the same turn, without the disk"
+    assert not Wal.open(rig.disk, "log", OPTIONS)[1].groups[b"M"].entries
+
+
+def test_a_memory_follower_answers_at_once_but_not_before_its_term() -> None:
+    rig = Rig()
+    rig.add("S", ABC, volatile=True)
+    rig.step(Append("a", "b", 1, 0, 0, 0, entries(1, b"x")))
+    assert not any(isinstance(one, AppendReply) for one in rig.take_sent()), "a new term"
+    rig.step(Append("a", "b", 1, 1, 1, 0, entries(2, b"y")))
+    assert not any(isinstance(one, AppendReply) for one in rig.take_sent()), "still not durable"
+    rig.run_disk()
+    replies = [one for one in rig.take_sent() if isinstance(one, AppendReply)]
+    assert max(one.index for one in replies) == 2
+    assert Wal.open(rig.disk, "log", OPTIONS)[1].groups[b"S"].term == 1
+    rig.step(Append("a", "b", 1, 2, 1, 0, entries(3, b"z")))
+    (reply,) = [one for one in rig.take_sent() if isinstance(one, AppendReply)]
+    assert reply.index == 3 and not rig.batches
+    rig.step(Append("a", "c", 9, 3, 1, 0, entries(4, b"x", term=9)))
+    assert not any(isinstance(one, AppendReply) for one in rig.take_sent()), "another new term"
+    rig.run_disk()
+    assert any(isinstance(one, AppendReply) for one in rig.take_sent())
+
+
 def test_proposals_of_a_follower_are_refused() -> None:
     rig = Rig()
     group = rig.add("S", ABC)
@@ -306,7 +336,7 @@ def test_reads_are_answered_when_applied_and_fail_elsewhere() -> None:
     rig.groups.read(leader, 1)
     rig.groups.read(follower, 2)
     rig.settle()
-    assert {(token, good) for _, token, good in rig.groups.reads} == {(1, True), (2, False)}
+    assert {(token, good) for _, token, good in rig.groups.reads.answers} == {(1, True), (2, False)}
 
 
 def awake(rig: Rig) -> bool:
