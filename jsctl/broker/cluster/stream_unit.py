@@ -129,7 +129,8 @@ class StreamUnit:
         """Take one committed entry and set its acknowledgements free."""
         before = self.store.state().messages if self.watchers else 0
         copies = self._copies(data) if self.stream.config.republish is not None else []
-        result = self.stream.apply(index, data)
+        ids = self.leader.in_flight.ids_of(index) if self.leader is not None else ()
+        result = self.stream.apply(index, data, ids)
         if self.watchers:
             self._tell_watchers(data, before)
         if self._after_removal:

@@ -5,8 +5,9 @@ first entry. It judges a turn's publishes by applied and in-flight state, gives 
 a time, and encodes them once. Whether the log takes the entries is told by `proposed`, that they
 are applied by `applied`; acks are published by the caller when their entry is applied.
 
-Theory of operation: batches without steering headers on a stream without per-message rules take
-the short way, a handful of list operations for a whole batch. Everything else goes message by
+Theory of operation: batches without headers, or with new message ids and nothing else, on a stream
+without per-message rules take the short way, a handful of list operations for a whole batch.
+Everything else goes message by
 message through `checks`.
 """
 
@@ -15,8 +16,9 @@ from dataclasses import dataclass, field
 
 from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError, api_error
-from jsctl.broker.jetstream.checks import Checks, Taken
+from jsctl.broker.jetstream.checks import HEADER_BYTES_MAX, Checks, Taken
 from jsctl.broker.jetstream.entries import (
+    Flags,
     encode_config,
     encode_delete,
     encode_messages,
@@ -24,6 +26,7 @@ from jsctl.broker.jetstream.entries import (
     encode_remove,
 )
 from jsctl.broker.jetstream.in_flight import Ack, Batch, InFlight, Row
+from jsctl.broker.jetstream.publish_headers import plain_ids
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.jetstream.timers import Timers
 from jsctl.broker.store.record import encode_frame
@@ -83,6 +86,7 @@ class StreamLeader:
         self._reject_tail = b',"stream":' + name + b',"seq":0}'
         self._measure = stream.store.message_bytes
         self._overhead = self._measure(0, 0, 0)
+        self._header_overhead = self._measure(0, 1, 0) - 1
         self._timers = Timers(stream, self.in_flight)
         self._revision = -1
         self._checks: Checks
@@ -107,25 +111,42 @@ class StreamLeader:
         refusal = self.refusal or self._overload()
         if refusal is not None:
             return Admitted(rejects=self._refuse(batch, refusal))
-        if self._short and not any([item[2] for item in batch]):
-            size = sum([len(item[0]) + len(item[3]) for item in batch])
-            size += self._overhead * len(batch)
-            largest = max([len(item[3]) for item in batch], default=0)
-            if size <= ENTRY_BYTES_MAX and largest <= self._payload_max and batch:
-                return self._take_all(batch, size)
+        if self._short and batch:
+            headers = [item[2] for item in batch]
+            ids = plain_ids(headers) if any(headers) else []
+            if not any(headers) or self._are_new(ids):
+                lengths = [len(item[2]) + len(item[3]) for item in batch]
+                size = sum(lengths) + sum([len(item[0]) for item in batch])
+                size += (self._header_overhead if ids else self._overhead) * len(batch)
+                fits = max(map(len, headers)) <= HEADER_BYTES_MAX and size <= ENTRY_BYTES_MAX
+                if fits and max(lengths) <= self._payload_max:
+                    return self._take_all(batch, size, ids)
         return self._take_each(batch)
 
-    def _take_all(self, batch: Sequence[Publish], size: int) -> Admitted:
+    def _are_new(self, ids: Sequence[bytes]) -> bool:
+        """Whether nothing has to be known of these ids but that they are to be remembered."""
+        dedupe = self.stream.dedupe
+        return (
+            dedupe.window_ns > 0
+            and len(ids) > 0
+            and len(set(ids)) == len(ids)
+            and self.in_flight.ids.keys().isdisjoint(ids)
+            and not dedupe.has_any(ids)
+        )
+
+    def _take_all(self, batch: Sequence[Publish], size: int, ids: list[bytes]) -> Admitted:
+        """Messages without headers, or all with new ids and nothing else."""
         first, now, ack = self._next_seq, self._time_ns, self._ack
         rows: list[Row] = [
-            (seq, now, item[0], b"", item[3]) for seq, item in enumerate(batch, first)
+            (seq, now, item[0], item[2], item[3]) for seq, item in enumerate(batch, first)
         ]
         acks = []
         if not self.stream.config.no_ack:
             acks = [(item[1], ack % seq) for seq, item in enumerate(batch, first) if item[1]]
-        entry = encode_messages(encode_frame(rows))
-        self.in_flight.add(Batch(rows, size, acks, [], self._last_id))
-        self._last_id = b""
+        entry = encode_messages(encode_frame(rows), Flags.IDS if ids else Flags.NONE)
+        self.in_flight.add(Batch(rows, size, acks, ids, self._last_id))
+        self.in_flight.ids.update([(name, (seq, acks)) for seq, name in enumerate(ids, first)])
+        self._last_id = ids[-1] if ids else b""
         self._next_seq = first + len(rows)
         return Admitted([entry], [acks])
 
@@ -161,8 +182,8 @@ class StreamLeader:
         if taken.skipped:
             building.skipped.append(seq)
         self._last_id = taken.message_id
+        building.ids.append(taken.message_id)
         if taken.message_id:
-            building.ids.append(taken.message_id)
             self.in_flight.ids[taken.message_id] = (seq, building.acks)
         if reply:
             building.acks.append((reply, self._ack % seq))

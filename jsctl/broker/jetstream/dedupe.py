@@ -6,6 +6,7 @@ forgotten by the time of the log, never by a clock: all replicas hold the same m
 
 import struct
 from collections import deque
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 _ITEM = struct.Struct("<QqH")
@@ -40,15 +41,31 @@ class Dedupe:
             return None
         return found[0]
 
+    def has_any(self, message_ids: Iterable[bytes]) -> bool:
+        """Whether one of these is remembered, its window perhaps over."""
+        return not self._seqs.keys().isdisjoint(message_ids)
+
     def add(self, message_id: bytes, seq: int, time_ns: int) -> None:
         """Remember an id; times must not go back."""
+        if self.window_ns > 0:
+            self._seqs[message_id] = (seq, time_ns)
+            self._note(time_ns, _pack(seq, time_ns, len(message_id)) + message_id)
+
+    def add_many(self, message_ids: Sequence[bytes], first_seq: int, time_ns: int) -> None:
+        """Remember the ids of messages that follow each other; empty ones have none."""
         if self.window_ns <= 0:
             return
-        self._seqs[message_id] = (seq, time_ns)
+        known = [one for one in enumerate(message_ids, first_seq) if one[1]]
+        if known:
+            self._seqs.update([(name, (seq, time_ns)) for seq, name in known])
+            data = [_pack(seq, time_ns, len(name)) + name for seq, name in known]
+            self._note(time_ns, b"".join(data))
+
+    def _note(self, time_ns: int, data: bytes) -> None:
         self._newest_ns = time_ns
         if not self._blocks or len(self._blocks[-1]) >= _BLOCK_BYTES:
             self._blocks.append(bytearray())
-        self._blocks[-1] += _pack(seq, time_ns, len(message_id)) + message_id
+        self._blocks[-1] += data
 
     def expire(self, log_time_ns: int) -> int:
         """Forget ids whose window is over; returns how many."""

@@ -34,6 +34,7 @@ class Batch:
         self.bytes = size
         self.acks = acks
         self.ids = ids
+        """The message id of each row, empty where it has none; [] when no row has one."""
         self.last_id_before = last_id_before
         """The stream's last message id as it was before this batch."""
         self.timer = timer
@@ -93,6 +94,13 @@ class InFlight:
         """Messages in flight of a literal subject."""
         known = self.subjects().get(subject)
         return known[1] if known is not None else 0
+
+    def ids_of(self, index: int) -> Sequence[bytes]:
+        """The message ids of the batch that the log has at an index; empty if none is known."""
+        for batch in self.batches:
+            if batch.index == index:
+                return batch.ids
+        return ()
 
     def applied(self, index: int) -> bool:
         """Forget what the state holds now; whether a timer's batch was among it."""

@@ -1,5 +1,7 @@
 """The headers by which publishers steer a stream, read once a message."""
 
+from collections.abc import Sequence
+
 from jsctl.api.times import SECOND_NS, parse_duration
 from jsctl.broker.jetstream.ttl import NEVER
 
@@ -19,6 +21,7 @@ MARKER_REASON = b"Nats-Marker-Reason"
 ROLLUP_SUBJECT = b"sub"
 ROLLUP_ALL = b"all"
 _LINE = b"\r\nNats-"
+_ONLY_ID = b"NATS/1.0\r\nNats-Msg-Id:"
 
 
 def nats_fields(headers: bytes) -> dict[bytes, bytes]:
@@ -33,6 +36,18 @@ def nats_fields(headers: bytes) -> dict[bytes, bytes]:
             found[key] = value.strip()
         at = headers.find(_LINE, end) if end >= 0 else -1
     return found
+
+
+def plain_ids(blocks: Sequence[bytes]) -> list[bytes]:
+    """The message ids of header blocks that hold nothing else; empty if not all are such."""
+    start = len(_ONLY_ID)
+    ids = [
+        block[start:-4].strip()
+        if block.startswith(_ONLY_ID) and block.find(b"\r\n", start) == len(block) - 4
+        else b""
+        for block in blocks
+    ]
+    return ids if all(ids) else []
 
 
 def parse_number(text: bytes) -> int | None:

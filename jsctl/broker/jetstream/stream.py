@@ -9,6 +9,7 @@ after a restart; effects on memory are always applied.
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jsctl.api.codec import dumps, loads
@@ -43,6 +44,7 @@ from jsctl.broker.store.record import (
     columns,
     decode_frame,
     first_seq,
+    first_time_ns,
     frame_count,
 )
 from jsctl.broker.store.stream_store import StreamStore
@@ -89,8 +91,8 @@ class Stream:
 
     # The log.
 
-    def apply(self, index: int, entry: bytes) -> int:
-        """Take one committed entry.
+    def apply(self, index: int, entry: bytes, ids: Sequence[bytes] = ()) -> int:
+        """Take one committed entry; `ids` are those of its messages, if the caller knows them.
 
         Returns how many messages it stored or removed; for a config its revision.
         """
@@ -101,14 +103,17 @@ class Stream:
             self.last_msg_id = b""
             self._retain_after(index, frame)
             return frame_count(frame)
-        return self._apply(index, decode(entry))
+        return self._apply(index, decode(entry), ids)
 
     def _apply(
-        self, index: int, entry: Messages | Expire | Delete | Remove | Purge | Config
+        self,
+        index: int,
+        entry: Messages | Expire | Delete | Remove | Purge | Config,
+        ids: Sequence[bytes],
     ) -> int:
         match entry:
             case Messages():
-                return self._messages(index, entry)
+                return self._messages(index, entry, ids)
             case Expire():
                 return self._expire(index, entry)
             case Delete():
@@ -129,8 +134,15 @@ class Stream:
         assert index <= store.mark or first_seq(frame) > store.last_seq, "a sequence given twice"
         store.append(frame, index)
 
-    def _messages(self, index: int, entry: Messages) -> int:
+    def _messages(self, index: int, entry: Messages, ids: Sequence[bytes]) -> int:
         self._append(index, entry.frame)
+        if ids and entry.flags == Flags.IDS:
+            time_ns = first_time_ns(entry.frame)
+            self.dedupe.add_many(ids, first_seq(entry.frame), time_ns)
+            self.dedupe.expire(time_ns)
+            self.last_msg_id = ids[-1]
+            self._retain_after(index, entry.frame)
+            return len(ids)
         records = decode_frame(entry.frame)
         self._learn(index, records, entry.flags)
         if entry.skipped:

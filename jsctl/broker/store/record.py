@@ -120,6 +120,11 @@ def last_seq(frame: bytes) -> int:
     return peek(frame)[2]
 
 
+def first_time_ns(frame: bytes) -> int:
+    """Time of the first record, in a frame that was verified."""
+    return int(_unpack_record(frame, FRAME_HEADER_BYTES)[3])
+
+
 def frame_is_sound(frame: bytes) -> bool:
     """Whether length and checksum of a whole frame hold."""
     if len(frame) < FRAME_HEADER_BYTES:
