@@ -406,8 +406,7 @@ class Engine(Neighbours):
         env = self.env
         for name in self.deadlines.due(env.now_ns):
             self._wake_by_name(name)
-        later, env.later = env.later, {}
-        env.dirty.update(later)
+        env.go_on(others=self.groups.busy)
         for unit in self.assets.pushers.values():
             if unit.interest_changed():
                 env.wake(unit.group.name, unit)

@@ -126,6 +126,7 @@ class Env:
     """How many messages a consumer may deliver when it is run next."""
 
     watcher: Watcher = field(default_factory=Nobody)
+    _put_off: bool = False
 
     @property
     def api_prefixes(self) -> tuple[bytes, ...]:
@@ -148,6 +149,15 @@ class Env:
         """`runner.run` is called in the next turn, which follows at once."""
         self.later[name] = runner
 
+    def go_on(self, others: bool) -> None:
+        """Wake who has more to do from the turn before. That takes long: in every second turn
+        what else there is to do (`others`, or a unit) goes first, as the disk or somebody waits
+        for it."""
+        self._put_off = bool(self.later) and (others or bool(self.dirty)) and not self._put_off
+        if not self._put_off:
+            later, self.later = self.later, {}
+            self.dirty.update(later)
+
     def share(self, runners: int) -> None:
         """So many units are about to run: what one of them may deliver."""
         self.deliveries = max(TURN_MESSAGES_MAX // runners, DELIVERIES_MIN)
@@ -157,8 +167,10 @@ class Env:
         self.logs.append(LogLine(level, text))
 
     def wake(self, name: str, runner: "Runner") -> None:
-        """`runner.run` is called before the turn ends."""
-        self.dirty[name] = runner
+        """`runner.run` is called before the turn ends, or in the next one if that is certain:
+        who has had a share of this turn does not get another one."""
+        if name not in self.later:
+            self.dirty[name] = runner
 
 
 class Reports(Protocol):
