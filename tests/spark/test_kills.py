@@ -23,6 +23,7 @@ from jsctl.spark.scan import read
 from jsctl.testing import Broker, BrokerFactory
 from tests.spark.conftest import KINDS
 from tests.support.filling import Filler, plain
+from tests.support.moving_files import files
 from tests.support.process_tree import kill_tree
 from tests.support.spark_query import BATCH
 from tests.support.waiting import wait_for
@@ -31,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LIFE_S = 90.0
 SUBJECTS = 10
 LIVES_MAX = 3
-SPARK_FAILED = "Task serialization failed"
+SPARK_FAILED = ("Task serialization failed", "Task not serializable")
 
 
 class Copy:
@@ -91,7 +92,8 @@ class Copy:
 
     def spark_failed(self) -> bool:
         """Whether the last life ended for a reason of Spark's own."""
-        return SPARK_FAILED in self.errors.read_text()
+        said = self.errors.read_text()
+        return any(text in said for text in SPARK_FAILED)
 
     def why(self) -> str:
         """What the last life said in the end, without the frames of Java's stacks."""
@@ -130,13 +132,13 @@ class Copy:
 
     def parts(self, kind: str) -> list[Path]:
         """Files with rows, finished or not."""
-        return list((self.directory / kind).rglob("*.parquet"))
+        return files(self.directory / kind, "**/*.parquet")
 
     def unfinished(self, kind: str) -> list[Path]:
         """What a batch that was cut off left."""
         if kind == "files":
             return self.parts(kind)
-        return list((self.directory / kind).glob("batch=*/_temporary"))
+        return files(self.directory / kind, "batch=*/_temporary")
 
     def payloads(self) -> Counter[str]:
         """What the target holds, read without Spark."""

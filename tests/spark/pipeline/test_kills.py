@@ -28,6 +28,7 @@ from tests.spark.pipeline.conftest import (
     stored,
     write_spec,
 )
+from tests.support.moving_files import files, size
 from tests.support.waiting import wait_for
 
 BATCH = 3_000
@@ -114,17 +115,16 @@ def kill_when(process: Process, happened: Callable[[], bool], what: str) -> bool
     return True
 
 
+def staged(out: Path) -> list[Path]:
+    """Files of batches that are being written, or were when a run ended."""
+    return files(out / "_staging", "batch=*/**/*.parquet")
+
+
 def staged_after(out: Path, before: set[str]) -> Callable[[], bool]:
     """Whether rows of a batch are on disk that is neither committed nor was seen before."""
 
     def look() -> bool:
-        try:
-            return any(
-                str(path) not in before and path.stat().st_size
-                for path in (out / "_staging").glob("batch=*/**/*.parquet")
-            )
-        except FileNotFoundError:
-            return False  # Spark moves and removes directories meanwhile: look again
+        return any(str(path) not in before and size(path) for path in staged(out))
 
     return look
 
@@ -157,9 +157,8 @@ def parquet_survives(server: Broker, name: str, path: Path, kills: int, batches:
     out = path / "out"
 
     def event(done: int) -> Callable[[], bool]:
-        before = {str(one) for one in (out / "_staging").glob("batch=*/**/*.parquet")}
-        staged = staged_after(out, before)
-        return lambda: len(list(out.glob("batch=*"))) >= done and staged()
+        began = staged_after(out, {str(one) for one in staged(out)})
+        return lambda: len(files(out, "batch=*")) >= done and began()
 
     fired = run_with_kills(spec, server.url, kills, batches, event)
     expected = list(range(rows))
