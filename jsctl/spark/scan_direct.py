@@ -27,6 +27,13 @@ _ADDED = re.compile(
 )
 """What the server adds to the stored headers, in its order."""
 _BARE = b"NATS/1.0\r\n"
+_PLAIN = (
+    rb"HMSG (\S+) %b (\d+) (\d+)\r\n"
+    rb"(NATS/1\.0\r\nNats-Stream: ([^\r\n]*)\r\nNats-Subject: ([^\r\n]*)\r\n"
+    rb"Nats-Sequence: (\d+)\r\nNats-Time-Stamp: ([^\r\n]*)\r\n(?:Nats-Num-Pending: \d+\r\n)?"
+    rb"(?:Nats-Last-Sequence: \d+\r\n)?(?:Nats-UpTo-Sequence: \d+\r\n)?\r\n)"
+)
+"""A whole message without headers of its own: most are such, and one expression tells all."""
 
 
 class DirectReader(Reader):
@@ -38,6 +45,7 @@ class DirectReader(Reader):
         self._subject = api_subject("direct_get", wanted.stream, prefix=js.prefix)
         self._inbox = f"{self._wire.inbox}d"
         self._sid = self._wire.subscribe(f"{self._inbox}.*")
+        self._plain = re.compile(_PLAIN % re.escape(self._sid)).match
         self._count = 0
         self._matches = subject_matcher(wanted.filters) if len(wanted.filters) > 1 else None
 
@@ -69,6 +77,7 @@ class DirectReader(Reader):
         body = dumps(request)
         self._wire.send(b"PUB %s %s %d\r\n%s\r\n" % (self._subject, inbox, len(body), body))
         while True:
+            self._take(chunk, inbox)
             message = self._wire.receive()
             if message.subject != inbox:
                 continue
@@ -82,6 +91,47 @@ class DirectReader(Reader):
                 return True
             else:
                 raise self._refused(message)
+
+    def _take(self, chunk: Chunk, inbox: bytes) -> None:
+        """All messages without headers that are here, up to the first other one."""
+        wire, match = self._wire, self._plain
+        data, at = wire.data, wire.at
+        heads: list[tuple[bytes, ...]] = []
+        payloads: list[bytes] = []
+        while (found := match(data, at)) is not None:
+            groups = found.groups()
+            body = found.end()
+            stop = body + int(groups[2]) - int(groups[1])
+            if stop + 2 > len(data) or len(groups[3]) != int(groups[1]):
+                break
+            at = stop + 2
+            if groups[0] == inbox:
+                heads.append(groups)
+                payloads.append(data[body:stop])
+        wire.at = at
+        if heads:
+            self._add_all(chunk, heads, payloads)
+
+    def _add_all(self, chunk: Chunk, heads: list[tuple[bytes, ...]], payloads: list[bytes]) -> None:
+        _, _, _, _, streams, subjects, seqs, times = zip(*heads, strict=True)
+        for stream in set(streams):
+            self._check_stream(stream)
+        self.next = int(seqs[-1]) + 1
+        rows = list(zip(subjects, map(int, seqs), times, payloads, strict=True))
+        if self._matches is not None:
+            rows = [row for row in rows if self._matches(row[0])]
+        chunk.subjects += [row[0] for row in rows]
+        chunk.seqs += [row[1] for row in rows]
+        chunk.times += [row[2] for row in rows]
+        chunk.heads += [b""] * len(rows)
+        chunk.payloads += [row[3] for row in rows]
+
+    def _check_stream(self, stream: bytes) -> None:
+        if stream != self.range.stream.encode():
+            raise Interrupted(
+                f"mirror {stream.decode()} answers direct gets of stream {self.range.stream}",
+                hints=("a mirror may keep less: use readMode consumer",),
+            )
 
     def _refused(self, message: Message) -> JsctlError:
         stream = self.range.stream
@@ -100,11 +150,7 @@ class DirectReader(Reader):
                 f"stream {self.range.stream}: an answer to a direct get without its headers"
             )
         before, stream, subject, seq, time_text, _, behind = found.groups()
-        if stream != self.range.stream.encode():
-            raise Interrupted(
-                f"mirror {stream.decode()} answers direct gets of stream {self.range.stream}",
-                hints=("a mirror may keep less: use readMode consumer",),
-            )
+        self._check_stream(stream)
         self.next = int(seq) + 1
         if self._matches is not None and not self._matches(subject):
             return False

@@ -4,6 +4,7 @@ Answers are raw messages, not JSON; refusals are status headers.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from jsctl.api.codec import DecodeError, loads
 from jsctl.api.requests import MsgGetRequest
@@ -79,13 +80,21 @@ def _message(stream: Stream, record: Record, body: MsgGetRequest, extra: bytes =
     if body.no_hdr:
         return Reply(record.payload, _START + extra + _END if extra else b"")
     head = record.headers[: -len(_END)] if record.headers else _START
-    fields = b"Nats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\n" % (
+    headers = b"%bNats-Stream: %b\r\nNats-Subject: %b\r\nNats-Sequence: %d\r\n%b%b\r\n" % (
+        head,
         stream.name.encode(),
         record.subject,
         record.seq,
+        _time_stamp(record.time_ns),
+        extra,
     )
-    time = b"Nats-Time-Stamp: %b\r\n" % format_time(record.time_ns).encode()
-    return Reply(record.payload, head + fields + time + extra + _END)
+    return Reply(record.payload, headers)
+
+
+@lru_cache(maxsize=1024)
+def _time_stamp(time_ns: int) -> bytes:
+    """Messages that were stored together have one time."""
+    return b"Nats-Time-Stamp: %b\r\n" % format_time(time_ns).encode()
 
 
 def _batch(stream: Stream, body: MsgGetRequest) -> Replies:

@@ -1,6 +1,5 @@
 """Direct gets: any replica that is fresh answers, on its own subscription in one queue group."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jsctl.broker.cluster.engine import Engine
@@ -28,7 +27,6 @@ class DirectGets:
     """All streams of this server."""
 
     engine: Engine
-    publish: Callable[[str, bytes, bytes, bytes], None]
     _desks: dict[str, tuple[Desk, Sink]] = field(default_factory=dict)
 
     def refresh(self) -> None:
@@ -85,5 +83,7 @@ class DirectGets:
             if not reply or not self.fresh(desk.unit):
                 continue
             wanted = subject.partition(head)[2][1:]
-            for one in late.direct.answer(desk.unit.stream, payload, wanted).messages:
-                self.publish(account, reply, one.headers, one.payload)
+            answers = late.direct.answer(desk.unit.stream, payload, wanted).messages
+            self.engine.env.traffic.deliver(
+                account, [(reply, b"", one.headers, one.payload, b"") for one in answers]
+            )

@@ -120,7 +120,7 @@ class Node:
         self.engine, self._view = engine, view
         self.api = ApiService(view, engine, self._publish, self._publish_at, self._sys.api_answer)
         self._frames = PeerFrames(self.router, engine, self.api, usage)
-        self._direct = DirectGets(engine, self._publish)
+        self._direct = DirectGets(engine)
         self._departure.engine = engine
         reports.view, reports.answer = view, self.api.answer
         reports.propose_meta = engine.to_meta
