@@ -105,14 +105,13 @@ class Suite:
     def latencies(self) -> None:
         """What others feel, what a small micro-batch costs, and a small job from a cold start."""
         rows = spark_cases.frame(self.spark, self.url, "BENCH")
-        idle = spark_cases.publish_p99(self.at, "BENCH.0", lambda: time.sleep(2))
-        self.line("publish p99, nothing else runs", idle)
-        busy = spark_cases.publish_p99(
-            self.at, "BENCH.0", lambda: spark_cases.to_noop(rows, self.count)
-        )
+        publish = partial(spark_cases.publish_p99, self.at, "BENCH.0")
+        self.line("publish p99, nothing else runs", publish(lambda: time.sleep(2)))
+        busy = self.middle(lambda: publish(lambda: spark_cases.to_noop(rows, self.count)))
         self.aimed("publish p99 while Spark reads", busy, 10)
-        batch = spark_cases.micro_batches(self.spark, self.at, self.url, "BENCH")
-        self.aimed("micro-batch p50", batch, 300)
+        few = partial(spark_cases.micro_batches, self.spark, self.at, self.url, "BENCH")
+        few()
+        self.aimed("micro-batch p50", self.middle(few), 300)
         spark_cases.fill(self.at, "SMALL", 1_000, 200)
         with tempfile.TemporaryDirectory() as directory:
             first = spark_cases.warm_cache(self.url, "SMALL", Path(directory))

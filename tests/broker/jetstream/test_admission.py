@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
@@ -24,6 +26,8 @@ class Rig:
     def __init__(self, interested: Callable[[bytes], bool] | None = None, **config: Any) -> None:
         made = StreamConfig(name="S", subjects=("s.>",), duplicate_window=120 * SECOND)
         self.stream = Stream("A", replace(made, **config), 5, MemoryStore())
+        self.follower = Stream("A", replace(made, **config), 5, MemoryStore())
+        """Knows the entries only, nothing of how they were made."""
         self.leader = (
             StreamLeader(self.stream, interested=interested)
             if interested
@@ -53,9 +57,13 @@ class Rig:
     def settle(self) -> None:
         for entry, acks in self.waiting:
             self.index += 1
-            self.stream.apply(self.index, entry)
+            self.stream.apply(self.index, entry, self.leader.in_flight.ids_of(self.index))
+            self.follower.apply(self.index, entry)
             self.answers.update(_answers(acks))
         self.waiting = []
+        assert self.follower.snapshot() == self.stream.snapshot()
+        assert self.follower.last_msg_id == self.stream.last_msg_id
+        assert self.follower.store.digest() == self.stream.store.digest()
         self.leader.applied(self.index)
 
     def ask(self, subject: bytes = b"s.a", **fields: str | int) -> dict[str, Any]:
@@ -115,6 +123,33 @@ def test_retries_of_an_id_get_the_first_sequence() -> None:
     assert rig.answers["4"]["duplicate"] is True
     rig.now += 120 * SECOND
     assert rig.ask(Msg_Id="x") == {"stream": "S", "seq": 2}
+
+
+ID_TURNS = st.lists(st.lists(st.sampled_from(["", "a", "b", "c", "d"]), max_size=5), max_size=8)
+
+
+@settings(max_examples=80)
+@given(ID_TURNS, st.sampled_from([0, 1, 120]))
+def test_an_id_is_stored_once_however_it_comes(turns: list[list[str]], window_s: int) -> None:
+    rig = Rig(duplicate_window=window_s * SECOND)
+    stored = 0
+    seen: dict[str, int] = {}
+    for turn, names in enumerate(turns):
+        fields = [{"Nats-Msg-Id": name} if name else {} for name in names]
+        rig.publish(*[(b"s.x", f"{turn}.{n}", one) for n, one in enumerate(fields)])
+        for n, name in enumerate(names):
+            again = bool(window_s and name) and name in seen
+            if not again:
+                stored += 1
+                seen[name] = stored
+            answer = {"stream": "S", "seq": seen[name] if again else stored}
+            seen[name] = seen[name] if again else stored
+            wanted = answer | ({"duplicate": True} if again else {})
+            if turn % 2:
+                rig.settle()
+                assert rig.answers[f"{turn}.{n}"] == wanted
+    rig.settle()
+    assert rig.stream.store.messages == stored
 
 
 def test_what_the_log_does_not_take_was_never_admitted() -> None:

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.jetstream.dedupe import Dedupe
+from jsctl.broker.jetstream.publish_headers import MSG_ID, nats_fields, plain_ids
 
 
 def test_an_id_is_found_until_its_window_is_over() -> None:
@@ -55,3 +56,26 @@ def test_snapshots_keep_what_a_plain_map_would_hold(steps: list[tuple[bytes, int
     assert len(copy) == len(model)
     for message_id, (seq, _) in model.items():
         assert copy.find(message_id, now) == seq
+
+
+@given(st.lists(st.binary(max_size=3), max_size=9), st.integers(0, 50))
+def test_many_are_remembered_as_one_by_one(ids: list[bytes], window: int) -> None:
+    together, single = Dedupe(window), Dedupe(window)
+    together.add_many(ids, 7, 30)
+    for seq, message_id in enumerate(ids, start=7):
+        if message_id:
+            single.add(message_id, seq, 30)
+    assert together.snapshot() == single.snapshot()
+    assert together.empty_at_ns() == single.empty_at_ns()
+    assert together.has_any([b"", *ids]) == (len(single) > 0)
+
+
+PIECES = (b"NATS/1.0", b"\r\n", b"Nats-Msg-Id", b":", b" ", b"a", b"Nats-Rollup: all", b"X: Nats-")
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(PIECES), max_size=9))
+def test_a_block_with_an_id_only_says_nothing_else(pieces: list[bytes]) -> None:
+    for block in (b"".join(pieces), b"NATS/1.0\r\nNats-Msg-Id:" + b"".join(pieces) + b"\r\n\r\n"):
+        if found := plain_ids([block]):
+            assert nats_fields(block) == {MSG_ID: found[0]}
