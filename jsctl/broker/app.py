@@ -59,6 +59,9 @@ CRC_POLYNOMIAL = 0x1021
 COLLECT_AFTER = (20_000, 20, 20)
 """Thresholds of the collector: what a turn makes for some hundred messages is gone before it looks.
 With the interpreter's own (700 objects) a fifth of a busy broker's time went into looking."""
+SWITCH_S = 0.0001
+"""How long the disk thread waits for a turn to let it go on; it does so some times for each sync,
+and with the interpreter's own 5 ms every one of them could take a turn."""
 CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
 STORE_FALLBACK_BYTES = 1024 * GIB
 SHARE = 3 / 4
@@ -249,6 +252,7 @@ class Server:
         self._files.write_ports(edge.addresses)
         gc.freeze()
         gc.set_threshold(*COLLECT_AFTER)
+        sys.setswitchinterval(SWITCH_S)
         gc.enable()
         self._info("Server is ready")
 

@@ -46,6 +46,9 @@ class Traffic(Protocol):
 TURN_MESSAGES_MAX = 512
 """What all consumers together deliver in a turn, about; the rest follows in the next turns, so
 that nobody else waits long for his."""
+SHORT_TURN_MESSAGES_MAX = 128
+ALONE_AFTER_NS = 20_000_000
+"""Turns are shorter until nobody else had work for the server for so long."""
 DELIVERIES_MIN = 16
 OWED_NS = 5_000_000_000
 """Who asked for something does not wait longer than this."""
@@ -127,6 +130,8 @@ class Env:
 
     watcher: Watcher = field(default_factory=Nobody)
     _put_off: bool = False
+    _others_ns: int = 0
+    """When a unit had work while others had more to do from the turn before."""
 
     @property
     def api_prefixes(self) -> tuple[bytes, ...]:
@@ -153,6 +158,8 @@ class Env:
         """Wake who has more to do from the turn before. That takes long: in every second turn
         what else there is to do (`others`, or a unit) goes first, as the disk or somebody waits
         for it."""
+        if self.later and self.dirty:
+            self._others_ns = self.now_ns
         self._put_off = bool(self.later) and (others or bool(self.dirty)) and not self._put_off
         if not self._put_off:
             later, self.later = self.later, {}
@@ -160,7 +167,9 @@ class Env:
 
     def share(self, runners: int) -> None:
         """So many units are about to run: what one of them may deliver."""
-        self.deliveries = max(TURN_MESSAGES_MAX // runners, DELIVERIES_MIN)
+        alone = self.now_ns - self._others_ns > ALONE_AFTER_NS
+        most = TURN_MESSAGES_MAX if alone else SHORT_TURN_MESSAGES_MAX
+        self.deliveries = max(most // runners, DELIVERIES_MIN)
 
     def log(self, level: LogLevel, text: str) -> None:
         """A fact for the operator."""

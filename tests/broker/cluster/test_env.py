@@ -3,7 +3,15 @@
 import random
 from typing import cast
 
-from jsctl.broker.cluster.env import DELIVERIES_MIN, TURN_MESSAGES_MAX, Env, Reports, Traffic
+from jsctl.broker.cluster.env import (
+    ALONE_AFTER_NS,
+    DELIVERIES_MIN,
+    SHORT_TURN_MESSAGES_MAX,
+    TURN_MESSAGES_MAX,
+    Env,
+    Reports,
+    Traffic,
+)
 from jsctl.broker.cluster.groups import Groups
 from tests.support.sim_disk import SimDisk
 
@@ -68,9 +76,24 @@ def test_the_disk_and_peers_count_as_others() -> None:
 
 def test_a_turns_messages_are_shared() -> None:
     env = env_of()
+    env.now_ns = 10 * ALONE_AFTER_NS
     env.share(1)
     assert env.deliveries == TURN_MESSAGES_MAX
     env.share(4)
     assert env.deliveries == TURN_MESSAGES_MAX // 4
     env.share(10_000)
     assert env.deliveries == DELIVERIES_MIN
+
+
+def test_turns_are_short_while_others_have_work() -> None:
+    env, long, short = env_of(), Runner(), Runner()
+    env.now_ns = 10 * ALONE_AFTER_NS
+    env.wake_again("long", long)
+    env.wake("short", short)
+    turn(env)
+    env.share(1)
+    assert env.deliveries == SHORT_TURN_MESSAGES_MAX
+    env.now_ns += ALONE_AFTER_NS + 1
+    turn(env)
+    env.share(1)
+    assert env.deliveries == TURN_MESSAGES_MAX
