@@ -70,9 +70,13 @@ class WalWriter:
         self._disk.sync_directory(self._directory)
 
     def restate(self, segment: tuple[int, int], at: int, claim: Claim | None) -> None:
-        """Write one copy of a segment's claims anew, empty without a claim, and durably."""
+        """Write one copy of a segment's claims anew, empty without a claim, and durably.
+
+        The frame is made durable first: a killed process may have left it in the page cache.
+        """
         data = fmt.encode_mirror(self.identity, claim) if claim is not None else b""
         file = self.file(*segment)
+        file.sync()
         file.write(at, (data.ljust(fmt.MIRROR_SLOT, b"\0"),))
         file.sync()
 
