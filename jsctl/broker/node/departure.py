@@ -126,6 +126,8 @@ class Departure:
             self._begin_writing(now_ns)
 
     def _begin_writing(self, now_ns: int) -> None:
+        """From here on clients may give no new work: it would have to be written down, too."""
+        self.sessions.hush()
         self.stage = Stage.WRITING
         self._until_ns = now_ns + WRITE_DOWN_NS
 

@@ -18,6 +18,8 @@ CLOSED_SESSIONS_MAX = 10000
 """Closed sessions remembered for monitoring; older ones are forgotten."""
 
 NEVER_NS = 1 << 63
+NOBODY = -1
+"""In place of a connection that a client waits for: it is not read any more."""
 
 
 class Sessions:
@@ -170,6 +172,14 @@ class Sessions:
                     self._pauses.append(conn)
                 self._stalled[conn].add(target.conn)
             target.producers.clear()
+
+    def hush(self) -> None:
+        """Read no client any more, as the server goes; what they wait for is still sent."""
+        for conn in self._sessions:
+            if conn not in self._stalled:
+                self._stalled[conn] = set()
+                self._pauses.append(conn)
+            self._stalled[conn].add(NOBODY)
 
     def release_route(self, target: Outbound) -> None:
         """A route is gone: whoever waited for it need not wait any longer."""

@@ -258,6 +258,23 @@ def test_slow_by_what_the_kernel_does_not_take() -> None:
     assert server.accounts.default.slow_consumers == 1
 
 
+def test_nobody_is_read_any_more_at_the_end() -> None:
+    server = Server(limits=RoutingLimits(pending_bytes_max=1000, pending_bytes_high=500))
+    for conn in (1, 2, 3):
+        server.client(conn)
+    server.say(2, b"SUB a 1\r\n")
+    server.sessions.client_pending(2, 600)
+    server.say(1, b"PUB a 1\r\nx\r\n")
+    assert server.last.pauses == [1]
+    server.sessions.hush()
+    server.emit()
+    assert server.last.pauses == [2, 3]
+    server.sessions.client_pending(2, 100)
+    server.emit()
+    assert server.last.resumes == [], "although what it waited for takes data again"
+    assert server.heard(2) == b"MSG a 1 1\r\nx\r\n", "what is sent still arrives"
+
+
 def test_requests_answered_through_the_lane_and_the_session_alike() -> None:
     server = Server()
     server.client(1, b',"no_responders":true')
