@@ -7,6 +7,7 @@ from jsctl.api.words import AckPolicy
 from jsctl.broker.jetstream.consumer import Consumer
 from jsctl.broker.jetstream.consumer_config import with_defaults
 from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
+from jsctl.broker.protocol.deliveries import singly
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import encode_frame
 
@@ -52,7 +53,7 @@ def measure(store: MemoryStore, batch: int, pulls: int, subject_filter: str = ""
         marks = [perf_counter()]
         made = leader.turn(now, pulls=requests)
         marks.append(perf_counter())
-        acks = [(item[1], b"", b"", b"+ACK", None) for item in made.publish if item[1]]
+        acks = [(item[1], b"", b"", b"+ACK", None) for item in singly(made.publish) if item[1]]
         marks.append(perf_counter())
         acked = leader.turn(now + 10, acks=acks)
         marks.append(perf_counter())

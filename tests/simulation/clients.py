@@ -8,9 +8,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from jsctl.broker.cluster.env import Delivery
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.jetstream.acks import next_subject
+from jsctl.broker.protocol.deliveries import Item
 from tests.simulation.machine import ACCOUNT, Machine, Process, Publish
 from tests.simulation.stream_checks import Violation
 from tests.simulation.world import MS, SECOND, Network
@@ -70,7 +70,7 @@ class Hub:
         if handler is not None and process is not None and not process.paused:
             handler(message)
 
-    def says(self, process: Process, item: Delivery) -> None:
+    def says(self, process: Process, item: Item) -> None:
         """A server publishes something: note promises, check deliveries."""
         subject, reply, _, payload, _ = item
         if subject.startswith(b"_INBOX.p."):

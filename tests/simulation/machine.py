@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jsctl.broker.cluster.engine import Engine
-from jsctl.broker.cluster.env import Delivery
 from jsctl.broker.cluster.frame_items import ServerNews
 from jsctl.broker.cluster.frames import decode_frame
 from jsctl.broker.cluster.groups import Limits
@@ -25,6 +24,7 @@ from jsctl.broker.node.reports import UnitReports
 from jsctl.broker.node.setup import peer_id
 from jsctl.broker.node.usage import Usage
 from jsctl.broker.options import ClusterOptions, JetStreamOptions, Options
+from jsctl.broker.protocol.deliveries import Item, Said, singly
 from jsctl.broker.raft.types import Limits as RaftLimits
 from jsctl.broker.raft.types import Message, PeerId, Timing
 from jsctl.broker.routing.accounts import Accounts
@@ -56,7 +56,7 @@ class Watch(Protocol):
     def sends(self, process: "Process", name: str, messages: Sequence[Message]) -> None:
         """Raft messages of a group leave."""
 
-    def says(self, process: "Process", items: Sequence[Delivery]) -> None:
+    def says(self, process: "Process", items: Sequence[Item]) -> None:
         """A server publishes to clients."""
 
     def turned(self, process: "Process") -> None:
@@ -71,7 +71,8 @@ class CheckedTraffic(RouterTraffic):
 
     process: "Process"
 
-    def deliver(self, account: str, items: Sequence[Delivery]) -> None:
+    def deliver(self, account: str, said: Sequence[Said]) -> None:
+        items = singly(said)
         self.process.machine.watch.says(self.process, items)
         inner = []
         for item in items:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jsctl.broker.cluster.env import Delivery
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.cluster.groups import Limits
 from jsctl.broker.cluster.stream_unit import StreamUnit
@@ -14,6 +13,7 @@ from jsctl.broker.jetstream.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta import Meta
+from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.raft.types import Limits as RaftLimits
 from jsctl.broker.raft.types import Message, StandingKind, Timing
 from jsctl.broker.turn import DiskBatch
@@ -75,7 +75,7 @@ class Simulation:
     def sends(self, process: Process, name: str, messages: Sequence[Message]) -> None:
         self.checker.sends(process, name, messages)
 
-    def says(self, process: Process, items: Sequence[Delivery]) -> None:
+    def says(self, process: Process, items: Sequence[Item]) -> None:
         for item in items:
             self.hub.says(process, item)
 

@@ -8,8 +8,9 @@ from jsctl.api.times import format_duration, parse_duration
 from jsctl.broker.jetstream.consumer import Consumer, config_entry
 from jsctl.broker.jetstream.consumer_config import with_defaults
 from jsctl.broker.jetstream.consumer_entries import encode_pause, encode_reset
-from jsctl.broker.jetstream.consumer_facts import Advisory, ConsumerTurn, Item
+from jsctl.broker.jetstream.consumer_facts import Advisory, ConsumerTurn
 from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
+from jsctl.broker.protocol.deliveries import Item, Said, singly
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import encode_frame
 
@@ -238,7 +239,8 @@ class Play:
         self._apply(made.entry)
         self._show(self.leader.committed(made.ticket))
 
-    def _show(self, items: list[Item]) -> None:
+    def _show(self, said: list[Said]) -> None:
+        items = singly(said)
         self.sent += items
         for subject, reply, headers, payload, shown in items:
             if shown:

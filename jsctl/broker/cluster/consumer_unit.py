@@ -15,8 +15,8 @@ from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.jetstream.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.consumer import Consumer, config_entry
-from jsctl.broker.jetstream.consumer_facts import Item
 from jsctl.broker.jetstream.consumer_leader import LEADERSHIP_CHANGE, ConsumerLeader
+from jsctl.broker.protocol.deliveries import Said
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.turn import LogLevel
 
@@ -51,7 +51,7 @@ class ConsumerUnit:
     _subscriptions: list[Subscription] = field(default_factory=list)
     _checkpointed: int = 0
     _told_damage: tuple[int, int] | None = None
-    _said: list[Item] = field(default_factory=list)
+    _said: list[Said] = field(default_factory=list)
     """To be published once the entries of this drain are applied."""
 
     def __post_init__(self) -> None:
@@ -190,7 +190,7 @@ class ConsumerUnit:
         if turn.again:
             self.env.wake_again(self.group.name, self)
 
-    def _publish(self, items: list[Item]) -> None:
+    def _publish(self, items: list[Said]) -> None:
         if items:
             self.env.traffic.deliver(self.account, items)
 

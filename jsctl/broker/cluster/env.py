@@ -11,15 +11,13 @@ from jsctl.broker.jetstream.consumer_facts import Advisory
 from jsctl.broker.jetstream.meta import Change
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.ports import Disk
+from jsctl.broker.protocol.deliveries import Said
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.turn import Jitter, LogLevel, LogLine
 
 if TYPE_CHECKING:
     from jsctl.broker.cluster.consumer_unit import ConsumerUnit
     from jsctl.broker.cluster.stream_unit import StreamUnit
-
-Delivery = tuple[bytes, bytes, bytes, bytes, bytes]
-"""(subject, reply, headers, payload, subject shown to the receiver)."""
 
 
 class Traffic(Protocol):
@@ -33,7 +31,7 @@ class Traffic(Protocol):
     def unlisten(self, subscription: Subscription) -> None:
         """End a capture."""
 
-    def deliver(self, account: str, items: Sequence[Delivery]) -> None:
+    def deliver(self, account: str, said: Sequence[Said]) -> None:
         """Publish a batch, in order."""
 
     def wanted(self, account: str, subject: bytes) -> bool:

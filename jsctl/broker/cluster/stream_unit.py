@@ -13,7 +13,7 @@ from jsctl.api.codec import dumps
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
 from jsctl.broker.cluster.disk_jobs import NothingToKeep, StoreState
-from jsctl.broker.cluster.env import REFUSED_NS, Delivery, Env, Owed
+from jsctl.broker.cluster.env import REFUSED_NS, Env, Owed
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
 from jsctl.broker.cluster.state_file import State, WriteState
 from jsctl.broker.cluster.state_import import Joiner, pieces
@@ -23,6 +23,7 @@ from jsctl.broker.jetstream.assignments import StreamAssignment
 from jsctl.broker.jetstream.entries import Flags, Kind
 from jsctl.broker.jetstream.republish import Copy, Republisher, stored_records
 from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.protocol.deliveries import Said
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, columns
 from jsctl.broker.store.stream_store import StreamStore
@@ -95,10 +96,10 @@ class StreamUnit:
     _subscriptions: list[Subscription] = field(default_factory=list)
     _subjects: tuple[str, ...] = ()
     _acks: dict[int, list[tuple[bytes, bytes]]] = field(default_factory=dict)
-    _ready: list[Delivery] = field(default_factory=list)
+    _ready: list[Said] = field(default_factory=list)
     _consumed: set[int] = field(default_factory=set)
-    _behind_removal: list[Delivery] = field(default_factory=list)
-    _after_removal: dict[int, list[Delivery]] = field(default_factory=dict)
+    _behind_removal: list[Said] = field(default_factory=list)
+    _after_removal: dict[int, list[Said]] = field(default_factory=dict)
     """Log index of a removal -> what is published when it is applied."""
     _config_refused: bool = False
     """The log did not take the newest config."""
@@ -303,7 +304,7 @@ class StreamUnit:
         """Whether this server leads a stream that lets go of what was consumed."""
         return self.leader is not None and self.stream.config.retention is not Retention.LIMITS
 
-    def consumed(self, seqs: list[int], said: list[Delivery]) -> None:
+    def consumed(self, seqs: list[int], said: list[Said]) -> None:
         """A consumer is done with these; they go when no other one needs them.
 
         `said` is published once they are gone.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jsctl.broker.cluster.env import Delivery
+from jsctl.broker.protocol.deliveries import Said
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.targets import Sink, Subscription
 
@@ -25,11 +25,11 @@ class RouterTraffic:
         """End a capture."""
         self.router.unsubscribe(subscription)
 
-    def deliver(self, account: str, items: Sequence[Delivery]) -> None:
+    def deliver(self, account: str, said: Sequence[Said]) -> None:
         """Publish a batch, in order."""
         found = self.router.accounts.get(account)
         if found is not None:
-            self.router.publish_batch(found, items)
+            self.router.publish_batch(found, said)
 
     def wanted(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens."""

@@ -116,14 +116,14 @@ def _some(stream: Stream, filters: Filters, start: int, body: MsgGetRequest) -> 
     while len(found) < body.batch and rest > 0:
         count = min(body.batch - len(found), _STEP_RECORDS)
         try:
-            records = stream.store.next_many(filters, start, count, rest)
+            rows = stream.store.next_many(filters, start, count, rest)
         except Damaged as damage:
             start = damage.last_seq + 1
             continue
-        if not records:
+        if not rows:
             break
-        start = records[-1].seq + 1
-        for record in records:
+        start = rows[-1][0] + 1
+        for record in map(Record._make, rows):
             if rest <= 0:
                 break
             rest -= _size(record)

@@ -25,11 +25,11 @@ from jsctl.broker.jetstream.entries import (
     encode_purge,
     encode_remove,
 )
-from jsctl.broker.jetstream.in_flight import Ack, Batch, InFlight, Row
+from jsctl.broker.jetstream.in_flight import Ack, Batch, InFlight
 from jsctl.broker.jetstream.publish_headers import plain_ids
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.jetstream.timers import Timers
-from jsctl.broker.store.record import encode_frame
+from jsctl.broker.store.record import Row, encode_frame
 
 Publish = tuple[bytes, bytes, bytes, bytes, object]
 """(subject, reply, headers, payload, origin) as the router captured it."""

@@ -9,9 +9,10 @@ from jsctl.api.errors import ApiError, api_error
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream import publish_headers as known
 from jsctl.broker.jetstream.entries import Flags
-from jsctl.broker.jetstream.in_flight import InFlight, Row
+from jsctl.broker.jetstream.in_flight import InFlight
 from jsctl.broker.jetstream.publish_headers import nats_fields, parse_number, parse_ttl
 from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.store.record import Row
 from jsctl.broker.subject.matching import matches
 from jsctl.broker.subject.transforms import compile_transform
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-Item = tuple[bytes, bytes, bytes, bytes, bytes]
-"""(subject, reply, headers, payload, shown subject): what the router publishes."""
+from jsctl.broker.protocol.deliveries import Said
+
 Interest = Callable[[bytes], bool]
 """Whether anybody listens on a subject, in the consumer's account."""
 
@@ -42,7 +42,7 @@ class ConsumerTurn:
     entry: bytes | None = None
     """To be proposed; then `ConsumerLeader.committed(ticket)` is called once it is applied."""
     ticket: int = 0
-    publish: list[Item] = field(default_factory=list)
+    publish: list[Said] = field(default_factory=list)
     """To be published now, in order."""
     advisories: list[Advisory] = field(default_factory=list)
     next_due_ns: int | None = None

@@ -23,13 +23,13 @@ from jsctl.broker.jetstream.consumer_facts import (
     AdvisoryKind,
     ConsumerTurn,
     Interest,
-    Item,
 )
 from jsctl.broker.jetstream.consumer_state import ConsumerState
 from jsctl.broker.jetstream.delivery import Delivery
 from jsctl.broker.jetstream.pull import status
 from jsctl.broker.jetstream.pull_desk import PullDesk
 from jsctl.broker.jetstream.push_desk import PushDesk
+from jsctl.broker.protocol.deliveries import Item, Said
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.turn import Jitter
 
@@ -77,7 +77,7 @@ class ConsumerLeader:
         self._has_interest = has_interest
         self._jitter = jitter
         self._ticket = 0
-        self._held: deque[tuple[int, list[Item]]] = deque()
+        self._held: deque[tuple[int, list[Said]]] = deque()
         self._facts: list[Advisory] = []
         self._used_ns = now_ns
         self._epoch_seen = consumer.epoch
@@ -109,9 +109,9 @@ class ConsumerLeader:
         """Messages were removed from the local stream replica, or it was replaced."""
         self.delivery.forget_count()
 
-    def committed(self, ticket: int) -> list[Item]:
+    def committed(self, ticket: int) -> list[Said]:
         """The entry of a turn was applied: what may be published now."""
-        out: list[Item] = []
+        out: list[Said] = []
         while self._held and self._held[0][0] <= ticket:
             out += self._held.popleft()[1]
         return out
@@ -145,8 +145,8 @@ class ConsumerLeader:
         """Take what came in, deliver up to `most` messages, and say what is to be done."""
         self._follow_log(now_ns)
         made = ConsumerTurn()
-        answers: list[Item] = []
-        said: list[Item] = []
+        answers: list[Said] = []
+        said: list[Said] = []
         self._give_up_removed(now_ns)
         if acks:
             self._take_acks(acks, now_ns, answers, said)
@@ -193,7 +193,7 @@ class ConsumerLeader:
     # Acknowledgements.
 
     def _take_acks(
-        self, acks: Sequence[Captured], now_ns: int, answers: list[Item], said: list[Item]
+        self, acks: Sequence[Captured], now_ns: int, answers: list[Said], said: list[Said]
     ) -> None:
         policy = self.consumer.config.ack_policy
         if policy is AckPolicy.NONE:
@@ -212,7 +212,7 @@ class ConsumerLeader:
         delivery.redelivery.trim(progress.state)
         self._used_ns = now_ns
 
-    def _take_ack(self, ack: Ack, now_ns: int, answers: list[Item], said: list[Item]) -> None:
+    def _take_ack(self, ack: Ack, now_ns: int, answers: list[Said], said: list[Said]) -> None:
         if not 0 < ack.seq <= self.delivery.progress.state.delivered_stream:
             return
         word = ack.word
@@ -323,21 +323,21 @@ class ConsumerLeader:
 
     # Pulls and deliveries.
 
-    def _take_pulls(self, pulls: Sequence[Captured], now_ns: int, said: list[Item]) -> None:
+    def _take_pulls(self, pulls: Sequence[Captured], now_ns: int, said: list[Said]) -> None:
         for _, reply, headers, payload, _ in pulls:
             if reply and not _asks_too_much(headers):
                 self._pull(reply, payload, now_ns, said)
             elif reply:
                 said.append((reply, b"", status(412, "Required Api Level"), b"", b""))
 
-    def _pull(self, reply: bytes, payload: bytes, now_ns: int, said: list[Item]) -> None:
+    def _pull(self, reply: bytes, payload: bytes, now_ns: int, said: list[Said]) -> None:
         if self.pull is None:
             said.append((reply, b"", status(409, "Consumer is push based"), b"", b""))
         elif reply:
             said += self.pull.admit(reply, payload, self.delivery, now_ns)
         self._used_ns = now_ns
 
-    def _deliver(self, now_ns: int, most: int, said: list[Item], made: ConsumerTurn) -> None:
+    def _deliver(self, now_ns: int, most: int, said: list[Said], made: ConsumerTurn) -> None:
         delivery = self.delivery
         delivery.damaged = None
         paused = self.consumer.pause_until_ns > now_ns
@@ -353,7 +353,7 @@ class ConsumerLeader:
             said += self.pull.tend(delivery, now_ns, idle=idle)
         made.damaged = delivery.damaged
 
-    def _seal(self, made: ConsumerTurn, answers: list[Item], said: list[Item]) -> None:
+    def _seal(self, made: ConsumerTurn, answers: list[Said], said: list[Said]) -> None:
         """Write the entry, and decide what has to wait for it."""
         delivery = self.delivery
         progress = delivery.progress
@@ -420,7 +420,7 @@ class ConsumerLeader:
 
     # The end.
 
-    def close(self, text: str, *, pending: bool = False) -> list[Item]:
+    def close(self, text: str, *, pending: bool = False) -> list[Said]:
         """Leadership ends: what waiting pulls are told, e.g. `Leadership Change`.
 
         What is held for entries that are not committed is dropped: the next leader delivers

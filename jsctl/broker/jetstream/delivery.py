@@ -14,12 +14,11 @@ from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.acks import ack_prefix
 from jsctl.broker.jetstream.consumer import Consumer
 from jsctl.broker.jetstream.consumer_entries import Progress
-from jsctl.broker.jetstream.consumer_facts import Advisory, AdvisoryKind, Item
+from jsctl.broker.jetstream.consumer_facts import Advisory, AdvisoryKind
 from jsctl.broker.jetstream.redelivery import Redelivery
+from jsctl.broker.protocol.deliveries import Deliveries, Item
 from jsctl.broker.store.contents import Contents
-
-Row = tuple[int, int, bytes, bytes, bytes]
-"""(sequence, time, subject, headers, payload) of a message."""
+from jsctl.broker.store.record import Row
 
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 """What one look at the store returns at most; the rest follows in the next turn."""
@@ -234,6 +233,12 @@ class Delivery:
                 rows, numbers, inboxes, strict=False
             )
         ]
+
+    def together(self, rows: Sequence[Row], inboxes: Sequence[bytes]) -> Deliveries:
+        """As `items_new`, for rows without headers that go out at once."""
+        first = self.progress.state.delivered_seq + 1
+        left = max(self.num_pending, len(rows))
+        return Deliveries(self._format(1), rows, inboxes, first, left - 1)
 
     def item(self, row: Row, inbox: bytes, ahead: int, again: bool) -> Item:
         """One delivery, `ahead` deliveries of this batch before it; call before taking."""

@@ -7,12 +7,11 @@ still in flight sees its sequence, its size, its id and its subject.
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from jsctl.broker.store.record import Row
 from jsctl.broker.subject.matching import matches
 
 Ack = tuple[bytes, bytes]
 """(reply subject, payload)."""
-Row = tuple[int, int, bytes, bytes, bytes]
-"""A message as the store's records: (sequence, time, subject, headers, payload)."""
 
 
 class Batch:

@@ -7,12 +7,13 @@ takes a whole batch at once.
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from itertools import cycle, islice
 
 from jsctl.api.words import PriorityPolicy
 from jsctl.broker.jetstream.consumer import Consumer
-from jsctl.broker.jetstream.consumer_facts import Advisory, AdvisoryKind, Interest, Item
-from jsctl.broker.jetstream.delivery import Delivery, Row, size_of, with_header
+from jsctl.broker.jetstream.consumer_facts import Advisory, AdvisoryKind, Interest
+from jsctl.broker.jetstream.delivery import Delivery, size_of, with_header
 from jsctl.broker.jetstream.pull import (
     PullRequest,
     WaitQueue,
@@ -22,7 +23,11 @@ from jsctl.broker.jetstream.pull import (
     status,
 )
 from jsctl.broker.jetstream.push import idle_heartbeat
+from jsctl.broker.protocol.deliveries import Item, Said
+from jsctl.broker.store.record import Row
 
+TOGETHER_MIN = 32
+"""From so many messages on it is worth to keep them together."""
 _CROWDED_CHECK_NS = 1_000_000_000
 """How often a full queue is searched for requests that may go."""
 
@@ -66,7 +71,7 @@ class PullDesk:
         self.pinned_ns = 0
         self.pin_due_ns = 0
         self.facts: list[Advisory] = []
-        self._said: list[Item] = []
+        self._said: list[Said] = []
         self._checked_ns = 0
 
     def configure(self) -> None:
@@ -78,7 +83,7 @@ class PullDesk:
 
     # Requests come in.
 
-    def admit(self, reply: bytes, payload: bytes, delivery: Delivery, now_ns: int) -> list[Item]:
+    def admit(self, reply: bytes, payload: bytes, delivery: Delivery, now_ns: int) -> list[Said]:
         """Queue a request; returns what it, or others, are told at once."""
         request = parse(reply, payload, now_ns)
         if isinstance(request, str):
@@ -88,7 +93,7 @@ class PullDesk:
             return [_say(reply, refused)]
         if self._wrong_pin(request, now_ns):
             return [_say(reply, status(423, "Nats-Pin-Id mismatch"))]
-        out: list[Item] = []
+        out: list[Said] = []
         if len(self.queue) >= self.queue.room and now_ns - self._checked_ns > _CROWDED_CHECK_NS:
             self._checked_ns = now_ns
             out += self.tend(delivery, now_ns, idle=False)
@@ -117,7 +122,7 @@ class PullDesk:
             return status(408, "Requests Pending")
         return b""
 
-    def tend(self, delivery: Delivery, now_ns: int, *, idle: bool) -> list[Item]:
+    def tend(self, delivery: Delivery, now_ns: int, *, idle: bool) -> list[Said]:
         """Expire requests and send heartbeats; `idle` also ends no_wait requests."""
         queue = self.queue
         due = queue.next_due_ns
@@ -127,7 +132,7 @@ class PullDesk:
         state = delivery.progress.state
         beat = idle_heartbeat(state.delivered_seq, max(state.delivered_stream, delivery.cursor - 1))
         said, beats = queue.tend(now_ns, self._has_interest, idle=idle, beat=beat)
-        return [_say(*one) for one in said] + [_say(reply, beat) for reply in beats]
+        return [_say(*one) for one in [*said, *((reply, beat) for reply in beats)]]
 
     def prune(self) -> int:
         """Drop requests that nobody listens for; how many wait."""
@@ -140,7 +145,7 @@ class PullDesk:
 
     # Messages go out.
 
-    def serve(self, delivery: Delivery, now_ns: int, budget: int, out: list[Item]) -> bool:
+    def serve(self, delivery: Delivery, now_ns: int, budget: int, out: list[Said]) -> bool:
         """Hand out messages; False when the budget ended it and there may be more."""
         queue = self.queue
         if not queue.requests:
@@ -155,7 +160,7 @@ class PullDesk:
         done = not queue.requests or not delivery.num_pending
         return done or given < len(rows) or not rows or given >= room
 
-    def _give(self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item]) -> int:
+    def _give(self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Said]) -> int:
         if not rows:
             return 0
         if self._policy is not PriorityPolicy.NONE:
@@ -178,29 +183,42 @@ class PullDesk:
         rows: Sequence[Row],
         takers: Sequence[PullRequest],
         now_ns: int,
-        out: list[Item],
+        out: list[Said],
     ) -> int:
-        items = delivery.items_new(rows, cycle([request.reply for request in takers]))
-        if not self._have_room(takers, items, now_ns):
-            return self._share(delivery, items, now_ns, out)
-        self.queue.serve_round(takers, len(items), now_ns)
-        out += items
-        return len(items)
+        inboxes = [request.reply for request in takers]
+        if len(rows) < TOGETHER_MIN or any([row[3] for row in rows]):
+            items = delivery.items_new(rows, cycle(inboxes))
+            if not self._have_room(takers, len(rows), partial(_size_of_some, items), now_ns):
+                return self._share(delivery, items, now_ns, out)
+            out += items
+        else:
+            batch = delivery.together(rows, inboxes)
+            if not self._have_room(takers, len(rows), batch.size, now_ns):
+                return self._share(delivery, batch.items(), now_ns, out)
+            out.append(batch)
+        self.queue.serve_round(takers, len(rows), now_ns)
+        return len(rows)
 
-    def _have_room(self, takers: Sequence[PullRequest], items: Sequence[Item], now_ns: int) -> bool:
-        """Whether the first requests can have these items in turn; they are charged the bytes.
+    def _have_room(
+        self,
+        takers: Sequence[PullRequest],
+        count: int,
+        size_of_some: Callable[[int, int], int],
+        now_ns: int,
+    ) -> bool:
+        """Whether the first requests can have so many messages in turn; they are charged the
+        bytes, of every so many-th message from a place on.
 
         False where one of them, or somebody else, may have to be told something as well.
         """
         sizes = [0] * len(takers)
         for place, request in enumerate(takers):
-            if request.left < len(items[place :: len(takers)]) + request.limited:
+            if request.left < len(range(place, count, len(takers))) + request.limited:
                 return False
             if 0 < request.expires_ns <= now_ns or not self._has_interest(request.reply):
                 return False
             if request.limited:
-                own = items[place :: len(takers)]
-                sizes[place] = sum([len(r) + len(h) + len(p) + len(s) for _, r, h, p, s in own])
+                sizes[place] = size_of_some(place, len(takers))
                 if request.bytes_left <= sizes[place]:
                     return False
         for request, size in zip(takers, sizes, strict=True):
@@ -208,7 +226,7 @@ class PullDesk:
         return True
 
     def _share(
-        self, delivery: Delivery, items: Sequence[Item], now_ns: int, out: list[Item]
+        self, delivery: Delivery, items: Sequence[Item], now_ns: int, out: list[Said]
     ) -> int:
         """As `_hand_out` for requests without priorities; how many were given."""
         listening: dict[bytes, bool] = {}
@@ -224,7 +242,7 @@ class PullDesk:
         return given
 
     def _hand_out(
-        self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item], again: bool
+        self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Said], again: bool
     ) -> int | None:
         """One message to each request in turn; None when rows are left that nobody may have."""
         listening: dict[bytes, bool] = {}
@@ -243,7 +261,7 @@ class PullDesk:
         (delivery.take_again if again else delivery.take_new)(rows[:given], now_ns)
         return None if given < len(rows) and again else given
 
-    def _charge(self, request: PullRequest, size: int, now_ns: int, out: list[Item]) -> None:
+    def _charge(self, request: PullRequest, size: int, now_ns: int, out: list[Said]) -> None:
         if request.limited:
             request.bytes_left -= size
             if request.bytes_left == 0:
@@ -260,7 +278,7 @@ class PullDesk:
         listening: dict[bytes, bool],
         given: int,
         again: bool,
-        out: list[Item],
+        out: list[Said],
     ) -> PullRequest | None:
         """The request that gets the next message; drops those that cannot have any."""
         queue = self.queue
@@ -299,7 +317,7 @@ class PullDesk:
             return pending_status(408, "Request Timeout", request)
         return b""
 
-    def _judge_pin(self, request: PullRequest, now_ns: int, out: list[Item]) -> _Verdict:
+    def _judge_pin(self, request: PullRequest, now_ns: int, out: list[Said]) -> _Verdict:
         if self._policy is not PriorityPolicy.PINNED_CLIENT:
             return _Verdict.SERVE
         if self.pin and request.pin == self.pin:
@@ -346,9 +364,13 @@ class PullDesk:
         facts, self.facts = self.facts, []
         return facts
 
-    def close(self, text: str, *, pending: bool = False) -> list[Item]:
+    def close(self, text: str, *, pending: bool = False) -> list[Said]:
         """End all requests with a 409."""
         return [_say(*one) for one in self.queue.close(text, pending=pending)]
+
+
+def _size_of_some(items: Sequence[Item], place: int, step: int) -> int:
+    return sum([len(r) + len(h) + len(p) + len(s) for _, r, h, p, s in items[place::step]])
 
 
 def _say(reply: bytes, headers: bytes) -> Item:

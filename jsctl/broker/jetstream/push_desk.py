@@ -5,8 +5,8 @@ from itertools import repeat
 
 from jsctl.api.words import AckPolicy, ReplayPolicy
 from jsctl.broker.jetstream.consumer import Consumer
-from jsctl.broker.jetstream.consumer_facts import Interest, Item
-from jsctl.broker.jetstream.delivery import Delivery, Row, size_of
+from jsctl.broker.jetstream.consumer_facts import Interest
+from jsctl.broker.jetstream.delivery import Delivery, size_of
 from jsctl.broker.jetstream.push import (
     FLOW_CONTROL_REQUEST,
     FlowControl,
@@ -14,7 +14,9 @@ from jsctl.broker.jetstream.push import (
     Replay,
     idle_heartbeat,
 )
+from jsctl.broker.protocol.deliveries import Item, Said
 from jsctl.broker.protocol.headers import get
+from jsctl.broker.store.record import Row
 
 RATE_BURST_BYTES = 1024 * 1024
 """A rate limited consumer may send this much at once: the default of `max_payload`."""
@@ -93,7 +95,7 @@ class PushDesk:
 
     # Messages go out.
 
-    def serve(self, delivery: Delivery, now_ns: int, budget: int, out: list[Item]) -> bool:
+    def serve(self, delivery: Delivery, now_ns: int, budget: int, out: list[Said]) -> bool:
         """Send messages; False when the budget ended it and there may be more."""
         self.due_ns = None
         again = delivery.present_again(budget, now_ns)
@@ -108,7 +110,7 @@ class PushDesk:
         return given < len(rows) or not rows or given >= room or not delivery.num_pending
 
     def _send(
-        self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Item], again: bool
+        self, delivery: Delivery, rows: Sequence[Row], now_ns: int, out: list[Said], again: bool
     ) -> int:
         rows = self._paced(rows, now_ns)
         if not rows:

@@ -241,17 +241,15 @@ class Stream:
         seq = self.store.first_seq
         while over > 0:
             try:
-                records = self.store.load_range(seq, _STEP_RECORDS)
+                rows = self.store.load_range(seq, _STEP_RECORDS)
             except Damaged as damage:
                 seq = damage.last_seq + 1
                 continue
-            if not records:
+            if not rows:
                 break
-            for record in records:
-                seq = record.seq + 1
-                over -= self.store.message_bytes(
-                    len(record.subject), len(record.headers), len(record.payload)
-                )
+            for found, _, subject, headers, payload in rows:
+                seq = found + 1
+                over -= self.store.message_bytes(len(subject), len(headers), len(payload))
                 if over <= 0:
                     break
         return seq

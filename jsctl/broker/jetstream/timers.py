@@ -7,10 +7,10 @@ round of removals is in flight.
 from jsctl.api.times import format_duration
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.entries import Flags, encode_expire, encode_messages, encode_remove
-from jsctl.broker.jetstream.in_flight import InFlight, Row
+from jsctl.broker.jetstream.in_flight import InFlight
 from jsctl.broker.jetstream.publish_headers import MARKER_REASON
 from jsctl.broker.jetstream.stream import Stream
-from jsctl.broker.store.record import Record, encode_frame
+from jsctl.broker.store.record import Record, Row, encode_frame
 
 ROUND_MESSAGES_MAX = 10_000
 """Where messages have to be looked at one by one (times to live, markers), so many a round."""

@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import NamedTuple
 
 from jsctl.broker.protocol import writer
+from jsctl.broker.protocol.deliveries import Deliveries, Item
 from jsctl.broker.routing.accounts import Account, Jitter
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import (
@@ -28,9 +29,6 @@ CROSSINGS_MAX = 8
 ACK_PREFIX = b"$JS.ACK."
 Row = tuple[bytes, bytes, bytes, bytes]
 """(subject, reply, headers, payload); what is not there is empty."""
-Item = tuple[bytes, bytes, bytes, bytes, bytes]
-"""(subject, reply, headers, payload, deliver_as) of the broker itself; headers and deliver_as may
-be empty."""
 
 
 class Shape(NamedTuple):
@@ -236,6 +234,15 @@ class Delivery:
         sub.delivered += len(items)
         _sent(session, account, len(items), size)
         self.write(session, b"".join(parts))
+
+    def together(self, account: Account, plan: Plan, made: Deliveries) -> None:
+        """As `many` for a plan that is `sole`."""
+        sub, session = plan.clients[0]
+        if session.closing:
+            return
+        sub.delivered += len(made)
+        _sent(session, account, len(made), sum(made.lengths))
+        self.write(session, made.frames(sub.infix))
 
     def _across(
         self,

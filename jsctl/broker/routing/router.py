@@ -7,14 +7,15 @@ connection (`flush`) and captured messages per sink (`take_dirty`). A turn sets 
 
 from collections.abc import Sequence
 
+from jsctl.broker.protocol.deliveries import Deliveries, Item, Said
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.routing.accounts import Account, Accounts, Jitter
-from jsctl.broker.routing.delivery import CROSSINGS_MAX, Delivery, Item
+from jsctl.broker.routing.delivery import CROSSINGS_MAX, Delivery
 from jsctl.broker.routing.imports import Imports
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.routes import Routes
 from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Outbound, RouteLink, Sink, Subscription
+from jsctl.broker.routing.targets import Outbound, Plan, RouteLink, Sink, Subscription
 
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
 
@@ -128,8 +129,29 @@ class Router:
                 return True
         return False
 
-    def publish_batch(self, account: Account, items: Sequence[Item]) -> None:
+    def publish_batch(self, account: Account, said: Sequence[Said]) -> None:
         """Publish many messages, in order."""
+        items: list[Item] = []
+        for one in said:
+            if not isinstance(one, Deliveries):
+                items.append(one)
+                continue
+            plan = self._sole_of(account, one.inboxes)
+            if plan is None:
+                items += one.items()
+                continue
+            self._publish_items(account, items)
+            items = []
+            self.delivery.together(account, plan, one)
+        self._publish_items(account, items)
+
+    def _sole_of(self, account: Account, subjects: Sequence[bytes]) -> Plan | None:
+        """The plan of some subjects that lead to one client and to nobody else."""
+        first, *others = account.sublist.match_many(subjects)
+        same = all([one is first or (one.sole and one.clients == first.clients) for one in others])
+        return first if first.sole and same else None
+
+    def _publish_items(self, account: Account, items: Sequence[Item]) -> None:
         plans = account.sublist.match_many([item[0] for item in items])
         start, count = 0, len(items)
         while start < count:

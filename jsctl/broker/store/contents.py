@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
-from jsctl.broker.store.record import Columns, Record
+from jsctl.broker.store.record import Columns, Record, Row
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.subject_index import SubjectIndex
 from jsctl.broker.store.transfer import Bounds
@@ -119,9 +119,9 @@ class Contents(ABC):
         if not self.is_live(seq):
             return None
         self._check_lost(seq)
-        return self._read((seq,), 0)[0]
+        return Record._make(self._read((seq,), 0)[0])
 
-    def load_range(self, from_seq: int, count: int, bytes_max: int = 0) -> list[Record]:
+    def load_range(self, from_seq: int, count: int, bytes_max: int = 0) -> list[Row]:
         """As `next_many` without a filter."""
         stop = self._stop(from_seq)
         found = self._read(self._live(from_seq, stop, count), bytes_max)
@@ -132,11 +132,11 @@ class Contents(ABC):
     def next(self, filters: Filters, from_seq: int) -> Record | None:
         """The first message at or after `from_seq` that passes. Raises Damaged."""
         found = self.next_many(filters, from_seq, 1)
-        return found[0] if found else None
+        return Record._make(found[0]) if found else None
 
     def next_many(
         self, filters: Filters, from_seq: int, count: int, bytes_max: int = 0
-    ) -> list[Record]:
+    ) -> list[Row]:
         """Up to `count` messages at or after `from_seq` that pass, ascending.
 
         With `bytes_max` the list ends before it would pass that size, but holds at least one.
@@ -153,8 +153,8 @@ class Contents(ABC):
 
     def _filtered(
         self, filters: Filters, start: int, stop: int, count: int, bytes_max: int
-    ) -> list[Record]:
-        found: list[Record] = []
+    ) -> list[Row]:
+        found: list[Row] = []
         if start > stop:
             return found
         if not self._index.is_selective(filters):
@@ -171,14 +171,12 @@ class Contents(ABC):
         found.extend(self._read([seq for seq in seqs if seq <= stop], bytes_max))
         return within(found, bytes_max)
 
-    def _scan(
-        self, filters: Filters, start: int, stop: int, count: int
-    ) -> tuple[list[Record], int]:
+    def _scan(self, filters: Filters, start: int, stop: int, count: int) -> tuple[list[Row], int]:
         """What passes among the next messages, and where the look at them ended.
 
         A look at few of them, as most filters match often.
         """
-        found: list[Record] = []
+        found: list[Row] = []
         looked, step = 0, 16
         match = filters.match
         while looked < _SCAN_RECORDS_MAX or (found and looked < 16 * count):
@@ -186,11 +184,11 @@ class Contents(ABC):
             if not seqs:
                 return found, stop + 1
             rows = self._read(seqs, 0)
-            found.extend(row for row in rows if match(row.subject))
+            found.extend(row for row in rows if match(row[2]))
             if len(found) >= count:
                 break
             looked += len(rows)
-            start = rows[-1].seq + 1
+            start = rows[-1][0] + 1
             step = 64
         return found, start
 
@@ -305,7 +303,7 @@ class Contents(ABC):
         """Time of a live sequence; of a neighbour if it is damaged."""
 
     @abstractmethod
-    def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Record]:
+    def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Row]:
         """Verified records of live sequences; stops before damage unless it is the first."""
 
     @abstractmethod
@@ -313,13 +311,13 @@ class Contents(ABC):
         """Verified bytes of records of live sequences. Raises Damaged."""
 
 
-def within(rows: list[Record], bytes_max: int) -> list[Record]:
+def within(rows: list[Row], bytes_max: int) -> list[Row]:
     """The first rows whose sizes stay within a bound; at least one. 0: no bound."""
     if not bytes_max:
         return rows
     total = 0
-    for at, row in enumerate(rows):
-        total += record.message_bytes(len(row.subject), len(row.headers), len(row.payload))
+    for at, (_, _, subject, headers, payload) in enumerate(rows):
+        total += record.message_bytes(len(subject), len(headers), len(payload))
         if total > bytes_max and at:
             return rows[:at]
     return rows

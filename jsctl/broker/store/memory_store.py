@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jsctl.broker.store import record
-from jsctl.broker.store.record import RECORD_OVERHEAD, Columns, Record
+from jsctl.broker.store.record import RECORD_OVERHEAD, Columns, Row
 from jsctl.broker.store.stream_store import Facts, Job, StreamStore
 
 MEMORY_OVERHEAD = 16
@@ -53,16 +53,16 @@ class MemoryStore(StreamStore):
         raw = self._raw
         return [raw[seq] for seq in seqs]
 
-    def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Record]:
+    def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Row]:
         raw = self._raw
-        found: list[Record] = []
+        found: list[Row] = []
         total = 0
         for seq in seqs:
             data = raw[seq]
             total += len(data)
             if bytes_max and total > bytes_max and found:
                 break
-            found.append(record.decode_record(data))
+            found.append(record.decode_row(data))
         return found
 
     def _sizes(self, found: Columns) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store import record
-from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns, Record
+from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns, Row
 from jsctl.broker.store.segment import (
     FRAME,
     REMOVE,
@@ -261,8 +261,8 @@ class SegmentedStore(StreamStore):
             return None
         return place
 
-    def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Record]:
-        found: list[Record] = []
+    def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Row]:
+        found: list[Row] = []
         left = bytes_max or _UNBOUNDED
         ahead = _are_near(seqs)
         while len(found) < len(seqs):
@@ -284,7 +284,7 @@ class SegmentedStore(StreamStore):
                 found += rows
         return found
 
-    def _read_run(self, seqs: Sequence[int], at: int, bytes_max: int) -> tuple[list[Record], int]:
+    def _read_run(self, seqs: Sequence[int], at: int, bytes_max: int) -> tuple[list[Row], int]:
         """What is sound of the sequences that follow each other from `at` on, in this chunk; and
         its length in bytes."""
         number, begin, data = self._chunk

@@ -78,7 +78,7 @@ class Rig:
         return answer["error"]["err_code"], answer["error"]["description"]
 
     def seqs(self) -> list[int]:
-        return [record.seq for record in self.stream.store.load_range(1, 1000)]
+        return [row[0] for row in self.stream.store.load_range(1, 1000)]
 
 
 def _answers(acks: list[tuple[bytes, bytes]]) -> dict[str, dict[str, Any]]:

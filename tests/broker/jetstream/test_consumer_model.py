@@ -10,9 +10,10 @@ from jsctl.api.words import AckPolicy
 from jsctl.broker.jetstream.consumer import Consumer
 from jsctl.broker.jetstream.consumer_config import with_defaults
 from jsctl.broker.jetstream.consumer_entries import Progress, apply_progress
-from jsctl.broker.jetstream.consumer_facts import AdvisoryKind, ConsumerTurn, Item
+from jsctl.broker.jetstream.consumer_facts import AdvisoryKind, ConsumerTurn
 from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
 from jsctl.broker.jetstream.consumer_state import ConsumerState
+from jsctl.broker.protocol.deliveries import Said, singly
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import encode_frame
 
@@ -122,7 +123,8 @@ class World:
         self.done &= self.safe | {seq for seq in self.seen if seq not in other.state.pending}
         self.lead()
 
-    def take(self, items: list[Item]) -> None:
+    def take(self, said: list[Said]) -> None:
+        items = singly(said)
         for subject, reply, _, _, shown in items:
             if subject.startswith(b"ok."):
                 self.safe.add(int(subject[3:]))

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.pull import PriorityGroup
 from jsctl.api.words import AckPolicy
+from jsctl.broker.jetstream import pull_desk
 from jsctl.broker.jetstream.consumer import Consumer
 from jsctl.broker.jetstream.consumer_config import with_defaults
-from jsctl.broker.jetstream.consumer_facts import Item
 from jsctl.broker.jetstream.delivery import Delivery
 from jsctl.broker.jetstream.pull import PullRequest, WaitQueue, parse
 from jsctl.broker.jetstream.pull_desk import PullDesk
+from jsctl.broker.protocol.deliveries import Deliveries, Said, singly
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import encode_frame
 
@@ -115,12 +116,15 @@ def test_many_at_one_go_are_as_one_by_one(
     requests: list[tuple[int, int, bool, bool, bool]], budgets: list[int]
 ) -> None:
     told = []
-    for bulk in (True, False):
+    for together, bulk in ((2, True), (32, True), (32, False)):
         desk, delivery = desk_with(requests)
-        said: list[Item] = []
-        for budget in budgets:
-            for count in [budget] if bulk else [1] * budget:
-                desk.serve(delivery, NOW, count, said)
+        said: list[Said] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pull_desk, "TOGETHER_MIN", together)
+            for budget in budgets:
+                for count in [budget] if bulk else [1] * budget:
+                    desk.serve(delivery, NOW, count, said)
+        assert together == 2 or not any(isinstance(one, Deliveries) for one in said)
         left = [(r.reply, r.left, r.bytes_left, r.beat_at_ns) for r in desk.queue.requests]
-        told.append((said, left, delivery.cursor, delivery.num_pending))
-    assert told[0] == told[1]
+        told.append((singly(said), left, delivery.cursor, delivery.num_pending))
+    assert told[0] == told[1] == told[2]

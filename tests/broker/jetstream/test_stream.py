@@ -37,7 +37,7 @@ def _entry(
 
 
 def _seqs(stream: Stream) -> list[int]:
-    return [record.seq for record in stream.store.load_range(1, 1000)]
+    return [row[0] for row in stream.store.load_range(1, 1000)]
 
 
 @pytest.mark.parametrize(

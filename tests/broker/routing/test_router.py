@@ -5,6 +5,7 @@ import re
 import pytest
 
 from jsctl.broker.options import AccountOptions, Options, UserOptions
+from jsctl.broker.protocol.deliveries import Deliveries
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.router import SLOW_CONSUMER
 from jsctl.broker.routing.routes import pool_index, split_reply
@@ -81,6 +82,36 @@ def test_publish_from_inside() -> None:
     assert server.heard(1) == (
         b"MSG orders.1 1 $JS.ACK.s 1\r\nx\r\nMSG deliver 1 1\r\n1\r\nHMSG s 1 r 1 2\r\nH3\r\n"
     )
+
+
+@pytest.mark.parametrize("others", ["", "client", "group", "route", "limit"])
+def test_what_goes_out_together_reaches_everybody(others: str) -> None:
+    server = Server()
+    for conn in (1, 2):
+        server.client(conn)
+    server.say(1, b"SUB in.* 1\r\n" + (b"UNSUB 1 3\r\n" if others == "limit" else b""))
+    if others in ("client", "group"):
+        server.say(2, b"SUB in.b 5\r\n" if others == "client" else b"SUB in.b grp 5\r\n")
+    if others == "route":
+        linked(server, 9, "p", b"RS+ $G in.a\r\n")
+    rows = [(seq, 10, b"s", b"", b"%d" % seq) for seq in range(5, 9)]
+    made = Deliveries(b"r.%d.%d.%d.%d", rows, [b"in.a", b"in.b"], 1, 3)
+    last = (b"in.a", b"", b"", b"end", b"")
+    server.router.publish_batch(server.accounts.default, [last, made, last])
+    server.emit()
+    lines = [b"MSG s 1 r.%d.%d.10.%d 1\r\n%d\r\n" % (4 + n, n, 4 - n, 4 + n) for n in range(1, 5)]
+    end = b"MSG in.a 1 3\r\nend\r\n"
+    whole = end + b"".join(lines) + end
+    assert server.heard(1) == (end + b"".join(lines[:2]) if others == "limit" else whole)
+    if others in ("client", "group"):
+        assert server.heard(2) == (lines[1] + lines[3]).replace(b"MSG s 1", b"MSG s 5")
+    if others == "route":
+        assert [line[-3:-2] for line in server.heard(9).split(b"RMSG")[1:]] == [
+            b"d",
+            b"5",
+            b"7",
+            b"d",
+        ]
 
 
 def linked(server: Server, conn: int, peer: str, lines: bytes = b"") -> RouteLink:

@@ -135,12 +135,12 @@ def test_damage_found_while_reading_stops_in_front_of_it() -> None:
         at = disk.content(path).find(b"0006")
         if at >= 0 and path.endswith(".seg"):
             disk.flip_bit(path, 8 * at)
-    assert [one.seq for one in store.next_many(ALL, 1, 20)] == [1, 2, 3, 5]
+    assert [one[0] for one in store.next_many(ALL, 1, 20)] == [1, 2, 3, 5]
     with pytest.raises(Damaged):
         store.load(6)
     with pytest.raises(Damaged):
         store.next_many(Filters([b"s.0"]), 4, 20)
-    assert [one.seq for one in store.next_many(ALL, 7, 20)] == [7, 8, 9]
+    assert [one[0] for one in store.next_many(ALL, 7, 20)] == [7, 8, 9]
     assert store.state().lost == ((6, 6),)
     assert store.state().messages == 7
     assert store.remove([6], 101) == 1
@@ -167,7 +167,7 @@ def test_an_unsynced_tail_is_brought_back_by_replay() -> None:
         assert store.state().mark >= store.durable_mark() == 5
         for mark, frame in enumerate(frames, 1):
             store.append(frame, mark)
-        assert [one.seq for one in store.next_many(ALL, 1, 100)] == list(range(1, 31))
+        assert [one[0] for one in store.next_many(ALL, 1, 100)] == list(range(1, 31))
 
 
 def test_mostly_dead_segments_are_rewritten_and_dead_ones_go() -> None:
@@ -184,7 +184,7 @@ def test_mostly_dead_segments_are_rewritten_and_dead_ones_go() -> None:
     assert sum(len(disk.content(path)) for path in disk.paths()) < before / 2
     state, digest = store.state(), store.digest()
     for _ in range(2):
-        assert {one.seq for one in store.next_many(ALL, 1, 100)} == keep
+        assert {one[0] for one in store.next_many(ALL, 1, 100)} == keep
         disk.crash()
         store = open_store(disk)
         assert not store.damage
@@ -296,7 +296,7 @@ def test_power_may_fail_at_any_sync() -> None:
             assert store.mark >= store.durable_mark()
             for mark, (kind, seqs) in enumerate(history, 1):
                 apply(store, kind, seqs, mark)
-            assert {one.seq for one in store.next_many(ALL, 1, 1000)} == set(model)
+            assert {one[0] for one in store.next_many(ALL, 1, 1000)} == set(model)
             disk.power_fails_in = rng.randrange(12)
             try:
                 for _ in range(30):

@@ -1,0 +1,89 @@
+"""What the broker itself publishes: single messages, and first deliveries that go out together.
+
+A delivery to a client is `MSG <subject> <sid> <reply> <size>`, line break, payload, line break.
+All behind `<sid> ` is made once, when messages are given to their requests; whoever writes puts
+subjects and ids before it, and everything of a turn becomes bytes with one join.
+"""
+
+from collections.abc import Sequence
+from itertools import chain, repeat
+
+Item = tuple[bytes, bytes, bytes, bytes, bytes]
+"""(subject, reply, headers, payload, shown subject): one message."""
+Row = tuple[int, int, bytes, bytes, bytes]
+"""(sequence, time in ns, subject, headers, payload): as stored."""
+
+
+class Deliveries:
+    """Messages without headers, delivered for the first time, in turn to one or more inboxes."""
+
+    __slots__ = ("_form", "first", "inboxes", "lengths", "pending", "rows", "tails")
+
+    def __init__(
+        self, form: bytes, rows: Sequence[Row], inboxes: Sequence[bytes], first: int, pending: int
+    ) -> None:
+        """`form` makes a reply of sequence, consumer's number, time and pending; `first` is the
+        number of the first message, `pending` what is left behind it."""
+        self._form = form
+        self.rows, self.inboxes = rows, inboxes
+        self.first, self.pending = first, pending
+        self.lengths = [len(row[4]) for row in rows]
+        line = form + b" %d\r\n%b\r\n"
+        self.tails = [
+            line % (seq, number, time_ns, left, size, payload)
+            for (seq, time_ns, _, _, payload), number, left, size in zip(
+                rows, self._numbers(), self._left(), self.lengths, strict=True
+            )
+        ]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _numbers(self) -> range:
+        return range(self.first, self.first + len(self.rows))
+
+    def _left(self) -> range:
+        return range(self.pending, self.pending - len(self.rows), -1)
+
+    def size(self, place: int, step: int) -> int:
+        """Bytes of subjects, replies and payloads of every `step`-th message from `place` on."""
+        lengths = self.lengths[place::step]
+        if not lengths:
+            return 0
+        low, high = len(str(min(lengths))), len(str(max(lengths)))
+        digits = low * len(lengths) if low == high else sum([len(str(one)) for one in lengths])
+        around = len(b" \r\n\r\n") * len(lengths) + digits
+        subjects = sum([len(row[2]) for row in self.rows[place::step]])
+        return sum(map(len, self.tails[place::step])) - around + subjects
+
+    def items(self) -> list[Item]:
+        """The same as single messages."""
+        form, inboxes = self._form, self.inboxes
+        count = len(inboxes)
+        return [
+            (inboxes[at % count], form % (seq, number, time_ns, left), b"", payload, subject)
+            for at, ((seq, time_ns, subject, _, payload), number, left) in enumerate(
+                zip(self.rows, self._numbers(), self._left(), strict=True)
+            )
+        ]
+
+    def frames(self, infix: bytes) -> bytes:
+        """What a client reads; `infix` is its subscription's id between blanks."""
+        subjects = [row[2] for row in self.rows]
+        parts = zip(repeat(b"MSG "), subjects, repeat(infix), self.tails, strict=False)
+        return b"".join(chain.from_iterable(parts))
+
+
+Said = Item | Deliveries
+"""What somebody in the broker has to say, to be published in order."""
+
+
+def singly(said: Sequence[Said]) -> list[Item]:
+    """All as single messages."""
+    found: list[Item] = []
+    for one in said:
+        if isinstance(one, Deliveries):
+            found += one.items()
+        else:
+            found.append(one)
+    return found
