@@ -56,6 +56,7 @@ async def open_client(settings: Settings, log: Log | None = None) -> "Client":
     try:
         await client.connect(**options)  # type: ignore[arg-type] # made by name
     except foreign_errors() as error:
+        watch.connecting = False  # what is reported while it closes must not hide the reason
         await client.close()
         if isinstance(error, OSError):
             where = ", ".join(settings.urls)
@@ -85,6 +86,13 @@ def translate(error: Exception, what: str = "") -> JsctlError:
     if isinstance(error, theirs.NoServersError):
         return Unreachable(NO_SERVERS)
     return Unreachable(f"{prefix or 'setup failed: '}{text or type(error).__name__}")
+
+
+def nobody_there(error: Exception) -> bool:
+    """Whether a request failed because nobody listens to its subject."""
+    from nats.errors import NoRespondersError
+
+    return isinstance(error, NoRespondersError)
 
 
 def foreign_errors() -> tuple[type[Exception], ...]:
