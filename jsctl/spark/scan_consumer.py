@@ -8,10 +8,12 @@ that the server never waits for the network.
 import json
 import re
 import time
+from collections.abc import Sequence
 
 from jsctl.api.subjects import api_subject
 from jsctl.api.times import SECOND_NS
 from jsctl.spark.jetstream import JetStream
+from jsctl.spark.plain import take_plain
 from jsctl.spark.scan import CHUNK_BYTES, CHUNK_ROWS, Chunk, Interrupted, Range, Reader
 from jsctl.spark.wire import Message
 
@@ -22,6 +24,8 @@ EXPIRES_S = 5.0
 HEARTBEAT_S = 1.0
 SILENCE_S = 2.5
 """Two heartbeats missed: the consumer or its server is gone."""
+DOUBTS_MAX = 64
+"""So many buffers are taken one message at a time before another one is tried as a whole."""
 QUIET_S = 0.3
 """Without a message for so long, although some should come, the chunk so far is handed out."""
 _SIZE = re.compile(rb"(?:^NATS/1\.0\r\n)?Nats-Msg-Size: \d+\r\n(?=\r\n\Z)(?:\r\n)?")
@@ -46,6 +50,9 @@ class ConsumerReader(Reader):
             rb"H?MSG (\S+) %s \$JS\.ACK\.(?:[^. ]+\.){1,3}%s\.\d+\.(\d+)\.(\d+)\.(\d+)\.(\d+)"
             rb"(?:\.[^. ]+)? (?:(\d+) )?(\d+)\r\n" % (self._sid, self._consumer.name.encode())
         ).match
+        self._mark = b""
+        """See `plain`; empty until the first delivery shows it."""
+        self._doubts = self._passes = 0
         self._pulls: dict[bytes, int] = {}
         """Open pull requests by inbox -> messages still due."""
         self._pull_count = 0
@@ -106,6 +113,34 @@ class ConsumerReader(Reader):
 
     def _take(self, chunk: Chunk) -> int:
         """Everything complete that is here; waits for at least something. Bytes taken."""
+        return self._take_plain(chunk) or self._take_any(chunk)
+
+    def _take_plain(self, chunk: Chunk) -> int:
+        """As `_take_any` for messages without headers, as far as that goes; never waits."""
+        if self._passes:
+            self._passes -= 1
+            return 0
+        wire = self._wire
+        if not self._mark:
+            found = self._match(wire.data, wire.at)
+            if found is None:
+                return 0
+            self._mark = wire.data[found.end(1) : found.start(2)]
+        plain = take_plain(wire.data, wire.at, self._mark)
+        if plain is None:
+            # What fails once often fails again; trying seldom costs next to nothing.
+            self._doubts = min(2 * self._doubts + 1, DOUBTS_MAX)
+            self._passes = self._doubts - 1
+            return 0
+        self._doubts = 0
+        taken, wire.at = plain.end - wire.at, plain.end
+        if plain.subjects:
+            chunk.heads += [b""] * len(plain.subjects)
+            chunk.payloads += plain.payloads
+            self._add(chunk, plain.subjects, plain.seqs, plain.numbers, plain.times, plain.pending)
+        return taken
+
+    def _take_any(self, chunk: Chunk) -> int:
         wire, match = self._wire, self._match
         data, at = wire.data, wire.at
         heads: list[tuple[bytes, ...]] = []
@@ -128,7 +163,9 @@ class ConsumerReader(Reader):
             at = stop + 2
         wire.at = at
         if heads:
-            self._add(chunk, heads)
+            subjects, seqs, numbers, times, pending, _, _ = zip(*heads, strict=True)
+            ends = int(numbers[0]), int(numbers[-1])
+            self._add(chunk, subjects, seqs, ends, times, int(pending[-1]))
             return at - begin
         if found is not None:
             wire.fill(stop + 2 - at)
@@ -139,10 +176,19 @@ class ConsumerReader(Reader):
             self._other(wire.receive())
         return 0
 
-    def _add(self, chunk: Chunk, heads: list[tuple[bytes, ...]]) -> None:
-        subjects, seqs, numbers, times, pending, _, _ = zip(*heads, strict=True)
-        first, last = int(numbers[0]), int(numbers[-1])
-        if first != self._delivered + 1 or last - first + 1 != len(heads):
+    def _add(
+        self,
+        chunk: Chunk,
+        subjects: Sequence[bytes],
+        seqs: Sequence[bytes | int],
+        numbers: tuple[int, int],
+        times: Sequence[bytes],
+        pending: int,
+    ) -> None:
+        """Messages whose payloads and header blocks the chunk has already; of their numbers the
+        first and the last."""
+        first, last = numbers
+        if first != self._delivered + 1 or last - first + 1 != len(subjects):
             del chunk.heads[len(chunk.seqs) :]
             del chunk.payloads[len(chunk.seqs) :]
             raise Interrupted(f"deliveries of consumer {self._consumer.name} were lost")
@@ -154,9 +200,9 @@ class ConsumerReader(Reader):
         chunk.times += times
         self._delivered = last
         self.next = chunk.seqs[-1] + 1
-        self._left = int(pending[-1])
+        self._left = pending
         self._heard = time.monotonic()
-        self._count_pulled(len(heads))
+        self._count_pulled(len(subjects))
 
     def _count_pulled(self, messages: int) -> None:
         """The server fills pull requests one after the other."""

@@ -92,6 +92,23 @@ def test_what_is_read_is_what_was_published(
     assert scanned(given) == expected(made, deleted, words)
 
 
+@pytest.mark.parametrize("every", [3, 5_000])
+def test_line_breaks_in_payloads(broker: Broker, filler: Filler, fresh: str, every: int) -> None:
+    prefix = fresh.lower()
+    made: list[Row] = [
+        (
+            f"{prefix}.{at % 5}",
+            {},
+            b"%d%s" % (at, b"\r\nMSG a 1 b 3\r\n" if at % every == 1 else b""),
+        )
+        for at in range(25_000)
+    ]
+    filler.stream(fresh)
+    filler.publish(made)
+    given = options(broker, fresh, readMode="consumer", minPartitions="2")
+    assert scanned(given) == expected(made, set(), "")
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_bounds_are_exact(
     broker: Broker, holey: tuple[str, list[Row], set[int]], mode: str
