@@ -34,6 +34,12 @@ T = TypeVar("T")
 
 STREAM_NOT_FOUND = 10059
 NO_MESSAGE_FOUND = 10037
+NO_ROOM_ERRORS = frozenset({10002, 10023, 10028, 10047, 10077})
+"""Refusals that end when there is room: of the account, the server or the stream."""
+NO_ROOM_HINT = (
+    "`jsctl account info` and `jsctl stream info` show the limits; make room and start it again:"
+    " a query with a checkpoint goes on where it was"
+)
 CONSUMER_NOT_FOUND = 10014
 PAUSE_S = 0.1
 INACTIVE_NS = 60 * SECOND_NS

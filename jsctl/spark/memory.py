@@ -16,7 +16,13 @@ from jsctl.api.subjects import API_PREFIX
 from jsctl.api.times import parse_time
 from jsctl.api.words import Discard
 from jsctl.errors import JsctlError, RequestFailed
-from jsctl.spark.jetstream import NO_MESSAGE_FOUND, STREAM_NOT_FOUND, JetStream
+from jsctl.spark.jetstream import (
+    NO_MESSAGE_FOUND,
+    NO_ROOM_ERRORS,
+    NO_ROOM_HINT,
+    STREAM_NOT_FOUND,
+    JetStream,
+)
 
 NAME_IN_USE = 10058
 WRONG_LAST_SEQUENCE = 10071
@@ -86,7 +92,8 @@ class Memory:
             raise self._failed(error) from error
 
     def _failed(self, error: ApiError) -> JsctlError:
-        return RequestFailed(error, prefix=f"bucket {self._bucket}")
+        hints = (NO_ROOM_HINT,) if error.err_code in NO_ROOM_ERRORS else ()
+        return RequestFailed(error, prefix=f"bucket {self._bucket}", hints=hints)
 
     def _put(self, record: Record, headers: dict[str, str]) -> None:
         document = {"run": record.run, "batch": record.batch, "positions": record.positions}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from jsctl.api.times import SECOND_NS
 from jsctl.errors import Conflict, Unreachable, UsageError
-from jsctl.spark.jetstream import TEMPORARY_ERRORS, JetStream
+from jsctl.spark.jetstream import NO_ROOM_ERRORS, NO_ROOM_HINT, TEMPORARY_ERRORS, JetStream
 from jsctl.spark.options import SinkOptions
 from jsctl.spark.rows import Outgoing
 from jsctl.spark.wire import Wire, publication
@@ -153,7 +153,10 @@ class Publisher:
         text = str(problem.get("description") or payload[:100])
         if problem.get("err_code") in TEMPORARY_ERRORS:
             raise Unreachable(f"stream {stream}: {text}")
-        raise Conflict(f"stream {stream} refuses a message to {message.subject}: {text}")
+        refusal = f"stream {stream} refuses a message to {message.subject}: {text}"
+        if problem.get("err_code") in NO_ROOM_ERRORS:
+            raise Conflict(refusal, hints=(NO_ROOM_HINT,))
+        raise Conflict(refusal)
 
     def _recover(self, error: Exception) -> None:
         """Connect anew, find out what was stored, send the rest again.

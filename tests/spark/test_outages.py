@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pyarrow.dataset as ds
 import pytest
 
-from jsctl.errors import Unreachable
+from jsctl.errors import RequestFailed, Unreachable
 from jsctl.spark.jetstream import JetStream
+from jsctl.spark.memory import Memory, Record
 from jsctl.spark.options import SourceOptions, source_options
 from jsctl.spark.plan import Bounds, batch_ranges
 from jsctl.spark.scan import read
@@ -152,11 +153,22 @@ def test_a_server_without_room_is_an_error_and_then_exact(
     # Whichever write comes first: rows, or what the query remembers of them.
     wanted = ("stream DST refuses a message to DST.x: ", "bucket JSCTL_SPARK: ")
     assert str(full).startswith(wanted) and "resource" in str(full)
+    assert any("make room" in hint for hint in full.hints)
     assert 0 < stored(broker) < 8_000
     broker.config = "jetstream { max_file_store: 64MB }"
     broker.restart()
     run(tables.sink(rows, tmp_path, subject="DST.x"))
     assert copied(broker) == published(8_000)
+
+
+def test_what_is_remembered_needs_room_too(start: Start) -> None:
+    broker = start()
+    with Filler(broker) as filler:
+        filler.stream("KV_SMALL", "$KV.SMALL.>", max_bytes=10, discard="new")
+    with JetStream(options(broker).connection) as js, pytest.raises(RequestFailed) as refused:
+        Memory(js, "SMALL", "query").begin(Record("run", 0), 1)
+    assert str(refused.value).startswith("bucket SMALL: maximum bytes exceeded")
+    assert any("make room" in hint for hint in refused.value.hints)
 
 
 @pytest.fixture

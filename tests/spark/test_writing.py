@@ -89,6 +89,7 @@ def test_other_refusals_are_explained(tables: Tables, filler: Filler, fresh: str
     filler.stream(fresh, max_msgs=2, discard="new")
     full = failure(lambda: tables.write(frame, subject=subject))
     assert f"stream {fresh} refuses a message to {subject}: maximum messages exceeded" in str(full)
+    assert "make room" in full.hints[0]
     filler.stream(f"{fresh}N", no_ack=True)
     mute = failure(lambda: tables.write(frame, subject=f"{subject[:-2]}n.x"))
     assert "does not acknowledge" in str(mute)
@@ -200,6 +201,7 @@ def test_a_target_that_was_made_again_is_read_from_its_start(
     filler.publish(plain(50, source.lower(), subjects=1, first=50))
     full = failure(lambda: run(tables.sink(frame, tmp_path, subject=f"{target}.x")))
     assert "maximum messages exceeded" in str(full)
+    assert "make room" in full.hints[0]
     assert filler.state(target)["messages"] == 20
     changed = filler.api(f"STREAM.INFO.{target}")["config"] | {"max_msgs": -1}
     filler.api(f"STREAM.UPDATE.{target}", changed)
