@@ -140,6 +140,7 @@ def test_repeated_ids_are_found_in_an_archive(
     make_stream(broker, fresh, duplicate_window=SECOND_NS // 10)
     publish(broker, [(f"{fresh}.a", b"1", {"Nats-Msg-Id": "x"}), (f"{fresh}.a", b"2")])
     publish(broker, [(f"{fresh}.b", b"same"), (f"{fresh}.b", b"same")])
+    publish(broker, [(f"{fresh}.c", b""), (f"{fresh}.c", b"")])
     sent_again(broker, fresh)
     there = str(tmp_path / "archive")
     assert cli("pipeline", "export", fresh, there, "-s", broker.url).code == 0
@@ -147,6 +148,9 @@ def test_repeated_ids_are_found_in_an_archive(
     for more in ((), ("--stream", fresh, "-s", broker.url)):
         done = cli(*words, *more)
         assert (done.code, done.json["findings"]) == (1, 1)
+        assert tables(done)["counts"] == [
+            {"stream": fresh, "messages": 7, "repeated_ids": 1, "repeated_payloads": 2}
+        ]
         rows = tables(done)["duplicates"]
         assert [(row["kind"], row["value"], row["times"]) for row in rows] == [
             ("message id", "x", 2),

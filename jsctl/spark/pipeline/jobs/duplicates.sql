@@ -23,8 +23,10 @@ WITH ids AS (
   SELECT stream, count(*) - count(DISTINCT headers['Nats-Msg-Id'][0]) AS repeated_ids
   FROM messages WHERE headers['Nats-Msg-Id'] IS NOT NULL GROUP BY stream
 ), payloads AS (
-  SELECT stream, count(*) AS messages, count(*) - count(DISTINCT subject, md5(data)) AS repeated
-  FROM messages WHERE length(data) > 0 GROUP BY stream
+  SELECT stream, count(*) AS messages,
+         count(*) FILTER (WHERE length(data) > 0)
+         - count(DISTINCT subject, md5(data)) FILTER (WHERE length(data) > 0) AS repeated
+  FROM messages GROUP BY stream
 )
 SELECT p.stream, p.messages, coalesce(i.repeated_ids, 0) AS repeated_ids,
        p.repeated AS repeated_payloads
