@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from jsctl.client.connection import foreign_errors, translate
+from jsctl.client.connection import foreign_errors, nobody_there, translate
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.reports.bench import Sample
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 YIELD_EVERY = 256
 """A publisher lets others run after so many messages."""
+TRIES_MAX = 3
+"""How often a message is sent that nobody takes: a new stream is not yet known everywhere."""
+TRY_AGAIN_S = 0.25
 BAR_CELLS = 40
 BAR_STEPS = 50
 
@@ -58,6 +61,7 @@ class Job:
     timeout: float
     run_id: str
     progress: bool
+    tries_max: int = TRIES_MAX
 
     def subject_of(self, at: int) -> str:
         """Where message number `at` goes."""
@@ -128,24 +132,41 @@ async def stream_sync_publisher(client: "Client", job: Job) -> Sample:
     for at in range(job.messages):
         await job.pace.wait(at, started)
         before = perf_counter_ns()
-        try:
-            answer = await client.request(
-                job.subject_of(at), job.payload, timeout=job.timeout, headers=job.headers_of(at)
-            )
-        except foreign_errors() as error:
-            raise translate(error, "publishing synchronously") from error
+        answer = await _request(client, job, at)
         _check(answer.data)
         latencies.append(perf_counter_ns() - before)
         job.tell(at + 1)
     return _sample(job, started, latencies)
 
 
+async def _request(client: "Client", job: Job, at: int) -> "Msg":
+    """The answer to one message."""
+    subject, headers = job.subject_of(at), job.headers_of(at)
+    tries = 0
+    while True:
+        try:
+            return await client.request(subject, job.payload, timeout=job.timeout, headers=headers)
+        except foreign_errors() as error:
+            tries += 1
+            if tries >= job.tries_max or not nobody_there(error):
+                raise translate(error, "publishing synchronously") from error
+        await asyncio.sleep(TRY_AGAIN_S)
+
+
 async def stream_async_publisher(client: "Client", job: Job) -> Sample:
     """A batch at a time; a latency is the time until all answers of a batch are there."""
     answers: asyncio.Queue[Msg] = asyncio.Queue()
     inbox = client.new_inbox()
-    await client.subscribe(inbox, cb=answers.put, pending_msgs_limit=-1, pending_bytes_limit=-1)
+    await client.subscribe(
+        f"{inbox}.*", cb=answers.put, pending_msgs_limit=-1, pending_bytes_limit=-1
+    )
     await client.flush()
+
+    async def send(at: int) -> None:
+        await client.publish(
+            job.subject_of(at), job.payload, reply=f"{inbox}.{at}", headers=job.headers_of(at)
+        )
+
     latencies: list[int] = []
     size = max(1, job.batch)
     started = perf_counter_ns()
@@ -154,30 +175,42 @@ async def stream_async_publisher(client: "Client", job: Job) -> Sample:
         last = min(first + size, job.messages)
         for at in range(first, last):
             await job.pace.wait(at, started)
-            await client.publish(
-                job.subject_of(at), job.payload, reply=inbox, headers=job.headers_of(at)
-            )
-        await _answers(answers, last - first, job.timeout)
+            await send(at)
+        untaken = await _answers(answers, last - first, job.timeout)
+        for _ in range(job.tries_max - 1):
+            if not untaken:
+                break
+            await asyncio.sleep(TRY_AGAIN_S)
+            for at in untaken:
+                await send(at)
+            untaken = await _answers(answers, len(untaken), job.timeout)
+        if untaken:
+            raise Unreachable("publishing: nats: no response from stream")
         latencies.append(perf_counter_ns() - before)
         job.tell(last)
     return _sample(job, started, latencies)
 
 
-async def _answers(answers: "asyncio.Queue[Msg]", count: int, timeout: float) -> None:
+async def _answers(answers: "asyncio.Queue[Msg]", count: int, timeout: float) -> list[int]:
+    """Checks so many answers; the numbers of the messages that nobody took."""
+    untaken: list[int] = []
     try:
         async with asyncio.timeout(timeout):
             for _ in range(count):
-                _check((await answers.get()).data)
+                answer = await answers.get()
+                if answer.data:
+                    _check(answer.data)
+                else:
+                    untaken.append(int(answer.subject.rpartition(".")[2]))
     except TimeoutError:
         raise Unreachable("did not receive all answers of the stream in time") from None
+    return untaken
 
 
 def _check(data: bytes) -> None:
     """Raises JsctlError unless the answer says that the message is stored."""
     if b'"error"' not in data and b'"seq"' in data:
         return
-    if not data:
-        raise Unreachable("publishing: nats: no response from stream")
     try:
         problem = json.loads(data).get("error") or {}
     except ValueError:

@@ -1,14 +1,27 @@
 """`jsctl bench` against both kinds of server."""
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
 
-from tests.commands.conftest import Result
+from jsctl.client.connection import connect
+from jsctl.commands.bench_clients import (
+    Job,
+    Pace,
+    stream_async_publisher,
+    stream_sync_publisher,
+)
+from jsctl.render.reports.bench import Sample
+from jsctl.settings import Context, Settings
+from tests.commands.conftest import Result, Server
+from tests.support.waiting import eventually
 
 Run = Callable[..., Result]
+Publisher = Callable[[Client, Job], Coroutine[None, None, Sample]]
 ENABLED = ["nats-server", "jsctl"]
 pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
 
@@ -55,6 +68,40 @@ def test_stream_publishers(run: Run) -> None:
     refused = run("bench", "js", "pub", "async", "nobody", *words, "--timeout", "300ms")
     assert refused.code == 1
     assert "Error from client 0: " in refused.err
+
+
+@pytest.mark.parametrize("publisher", [stream_sync_publisher, stream_async_publisher])
+async def test_a_stream_that_comes_late(server: Server, run: Run, publisher: Publisher) -> None:
+    job = Job(
+        number=0,
+        messages=5,
+        subject="late",
+        payload=b"x",
+        headers=None,
+        subjects=5,
+        random_subjects=False,
+        batch=2,
+        pace=Pace(),
+        timeout=5.0,
+        run_id="",
+        progress=False,
+        tries_max=80,
+    )
+    settings = Settings(connection=Context(url=server.url))
+    async with connect(settings) as client, connect(settings) as other:
+        js = other.jetstream()
+
+        async def refused() -> bool:
+            return client.stats["in_msgs"] > 0
+
+        async with asyncio.TaskGroup() as tasks:
+            publishing = tasks.create_task(publisher(client, job))
+            await eventually(refused, "a message was refused")
+            await js.add_stream(name="LATE", subjects=["late.*"])
+        assert publishing.result().messages == 5
+        state = (await js.stream_info("LATE", subjects_filter=">")).state
+        assert state.messages == 5
+        assert state.subjects == {f"late.{at}": 1 for at in range(5)}
 
 
 def test_pace_and_mistakes(run: Run) -> None:
