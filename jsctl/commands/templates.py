@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 
 ID_LENGTH = 22
+_LETTERS = string.ascii_letters + string.digits
 _ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_WORD = re.compile(r"\{\{\s*([A-Za-z]+)((?:\s+\d+)*)\s*\}\}")
+_BRACES = re.compile(r"\{\{(.*?)(?:\}\}|$)", re.DOTALL)
 
 
 def unique_id() -> str:
@@ -16,27 +17,37 @@ def unique_id() -> str:
     return "".join(random.SystemRandom().choices(_ALPHABET, k=ID_LENGTH))
 
 
-def fill(text: str, count: int, request: str = "") -> str:
-    """The text with `{{Count}}`, `{{ID}}`, `{{Random 3 5}}`, ... filled in.
+class _NotAWord(Exception):
+    """Braces that mean nothing here."""
 
-    Words that mean nothing stay as they are.
+
+def fill(text: str, count: int, request: str = "") -> str:
+    """The text with `{{Count}}`, `{{.ID}}`, `{{Random 3 5}}`, ... filled in.
+
+    A text with anything else in braces stays as it is, all of it, as with the `nats` tool.
     """
     if "{{" not in text:
         return text
+    try:
+        return _BRACES.sub(lambda found: _word(found, count, request), text)
+    except _NotAWord:
+        return text
 
-    def word(found: re.Match[str]) -> str:
-        name, numbers = found[1], [int(part) for part in found[2].split()]
-        if name == "Random" and len(numbers) == 2 and numbers[0] <= numbers[1]:
-            length = random.randint(*numbers)
-            return "".join(random.choices(string.ascii_letters + string.digits, k=length))
-        if name in ("Count", "Cnt"):
+
+def _word(found: re.Match[str], count: int, request: str) -> str:
+    if not found[0].endswith("}}"):
+        raise _NotAWord
+    match found[1].split():
+        case ["Random", low, high] if low.isdecimal() and high.isdecimal():
+            shortest, longest = sorted((int(low), int(high)))
+            return "".join(random.choices(_LETTERS, k=random.randint(shortest, longest)))
+        case ["Count" | ".Count" | "Cnt" | ".Cnt"]:
             return str(count)
-        if name == "Request":
+        case ["Request" | ".Request"]:
             return request
-        make = _MAKERS.get(name)
-        return make() if make is not None and not numbers else found[0]
-
-    return _WORD.sub(word, text)
+        case [name] if (make := _MAKERS.get(name.removeprefix("."))) is not None:
+            return make()
+    raise _NotAWord
 
 
 def _stamp() -> str:

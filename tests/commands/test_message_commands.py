@@ -84,8 +84,10 @@ def logged(result: Result) -> list[str]:
 
 def test_publish_says_what_it_sent(run: Run) -> None:
     assert logged(run("pub", "foo", "hello")) == ['Published 5 bytes to "foo"']
-    filled = run("publish", "foo", "{{Count}} {{Random 3 3}} {{Unknown}}", "--count", "2")
-    assert logged(filled) == ['Published 17 bytes to "foo"'] * 2
+    filled = run("publish", "foo", "{{.Count}} {{ Cnt }} {{Random 3 3}}", "--count", "2")
+    assert logged(filled) == ['Published 7 bytes to "foo"'] * 2
+    for text in ("{{Count}} {{Unknown}}", "{{Count}} {{Cnt", "{{Random 5}}"):
+        assert logged(run("pub", "foo", text)) == [f'Published {len(text)} bytes to "foo"']
     assert run("pub", "-q", "foo", "x").err == ""
     assert logged(run("pub", "foo", "hi", "--count", "21")) == ["Published 21 messages, 42 bytes"]
     wrong = run("pub", "bad subject", "x")
