@@ -1,6 +1,6 @@
 """Looking into streams, and everything that can be changed, on nats-server and on our broker."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import nats
 import pytest
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig
-from textual.widgets import TextArea
+from textual.widgets import Input, TextArea
 
 from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
@@ -21,9 +21,10 @@ from jsctl.dashboard.plans import Plan, Target, Tier
 from jsctl.dashboard.poller import Poller
 from jsctl.dashboard.screens.seeking import parse_seek
 from jsctl.dashboard.snapshot import Snapshot
+from jsctl.dashboard.widgets.grid import Grid
 from jsctl.errors import JsctlError
 from jsctl.testing import Broker, RealServer
-from tests.dashboard.conftest import Drive, settings_of
+from tests.dashboard.conftest import Drive, Driven, settings_of
 from tests.support.waiting import eventually
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
@@ -287,36 +288,81 @@ async def test_editing_through_the_keys(
         await eventually(changed, "the stream was changed")
 
 
+class Reader:
+    """The screen of one stream, by its keys and by what it shows."""
+
+    def __init__(self, driven: Driven) -> None:
+        self.driven = driven
+
+    async def open(self, name: str) -> None:
+        """From the overview."""
+        driven = self.driven
+        await driven.until(lambda now: now.stream(f"$G/{name}"), "the stream is listed")
+        driven.app.screen.query_one("#streams", Grid).select(f"$G/{name}")
+        await driven.press("enter")
+
+    async def until(self, fact: Callable[[], bool], what: str) -> None:
+        """Waits for something; AssertionError with the screen."""
+
+        async def look() -> bool:
+            await self.driven.pilot.pause()
+            return fact()
+
+        try:
+            await eventually(look, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{text_of(self.driven.app)}") from None
+
+    async def seen(self, text: str) -> None:
+        """Waits for a text on the screen."""
+        await self.until(lambda: text in text_of(self.driven.app), text)
+
+    async def seek(self, text: str) -> None:
+        """Types where to go, once there is a line to type in."""
+        await self.driven.press("i")
+        await self.until(lambda: isinstance(self.driven.app.focused, Input), "a line to type in")
+        await self.driven.type(text)
+        await self.driven.press("enter")
+
+
 async def test_following_and_seeking_through_the_keys(
     broker: Broker, js: JetStreamContext, name: str, drive: Drive
 ) -> None:
     async with drive([broker.url]) as driven:
-        await driven.until(lambda now: now.stream(f"$G/{name}"), "the stream is listed")
-        driven.app.screen.query_one("#streams").select(f"$G/{name}")  # type: ignore[attr-defined]
-        await driven.press("enter")
-
-        async def seen(text: str) -> None:
-            async def look() -> bool:
-                await driven.pilot.pause()
-                return text in text_of(driven.app)
-
-            await eventually(look, text)
-
-        await seen("Message #30")
+        screen = Reader(driven)
+        await screen.open(name)
+        await screen.seen("Message #30")
         await js.publish(f"{name}.new", b'{"fresh": true}')
-        await seen('"fresh": true')
-        await driven.press("i", *"7", "enter")
-        await seen("Message #7")
+        await screen.seen('"fresh": true')
+        await screen.seek("7")
+        await screen.seen("Message #7")
         assert "live" not in text_of(driven.app)
-        await driven.press("i")
-        await driven.type(f"{name}.new")
-        await driven.press("enter")
-        await seen("1 of 31")
+        await screen.seek(f"{name}.new")
+        await screen.seen("1 of 31")
         await driven.press("3")
-        await seen(f"{name}.1")
+        await screen.seen(f"{name}.1")
         await driven.press("4")
-        await seen("Configuration")
+        await screen.seen("Configuration")
         assert f"Information for Stream {name}" in text_of(driven.app)
+
+
+async def test_what_could_not_be_read_is_read_once_it_can_be(
+    broker: Broker, js: JetStreamContext, name: str, drive: Drive
+) -> None:
+    async with drive([broker.url]) as driven:
+        screen = Reader(driven)
+        await screen.open(name)
+        await screen.seen("Message #30")
+        await js.delete_stream(name)
+        await screen.seek("5")
+        await screen.seen("stream not found")
+        driven.app.frozen = True  # or it reads the stream before there is anything in it
+        await js.add_stream(name=name, subjects=[f"{name}.>"])
+        for number in range(6):
+            await js.publish(f"{name}.{number}", b"%d" % number)
+        driven.app.frozen = False
+        await screen.seen("Message #5")
+        assert "stream not found" not in text_of(driven.app)
 
 
 async def test_buckets_and_object_stores_open_at_what_they_hold(

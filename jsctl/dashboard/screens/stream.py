@@ -1,5 +1,6 @@
 """One stream: state, group, consumers, and its messages as they come in."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -69,6 +70,8 @@ class StreamScreen(View):
         self.subject = ">"
         self.messages: list[StoredMessage] = []
         self.problem = ""
+        self._again: Callable[[], None] | None = None
+        """A read that failed; it is tried until it succeeds or another one is wanted."""
 
     @property
     def stream(self) -> Stream:
@@ -190,7 +193,10 @@ class StreamScreen(View):
         return Peek(link.manager, self.stream_name, self.subject)
 
     def _read(self, *, newest: bool = False, seq: int = 0, before: int = 0) -> None:
+        again = partial(self._read, newest=newest, seq=seq, before=before)
+
         async def work() -> None:
+            self._again = again
             peek = self._peek()
             if peek is None:
                 self._failed("messages can be read with a connection of their account only")
@@ -206,6 +212,7 @@ class StreamScreen(View):
                     self.messages = await peek.page(seq)
                     self.query_one("#message-grid", Grid).select_first()
                 self.problem = ""
+                self._again = None
             except failures() as error:
                 self._failed(str(error))
             self._draw_messages(self.ink)
@@ -217,31 +224,33 @@ class StreamScreen(View):
         self._draw_messages(self.ink)
 
     def _read_on(self) -> None:
-        if not self.follow or self.dashboard.frozen or not self.is_current:
+        if self.dashboard.frozen or not self.is_current or self._peek() is None:
             return
         if any(one.group == "read" and one.is_running for one in self.workers):
             return
+        if self._again is not None:
+            self._again()
+        elif self.follow:
+            self.run_worker(self._read_newer(), group="read", exclusive=True)
 
-        async def work() -> None:
-            peek = self._peek()
-            if peek is None:
+    async def _read_newer(self) -> None:
+        peek = self._peek()
+        if peek is None:
+            return
+        last = self.messages[-1].seq if self.messages else 0
+        try:
+            state = (await peek.manager.stream_info(self.stream_name)).state
+            if state.last_seq <= last:
                 return
-            last = self.messages[-1].seq if self.messages else 0
-            try:
-                state = (await peek.manager.stream_info(self.stream_name)).state
-                if state.last_seq <= last:
-                    return
-                if state.last_seq - last > PAGE:
-                    found = await peek.newest(state.first_seq, state.last_seq)
-                else:
-                    found = await peek.page(last + 1)
-            except failures():
-                return
-            if found:
-                self.messages = [*self.messages, *found][-KEPT_MAX:]
-                self._draw_messages(self.ink)
-
-        self.run_worker(work(), group="read", exclusive=True)
+            if state.last_seq - last > PAGE:
+                found = await peek.newest(state.first_seq, state.last_seq)
+            else:
+                found = await peek.page(last + 1)
+        except failures():
+            return
+        if found:
+            self.messages = [*self.messages, *found][-KEPT_MAX:]
+            self._draw_messages(self.ink)
 
     @on(Grid.Moved, "#message-grid")
     def _message_moved(self) -> None:
