@@ -20,9 +20,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pytest
 
@@ -334,11 +336,12 @@ class Cluster:
         return iter(self.brokers.values())
 
     def start(self, leader_s: float = LEADER_S) -> "Cluster":
-        """Start all and wait for a meta leader. Raises BrokerFailed."""
+        """Start all, wait for their routes and a meta leader. Raises BrokerFailed."""
         for broker in self:
             broker.launch()
         for broker in self:
             broker.wait_ready()
+        self.wait_routes(leader_s)
         self.wait_meta_leader(leader_s)
         return self
 
@@ -367,14 +370,47 @@ class Cluster:
 
     def wait_meta_leader(self, deadline_s: float = LEADER_S) -> str:
         """Wait until all running brokers name a running leader. Raises BrokerFailed."""
+        found = ""
+
+        def led() -> bool:
+            nonlocal found
+            found = self.meta_leader()
+            return found != "" and self.brokers[found].running
+
+        self._wait(led, deadline_s, "no meta leader")
+        return found
+
+    def wait_routes(self, deadline_s: float = LEADER_S) -> None:
+        """Wait until all running brokers have all their routes to each other.
+
+        A meta leader is elected over a part of them; answers get lost until the others are there:
+        API requests go through a route of the system account. Raises BrokerFailed.
+        """
+        self._wait(self._has_routes, deadline_s, "not all routes")
+
+    def _has_routes(self) -> bool:
+        running = [broker for broker in self if broker.running]
+        for broker in running:
+            try:
+                general: Any = broker.monitor("/varz")
+                page: Any = broker.monitor("/routez")
+            except OSError:
+                return False
+            pool = max(1, general["cluster"].get("pool_size", 1))
+            system = general.get("system_account")
+            found = Counter((one.get("remote_name"), one.get("account")) for one in page["routes"])
+            for other in running:
+                routes = found[other.name, None], found[other.name, system]
+                if other is not broker and routes != (pool, 1):
+                    return False
+        return True
+
+    def _wait(self, fact: Callable[[], bool], deadline_s: float, what: str) -> None:
         end = time.monotonic() + deadline_s
-        while True:
-            leader = self.meta_leader()
-            if leader and self.brokers[leader].running:
-                return leader
+        while not fact():
             if time.monotonic() > end:
                 logs = "\n".join(f"--- {b.name}\n{b.logs[-2000:]}" for b in self)
-                raise BrokerFailed(f"no meta leader after {deadline_s} s\n{logs}")
+                raise BrokerFailed(f"{what} after {deadline_s} s\n{logs}")
             time.sleep(PAUSE_S * 5)
 
     def stop(self) -> None:
@@ -393,7 +429,11 @@ class Cluster:
             self._temporary = None
 
     def __enter__(self) -> "Cluster":
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(
         self,

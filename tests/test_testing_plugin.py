@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from jsctl.testing import (
     Broker,
     BrokerFactory,
     BrokerFailed,
+    Cluster,
     ClusterFactory,
     RealServer,
     ReservedPort,
@@ -97,6 +99,32 @@ def test_a_cluster_of_real_servers_keeps_its_ports(jsctl_cluster: ClusterFactory
     assert cluster.wait_meta_leader() in cluster.names
     assert cluster.urls == urls
     cluster.stop()
+
+
+def test_a_cluster_that_cannot_start_leaves_nothing() -> None:
+    cluster = Cluster(2)
+    cluster["n2"].config = "jetstream {"
+    with pytest.raises(BrokerFailed), cluster:
+        pass
+    assert not any(broker.running for broker in cluster)
+    assert not cluster["n1"].directory.exists()
+
+
+@pytest.mark.parametrize("kind", [Broker, RealServer], ids=["jsctl", "nats-server"])
+def test_all_routes_are_waited_for(jsctl_cluster: ClusterFactory, kind: type[Broker]) -> None:
+    system = "system_account: X, accounts { X { users: [ { user: x, password: x } ] } }"
+    cluster = jsctl_cluster(3, server=kind, config=system)
+    cluster.kill("n3")
+    cluster.wait_routes()
+    cluster["n3"].launch()
+    with pytest.raises(BrokerFailed, match="not all routes"):
+        cluster.wait_routes(0.0)
+    cluster.wait_routes()
+    for broker in cluster:
+        page: Any = broker.monitor("/routez")
+        found = {(one["remote_name"], one.get("account")) for one in page["routes"]}
+        others = set(cluster.names) - {broker.name}
+        assert found >= {(name, account) for name in others for account in (None, "X")}
 
 
 def test_the_plugin_is_light() -> None:

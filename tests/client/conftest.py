@@ -6,26 +6,13 @@ import pytest
 
 from jsctl.settings import Context, Settings
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Cluster, RealServer
-from tests.support.waiting import wait_for
-
-
-def wait_healthy(cluster: Cluster) -> None:
-    """A fresh cluster loses requests until every server says that it is well."""
-
-    def well() -> bool:
-        try:
-            pages = [broker.monitor("/healthz") for broker in cluster]
-        except OSError:
-            return False
-        return all(isinstance(page, dict) and page.get("status") == "ok" for page in pages)
-
-    wait_for(well, "every server is healthy")
+from tests.support.whole import wait_whole
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     with Cluster(3, server=RealServer) as cluster:
-        wait_healthy(cluster)
+        wait_whole(cluster)
         yield cluster
 
 

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from nats.errors import NoRespondersError
 
 from jsctl.cli import main
 from jsctl.testing import Broker, Cluster, RealServer
-from tests.support.waiting import wait_for
+from tests.support.waiting import eventually
+from tests.support.whole import wait_whole
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 ENABLED = ["nats-server"]
@@ -43,24 +45,11 @@ class Server:
 Run = Callable[..., Result]
 
 
-def wait_healthy(cluster: Cluster) -> None:
-    """A fresh cluster loses requests until every server says that it is well."""
-
-    def well() -> bool:
-        try:
-            pages = [broker.monitor("/healthz") for broker in cluster]
-        except OSError:
-            return False
-        return all(isinstance(page, dict) and page.get("status") == "ok" for page in pages)
-
-    wait_for(well, "every server is healthy")
-
-
 @pytest.fixture(scope="session", params=ENABLED)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     kind = str(request.param)
     with Cluster(3, server=KINDS[kind]) as cluster:
-        wait_healthy(cluster)
+        wait_whole(cluster)
         yield Server(kind, cluster)
 
 
@@ -112,7 +101,15 @@ def publish(server: Server) -> Callable[..., None]:
 
     async def store(subject: str, payload: bytes, headers: dict[str, str] | None) -> None:
         async with connect(settings) as client:
-            await client.request(subject, payload, timeout=5, headers=headers)
+
+            async def taken() -> bool:
+                try:
+                    await client.request(subject, payload, timeout=5, headers=headers)
+                except NoRespondersError:
+                    return False
+                return True
+
+            await eventually(taken, "every server knows the stream's subjects")
 
     def publish_one(subject: str, payload: bytes, headers: dict[str, str] | None = None) -> None:
         asyncio.run(store(subject, payload, headers))

@@ -17,6 +17,7 @@ class WireClient:
         assert at.hostname is not None
         self._socket = socket.create_connection((at.hostname, at.port or 4222), 5)
         self._buffer = b""
+        self._asked = 0
         self.messages: deque[Received] = deque()
         self.send(CONNECT)
         self.flush()
@@ -32,6 +33,24 @@ class WireClient:
     def publish(self, subject: bytes, payload: bytes, reply: bytes = b"") -> None:
         """PUB."""
         self.send(b"PUB %s %s %d\r\n%s\r\n" % (subject, reply, len(payload), payload))
+
+    def request(self, subject: bytes, payload: bytes, deadline_s: float = 10.0) -> bytes:
+        """The answer; empty if none comes.
+
+        Every request has a subscription id of its own: nats-server may take the id of one that is
+        just ending for that one, and drop it with it.
+        """
+        self._asked += 1
+        sid = b"ask%d" % self._asked
+        inbox = b"_INBOX.%d.%d" % (self._socket.getsockname()[1], self._asked)
+        self.send(b"SUB %s %s\r\nUNSUB %s 1\r\n" % (inbox, sid, sid))
+        self.publish(subject, payload, inbox)
+        kept = len(self.messages)
+        while self.await_messages(kept + 1, deadline_s):
+            if self.messages[-1][0] == sid:
+                return self.messages.pop()[4]
+            kept += 1
+        return b""
 
     def flush(self) -> None:
         """Return once the server has read everything sent so far."""

@@ -74,10 +74,7 @@ def pages(server: Broker) -> Pages:
         (b"$JS.API.STREAM.CREATE.S", STREAM),
         (b"$JS.API.CONSUMER.CREATE.S.C", CONSUMER),
     ):
-        client.send(b"SUB in.%s 1\r\nUNSUB 1 1\r\n" % subject[8:14])
-        client.publish(subject, json.dumps(body).encode(), b"in.%s" % subject[8:14])
-        assert client.await_messages(1, 5.0), subject
-        client.messages.clear()
+        assert client.request(subject, json.dumps(body).encode()), subject
     client.publish(b"s.1", b"hello")
     client.flush()
     found = {path: page(server, path) for path in PAGES}
