@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from benchmarks import servers, spark_cases
 from benchmarks.__main__ import median
 from benchmarks.cases import Figure
-from benchmarks.servers import OURS, REAL, Kind
+from benchmarks.servers import OURS, REAL, REAL_ALWAYS, Kind
+from benchmarks.wire import Address
 from jsctl.spark.runtime import start_session, stop_session
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ class Suite:
 
     def line(self, title: str, figure: Figure, base: Figure | None = None, more: str = "") -> None:
         """A row; `base` is what it is compared with."""
-        ratio = f"{figure.value / base.value:8.2f}x" if base is not None else " " * 9
+        ratio = f"{times(figure, base):8.2f}x" if base is not None else " " * 9
         print(f"  {title:46}{figure.value:>12,.1f} {figure.unit:6}{ratio}  {more}", flush=True)
 
     def aimed(self, title: str, figure: Figure, aim: float, base: Figure | None = None) -> None:
         """A row with what the project promises: a ratio to `base`, or at most so much."""
-        reached = figure.value / base.value if base is not None else figure.value
+        reached = times(figure, base) if base is not None else figure.value
         met = reached >= aim if base is not None else reached <= aim
         bound = f"aim {aim:g}x" if base is not None else f"aim at most {aim:g} {figure.unit}"
         self.line(title, figure, base, f"{bound} {'ok' if met else 'MISSED'}")
@@ -66,20 +67,27 @@ class Suite:
         """The median of the runs."""
         return median(run, self.runs)
 
+    def in_turn(self, *runs: Callable[[], Figure]) -> list[Figure]:
+        """The median of each, all run in turn: a machine that slows down slows all of them."""
+        rounds = [[run() for run in runs] for _ in range(self.runs)]
+        return [median(iter(found).__next__, self.runs) for found in zip(*rounds, strict=True)]
+
     def reading(self) -> None:
         """From the stream to nothing, and to files."""
         few = self.count // 5
-        base = self.middle(lambda: spark_cases.nats_py_read(self.url, "BENCH", few))
-        self.line("read: nats-py, one process", base)
-        for mode in MODES:
-            raw = self.middle(partial(spark_cases.raw_read, self.url, "BENCH", readMode=mode))
-            self.line(f"read: one task without Spark, {mode}", raw, base)
         rows = spark_cases.frame(self.spark, self.url, "BENCH")
         for warm in (spark_cases.to_noop, spark_cases.to_noop, spark_cases.to_parquet):
             warm(rows, self.count)
-        direct = spark_cases.frame(self.spark, self.url, "BENCH", readMode="direct")
-        noop = self.middle(lambda: spark_cases.to_noop(rows, self.count))
+        base, noop = self.in_turn(
+            lambda: spark_cases.nats_py_read(self.url, "BENCH", few),
+            lambda: spark_cases.to_noop(rows, self.count),
+        )
+        self.line("read: nats-py, one process", base)
         self.aimed("read: Spark to noop, consumer", noop, 10, base)
+        for mode in MODES:
+            raw = self.middle(partial(spark_cases.raw_read, self.url, "BENCH", readMode=mode))
+            self.line(f"read: one task without Spark, {mode}", raw, base)
+        direct = spark_cases.frame(self.spark, self.url, "BENCH", readMode="direct")
         figure = self.middle(lambda: spark_cases.to_noop(direct, self.count))
         self.line("read: Spark to noop, direct", figure, base)
         files = self.middle(lambda: spark_cases.to_parquet(rows, self.count))
@@ -92,23 +100,28 @@ class Suite:
         """From cached rows to a stream."""
         count = self.count // 5
         streams = [spark_cases.fresh(self.at, f"OUT{n}") for n in range(self.runs + 1)]
-        base = self.middle(lambda: spark_cases.nats_py_write(self.url, streams.pop(), count, 200))
-        self.line("write: nats-py with ids, one process", base)
         rows = self.spark.range(count).selectExpr("cast(repeat('x', 200) as binary) data").cache()
         rows.count()
         name = streams.pop()
         spark_cases.to_stream(rows, self.url, f"{name}.0", count)
-        wrote = self.middle(lambda: spark_cases.to_stream(rows, self.url, f"{name}.0", count))
+        base, wrote = self.in_turn(
+            lambda: spark_cases.nats_py_write(self.url, streams.pop(), count, 200),
+            lambda: spark_cases.to_stream(rows, self.url, f"{name}.0", count),
+        )
+        self.line("write: nats-py with ids, one process", base)
         self.aimed("write: Spark, exactly once", wrote, 2.5, base)
         rows.unpersist()
 
     def latencies(self) -> None:
         """What others feel, what a small micro-batch costs, and a small job from a cold start."""
-        rows = spark_cases.frame(self.spark, self.url, "BENCH")
-        publish = partial(spark_cases.publish_p99, self.at, "BENCH.0")
-        self.line("publish p99, nothing else runs", publish(lambda: time.sleep(2)))
-        busy = self.middle(lambda: publish(lambda: spark_cases.to_noop(rows, self.count)))
-        self.aimed("publish p99 while Spark reads", busy, 10)
+        idle = spark_cases.publish_p99(self.at, "BENCH.0", lambda: time.sleep(2))
+        self.line("publish p99, nothing else runs", idle)
+        busy = self.publish_p99(self.url, self.at)
+        if self.kind is OURS:
+            self.line("publish p99 while Spark reads", busy)
+            self.same_promise(busy)
+        else:
+            self.aimed("publish p99 while Spark reads", busy, 10)
         few = partial(spark_cases.micro_batches, self.spark, self.at, self.url, "BENCH")
         few()
         self.aimed("micro-batch p50", self.middle(few), 300)
@@ -118,6 +131,21 @@ class Suite:
             self.line("a small stream to Parquet, first start ever", first)
             cold = self.middle(lambda: spark_cases.cold_copy(self.url, "SMALL", Path(directory)))
         self.aimed("a small stream to Parquet, cold start", cold, 12)
+
+    def publish_p99(self, url: str, at: Address) -> Figure:
+        """What publishers of a stream feel while Spark reads it with all cores."""
+        rows = spark_cases.frame(self.spark, url, "BENCH")
+        read = partial(spark_cases.to_noop, rows, self.count)
+        return self.middle(lambda: spark_cases.publish_p99(at, "BENCH.0", read))
+
+    def same_promise(self, busy: Figure) -> None:
+        """Beside the real server where it too syncs before it acknowledges."""
+        with servers.single(REAL_ALWAYS) as broker:
+            at = servers.address(broker)
+            spark_cases.fill(at, "BENCH", self.count, 200)
+            synced = self.publish_p99(broker.url, at)
+        self.line(f"the same on {REAL_ALWAYS.name}", synced)
+        self.aimed("publish p99 while Spark reads, beside that", busy, 1, synced)
 
     def tasks(self) -> None:
         """Growth with tasks; the ratio is to one."""
@@ -155,6 +183,11 @@ class Suite:
                 spark_cases.to_noop(rows, count)
                 figure = self.middle(partial(spark_cases.to_noop, rows, count))
                 self.line(f"{size:,} B: Spark, {mode}", figure, base, megabytes(figure, size))
+
+
+def times(figure: Figure, base: Figure) -> float:
+    """How many times better than `base`."""
+    return figure.value / base.value if figure.higher else base.value / figure.value
 
 
 def megabytes(figure: Figure, size: int) -> str:

@@ -34,6 +34,9 @@ SUBJECTS = 100
 WINDOW = 4_000
 FETCH = 5_000
 STARTS_MAX = 5
+PACE_S = 0.005
+"""How often a message comes while micro-batches are measured."""
+LOOK_AFTER = 20
 BYTES_IN_FLIGHT = 32 << 20
 SCHEMA = pa.schema(
     [
@@ -260,7 +263,10 @@ def micro_batches(spark: "SparkSession", at: Address, url: str, stream: str) -> 
         query = writer.option("checkpointLocation", str(Path(directory) / "c")).start()
         end = now() + 60
         while len(query.recentProgress) < 15 and now() < end:
-            wire.request(f"{stream}.0", b"x")
+            # Few, and asked for rarely: Spark writes all its progress as JSON at every look.
+            for _ in range(LOOK_AFTER):
+                wire.request(f"{stream}.0", b"x")
+                time.sleep(PACE_S)
         took = [p.durationMs["triggerExecution"] for p in query.recentProgress if p.numInputRows]
         query.stop()
         query.awaitTermination(20)
