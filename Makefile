@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help install browser demo test test-spark-long check format lint types contracts tidy bench
-.PHONY: bench-spark pictures clean
+.PHONY: bench-spark pictures clean test-spark-oldest
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -41,8 +41,20 @@ demo: install ## a five-server cluster on loopback, real data in, the reports ou
 test: install ## all tests
 	$(BIN)/python -m pytest -q
 
-test-spark-long: install ## the long Spark tests: kills, clusters, other versions
+test-spark-long: install ## the long Spark tests: kills, clusters, the oldest PySpark
 	$(BIN)/python -m pytest -q -m spark_long tests/spark
+	$(MAKE) test-spark-oldest
+
+OLDEST := .venv-oldest
+SHORT_KILLS := not twenty and not many and not counts
+
+test-spark-oldest: ## reading, kills and places, also Connect, with the oldest PySpark
+	$(PYTHON) -m venv $(OLDEST)
+	grep -v '^pyspark==' constraints.txt > $(OLDEST)/constraints.txt
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check \
+		-c $(OLDEST)/constraints.txt -e '.[dev]' 'pyspark[connect]==4.2.0'
+	$(OLDEST)/bin/python -m pytest -q -m "" -k "$(SHORT_KILLS)" tests/spark/test_places.py \
+		tests/spark/test_reading.py tests/spark/test_kills.py tests/spark/pipeline/test_kills.py
 
 check: format lint types contracts tidy ## what CI checks besides the tests
 
@@ -71,4 +83,4 @@ bench-spark: install ## Spark beside nats-py, on both servers
 	$(BIN)/python -m benchmarks.spark
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
