@@ -1,5 +1,9 @@
 """The JetStream API of a real cluster through the manager."""
 
+import asyncio
+import socket
+import struct
+
 import pytest
 
 from jsctl.api.consumer import ConsumerConfig
@@ -92,6 +96,23 @@ async def test_silence_and_refusals(cluster: Cluster, settings: Settings) -> Non
     with pytest.raises(UsageError, match="SOCKS5"):
         async with connect(Settings(connection=Context(url="x", socks_proxy="socks5://y"))):
             pass
+
+
+async def test_a_refusal_that_ends_in_a_reset_says_why() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"auth_required":true}\r\n')
+        await reader.readline()
+        own: socket.socket = writer.get_extra_info("socket")
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.write(b"-ERR 'Authorization Violation'\r\n")
+        await writer.drain()
+        writer.transport.abort()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(NotAllowed, match="Authorization Violation"):
+            async with connect(Settings(connection=Context(url=f"127.0.0.1:{port}", user="u"))):
+                pass
 
 
 async def test_traces_show_requests_and_answers(settings: Settings) -> None:
