@@ -56,7 +56,7 @@ async def open_client(settings: Settings, log: Log | None = None) -> "Client":
     try:
         await client.connect(**options)  # type: ignore[arg-type] # made by name
     except foreign_errors() as error:
-        watch.connecting = False  # what is reported while it closes must not hide the reason
+        watch.refused = True
         await client.close()
         if isinstance(error, OSError):
             where = ", ".join(settings.urls)
@@ -124,6 +124,8 @@ class _Watch:
         self.trace = trace
         self.tries = tries
         self.connecting = True
+        self.refused = False
+        """The attempt has failed: what comes while it closes must not hide the reason."""
 
     async def disconnected(self) -> None:
         """The server went away."""
@@ -139,7 +141,7 @@ class _Watch:
         """Something went wrong; ends a hopeless first attempt."""
         if self.trace:
             self.log(f">>> Unexpected NATS error: {error}")
-        if self.connecting:
+        if self.connecting and not self.refused:
             self.tries -= 1
             if self.tries < 1 or "authorization" in str(error).lower():
                 raise error
