@@ -2,7 +2,7 @@
 
 import os
 import pty
-import select
+import re
 import sys
 from collections.abc import Callable, Iterator
 
@@ -12,14 +12,14 @@ from jsctl.commands.prompts import Prompts
 from jsctl.errors import NeedsConfirmation
 from tests.commands.conftest import Result, Server
 
-QUIET_S = 0.5
-"""A program that prints nothing for so long waits for an answer."""
+ASKED = re.compile(rb"(^|\n)\? [^\n]* $")
+"""The end of what is shown when a question waits for its answer."""
 Talk = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
 def talk(server: Server) -> Talk:
-    """Runs a command line on a terminal and types the answers, one each time it waits."""
+    """Runs a command line on a terminal and types the answers, one a question."""
 
     def run(words: list[str], answers: list[str]) -> tuple[int, str]:
         process, terminal = pty.fork()
@@ -35,9 +35,8 @@ def talk(server: Server) -> Talk:
 
 def _typed(terminal: int, answers: list[str]) -> Iterator[bytes]:
     waiting = list(answers)
+    shown = b""
     while True:
-        if waiting and not select.select([terminal], [], [], QUIET_S)[0]:
-            os.write(terminal, f"{waiting.pop(0)}\n".encode())
         try:
             chunk = os.read(terminal, 4096)
         except OSError:
@@ -45,6 +44,10 @@ def _typed(terminal: int, answers: list[str]) -> Iterator[bytes]:
         if not chunk:
             return
         yield chunk
+        shown += chunk
+        if waiting and ASKED.search(shown):
+            os.write(terminal, f"{waiting.pop(0)}\n".encode())
+            shown = b""
 
 
 def test_a_name_is_picked_and_removal_confirmed(run: Callable[..., Result], talk: Talk) -> None:
