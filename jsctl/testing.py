@@ -29,8 +29,8 @@ from typing import Any
 import pytest
 
 READY_LINE = "Server is ready"
-READY_S = 15.0
-STOP_S = 10.0
+READY_S = 30.0
+STOP_S = 30.0
 LEADER_S = 30.0
 PAUSE_S = 0.01
 HOST = "127.0.0.1"

@@ -14,7 +14,7 @@ from tests.support.load import connection
 from tests.support.pulling import settled
 from tests.support.waiting import eventually, wait_for
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 class Mixed:

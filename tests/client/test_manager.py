@@ -80,7 +80,8 @@ async def test_account_and_level(settings: Settings) -> None:
 
 async def test_silence_and_refusals(cluster: Cluster, settings: Settings) -> None:
     wrong = Settings(
-        connection=Context(url=cluster.urls[0], jetstream_domain="nowhere"), timeout_ns=300_000_000
+        connection=Context(url=cluster.urls[0], jetstream_domain="nowhere"),
+        timeout_ns=2_000_000_000,
     )
     async with open_manager(wrong) as manager:
         with pytest.raises(Unreachable, match="no responders"):

@@ -65,7 +65,7 @@ def test_stream_publishers(run: Run) -> None:
     assert "NATS JetStream synchronous publisher stats: " in one.out
     state = json.loads(run("stream", "info", "BENCH", "-j").out)["state"]
     assert state["messages"] == 50
-    refused = run("bench", "js", "pub", "async", "nobody", *words, "--timeout", "300ms")
+    refused = run("bench", "js", "pub", "async", "nobody", *words, "--timeout", "1s")
     assert refused.code == 1
     assert "Error from client 0: " in refused.err
 
@@ -108,6 +108,6 @@ def test_pace_and_mistakes(run: Run) -> None:
     paced = run("bench", "pub", "b", "--throughput", "200", "--duration", "100ms", "-o", "json")
     total = json.loads(paced.out)["total"]
     assert total["messages"] == 20
-    assert 0.08 < total["seconds"] < 2
+    assert 0.08 < total["seconds"] < 20
     assert run("bench", "pub", "b", "--duration", "1s").err.endswith("needs --throughput\n")
     assert run("bench", "pub", "b", "--msgs", "1", "--clients", "2").code == 1

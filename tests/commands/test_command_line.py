@@ -125,7 +125,7 @@ def test_usage_errors_show_the_help(words: tuple[str, ...], message: str, cli: R
 
 
 def test_nobody_there(cli: Run) -> None:
-    result = cli("stream", "ls", "--server", "127.0.0.1:1", "--timeout", "300ms")
+    result = cli("stream", "ls", "--server", "127.0.0.1:1", "--timeout", "5s")
     assert result.code == 1
     assert result.err == "jsctl: error: setup failed: nats: no servers available for connection\n"
 
@@ -133,7 +133,7 @@ def test_nobody_there(cli: Run) -> None:
 def test_detailed_exit_codes_and_json_errors(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JSCTL_EXIT", "detailed")
     assert cli("bogus").code == 2
-    result = cli("stream", "ls", "-s", "127.0.0.1:1", "--timeout", "300ms", "-o", "json")
+    result = cli("stream", "ls", "-s", "127.0.0.1:1", "--timeout", "5s", "-o", "json")
     assert (result.code, result.out) == (5, "")
     assert json.loads(result.err)["error"]["class"] == "unreachable"
     assert cli("stream", "ls", "--context", "nope").code == 3

@@ -100,7 +100,7 @@ def test_next_fetches_and_acknowledges(run: Run) -> None:
     ]
     assert run("consumer", "next", "ORDERS", "N", "--raw", "--count", "2").out == "m1\nm2\n"
     assert "Terminated message" in run("consumer", "next", "ORDERS", "N", "--term").out
-    late = run("consumer", "next", "ORDERS", "N", "--timeout", "200ms")
+    late = run("consumer", "next", "ORDERS", "N", "--timeout", "1s")
     assert late.err == "jsctl: error: no message received: nats: timeout\n"
     assert "Consumer sequence: 4" in run("consumer", "state", "ORDERS", "N").out
 

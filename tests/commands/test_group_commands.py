@@ -19,7 +19,7 @@ def leader(run: Run, *words: str) -> str:
     """The leader, once there is one; a leaderless group does not answer."""
 
     def named() -> str:
-        text = run(*words, "-j", "--timeout", "500ms").out
+        text = run(*words, "-j", "--timeout", "2s").out
         return str(json.loads(text)["cluster"].get("leader", "")) if text else ""
 
     return wait_for(named, "a leader")

@@ -24,7 +24,7 @@ def system(run: Run) -> Run:
     def as_system(*words: str) -> Result:
         return run("--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD, *words)
 
-    ping = ("server", "ping", "3", "--timeout", "1s")
+    ping = ("server", "ping", "3", "--timeout", "3s")
     wait_for(lambda: "3 replies" in as_system(*ping).out, "all servers know each other")
     return as_system
 
@@ -64,7 +64,7 @@ def test_ping_and_what_is_missing(system: Run) -> None:
     assert sorted(line.split()[0] for line in lines[:3]) == NAMES
     assert lines[4] == "---- ping statistics ----"
     assert lines[5].startswith("3 replies max: ")
-    late = system("server", "ping", "4", "--timeout", "500ms")
+    late = system("server", "ping", "4", "--timeout", "2s")
     assert (late.code, late.out.splitlines()[-1]) == (0, "Missing 1 server(s)")
 
 
@@ -75,7 +75,7 @@ def test_info_of_a_server(system: Run) -> None:
         assert f"\n{section}\n" in out
     server_id = out.partition("(")[2].partition(")")[0]
     assert json.loads(system("server", "info", server_id, "-j").out)["server_name"] == "n2"
-    unknown = system("server", "info", "nope", "--timeout", "300ms")
+    unknown = system("server", "info", "nope", "--timeout", "1s")
     assert unknown.code == 1
     assert unknown.err == f"jsctl: error: no results received, {NO_RIGHTS}\n"
 
@@ -125,7 +125,7 @@ def test_report_connections_and_accounts(system: Run) -> None:
     assert "1 Accounts Overview" in system("server", "report", "accounts").out
     accounts = json.loads(system("server", "report", "acct", "-j").out)
     assert [(one["account"], one["connections"]) for one in accounts] == [("$SYS", 1)]
-    none = system("server", "report", "accounts", "NONE", "--timeout", "300ms")
+    none = system("server", "report", "accounts", "NONE", "--timeout", "1s")
     assert none.err.endswith("jsctl: error: did not get results from any servers\n")
 
 

@@ -24,7 +24,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 @pytest.fixture
 async def client(broker: Broker) -> AsyncIterator[Client]:
     """A connection of this test."""
-    connection = await nats.connect(broker.url, allow_reconnect=False)
+    connection = await nats.connect(broker.url, allow_reconnect=False, connect_timeout=30)
     yield connection
     await connection.close()
 
@@ -32,7 +32,7 @@ async def client(broker: Broker) -> AsyncIterator[Client]:
 @pytest.fixture
 async def other(broker: Broker) -> AsyncIterator[Client]:
     """A second connection."""
-    connection = await nats.connect(broker.url, allow_reconnect=False)
+    connection = await nats.connect(broker.url, allow_reconnect=False, connect_timeout=30)
     yield connection
     await connection.close()
 
@@ -40,7 +40,7 @@ async def other(broker: Broker) -> AsyncIterator[Client]:
 @pytest.fixture
 def js(client: Client) -> JetStreamContext:
     """JetStream over the first connection."""
-    return client.jetstream()
+    return client.jetstream(timeout=30)
 
 
 @pytest.fixture

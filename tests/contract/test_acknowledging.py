@@ -12,8 +12,8 @@ from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 from tests.support.pulling import SECOND_NS, Puller
 from tests.support.waiting import eventually
 
-WAIT_S = 10.0
-LONG_NS = 5 * SECOND_NS
+WAIT_S = 30.0
+LONG_NS = 30 * SECOND_NS
 DELAY_S = 0.3
 ADVISORIES = "$JS.EVENT.ADVISORY.CONSUMER"
 
@@ -87,21 +87,21 @@ async def test_late_ones_come_again(client: Client, js: JetStreamContext, fresh:
     assert (await again(pull))[:2] == (b"m1", 1)
     body, tries, waited = await again(pull)
     assert (body, tries) == (b"m1", 2)
-    assert DELAY_S * 0.8 <= waited < 3
+    assert waited >= DELAY_S * 0.8
     assert (await standing(js, fresh))[:2] == (1, 1)
 
 
 async def test_in_progress_buys_time(client: Client, js: JetStreamContext, fresh: str) -> None:
-    pull = await consumer(client, js, fresh, 1, ack_wait=1.0)
+    pull = await consumer(client, js, fresh, 1, ack_wait=2.0)
     await pull.ask(batch=1, expires=LONG_NS)
     message = await pull.next()
     await pull.ask(batch=1, expires=LONG_NS)
     started = time.monotonic()
     for _ in range(3):
-        assert await pull.nothing(0.5)
+        assert await pull.nothing(1.0)
         await message.in_progress()
     assert (await pull.next()).metadata.num_delivered == 2
-    assert time.monotonic() - started >= 2.4
+    assert time.monotonic() - started >= 4.8
 
 
 async def test_refused_ones_come_again_at_once(
@@ -121,7 +121,7 @@ async def test_refused_with_a_delay(client: Client, js: JetStreamContext, fresh:
     await (await pull.next()).nak(delay=DELAY_S)
     body, tries, waited = await again(pull)
     assert (body, tries) == (b"m1", 2)
-    assert DELAY_S * 0.8 <= waited < 3
+    assert waited >= DELAY_S * 0.8
 
 
 async def test_ended_ones_do_not_come_again(

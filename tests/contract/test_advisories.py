@@ -37,8 +37,12 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator[Br
 @pytest.fixture
 async def both(server: Broker) -> AsyncIterator[tuple[Client, Client]]:
     """Connections of the account and of the system account."""
-    one = await nats.connect(server.url, user="a", password="a", allow_reconnect=False)
-    system = await nats.connect(server.url, user="sys", password="sys", allow_reconnect=False)
+    one = await nats.connect(
+        server.url, user="a", password="a", allow_reconnect=False, connect_timeout=30
+    )
+    system = await nats.connect(
+        server.url, user="sys", password="sys", allow_reconnect=False, connect_timeout=30
+    )
     yield one, system
     await one.close()
     await system.close()

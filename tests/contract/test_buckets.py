@@ -12,7 +12,7 @@ from nats.js.kv import KeyValue
 
 from tests.support.waiting import eventually
 
-WAIT_S = 5.0
+WAIT_S = 30.0
 
 
 async def test_values_and_revisions(js: JetStreamContext, fresh: str) -> None:

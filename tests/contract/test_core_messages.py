@@ -14,7 +14,7 @@ from jsctl.testing import Broker
 from tests.support.pulling import settled
 from tests.support.waiting import eventually
 
-WAIT_S = 5.0
+WAIT_S = 30.0
 
 
 async def texts(subscription: Subscription, count: int) -> list[str]:
@@ -111,7 +111,7 @@ async def test_unsubscribe_after_a_number(client: Client, other: Client, fresh: 
 async def test_no_echo(broker: Broker, other: Client, fresh: str) -> None:
     import nats
 
-    quiet = await nats.connect(broker.url, no_echo=True, allow_reconnect=False)
+    quiet = await nats.connect(broker.url, no_echo=True, allow_reconnect=False, connect_timeout=30)
     subscription = await quiet.subscribe(fresh)
     await quiet.publish(fresh, b"own")
     await settled(quiet)

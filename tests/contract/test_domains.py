@@ -26,7 +26,7 @@ def server(
 @pytest.fixture
 async def client(server: Broker) -> AsyncIterator[Client]:
     """A connection of this test."""
-    connection = await nats.connect(server.url, allow_reconnect=False)
+    connection = await nats.connect(server.url, allow_reconnect=False, connect_timeout=30)
     yield connection
     await connection.close()
 

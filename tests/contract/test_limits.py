@@ -21,7 +21,7 @@ MESSAGE_BYTES = 100_000
 SLACK_BYTES = MB
 """Beyond its limit an account may have this much: what is in flight is not stored yet."""
 BURST = 300
-WAIT_S = 10.0
+WAIT_S = 30.0
 ACCOUNT_FULL, SERVER_FULL = 10002, 10023
 CONFIG = f"""
 jetstream {{ max_file: {3 * FILE_BYTES}, max_mem: {3 * MEMORY_BYTES} }}
@@ -44,7 +44,9 @@ def limited(request: pytest.FixtureRequest) -> Iterator[Broker]:
 @pytest.fixture
 async def a(limited: Broker) -> AsyncIterator[Client]:
     """A user of the account with limits of its own."""
-    connection = await nats.connect(limited.url, user="a", password="a", allow_reconnect=False)
+    connection = await nats.connect(
+        limited.url, user="a", password="a", allow_reconnect=False, connect_timeout=30
+    )
     yield connection
     await connection.close()
 
@@ -52,7 +54,9 @@ async def a(limited: Broker) -> AsyncIterator[Client]:
 @pytest.fixture
 async def b(limited: Broker) -> AsyncIterator[Client]:
     """A user of the account that may have all."""
-    connection = await nats.connect(limited.url, user="b", password="b", allow_reconnect=False)
+    connection = await nats.connect(
+        limited.url, user="b", password="b", allow_reconnect=False, connect_timeout=30
+    )
     yield connection
     await connection.close()
 
@@ -79,7 +83,7 @@ def codes(answers: list[dict[str, Any]]) -> set[int]:
 
 @pytest.mark.parametrize("storage", list(StorageType))
 async def test_an_account_takes_no_more_than_it_may(a: Client, storage: StorageType) -> None:
-    js = a.jetstream()
+    js = a.jetstream(timeout=WAIT_S)
     name = await stream(js, storage)
     limit = FILE_BYTES if storage is StorageType.FILE else MEMORY_BYTES
     assert codes(await burst(a, f"{name}.x")) == {ACCOUNT_FULL}
@@ -93,7 +97,7 @@ async def test_an_account_takes_no_more_than_it_may(a: Client, storage: StorageT
 
 
 async def test_a_server_takes_no_more_than_it_may(b: Client) -> None:
-    js = b.jetstream()
+    js = b.jetstream(timeout=WAIT_S)
     name = await stream(js, StorageType.FILE)
     assert codes(await burst(b, f"{name}.x")) == {SERVER_FULL}
     held = (await js.stream_info(name)).state.bytes

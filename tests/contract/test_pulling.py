@@ -13,7 +13,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamConfig
 from tests.support.pulling import SECOND_NS, Puller, status_of
 from tests.support.waiting import eventually
 
-WAIT_S = 5.0
+WAIT_S = 30.0
 SHORT_NS = SECOND_NS // 4
 
 

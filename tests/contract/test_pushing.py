@@ -10,7 +10,7 @@ from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamConfig
 from tests.support.pulling import settled
 from tests.support.waiting import eventually
 
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 async def fill(js: JetStreamContext, name: str, count: int, size: int = 10) -> None:

@@ -15,7 +15,7 @@ from nats.js.errors import APIError, NotFoundError
 from jsctl.testing import Broker
 from tests.support.waiting import eventually
 
-WAIT_S = 5.0
+WAIT_S = 30.0
 DUPLICATE_WINDOW_S = 1.0
 LARGE_BYTES = 500_000
 BURST = 240

@@ -55,7 +55,7 @@ class Driven:
         return self.app.snapshot
 
     async def until(
-        self, fact: Callable[[Snapshot], object], what: str, deadline_s: float = 15.0
+        self, fact: Callable[[Snapshot], object], what: str, deadline_s: float = 60.0
     ) -> None:
         """Waits until the snapshot is so; AssertionError."""
 

@@ -38,7 +38,7 @@ async def js(cluster: Cluster) -> AsyncIterator[JetStreamContext]:
     """JetStream on the cluster, with ORDERS on three servers and LONE1 to LONE3 on one each."""
     wait_whole(cluster)
     client = await nats.connect(cluster.urls)
-    context = client.jetstream(timeout=10)
+    context = client.jetstream(timeout=30)
     await context.add_stream(name="ORDERS", subjects=["orders.>"], num_replicas=3)
     await context.add_consumer(
         "ORDERS", ConsumerConfig(durable_name="billing", ack_policy=AckPolicy.EXPLICIT)
@@ -122,7 +122,7 @@ async def test_a_killed_server_is_seen_and_comes_back(
         known = next(one for one in fresh.streams if one.name == lone)
         assert known.level is Level.BAD, "a dashboard that starts now lists it too"
         cluster.restart(victim)
-        await driven.until(lambda now: now.badge is Badge.HEALTHY, "it recovered", 30.0)
+        await driven.until(lambda now: now.badge is Badge.HEALTHY, "it recovered")
         assert len(driven.now.streams) == before
 
 

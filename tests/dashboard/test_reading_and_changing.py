@@ -41,7 +41,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 @pytest.fixture
 async def js(broker: Broker) -> AsyncIterator[JetStreamContext]:
     client = await nats.connect(broker.url)
-    yield client.jetstream()
+    yield client.jetstream(timeout=30)
     await client.close()
 
 

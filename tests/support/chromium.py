@@ -84,7 +84,7 @@ class Page:
             data = frame["payloadData"]
             self.frames += base64.b64decode(data) if frame["opcode"] == 2 else data.encode()
 
-    def until(self, fact: Callable[[], object], what: str, deadline_s: float = 20.0) -> None:
+    def until(self, fact: Callable[[], object], what: str, deadline_s: float = 60.0) -> None:
         """Reads events until a fact holds; AssertionError."""
         end = time.monotonic() + deadline_s
         while not fact():

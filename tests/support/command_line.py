@@ -10,7 +10,7 @@ from typing import Any
 
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
 
-RUN_S = 30
+RUN_S = 60
 FOREIGN = ("NATS_", "JSCTL_", "LLMFORMAT", "FORCE_COLOR")
 
 

@@ -9,7 +9,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import TimeoutError as Late
 
 SECOND_NS = 1_000_000_000
-WAIT_S = 10.0
+WAIT_S = 30.0
 
 
 def status_of(message: Msg) -> str:

@@ -10,7 +10,7 @@ T = TypeVar("T")
 PAUSE_S = 0.02
 
 
-def wait_for(fact: Callable[[], T], what: str, deadline_s: float = 20.0) -> T:
+def wait_for(fact: Callable[[], T], what: str, deadline_s: float = 60.0) -> T:
     """Call `fact` until it gives something true; AssertionError naming `what` at the deadline."""
     end = time.monotonic() + deadline_s
     while True:
@@ -23,7 +23,7 @@ def wait_for(fact: Callable[[], T], what: str, deadline_s: float = 20.0) -> T:
 
 
 async def eventually(
-    fact: Callable[[], Awaitable[T | None]], what: str, deadline_s: float = 20.0
+    fact: Callable[[], Awaitable[T | None]], what: str, deadline_s: float = 60.0
 ) -> T:
     """Await `fact` until it gives something true; AssertionError naming `what` at the deadline."""
     end = time.monotonic() + deadline_s

@@ -34,7 +34,7 @@ class WireClient:
         """PUB."""
         self.send(b"PUB %s %s %d\r\n%s\r\n" % (subject, reply, len(payload), payload))
 
-    def request(self, subject: bytes, payload: bytes, deadline_s: float = 10.0) -> bytes:
+    def request(self, subject: bytes, payload: bytes, deadline_s: float = 30.0) -> bytes:
         """The answer; empty if none comes.
 
         Every request has a subscription id of its own: nats-server may take the id of one that is

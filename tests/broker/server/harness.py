@@ -13,7 +13,7 @@ from jsctl.broker.turn import Command
 from tests.broker.server.echo_node import EchoNode
 
 LOCAL = Listen("127.0.0.1", -1)
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 class Running:

@@ -22,7 +22,7 @@ def options(
 async def exchange(port: int, request: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         answer = await reader.read()
     writer.close()
     return answer
@@ -85,7 +85,7 @@ async def test_head_callback_and_base_path() -> None:
 
 
 async def ends(reader: asyncio.StreamReader) -> bool:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         try:
             return await reader.read() == b""
         except ConnectionError:

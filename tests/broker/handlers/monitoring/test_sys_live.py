@@ -58,7 +58,7 @@ async def busy(real: "RealServer") -> AsyncIterator["RealServer"]:
     client = await nats.connect(f"nats://a:a@127.0.0.1:{real.client_port}", name="own")
     await client.subscribe("keep.>")
     await client.subscribe("foo", queue="q")
-    jetstream = client.jetstream()
+    jetstream = client.jetstream(timeout=30)
     await jetstream.add_stream(name="S", subjects=["s.>"])
     await jetstream.publish("s.1", b"x")
     await jetstream.add_consumer(
@@ -144,7 +144,7 @@ async def test_services(busy: "RealServer", view: "FakeView") -> None:
             ("$SYS.REQ.ACCOUNT.NOPE.INFO", b""),
             ("$SYS.REQ.ACCOUNT.PING.STATZ", b""),
         ]:
-            theirs = json.loads((await client.request(subject, payload, timeout=2)).data)
+            theirs = json.loads((await client.request(subject, payload, timeout=20)).data)
             ours = ask(services, view, subject, payload, "$SYS")
             assert ours is not None, subject
             assert keys(ours) == keys(theirs), subject
@@ -162,7 +162,7 @@ async def test_services_of_an_ordinary_account(busy: "RealServer", view: "FakeVi
             "$SYS.REQ.ACCOUNT.PING.STATZ",
             "$SYS.REQ.USER.INFO",
         ):
-            theirs = json.loads((await client.request(subject, b"", timeout=2)).data)
+            theirs = json.loads((await client.request(subject, b"", timeout=20)).data)
             ours = ask(SysServices(lambda: "ID"), view, subject, b"", "A")
             assert keys(ours) == keys(theirs), subject
         assert ask(SysServices(lambda: "ID"), view, "$SYS.REQ.SERVER.PING.VARZ", b"", "A") is None
