@@ -11,7 +11,7 @@ from jsctl.commands.call import Call
 from jsctl.commands.pipeline_session import at_work
 from jsctl.errors import UsageError
 from jsctl.render.details import Details
-from jsctl.render.humanize import number, size
+from jsctl.render.humanize import counted, number, size
 from jsctl.spark.pipeline.progress import Display
 
 if TYPE_CHECKING:
@@ -54,10 +54,13 @@ def export(call: Call) -> None:
         return
     seconds = time.monotonic() - started
     if not found.batches:
-        call.output.print(f"Nothing new: {found.path} holds {number(found.rows_in_all)} messages")
+        call.output.print(
+            f"Nothing new: {found.path} holds {counted(found.rows_in_all, 'message')}"
+        )
         return
     call.output.print(
-        f"Exported {number(found.rows)} messages of {found.stream} in {found.batches} batches to "
+        f"Exported {counted(found.rows, 'message')} of {found.stream} "
+        f"in {counted(found.batches, 'batch', 'batches')} to "
         f"{found.path} in {seconds:.1f}s; the archive holds {number(found.rows_in_all)}"
     )
 
@@ -115,7 +118,7 @@ def restore(call: Call) -> None:
         return
     kept = "with their sequences" if done.kept else "with new sequences"
     call.output.print(
-        f"Restored {number(done.rows)} messages into {done.stream} {kept} in {done.seconds:.1f}s"
+        f"Restored {counted(done.rows, 'message')} into {done.stream} {kept} in {done.seconds:.1f}s"
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import signal
 
 from jsctl.commands.call import Call
-from jsctl.render.humanize import number
+from jsctl.render.humanize import counted, number
 from jsctl.spark.pipeline.capture import Capture, Counts
 from jsctl.spark.pipeline.capture import capture as keep
 
@@ -37,7 +37,8 @@ async def capture(call: Call) -> None:
 
 
 def _line(counts: Counts) -> str:
-    text = f"{number(counts.states)} states, {number(counts.advisories)} advisories"
+    advisories = counted(counts.advisories, "advisory", "advisories")
+    text = f"{counted(counts.states, 'state')}, {advisories}"
     for value, word in ((counts.dropped, "dropped"), (counts.failed, "failed")):
         text += f", {number(value)} {word}" if value else ""
     return text

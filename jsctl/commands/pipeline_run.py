@@ -6,7 +6,7 @@ from jsctl.commands.call import Call
 from jsctl.commands.pipeline_session import at_work
 from jsctl.commands.pipeline_spec import settings_of, spec_of
 from jsctl.errors import UsageError
-from jsctl.render.humanize import number, size
+from jsctl.render.humanize import counted, number, size
 from jsctl.spark.pipeline.compaction import compact_now as merge
 from jsctl.spark.pipeline.layout import BatchDirectory
 from jsctl.spark.pipeline.spec import load_spec
@@ -34,7 +34,7 @@ def run(call: Call) -> None:
             if state.state == "running":
                 lag = f", {number(state.lag)} waiting" if state.lag >= 0 else ""
                 batch = f"batch {state.batch}" if state.batch >= 0 else "first batch, warming up"
-                work.display.phase(f"{batch}, {number(state.rows)} rows written{lag}")
+                work.display.phase(f"{batch}, {counted(state.rows, 'row')} written{lag}")
 
         runner = Runner(
             spec,
@@ -46,9 +46,10 @@ def run(call: Call) -> None:
             log_file=work.log_file,
         )
         state = runner.run(work.session.start)
-    dead = f", {number(state.dead_letters)} dead letters" if state.dead_letters else ""
+    dead = f", {counted(state.dead_letters, 'dead letter')}" if state.dead_letters else ""
     call.output.note(
-        f"{spec.name}: {number(state.rows)} rows in {state.batches} batches{dead}; "
+        f"{spec.name}: {counted(state.rows, 'row')} "
+        f"in {counted(state.batches, 'batch', 'batches')}{dead}; "
         f"{_ENDS.get(state.state, state.state)}"
     )
 
@@ -95,7 +96,7 @@ def compact(call: Call) -> None:
     elif not found.batches:
         call.output.print("Nothing to merge")
     else:
-        before = f"{found.files_before} files of {size(found.bytes_before)}"
+        before = f"{counted(found.files_before, 'file')} of {size(found.bytes_before)}"
         after = f"{found.files_after} of {size(found.bytes_after)}"
-        rows = f"{found.batches} batches, {number(found.rows)} rows"
+        rows = f"{counted(found.batches, 'batch', 'batches')}, {counted(found.rows, 'row')}"
         call.output.print(f"Merged {rows}: {before} became {after}")

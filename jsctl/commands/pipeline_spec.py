@@ -5,7 +5,7 @@ from pathlib import Path
 from jsctl.commands.call import Call
 from jsctl.errors import Conflict, JsctlError
 from jsctl.render.details import Details
-from jsctl.render.humanize import number
+from jsctl.render.humanize import counted, number
 from jsctl.settings import Settings, load
 from jsctl.spark.pipeline.plan import Plan, input_columns, make_plan
 from jsctl.spark.pipeline.spec import Spec, load_spec
@@ -80,7 +80,9 @@ def plan_screen(plan: Plan) -> Details:
     screen.row("Reads", plan.source)
     if plan.messages:
         screen.row("Sequences", f"{number(plan.first_seq)} to {number(plan.last_seq)}")
-    screen.row("Waiting", f"at most {number(plan.messages)} messages in {plan.batches} batches")
+    waiting = counted(plan.messages, "message")
+    batches = counted(plan.batches, "batch", "batches")
+    screen.row("Waiting", f"at most {waiting} in {batches}")
     resume = f"after batch {plan.committed_batch}" if plan.goes_on else "from the start"
     screen.row("Goes on", resume)
     screen.row("Readers", plan.partitions or "one a core")

@@ -17,6 +17,11 @@ def number(value: int | float) -> str:
     return f"{int(value):,}"
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 row`, `2 rows`; `many` where it is not `one` with an s."""
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
 def size(byte_count: int) -> str:
     """IEC units: one decimal below 10, none above."""
     if byte_count < 10:

@@ -25,6 +25,16 @@ def test_sizes(byte_count: int, text: str) -> None:
     assert humanize.size(byte_count) == text
 
 
+@pytest.mark.parametrize(("count", "text"), [(0, "0 rows"), (1, "1 row"), (1_200, "1,200 rows")])
+def test_what_is_counted(count: int, text: str) -> None:
+    assert humanize.counted(count, "row") == text
+
+
+def test_words_with_a_plural_of_their_own() -> None:
+    assert humanize.counted(1, "batch", "batches") == "1 batch"
+    assert humanize.counted(3, "batch", "batches") == "3 batches"
+
+
 @pytest.mark.parametrize(
     ("duration_ns", "text"),
     [

@@ -7,7 +7,7 @@ from jsctl.api.fields import NANOS_MAX, ZERO_TIME
 from jsctl.api.stream import SourceInfo, StreamConfig, StreamInfo, StreamSource, StreamState
 from jsctl.api.words import Compression, Discard, PersistMode, Retention
 from jsctl.render.details import Details
-from jsctl.render.humanize import duration, joined, limit, moment, number, size
+from jsctl.render.humanize import counted, duration, joined, limit, moment, number, size
 from jsctl.render.reports.common import (
     add_levels,
     add_metadata,
@@ -148,7 +148,7 @@ def _add_cluster(screen: Details, cluster: ClusterInfo | None, now: str) -> None
             parts.append("OFFLINE")
         parts.append(peer_seen(peer))
         if peer.lag:
-            parts.append(f"{number(peer.lag)} operation{'' if peer.lag == 1 else 's'} behind")
+            parts.append(f"{counted(peer.lag, 'operation')} behind")
         screen.row("Replica", ", ".join(parts))
 
 

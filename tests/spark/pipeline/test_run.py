@@ -125,7 +125,7 @@ checkpoint: ckpt
     )
     done = cli("pipeline", "run", str(spec), "-s", broker.url)
     assert done.code == 0, done.err
-    assert "7 rows in 1 batches" in done.err
+    assert "7 rows in 1 batch;" in done.err
     subjects = on(broker, lambda manager: manager.stream_subjects(f"{fresh}_SUMS"))
     assert subjects == {f"sums.{fresh}.{n}": 1 for n in range(7)}
     message = on(
