@@ -127,6 +127,23 @@ def test_all_routes_are_waited_for(jsctl_cluster: ClusterFactory, kind: type[Bro
         assert found >= {(name, account) for name in others for account in (None, "X")}
 
 
+@pytest.mark.parametrize("kind", [Broker, RealServer], ids=["jsctl", "nats-server"])
+def test_a_cluster_is_whole_when_all_that_run_are_current(
+    jsctl_cluster: ClusterFactory, kind: type[Broker]
+) -> None:
+    cluster = jsctl_cluster(3, server=kind)
+    victim = next(name for name in cluster.names if name != cluster.meta_leader())
+    cluster[victim].pause()
+    with pytest.raises(BrokerFailed, match="not all brokers are healthy"):
+        cluster.wait_whole(0.0)
+    cluster.kill(victim)
+    cluster.wait_whole()
+    cluster.restart(victim)
+    cluster.wait_whole()
+    leader: Any = cluster[cluster.meta_leader()].monitor("/jsz")
+    assert all(one["current"] for one in leader["meta_cluster"]["replicas"])
+
+
 def test_the_plugin_is_light() -> None:
     code = (
         "import sys, pytest; before = set(sys.modules); import jsctl.testing; "

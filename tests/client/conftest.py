@@ -6,13 +6,11 @@ import pytest
 
 from jsctl.settings import Context, Settings
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Cluster, RealServer
-from tests.support.whole import wait_whole
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     with Cluster(3, server=RealServer) as cluster:
-        wait_whole(cluster)
         yield cluster
 
 

@@ -11,7 +11,6 @@ from nats.errors import NoRespondersError
 from jsctl.cli import main
 from jsctl.testing import Broker, Cluster, RealServer
 from tests.support.waiting import eventually
-from tests.support.whole import wait_whole
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 ENABLED = ["nats-server"]
@@ -49,7 +48,6 @@ Run = Callable[..., Result]
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     kind = str(request.param)
     with Cluster(3, server=KINDS[kind]) as cluster:
-        wait_whole(cluster)
         yield Server(kind, cluster)
 
 

@@ -20,7 +20,6 @@ from jsctl.dashboard.snapshot import Badge, Level, PeerState, Snapshot
 from jsctl.testing import Broker, Cluster, RealServer
 from tests.dashboard.conftest import Drive, Driven, settings_of
 from tests.support.waiting import eventually, wait_for
-from tests.support.whole import wait_whole
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 BADGE_S = 3.0
@@ -29,14 +28,13 @@ BADGE_S = 3.0
 @pytest.fixture(scope="module", params=list(KINDS))
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with Cluster(3, server=KINDS[str(request.param)]) as running:
-        wait_whole(running)
         yield running
 
 
 @pytest.fixture
 async def js(cluster: Cluster) -> AsyncIterator[JetStreamContext]:
     """JetStream on the cluster, with ORDERS on three servers and LONE1 to LONE3 on one each."""
-    wait_whole(cluster)
+    cluster.wait_whole()
     client = await nats.connect(cluster.urls)
     context = client.jetstream(timeout=30)
     await context.add_stream(name="ORDERS", subjects=["orders.>"], num_replicas=3)
@@ -146,7 +144,7 @@ async def test_the_connection_may_go_away_with_its_server(
 async def test_a_step_down_through_the_keys(
     cluster: Cluster, js: JetStreamContext, drive: Drive
 ) -> None:
-    wait_whole(cluster)
+    cluster.wait_whole()
     async with drive(cluster.urls) as driven:
         await driven.until(lambda now: len(states(now, "ORDERS")) == 3, "three replicas")
         await driven.until(lambda now: now.badge is Badge.HEALTHY, "it is healthy")

@@ -1,16 +1,4 @@
-"""pytest plugin and plain helpers: a broker, or a cluster of brokers, inside a test.
-
-    def test_publish(jsctl_broker):
-        broker = jsctl_broker("-js")
-        ...connect to broker.url...
-
-Every broker is a real process with its own directory. Ports are reserved by sockets that stay
-bound, without listening, for as long as the helper lives: nobody else gets them, so a broker
-comes back on the same ports after a restart. `RealServer` is the same handle for nats-server, so
-that a contract test can run against both.
-
-Nothing heavy is imported before a broker is started.
-"""
+"""A broker, or a nats-server, as a process that tests start, stop, kill and pause."""
 
 import json
 import os
@@ -20,22 +8,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import pytest
 
 READY_LINE = "Server is ready"
 READY_S = 30.0
 STOP_S = 30.0
-LEADER_S = 30.0
 PAUSE_S = 0.01
 HOST = "127.0.0.1"
-SYSTEM_USER = "sys"
-SYSTEM_PASSWORD = "sys"
 LOG_TAIL_LINES = 100
 
 Scalar = str | int | float | bool | None
@@ -285,216 +268,3 @@ def find_real_server() -> str:
     if found is None:
         pytest.skip("nats-server is not installed")
     return found
-
-
-class Cluster:
-    """Brokers with JetStream, routes to each other and a system account (user sys, sys)."""
-
-    def __init__(
-        self,
-        size: int = 3,
-        *,
-        name: str = "C1",
-        config: str = "",
-        directory: Path | None = None,
-        server: type[Broker] = Broker,
-    ) -> None:
-        """`config` goes into every broker's configuration file. Names are n1, n2, ..."""
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        if directory is None:
-            self._temporary = temporary_directory()
-            directory = Path(self._temporary.name)
-        self.name = name
-        self._ports = {f"n{number}": ReservedPort() for number in range(1, size + 1)}
-        routes = ", ".join(f'"nats://{HOST}:{port.number}"' for port in self._ports.values())
-        self.brokers: dict[str, Broker] = {}
-        for node, port in self._ports.items():
-            listen = f"{HOST}:{port.number}"
-            text = (
-                f'cluster {{ name: "{name}", listen: "{listen}", routes: [{routes}] }}\n'
-                f"accounts {{ $SYS {{ users: [ {{ user: {SYSTEM_USER}, "
-                f"password: {SYSTEM_PASSWORD} }} ] }} }}\n{config}\n"
-            )
-            self.brokers[node] = server("-js", name=node, config=text, directory=directory / node)
-
-    @property
-    def names(self) -> list[str]:
-        """n1, n2, ..."""
-        return list(self.brokers)
-
-    @property
-    def urls(self) -> list[str]:
-        """Where clients connect, one URL a broker."""
-        return [broker.url for broker in self.brokers.values()]
-
-    def __getitem__(self, name: str) -> Broker:
-        """The broker of a name."""
-        return self.brokers[name]
-
-    def __iter__(self) -> Iterator[Broker]:
-        """The brokers in order."""
-        return iter(self.brokers.values())
-
-    def start(self, leader_s: float = LEADER_S) -> "Cluster":
-        """Start all, wait for their routes and a meta leader. Raises BrokerFailed."""
-        for broker in self:
-            broker.launch()
-        for broker in self:
-            broker.wait_ready()
-        self.wait_routes(leader_s)
-        self.wait_meta_leader(leader_s)
-        return self
-
-    def kill(self, name: str) -> None:
-        """Kill one broker."""
-        self[name].kill()
-
-    def restart(self, name: str, *, kill: bool = False) -> Broker:
-        """Restart one broker on its ports and store."""
-        return self[name].restart(kill=kill)
-
-    def meta_leader(self) -> str:
-        """The leader that every running broker names; empty while they disagree."""
-        found: set[str] = set()
-        for broker in self:
-            if not broker.running:
-                continue
-            try:
-                page = broker.monitor("/jsz")
-            except OSError:
-                return ""
-            meta = page.get("meta_cluster") if isinstance(page, dict) else None
-            leader = meta.get("leader") if isinstance(meta, dict) else None
-            found.add(leader if isinstance(leader, str) else "")
-        return found.pop() if len(found) == 1 else ""
-
-    def wait_meta_leader(self, deadline_s: float = LEADER_S) -> str:
-        """Wait until all running brokers name a running leader. Raises BrokerFailed."""
-        found = ""
-
-        def led() -> bool:
-            nonlocal found
-            found = self.meta_leader()
-            return found != "" and self.brokers[found].running
-
-        self._wait(led, deadline_s, "no meta leader")
-        return found
-
-    def wait_routes(self, deadline_s: float = LEADER_S) -> None:
-        """Wait until all running brokers have all their routes to each other.
-
-        A meta leader is elected over a part of them; answers get lost until the others are there:
-        API requests go through a route of the system account. Raises BrokerFailed.
-        """
-        self._wait(self._has_routes, deadline_s, "not all routes")
-
-    def _has_routes(self) -> bool:
-        running = [broker for broker in self if broker.running]
-        for broker in running:
-            try:
-                general: Any = broker.monitor("/varz")
-                page: Any = broker.monitor("/routez")
-            except OSError:
-                return False
-            pool = max(1, general["cluster"].get("pool_size", 1))
-            system = general.get("system_account")
-            found = Counter((one.get("remote_name"), one.get("account")) for one in page["routes"])
-            for other in running:
-                routes = found[other.name, None], found[other.name, system]
-                if other is not broker and routes != (pool, 1):
-                    return False
-        return True
-
-    def _wait(self, fact: Callable[[], bool], deadline_s: float, what: str) -> None:
-        end = time.monotonic() + deadline_s
-        while not fact():
-            if time.monotonic() > end:
-                logs = "\n".join(f"--- {b.name}\n{b.logs[-2000:]}" for b in self)
-                raise BrokerFailed(f"{what} after {deadline_s} s\n{logs}")
-            time.sleep(PAUSE_S * 5)
-
-    def stop(self) -> None:
-        """Stop all, the last one first."""
-        for broker in reversed(self.brokers.values()):
-            broker.stop()
-
-    def close(self) -> None:
-        """Kill what still runs and give everything back."""
-        for broker in self:
-            broker.close()
-        for port in self._ports.values():
-            port.release()
-        if self._temporary is not None:
-            self._temporary.cleanup()
-            self._temporary = None
-
-    def __enter__(self) -> "Cluster":
-        try:
-            return self.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-BrokerFactory = Callable[..., Broker]
-ClusterFactory = Callable[..., Cluster]
-
-
-def _brokers() -> Iterator[BrokerFactory]:
-    made: list[Broker] = []
-
-    def make(
-        *flags: str, server: type[Broker] = Broker, config: str = "", name: str = ""
-    ) -> Broker:
-        broker = server(*flags, config=config, name=name)
-        made.append(broker)
-        return broker.start()
-
-    yield make
-    for broker in reversed(made):
-        broker.close()
-
-
-def _clusters() -> Iterator[ClusterFactory]:
-    made: list[Cluster] = []
-
-    def make(size: int = 3, *, config: str = "", server: type[Broker] = Broker) -> Cluster:
-        cluster = Cluster(size, config=config, server=server)
-        made.append(cluster)
-        return cluster.start()
-
-    yield make
-    for cluster in reversed(made):
-        cluster.close()
-
-
-@pytest.fixture
-def jsctl_broker() -> Iterator[BrokerFactory]:
-    """Call it with flags (and `config=`, `name=`, `server=`) for a started broker of this test."""
-    yield from _brokers()
-
-
-@pytest.fixture(scope="session")
-def jsctl_session_broker() -> Iterator[BrokerFactory]:
-    """The same for brokers that live until the end of the session."""
-    yield from _brokers()
-
-
-@pytest.fixture
-def jsctl_cluster() -> Iterator[ClusterFactory]:
-    """Call it with a size (and `config=`, `server=`) for a started cluster of this test."""
-    yield from _clusters()
-
-
-@pytest.fixture(scope="session")
-def jsctl_session_cluster() -> Iterator[ClusterFactory]:
-    """The same for clusters that live until the end of the session."""
-    yield from _clusters()
