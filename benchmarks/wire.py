@@ -35,6 +35,7 @@ class Wire:
         self.socket = socket.create_connection((address.host, address.port), timeout=timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._rest = b""
+        self._requests = 0
         login = ""
         if address.user:
             login = f',"user":"{address.user}","pass":"{address.password}"'
@@ -86,14 +87,15 @@ class Wire:
         while wanted > 0:
             wanted -= len(self.receive())
 
-    def request(self, subject: str, payload: bytes, inbox: str = "_INBOX.bench.api") -> bytes:
-        """One request; the reply's payload. The inbox is subscribed for this call only."""
-        sid = b"999"
+    def request(self, subject: str, payload: bytes) -> bytes:
+        """One request; the reply's payload. It has an inbox of its own: replies may come late."""
+        self._requests += 1
+        inbox, sid = f"_INBOX.bench.{self._requests}", b"r%d" % self._requests
         self.send(
             b"SUB %s %s\r\nPUB %s %s %d\r\n%s\r\n"
             % (inbox.encode(), sid, subject.encode(), inbox.encode(), len(payload), payload)
         )
-        self.wait_for(b"MSG " + inbox.encode())
+        self.wait_for(b"MSG %s " % inbox.encode())
         line = self.wait_for(b"\r\n")
         sizes = line.split()
         need = int(sizes[-1]) + 2

@@ -18,34 +18,32 @@ from tests.support.waiting import wait_for
 COUNT = 60_000
 
 
-def filler(cluster: Cluster, name: str = "n1") -> Filler:
+ATTEMPT_S = 5.0
+
+
+def filler(cluster: Cluster, name: str = "n1", timeout_s: float = 30.0) -> Filler:
     """A connection to one server."""
-    return Filler(Address(HOST, cluster[name].port))
+    return Filler(Address(HOST, cluster[name].port), timeout_s)
 
 
 def filled(cluster: Cluster, count: int = COUNT) -> str:
     """A stream with three replicas; the server that leads it."""
+    wait_for(lambda: is_made(cluster), "the stream is made and has a leader")
     with filler(cluster) as made:
-        wait_for(lambda: attempted(made), "the stream is made")
-        wait_for(lambda: led(made), "the stream has a leader")
         made.publish(plain(count, "s"))
         wait_for(lambda: current(made), "all replicas are current", 60)
         leader: str = made.api("STREAM.INFO.S")["cluster"]["leader"]
         return leader
 
 
-def attempted(made: Filler) -> bool:
-    """Try to make the stream."""
+def is_made(cluster: Cluster) -> bool:
+    """Whether the stream, tried anew, is there and somebody takes messages."""
     try:
-        made.stream("S", num_replicas=3, allow_direct=True)
-    except RuntimeError:
+        with filler(cluster, timeout_s=ATTEMPT_S) as made:
+            made.stream("S", num_replicas=3, allow_direct=True)
+            return bool(made.api("STREAM.INFO.S").get("cluster", {}).get("leader"))
+    except (RuntimeError, TimeoutError):  # who does not lead does not answer
         return False
-    return True
-
-
-def led(made: Filler) -> bool:
-    """Whether somebody takes messages and acknowledges them."""
-    return bool(made.api("STREAM.INFO.S").get("cluster", {}).get("leader"))
 
 
 def current(made: Filler) -> bool:

@@ -25,9 +25,9 @@ Row = tuple[str, Mapping[str, str | list[str]], bytes]
 class Filler:
     """One connection that makes streams and publishes."""
 
-    def __init__(self, broker: Broker | Address) -> None:
+    def __init__(self, broker: Broker | Address, timeout_s: float = 30.0) -> None:
         at = broker if isinstance(broker, Address) else Address(HOST, broker.port)
-        self.wire = Wire(at, 30.0)
+        self.wire = Wire(at, timeout_s)
         self._rest = b""
 
     def close(self) -> None:
