@@ -135,9 +135,9 @@ def test_messages_can_be_read_removed_and_purged(run: Run, publish: Callable[...
     add(run, "P")
     for number in range(5):
         publish(f"p.{number % 2}", f"m{number}".encode())
-    shown = run("stream", "get", "P", "2").out
-    assert shown.startswith("Item: P#2 received ")
-    assert shown.endswith(" on Subject p.1\n\nm1\n\n\n")
+    shown = run("stream", "get", "P", "2")
+    assert shown.out.startswith("Item: P#2 received "), shown.err
+    assert shown.out.endswith(" on Subject p.1\n\nm1\n\n\n")
     document = json.loads(run("stream", "get", "P", "-S", "p.0", "-j").out)
     assert (document["seq"], document["data"]) == (5, "bTQ=")
     assert json.loads(run("stream", "subjects", "P", "-j").out) == {"p.1": 2, "p.0": 3}
