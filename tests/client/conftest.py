@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from jsctl.api.times import SECOND_NS
 from jsctl.settings import Context, Settings
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Cluster, RealServer
 
@@ -16,10 +17,10 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def settings(cluster: Cluster) -> Settings:
-    return Settings(connection=Context(url=",".join(cluster.urls)))
+    return Settings(connection=Context(url=",".join(cluster.urls)), timeout_ns=20 * SECOND_NS)
 
 
 @pytest.fixture
 def system_settings(cluster: Cluster) -> Settings:
     context = Context(url=cluster.urls[0], user=SYSTEM_USER, password=SYSTEM_PASSWORD)
-    return Settings(connection=context)
+    return Settings(connection=context, timeout_ns=20 * SECOND_NS)

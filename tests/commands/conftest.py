@@ -10,6 +10,7 @@ from nats.errors import NoRespondersError
 
 from jsctl.cli import main
 from jsctl.testing import Broker, Cluster, RealServer
+from tests.support.command_line import PATIENCE
 from tests.support.waiting import eventually
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
@@ -76,8 +77,9 @@ def cli(capfd: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.fixture
-def run(server: Server, cli: Run) -> Iterator[Run]:
+def run(server: Server, cli: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
     """Runs a command line against the server; streams are removed afterwards."""
+    monkeypatch.setenv("NATS_TIMEOUT", PATIENCE)
 
     def on_server(*words: str) -> Result:
         return cli("--server", server.url, *words)

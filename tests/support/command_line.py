@@ -11,6 +11,8 @@ from typing import Any
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
 
 RUN_S = 60
+PATIENCE = "20s"
+"""For an answer: on a busy machine a disk may stand still for longer than the usual timeout."""
 FOREIGN = ("NATS_", "JSCTL_", "LLMFORMAT", "FORCE_COLOR")
 
 
@@ -29,7 +31,8 @@ class CommandLine:
     def __init__(self, home: Path, urls: list[str]) -> None:
         """Stores both contexts below `home`."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
-        self._environment = {**kept, "XDG_CONFIG_HOME": str(home), "TZ": "UTC"}
+        own = {"XDG_CONFIG_HOME": str(home), "TZ": "UTC", "NATS_TIMEOUT": PATIENCE}
+        self._environment = {**kept, **own}
         servers = ("--server", ",".join(urls))
         self.run("context", "add", "app", *servers, "--select")
         who = ("--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jsctl.api.stream import StreamConfig
+from jsctl.api.times import SECOND_NS
 from jsctl.cli import main
 from jsctl.client.manager import Manager, open_manager
 from jsctl.settings import Context, Settings
@@ -92,7 +93,7 @@ def quick_java() -> dict[str, str]:
 
 def settings_of(server: Broker) -> Settings:
     """How to reach a server."""
-    return Settings(connection=Context(url=server.url))
+    return Settings(connection=Context(url=server.url), timeout_ns=20 * SECOND_NS)
 
 
 def on(server: Broker, body: Callable[[Manager], Any]) -> Any:
