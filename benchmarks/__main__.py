@@ -1,18 +1,19 @@
 """Run all comparisons on this machine and print ratios; `--quick` for smaller counts.
 
 Both sides run in one go, one after the other, so that a ratio holds although the machine's speed
-drifts. Each figure is the median of several runs. Ratios above 1 mean that jsctl is better.
+drifts. Each figure is the median of several runs. Ratios above 1 mean that jsctl is better. The
+CPU is that of all servers together, user and system; it is steady where throughput is noisy.
 """
 
 import argparse
 import platform
-import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks import cases, process, servers
-from benchmarks.cases import Figure
+from benchmarks import cases, figure, mixed, process, servers
+from benchmarks.figure import Figure
 from benchmarks.servers import OURS, REAL, REAL_ALWAYS, Kind
+from benchmarks.wire import Address
 
 RUNS = 3
 
@@ -38,9 +39,10 @@ class Line:
         """A row of the table."""
         aim = f"{self.aim:g}x" if self.aim else ""
         met = "" if not self.aim else ("ok" if self.ratio >= self.aim else "MISSED")
+        cpu = f"{_cpu(self.ours):>8} /{_cpu(self.theirs):>7}"
         return (
             f"{self.title:44}{_number(self.ours):>14}{_number(self.theirs):>14}"
-            f"{self.ratio:>9.2f}x {aim:>6} {met:7}{self.against}"
+            f"{self.ratio:>9.2f}x {cpu}  {aim:>6} {met:7}{self.against}"
         )
 
 
@@ -49,10 +51,13 @@ def _number(figure: Figure) -> str:
     return f"{value} {figure.unit}"
 
 
+def _cpu(figure: Figure) -> str:
+    return f"{figure.cpu_us:.2f}" if figure.cpu_us else "-"
+
+
 def median(run: Callable[[], Figure], runs: int = RUNS) -> Figure:
     """The middle one of several runs."""
-    found = [run() for _ in range(runs)]
-    return Figure(statistics.median(f.value for f in found), found[0].unit, found[0].higher)
+    return figure.median([run() for _ in range(runs)])
 
 
 def core_figures(kind: Kind, scale: int) -> dict[str, Figure]:
@@ -79,6 +84,59 @@ def replicated_figures(kind: Kind, scale: int) -> dict[str, Figure]:
         return {"r3": r3, "r3p50": p50, "r3p99": p99}
 
 
+def mixed_core_figures(kind: Kind, scale: int) -> dict[str, Figure]:
+    """Core messages of users on one server."""
+    count = 400_000 // scale
+    with servers.single(kind) as broker:
+        at = servers.address(broker)
+        one, eight, members = [b"bench.>"], mixed.OVERLAPPING, [b"bench.>"] * mixed.MEMBERS
+        return {
+            "nobody": median(lambda: mixed.to_subscribers(at, count, [])),
+            "one": median(lambda: mixed.to_subscribers(at, count, one)),
+            "headers": median(lambda: mixed.to_subscribers(at, count, one, headers=True)),
+            "eight": median(lambda: mixed.to_subscribers(at, count // 4, eight)),
+            "queue": median(lambda: mixed.to_subscribers(at, count, members, queue=b"q")),
+            "requests": median(lambda: mixed.requests(at, 200, 40_000 // scale)),
+        }
+
+
+def mixed_stream_figures(kind: Kind, replicas: int, scale: int) -> dict[str, Figure]:
+    """Streams and buckets as users fill and read them."""
+    count = 100_000 // scale
+
+    def measured(at: Address, prefix: str) -> dict[str, Figure]:
+        ids = median(lambda: mixed.publish_with_ids(at, count))
+        waiting = median(lambda: mixed.waiting_publishers(at, 50, count // 5))
+        pull = median(lambda: cases.consume(at, count))
+        put, get = mixed.put_and_get(at, replicas, 4_000 // scale)
+        keys = ("ids", "waiting", "mixedpull", "put", "get")
+        figures = (ids, waiting, pull, put, get)
+        return {prefix + key: one for key, one in zip(keys, figures, strict=True)}
+
+    if replicas == 1:
+        with servers.single(kind) as broker:
+            mixed.make_mixed_stream(servers.address(broker), 1)
+            return measured(servers.address(broker), "r1")
+    with servers.three(kind) as (cluster, at):
+        mixed.make_mixed_stream(at, replicas)
+        return measured(servers.leader_address(cluster), f"r{replicas}")
+
+
+MIXED_ROWS: tuple[tuple[str, str, float], ...] = (
+    ("mixed publish to nobody", "nobody", 0.0),
+    ("mixed publish to a wildcard subscriber", "one", 0.0),
+    ("mixed publish with headers, to one", "headers", 0.0),
+    ("mixed publish to eight overlapping", "eight", 0.0),
+    ("mixed publish to a queue group of four", "queue", 0.0),
+    ("200 connections, one request each in flight", "requests", 0.0),
+)
+MIXED_STREAM_ROWS: tuple[tuple[str, str, float], ...] = (
+    ("publish with ids, 1,000 subjects", "ids", 0.0),
+    ("50 publishers that wait for each ack", "waiting", 0.0),
+    ("pull, mixed, each acknowledged", "mixedpull", 0.0),
+    ("key-value put p50", "put", 0.0),
+    ("key-value get p50", "get", 0.0),
+)
 ROWS: tuple[tuple[str, str, float], ...] = (
     ("core publish 16 B", "core", 0.2),
     ("publish to subscriber 128 B", "pubsub", 0.35),
@@ -99,8 +157,29 @@ ALWAYS_ROWS: tuple[tuple[str, str, float], ...] = (
 )
 
 
+def compare_mixed(scale: int) -> list[Line]:
+    """The traffic of users, ours against nats-server as it comes and with sync always."""
+    ours, theirs = mixed_core_figures(OURS, scale), mixed_core_figures(REAL, scale)
+    lines = [Line(t, ours[key], theirs[key], "default sync", aim) for t, key, aim in MIXED_ROWS]
+    for replicas in (1, 3):
+        ours = mixed_stream_figures(OURS, replicas, scale)
+        for kind, against, more in ((REAL, "default sync", 1), (REAL_ALWAYS, "sync always", 4)):
+            theirs = mixed_stream_figures(kind, replicas, scale * more)
+            lines += [
+                Line(
+                    f"R{replicas} {t}",
+                    ours[f"r{replicas}{key}"],
+                    theirs[f"r{replicas}{key}"],
+                    against,
+                    aim,
+                )
+                for t, key, aim in MIXED_STREAM_ROWS
+            ]
+    return lines
+
+
 def compare(scale: int) -> list[Line]:
-    """All rates, ours against nats-server as it comes and with sync always."""
+    """Runs of one subject and size, ours against nats-server as it comes and with sync always."""
     ours = core_figures(OURS, scale) | replicated_figures(OURS, scale)
     theirs = core_figures(REAL, scale) | replicated_figures(REAL, scale)
     lines = [Line(t, ours[key], theirs[key], "default sync", aim) for t, key, aim in ROWS]
@@ -141,10 +220,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the messages")
     scale = 10 if parser.parse_args().quick else 1
     print(f"jsctl and nats-server side by side on {platform.machine()}, medians of {RUNS}\n")
-    print(f"{'':44}{'jsctl':>14}{'nats-server':>14}{'ratio':>10} {'aim':>6}")
-    for line in compare(scale):
-        print(line.text())
-    print()
+    for title, measure in (("mixed traffic", compare_mixed), ("runs", compare)):
+        print(
+            f"{title:44}{'jsctl':>14}{'nats-server':>14}{'ratio':>10}"
+            f" {'CPU us a message':>17} {'aim':>7}"
+        )
+        for line in measure(scale):
+            print(line.text())
+        print()
     for title, ours, theirs, bound in processes(scale):
         print(f"{title:48}{_number(ours):>14}{_number(theirs):>14}  {bound}")
 

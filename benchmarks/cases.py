@@ -1,35 +1,26 @@
 """What is measured. Each case takes connected servers and gives one figure."""
 
-import statistics
+import itertools
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
 
+from benchmarks.figure import Figure, Stopwatch
 from benchmarks.wire import Address, Wire, chunks, now
 
 STREAM = "BENCH"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A measured value; `higher` says which direction is better."""
-
-    value: float
-    unit: str
-    higher: bool = True
+_runs = itertools.count()
 
 
 def core_publish(at: Address, count: int = 1_000_000) -> Figure:
     """Messages of 16 B nobody listens to, one connection."""
     wire = Wire(at)
     message = b"PUB bench.core 16\r\n" + b"x" * 16 + b"\r\n"
-    start = now()
+    watch = Stopwatch(at)
     for chunk in chunks(message, count):
         wire.send(chunk)
     wire.flush()
-    took = now() - start
+    figure = watch.rate(count)
     wire.close()
-    return Figure(count / took, "msg/s")
+    return figure
 
 
 def publish_to_subscriber(at: Address, count: int = 500_000) -> Figure:
@@ -46,27 +37,27 @@ def publish_to_subscriber(at: Address, count: int = 500_000) -> Figure:
             sender.send(chunk)
 
     thread = threading.Thread(target=send)
-    start = now()
+    watch = Stopwatch(at)
     thread.start()
     receiver.read_bytes(expected)
-    took = now() - start
+    figure = watch.rate(count)
     thread.join()
     receiver.close()
     sender.close()
-    return Figure(count / took, "msg/s")
+    return figure
 
 
-def make_stream(at: Address, replicas: int, **extra: object) -> None:
+def make_stream(at: Address, replicas: int, name: str = STREAM, **extra: object) -> None:
     """A fresh file stream for the JetStream cases."""
     wire = Wire(at)
     try:
-        wire.api(f"STREAM.DELETE.{STREAM}")
+        wire.api(f"STREAM.DELETE.{name}")
     except RuntimeError:
         pass
     wire.api(
-        f"STREAM.CREATE.{STREAM}",
+        f"STREAM.CREATE.{name}",
         {
-            "name": STREAM,
+            "name": name,
             "subjects": ["bench.js"],
             "retention": "limits",
             "storage": "file",
@@ -94,15 +85,15 @@ def async_publish(
     message = b"PUB bench.js _INBOX.bench.ack 128\r\n" + b"x" * 128 + b"\r\n"
     sent = acked = 0
     half = message * (window // 2)
-    start = now()
+    watch = Stopwatch(at)
     while acked < count:
         while sent - acked <= window // 2 and sent < count:
             wire.send(half)
             sent += window // 2
         acked = wire.count(b'{"stream"', min(acked + 1, count), acked)
-    took = now() - start
+    figure = watch.rate(acked)
     wire.close()
-    return Figure(acked / took, "msg/s")
+    return figure
 
 
 def sync_publish(
@@ -116,26 +107,35 @@ def sync_publish(
     wire.flush()
     message = b"PUB bench.js _INBOX.bench.ack 128\r\n" + b"x" * 128 + b"\r\n"
     times = []
+    watch = Stopwatch(at)
     for _ in range(count):
         start = now()
         wire.send(message)
         wire.wait_for(b"}\r\n")
         times.append(now() - start)
+    figures = watch.latencies(times)
     wire.close()
-    return percentiles(times)
+    return figures
 
 
-def pull_consume(at: Address, count: int = 100_000, batch: int = 1000) -> Figure:
+def pull_consume(at: Address, count: int = 100_000) -> Figure:
     """A pull consumer reads a stream of 128 B messages, acknowledging each."""
     async_publish(at, 1, count)
+    return consume(at, count)
+
+
+def consume(at: Address, count: int, batch: int = 1000) -> Figure:
+    """A new consumer pulls the first `count` messages of the stream, and acknowledges each."""
+    # A name of its own: nats-server may still be removing the last one's files.
+    name = f"C{next(_runs)}"
     wire = Wire(at)
     wire.api(
-        f"CONSUMER.CREATE.{STREAM}.C",
+        f"CONSUMER.CREATE.{STREAM}.{name}",
         {
             "stream_name": STREAM,
             "config": {
-                "durable_name": "C",
-                "name": "C",
+                "durable_name": name,
+                "name": name,
                 "ack_policy": "explicit",
                 "deliver_policy": "all",
                 "max_ack_pending": 20_000,
@@ -145,12 +145,13 @@ def pull_consume(at: Address, count: int = 100_000, batch: int = 1000) -> Figure
     wire.send(b"SUB _INBOX.bench.pull 1\r\n")
     wire.flush()
     pull = b'{"batch":%d,"expires":30000000000}' % batch
-    request = b"PUB $JS.API.CONSUMER.MSG.NEXT.%s.C _INBOX.bench.pull %d\r\n%s\r\n" % (
+    request = b"PUB $JS.API.CONSUMER.MSG.NEXT.%s.%s _INBOX.bench.pull %d\r\n%s\r\n" % (
         STREAM.encode(),
+        name.encode(),
         len(pull),
         pull,
     )
-    start = now()
+    watch = Stopwatch(at)
     wire.send(request * 2)
     got = asked = 0
     asked = 2 * batch
@@ -158,16 +159,21 @@ def pull_consume(at: Address, count: int = 100_000, batch: int = 1000) -> Figure
     while got < count:
         lines = (rest + wire.receive()).split(b"\r\n")
         rest = lines.pop()
-        acks = [line.split(b" ")[3] for line in lines if line.startswith(b"MSG bench.js")]
+        acks = [
+            line.split(b" ")[3]
+            for line in lines
+            if line.startswith((b"MSG bench.", b"HMSG bench."))
+        ]
         if acks:
             got += len(acks)
             wire.send(b"".join([b"PUB %s 4\r\n+ACK\r\n" % ack for ack in acks]))
         if asked - got <= batch and asked < count:
             wire.send(request)
             asked += batch
-    took = now() - start
+    figure = watch.rate(got)
+    wire.api(f"CONSUMER.DELETE.{STREAM}.{name}")
     wire.close()
-    return Figure(got / took, "msg/s")
+    return figure
 
 
 def request_reply(at: Address, count: int = 5_000) -> Figure:
@@ -186,24 +192,14 @@ def request_reply(at: Address, count: int = 5_000) -> Figure:
     thread = threading.Thread(target=answer)
     thread.start()
     times = []
+    watch = Stopwatch(at)
     for _ in range(count):
         start = now()
         asking.send(b"PUB bench.rr _INBOX.bench.rr 4\r\nping\r\n")
         asking.wait_for(b"\r\npong\r\n")
         times.append(now() - start)
+    figure = watch.latencies(times)[0]
     thread.join()
     asking.close()
     answering.close()
-    return percentiles(times)[0]
-
-
-def percentiles(times: list[float]) -> tuple[Figure, Figure]:
-    """p50 and p99 in microseconds."""
-    cuts = statistics.quantiles(times, n=100)
-    return (
-        Figure(cuts[49] * 1e6, "us", higher=False),
-        Figure(cuts[98] * 1e6, "us", higher=False),
-    )
-
-
-Case = Callable[[Address], Figure]
+    return figure

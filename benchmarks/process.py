@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from benchmarks import cases, servers
-from benchmarks.cases import Figure
+from benchmarks.figure import Figure
 from benchmarks.servers import Kind
 from benchmarks.wire import Address, Wire
 

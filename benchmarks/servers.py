@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.cases import make_stream
 from benchmarks.wire import Address, Wire
@@ -43,7 +43,7 @@ def three(kind: Kind) -> Iterator[tuple[Cluster, Address]]:
 
 def address(broker: Broker) -> Address:
     """Where to connect."""
-    return Address(HOST, broker.port)
+    return Address(HOST, broker.port, pids=(broker.pid,))
 
 
 def stream_leader(cluster: Cluster) -> Address:
@@ -58,7 +58,13 @@ def stream_leader(cluster: Cluster) -> Address:
             if time.monotonic() > end:
                 raise
             time.sleep(0.2)
-    return address(cluster[leader_name(first)])
+    return leader_address(cluster)
+
+
+def leader_address(cluster: Cluster) -> Address:
+    """Where the stream's leader listens; the CPU of all servers counts."""
+    leader = cluster[leader_name(address(next(iter(cluster))))]
+    return replace(address(leader), pids=tuple(broker.pid for broker in cluster))
 
 
 def leader_name(at: Address) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import servers, spark_cases
 from benchmarks.__main__ import median
-from benchmarks.cases import Figure
+from benchmarks.figure import Figure
 from benchmarks.servers import OURS, REAL, REAL_ALWAYS, Kind
 from benchmarks.wire import Address
 from jsctl.spark.runtime import start_session, stop_session

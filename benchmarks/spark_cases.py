@@ -18,7 +18,7 @@ from nats.js.api import AckPolicy, ConsumerConfig
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from benchmarks.cases import Figure
+from benchmarks.figure import Figure
 from benchmarks.wire import Address, Wire, now
 from jsctl.spark.arrow import record_batch
 from jsctl.spark.jetstream import JetStream

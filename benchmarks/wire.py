@@ -20,12 +20,16 @@ SEND_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server listens, and whom to log in as."""
+    """Where a server listens, and whom to log in as.
+
+    `pids`: the processes whose CPU counts, that of all servers of its cluster.
+    """
 
     host: str
     port: int
     user: str = ""
     password: str = ""
+    pids: tuple[int, ...] = ()
 
 
 class Wire:
