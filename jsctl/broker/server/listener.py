@@ -23,7 +23,7 @@ class Listener:
         self._backlog = backlog
         self._server: asyncio.Server | None = None
         try:
-            self._socket = _bind(host, self.port, reuse=port != ANY_PORT)
+            self._socket = _bind(host, self.port, chosen=port != ANY_PORT)
         except OSError as error:
             raise self._error(error) from error
         self.port = self._socket.getsockname()[1]
@@ -57,8 +57,12 @@ class Listener:
         )
 
 
-def _bind(host: str, port: int, *, reuse: bool) -> socket.socket:
-    """A bound socket that does not listen yet."""
+def _bind(host: str, port: int, *, chosen: bool) -> socket.socket:
+    """A bound socket that does not listen yet.
+
+    Its connections inherit the permission to share the port with those of the next life, which
+    asks for the port while they still end: each listener needs it, whoever chose the port.
+    """
     if host in (ANY_HOST, "", "::") and socket.has_dualstack_ipv6():
         family, address = socket.AF_INET6, "::"
     else:
@@ -66,13 +70,17 @@ def _bind(host: str, port: int, *, reuse: bool) -> socket.socket:
         family, address = found[0][0], str(found[0][4][0])
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if reuse:
+        if chosen:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             only = 0 if address == "::" else 1
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only)
         bound.setblocking(False)
         bound.bind((address, port))
+        if not chosen:
+            # Only now: before, the kernel could choose a port that somebody has bound and does
+            # not listen on yet.
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     except OSError:
         bound.close()
         raise
