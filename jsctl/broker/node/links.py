@@ -83,8 +83,8 @@ class Links:
     sessions: Sessions
     urls: tuple[str, ...] | None = None
     """Client URLs of the cluster changed to these."""
-    native: set[str] = field(default_factory=set)
-    """Server ids of peers that are brokers."""
+    native: dict[str, str] = field(default_factory=dict)
+    """Server id -> name of peers that are brokers."""
     _parsers: dict[int, Parser] = field(default_factory=dict)
     _links: dict[int, RouteLink] = field(default_factory=dict)
     _made: MeshOutput = field(default_factory=MeshOutput)
@@ -217,11 +217,14 @@ class Links:
                     self.sessions.release_route(gone)
             case PeerUp():
                 if event.native:
-                    self.native.add(event.server_id)
+                    self.native[event.server_id] = event.name
                     self._peers.append((event.name, True))
             case PeerDown():
-                self.native.discard(event.server_id)
-                self._peers.append((event.name, False))
+                self.native.pop(event.server_id, None)
+                # The links of a server that lost its power may be noticed to be gone when its
+                # next process has links already: it has the same name, and is there.
+                if event.name not in self.native.values():
+                    self._peers.append((event.name, False))
             case ConnectUrlsChanged():
                 self.urls = event.urls
             case _:
