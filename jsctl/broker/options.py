@@ -383,6 +383,16 @@ class RaftOptions:
     inflight_messages_max: int = 256
     uncommitted_bytes_max: int = 64 * MIB
     hibernate_after_ns: int = SECOND_NS
+    append_entries_max: int = 4096
+    """Entries in one message to a follower."""
+    entries_kept: int = 2_000
+    """Entries that stay in memory for followers that are a little behind."""
+    checkpoint_bytes: int = 16 * MIB
+    """A group's applied state is made durable when its log has grown by this much, or ..."""
+    checkpoint_entries: int = 50_000
+    """... by so many entries, so that the log can be released."""
+    log_segment_bytes: int = 16 * MIB
+    """Size of one file of the log."""
 
 
 @dataclass(frozen=True, slots=True)

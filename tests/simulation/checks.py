@@ -28,7 +28,8 @@ from jsctl.broker.store.wal_batch import WalBatch
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.disks import DurableGroup, DurableLog
 from tests.simulation.machine import Machine, Process
-from tests.simulation.stream_checks import Books, Violation, is_memory
+from tests.simulation.stream_checks import Books, is_memory
+from tests.simulation.violation import Violation
 
 Fact = tuple[int, EntryKind, bytes]
 

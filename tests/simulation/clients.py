@@ -11,11 +11,19 @@ from typing import Any
 from jsctl.broker.cluster.group import Group
 from jsctl.broker.jetstream.acks import next_subject
 from jsctl.broker.protocol.deliveries import Item
-from tests.simulation.machine import ACCOUNT, Machine, Process, Publish
-from tests.simulation.stream_checks import Violation
+from tests.simulation.machine import ACCOUNT, Machine, Process
+from tests.simulation.port import Publish
+from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND, Network
 
 Handler = Callable[[Publish], None]
+HAND_OVER_NS = 100_000
+
+
+def _inbox_of(subject: bytes) -> tuple[str, str]:
+    """(kind, extra) of an inbox; empty for other subjects."""
+    words = subject.decode().split(".")
+    return (words[2], words[3]) if words[0] == "_INBOX" and len(words) == 5 else ("", "")
 
 
 class Hub:
@@ -46,7 +54,8 @@ class Hub:
     def inbox(self, kind: str, entry: int, handler: Handler, extra: str = "0") -> bytes:
         """A subject for one answer, or for many, that `handler` takes."""
         self._count += 1
-        subject = f"_INBOX.{kind}.{entry}.{extra}.{self._count}".encode()
+        top = "_PULL" if kind == "pull" else "_INBOX"
+        subject = f"{top}.{entry}.{kind}.{extra}.{self._count}".encode()
         self._handlers[subject] = handler
         return subject
 
@@ -60,23 +69,22 @@ class Hub:
         process = machine.process
         return None if process is None or process.paused else process
 
-    def reply(self, entry: int, process: Process, message: Publish) -> None:
-        """A server answers a client of the server `entry`."""
-        self.network.send(process.number, entry, lambda: self._arrive(entry, message))
+    def arrived(self, number: int, message: Publish) -> None:
+        """A message for the clients of a server: they take it a moment later."""
+        self.world.at(HAND_OVER_NS, lambda: self._arrive(number, message))
 
-    def _arrive(self, entry: int, message: Publish) -> None:
+    def _arrive(self, number: int, message: Publish) -> None:
         handler = self._handlers.get(message[0])
-        process = self.machines[entry].process
-        if handler is not None and process is not None and not process.paused:
+        if handler is not None:
             handler(message)
 
     def says(self, process: Process, item: Item) -> None:
         """A server publishes something: note promises, check deliveries."""
         subject, reply, _, payload, _ = item
-        if subject.startswith(b"_INBOX.p."):
+        kind, extra = _inbox_of(subject)
+        if kind == "p":
             self._pub_ack(process, subject, payload)
-        elif subject.startswith(b"_INBOX.k."):
-            _, _, _, extra, _ = subject.decode().split(".")
+        elif kind == "k":
             stream, consumer, seq = extra.split("-")
             unit = process.engine.assets.consumers.get((ACCOUNT, stream, consumer))
             if unit is not None and not payload:
@@ -175,17 +183,26 @@ class Reader:
         """Share of messages that are not acknowledged, or negatively."""
         self.stopped = False
         self._inbox = b""
+        self._at: Process | None = None
 
     def step(self) -> None:
         """Pull again and again."""
         process = self.hub.any_process()
         if process is not None and not self.stopped:
-            self.hub.forget(self._inbox)
-            self._inbox = self.hub.inbox("c", process.number, self._delivered)
+            self._listen(process)
             body = json.dumps({"batch": 10, "expires": 300 * MS}).encode()
             subject = next_subject(self.stream, self.consumer)
             process.publish((subject, self._inbox, b"", body))
         self.world.at(int(self.world.random.uniform(150, 350) * MS), self.step)
+
+    def _listen(self, process: Process) -> None:
+        """Take a new inbox at this server, and leave the last one."""
+        self.hub.forget(self._inbox)
+        if self._at is not None:
+            self._at.port.unlisten(self._inbox)
+        self._inbox = self.hub.inbox("pull", process.number, self._delivered)
+        self._at = process
+        process.port.listen(self._inbox)
 
     def _delivered(self, message: Publish) -> None:
         reply = message[1]

@@ -208,6 +208,17 @@ class Faults:
             pairs = pairs[:1]
         self.network.block(pairs, item.duration_ms * MS)
 
+    def _reset(self, item: Item) -> None:
+        """All connections between two servers break."""
+        machine = self._machine(item)
+        other = machine.others[item.more % len(machine.others)]
+        for process in (machine.process, other.process):
+            if process is None:
+                continue
+            for socket in list(process.sockets.values()):
+                if socket.peer.owner.number in (machine.number, other.number):
+                    socket.broken()
+
     def _split(self, item: Item) -> None:
         count = len(self.simulation.machines)
         side = {number for number in range(count) if item.more >> number & 1}

@@ -1,50 +1,38 @@
-"""A machine with a disk, and the server process that runs on it: an engine without sockets.
+"""A machine with a disk, and the server process that runs on it: the broker's own `Node`.
 
-The process is driven as the node drives it: inputs collect, a turn takes them all, frames leave
-as bytes, batches run on the disk one at a time and come back later.
+The process is driven as the edge drives it: inputs collect, a turn takes them all, bytes leave on
+sockets, batches run on the disk one at a time and come back later.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from jsctl.broker.cluster.engine import Engine
-from jsctl.broker.cluster.frame_items import ServerNews
-from jsctl.broker.cluster.frames import decode_frame
-from jsctl.broker.cluster.groups import Limits
-from jsctl.broker.cluster.neighbours import EngineOptions
 from jsctl.broker.cluster.traffic import RouterTraffic
 from jsctl.broker.errors import DiskError
-from jsctl.broker.jetstream.placement import ServerFacts
-from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
-from jsctl.broker.node.api_service import ApiService
-from jsctl.broker.node.api_view import ApiView
-from jsctl.broker.node.reports import UnitReports
+from jsctl.broker.node import Node
 from jsctl.broker.node.setup import peer_id
-from jsctl.broker.node.usage import Usage
-from jsctl.broker.options import ClusterOptions, JetStreamOptions, Options
+from jsctl.broker.options import ClusterOptions, JetStreamOptions, Options, RaftOptions, Url
 from jsctl.broker.protocol.deliveries import Item, Said, singly
-from jsctl.broker.raft.types import Limits as RaftLimits
-from jsctl.broker.raft.types import Message, PeerId, Timing
-from jsctl.broker.routing.accounts import Accounts
-from jsctl.broker.routing.limits import RoutingLimits
-from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.targets import Sink
-from jsctl.broker.turn import DiskBatch
+from jsctl.broker.raft.types import Message, PeerId
+from jsctl.broker.store.identity import INCARNATION_BYTES
+from jsctl.broker.turn import Accepted, ConnKind, Dial, DiskBatch, TurnInputs, TurnOutputs
 from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk, dropped_by
+from tests.simulation.port import Hub, Port, Publish
+from tests.simulation.sockets import Socket, dial
+from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND, Network
 
 ACCOUNT = "$G"
 CLUSTER = "sim"
 EPOCH_NS = 1_700_000_000 * SECOND
-TURN_DELAY_NS = 200_000
+TURN_DELAY_NS = 500_000
 """From an input to the turn that takes it."""
 SEGMENT_BYTES = 192 * 1024
-INBOX_PREFIX = b"_INBOX."
-
-Publish = tuple[bytes, bytes, bytes, bytes]
-"""(subject, reply, headers, payload)."""
+ROOM_BYTES = 1 << 40
+CLIENT_PORT, ROUTE_PORT = 4222, 6222
 
 
 class Watch(Protocol):
@@ -67,21 +55,13 @@ class Watch(Protocol):
 
 
 class CheckedTraffic(RouterTraffic):
-    """Shows the watch what leaves to clients."""
+    """Shows the watch what streams and consumers say, where they say it."""
 
     process: "Process"
 
     def deliver(self, account: str, said: Sequence[Said]) -> None:
-        items = singly(said)
-        self.process.machine.watch.says(self.process, items)
-        inner = []
-        for item in items:
-            subject, reply, headers, payload, _ = item
-            if subject.startswith(INBOX_PREFIX):
-                self.process.answer((subject, reply, headers, payload))
-            else:
-                inner.append(item)
-        super().deliver(account, inner)
+        self.process.machine.watch.says(self.process, singly(said))
+        super().deliver(account, said)
 
 
 @dataclass
@@ -100,17 +80,27 @@ class CheckedOutbox:
 class Settings:
     """What all servers of a run have in common."""
 
-    timing: Timing
-    limits: Limits
+    raft: RaftOptions
     servers: int
-    raft: RaftLimits
+
+    def options(self, name: str) -> Options:
+        """What one of them is configured with."""
+        routes = tuple(Url(f"n{number}", ROUTE_PORT) for number in range(self.servers))
+        return Options(
+            server_name=name,
+            cluster=ClusterOptions(name=CLUSTER, port=ROUTE_PORT, routes=routes),
+            jetstream=JetStreamOptions(
+                enabled=True, memory_bytes_max=ROOM_BYTES, store_bytes_max=ROOM_BYTES
+            ),
+            raft=self.raft,
+        )
 
 
 class Machine:
     """One server over all its lives. `rate`, `offset_ns`: how its clock differs."""
 
     def __init__(
-        self, number: int, network: Network, settings: Settings, watch: Watch, reply: "Replies"
+        self, number: int, network: Network, settings: Settings, watch: Watch, hub: Hub
     ) -> None:
         self.number = number
         self.name = f"n{number}"
@@ -119,7 +109,7 @@ class Machine:
         self.world = network.world
         self.settings = settings
         self.watch = watch
-        self.reply = reply
+        self.hub = hub
         self.others: list[Machine] = []
         self.rate = self.world.random.uniform(0.99, 1.01)
         self.offset_ns = self.world.random.randrange(2 * SECOND)
@@ -139,13 +129,18 @@ class Machine:
 
     def _new_disk(self) -> None:
         self.disk = MachineDisk(random.Random(self.world.random.randrange(1 << 60)))
-        self.incarnation = self.world.random.randbytes(16)
+        self.incarnation = bytes(INCARNATION_BYTES)
+        """What the server calls the present disk, once it has seen it."""
         self.log = DurableLog()
 
     @property
     def life(self) -> int:
         """What an assignment calls the present disk."""
         return int.from_bytes(self.incarnation[:8], "big") >> 1
+
+    def network_name(self, host: str) -> "Machine":
+        """The machine of that name."""
+        return next(one for one in (self, *self.others) if one.name == host)
 
     def now_ns(self) -> int:
         """What its clock says."""
@@ -158,9 +153,6 @@ class Machine:
         self.runs += 1
         self.process = self.last = Process(self)
         self.process.start()
-        for other in self.others:
-            if other.process is not None:
-                self.process.link(other.process)
 
     def stop(self, *, power: bool, noticed: bool) -> None:
         """End at once. `power`: what is not synced is lost; `noticed`: peers see it end."""
@@ -176,9 +168,8 @@ class Machine:
             self.disk.crash()
         else:
             self.disk.kill()
-        for other in self.others:
-            if noticed and other.process is not None:
-                other.process.unlink(process)
+        if noticed:
+            process.hang_up()
 
     def wipe(self) -> None:
         """Lose the disk. Only while nothing runs."""
@@ -196,161 +187,138 @@ class Machine:
         return any(log.held(name, index, term) for log in (self.log, *self.lost))
 
 
-Replies = Callable[[int, "Process", Publish], None]
-"""(entry, server that answers, message) for clients."""
-
-
 class Process:
-    """One life of a server."""
+    """One life of a server: a node, its sockets, its clock, its disk. Implements `sockets.End`."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.world = machine.world
         self.number = machine.number
         self.peer = machine.peer
-        options = Options(
-            server_name=machine.name,
-            cluster=ClusterOptions(name=CLUSTER, port=1),
-            jetstream=JetStreamOptions(enabled=True),
-        )
-        self.accounts = Accounts(options)
-        self.router = Router(self.accounts, RoutingLimits(), self._jitter)
-        self.account = self.accounts.default
-        self.traffic = CheckedTraffic(self.router)
-        self.traffic.process = self
-        self.reports = UnitReports()
-        self.boot = self._jitter(1 << 62) + 1
-        self.engine = Engine(
-            EngineOptions(
-                me=machine.peer,
-                server_name=machine.name,
-                cluster=CLUSTER,
-                incarnation=machine.incarnation,
-                boot=self.boot,
-                clustered=True,
-                promised=machine.settings.servers,
-                timing=machine.settings.timing,
-                limits=machine.settings.limits,
-                log_segment_bytes=SEGMENT_BYTES,
-            ),
+        self.node = Node(
+            machine.settings.options(machine.name),
             disk=machine.disk,
-            traffic=self.traffic,
             jitter=self._jitter,
-            new_id=lambda: f"{self._jitter(1 << 60):x}",
-            reports=self.reports,
-            news=self._news,
+            server_id=f"N{machine.number:03}{machine.runs:03}".ljust(56, "A"),
+            incarnation=f"{self._jitter(1 << 62):032x}",
         )
-        self.engine.groups.outbox = CheckedOutbox(self)
-        self.engine.founder.limits = machine.settings.raft
-        self.view = ApiView(self.engine, options, Usage(options, self.engine.assets), self._jitter)
-        self.api = ApiService(
-            self.view, self.engine, self._publish, lambda *_: False, lambda *_: None
-        )
-        self.reports.view, self.reports.answer = self.view, self.api.answer
-        self.reports.propose_meta = self.engine.to_meta
-        self.inbox = Sink(None, self.account)
-        self.router.subscribe(self.account, INBOX_PREFIX + b">", self.inbox)
+        self.node.listening("client", machine.name, CLIENT_PORT)
+        self.node.listening("cluster", machine.name, ROUTE_PORT)
         self.seen: dict[str, int] = {}
         """Group -> applied index that the checker has seen."""
-        self._frames: list[bytes] = []
-        self._publishes: list[Publish] = []
-        self._requests: list[ApiRequest] = []
-        self._synced: list[int] = []
-        self._links: list[Process] = []
-        self._unlinks: list[Process] = []
+        self.sockets: dict[int, Socket] = {}
+        self._inputs = TurnInputs()
+        self._conns = 0
         self._batches: list[DiskBatch] = []
         self._running = False
         self._timer_ns = 1 << 62
         self._asked = False
         self.paused = False
+        self.port = Port(machine.hub, machine.number, self._from_client)
+        self._client = self.new_conn()
+
+    @property
+    def engine(self) -> Engine:
+        """JetStream, once it is started."""
+        assert self.node.engine is not None
+        return self.node.engine
 
     @property
     def alive(self) -> bool:
         """Whether this is what runs on its machine."""
         return self.machine.process is self
 
+    @property
+    def replaced(self) -> bool:
+        """Whether another process runs in its place."""
+        return self.machine.process is not None and not self.alive
+
     def _jitter(self, count: int) -> int:
         return self.world.random.randrange(count)
 
-    def _news(self) -> ServerNews:
-        engine, machine = self.engine, self.machine
-        facts = ServerFacts(
-            peer=machine.peer,
-            name=machine.name,
-            cluster=CLUSTER,
-            jetstream=not engine.removed,
-            store_max=1 << 40,
-            memory_max=1 << 40,
-            streams=len(engine.assets.streams),
-            incarnation=engine.options.life,
-            boot=self.boot,
-        )
-        return ServerNews(facts, machine.name, "host", "0")
-
-    def _publish(self, account: str, subject: bytes, headers: bytes, payload: bytes) -> None:
-        self.answer((subject, b"", headers, payload))
-
-    def answer(self, message: Publish) -> None:
-        """Something for a client: the inbox tells at which server."""
-        self.machine.reply(int(message[0].split(b".", 3)[2]), self, message)
-
-    # Peers
-
     def start(self) -> None:
-        """Recover."""
+        """Recover, and take the clients of this server."""
         now_ns = self.machine.now_ns()
-        self.router.now_ns = now_ns
-        self.engine.start(now_ns)
+        outputs = self.node.start(now_ns)
+        self._watch()
         self.machine.watch.started(self)
+        self._perform(outputs, now_ns)
+        self._inputs.accepted.append(Accepted(self._client, ConnKind.CLIENT, "client", 1))
+        self.port.open()
+
+    def _watch(self) -> None:
+        engine = self.engine
+        self.machine.incarnation = engine.options.incarnation
+        engine.groups.outbox = CheckedOutbox(self)
+        traffic = CheckedTraffic(self.node.router)
+        traffic.process = self
+        engine.env.traffic = traffic
+
+    # Connections
+
+    def new_conn(self) -> int:
+        """A number for a connection."""
+        self._conns += 1
+        return self._conns
+
+    def arrived(self, conn: int, data: bytes) -> None:
+        """Bytes came."""
+        self._inputs.chunks.append((conn, data))
         self.wake()
 
-    def link(self, other: "Process") -> None:
-        """A connection in both directions."""
-        self.connected(other)
-        other.connected(self)
-
-    def connected(self, other: "Process") -> None:
-        """A connection to another process is there."""
-        self._links.append(other)
+    def lost(self, conn: int, reason: str) -> None:
+        """A connection is gone."""
+        self.sockets.pop(conn, None)
+        self._inputs.closed.append((conn, reason))
         self.wake()
 
-    def unlink(self, other: "Process") -> None:
-        """A connection closed."""
-        self._unlinks.append(other)
+    def unsent(self, conn: int, size: int) -> None:
+        """What is not sent yet passed a mark."""
+        self._inputs.pending.append((conn, size))
         self.wake()
 
-    def receive(self, sender: "Process", frame: bytes) -> None:
-        """A frame arrives, unless it is from an earlier life than its sender's present one."""
-        current = sender.machine.process
-        if self.alive and (current is sender or current is None):
-            self._frames.append(frame)
-            self.wake()
+    def hang_up(self) -> None:
+        """The system closes the sockets of a process that ended; peers that can, hear of it."""
+        network = self.machine.network
+        for socket in self.sockets.values():
+            if not network.is_cut(self.number, socket.peer.owner.number):
+                self.world.at(network.delay_ns(), socket.peer.broken)
+
+    def _dial(self, wanted: Dial) -> None:
+        target = self.machine.network_name(wanted.host)
+
+        def done(here: Socket | None, there: Socket | None, reason: str) -> None:
+            if here is None or there is None:
+                if self.alive:
+                    self._inputs.dial_failed.append((wanted, reason))
+                    self.wake()
+                return
+            assert isinstance(there.owner, Process)
+            self._accept(here, wanted.host, wanted.port, wanted.token)
+            there.owner._accept(there, self.machine.name, 40_000 + here.conn)
+
+        dial(self.machine.network, self, lambda: target.process, target.number, done)
+
+    def _accept(self, socket: Socket, host: str, port: int, token: int = 0) -> None:
+        self.sockets[socket.conn] = socket
+        self._inputs.accepted.append(
+            Accepted(socket.conn, ConnKind.ROUTE, host, port, dial_token=token)
+        )
+        self.wake()
 
     # Clients
 
-    def publish(self, message: Publish) -> None:
-        """A client of this server publishes: here, and where else somebody listens."""
-        self.routed(message)
-        for other in self.machine.others:
-            target = other.process
-            if target is not None and target.router.has_interest(target.account, message[0]):
-                self._route(target, message)
-
-    def _route(self, target: "Process", message: Publish) -> None:
-        self.machine.network.send(self.number, target.number, lambda: target.routed(message))
-
-    def routed(self, message: Publish) -> None:
-        """A message that came over a route."""
+    def _from_client(self, data: bytes) -> None:
         if self.alive:
-            self._publishes.append(message)
-            self.wake()
+            self.arrived(self._client, data)
+
+    def publish(self, message: Publish) -> None:
+        """A client of this server publishes."""
+        self.port.publish(message)
 
     def request(self, subject: str, payload: bytes, reply: bytes) -> None:
         """A client of this server uses the API."""
-        client = ClientInfo(ACCOUNT, cluster=CLUSTER)
-        name = f"$JS.API.{subject}".encode()
-        self._requests.append(ApiRequest(ACCOUNT, name, reply, b"", payload, client, self.peer))
-        self.wake()
+        self.port.publish((f"$JS.API.{subject}".encode(), reply, b"", payload))
 
     # Turns
 
@@ -374,74 +342,42 @@ class Process:
         self._asked = False
         if not self.alive or self.paused:
             return
-        engine, now_ns = self.engine, self.machine.now_ns()
-        self.router.now_ns = now_ns
-        late = engine.tick_early(now_ns)
-        self._take_disk()
-        self._take_peers(now_ns)
-        self._take_clients()
-        self._collect()
-        engine.tick_late(late)
-        self.api.retry()
-        engine.run(self._collect)
-        while self.api.confirmed():
-            engine.run(self._collect)
-        self._batches += engine.seal()
-        self._run_disk()
-        self._send()
-        engine.env.logs.clear()
+        now_ns = self.machine.now_ns()
+        inputs, self._inputs = self._inputs, TurnInputs()
+        outputs = self.node.turn(inputs, now_ns)
         self.machine.watch.turned(self)
-        self._set_timer(now_ns)
+        self._perform(outputs, now_ns)
 
-    def _take_disk(self) -> None:
-        synced, self._synced = self._synced, []
-        for ticket in synced:
-            self.engine.synced(ticket)
+    def _perform(self, outputs: TurnOutputs, now_ns: int) -> None:
+        if outputs.exit is not None:
+            told = "; ".join(line.text for line in outputs.logs)
+            raise Violation(f"{self.machine.name} ends of itself: {outputs.exit}: {told}")
+        self._batches += outputs.disk
+        self._run_disk()
+        for conn, data in outputs.writes:
+            if conn == self._client:
+                self.port.take(data)
+            elif conn in self.sockets:
+                self.sockets[conn].write(data)
+        self._end(outputs)
+        for wanted in outputs.dials:
+            self._dial(wanted)
+        for conn in outputs.pauses:
+            if conn in self.sockets:
+                self.sockets[conn].reading = False
+        for conn in outputs.resumes:
+            if conn in self.sockets:
+                self.sockets[conn].read_again()
+        self._set_timer(outputs.deadline_ns, now_ns)
 
-    def _take_peers(self, now_ns: int) -> None:
-        links, self._links = self._links, []
-        gone, self._unlinks = self._unlinks, []
-        for other in gone:
-            self.engine.unlinked(other.peer)
-        for other in links:
-            self.engine.linked(other.peer)
-        frames, self._frames = self._frames, []
-        for data in frames:
-            frame = decode_frame(data)
-            self.engine.receive(frame, now_ns)
-            for forward in frame.forwards:
-                self.api.take(forward.request, forward.hops)
-            for reply in frame.replies:
-                self.api.answered(reply)
+    def _end(self, outputs: TurnOutputs) -> None:
+        for conn, reason in outputs.closes:
+            if conn == self._client:
+                raise Violation(f"{self.machine.name} closes its client: {reason}")
+            if conn in self.sockets:
+                self.sockets[conn].close()
 
-    def _take_clients(self) -> None:
-        publishes, self._publishes = self._publishes, []
-        for subject, reply, headers, payload in publishes:
-            self.router.publish(self.account, subject, payload, reply=reply, headers=headers)
-        requests, self._requests = self._requests, []
-        for request in requests:
-            self.api.take(request)
-
-    def _collect(self) -> None:
-        while sinks := self.router.take_dirty():
-            for sink in self.engine.collect(sinks):
-                sink.take()
-
-    def _send(self) -> None:
-        numbers = {other.peer: other for other in self.machine.others}
-        for peer, frames in self.engine.outbox.take():
-            target = numbers[peer].process
-            if target is not None:
-                for frame in frames:
-                    self._deliver(target, frame)
-
-    def _deliver(self, target: "Process", frame: bytes) -> None:
-        network = self.machine.network
-        network.send(self.number, target.number, lambda: target.receive(self, frame))
-
-    def _set_timer(self, now_ns: int) -> None:
-        due = [self.engine.next_due_ns(), self.api.next_due_ns()]
-        at = min((one for one in due if one is not None), default=None)
+    def _set_timer(self, at: int | None, now_ns: int) -> None:
         if at is None:
             return
         wait = int(max(at - now_ns, 0) / self.machine.rate) + 1
@@ -472,7 +408,7 @@ class Process:
         self._batches.pop(0)
         self._running = False
         self.machine.watch.durable(self, batch)
-        self._synced.append(batch.ticket)
+        self._inputs.synced.append(batch.ticket)
         self._run_disk()
         self.wake()
 

@@ -19,6 +19,7 @@ FAULTS = {
     "ambush": 3.0,
     "split": 2.0,
     "one_way": 2.0,
+    "reset": 2.0,
     "slow_disk": 1.0,
 }
 REQUESTS = {
@@ -55,7 +56,7 @@ class Plan:
     seed: int
     servers: int
     loss: float = 0.0
-    duplicates: float = 0.0
+    pieces: float = 0.0
     slow: float = 0.0
     delay_ms: float = 1.0
     sync_ms: float = 2.0
@@ -94,7 +95,7 @@ def draw(seed: int, servers: int = 3) -> Plan:
         seed,
         servers,
         loss=rng.choice([0.0, 0.0, 0.02, 0.08]),
-        duplicates=rng.choice([0.0, 0.0, 0.05]),
+        pieces=rng.choice([0.0, 0.0, 0.2]),
         slow=rng.choice([0.0, 0.0, 0.05, 0.15]),
         delay_ms=rng.choice([0.3, 1.0, 5.0]),
         sync_ms=rng.choice([0.5, 2.0, 15.0, 60.0]),

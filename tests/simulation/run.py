@@ -1,10 +1,11 @@
 """One run: servers and clients, faults by a plan, healing, and what must be true at the end."""
 
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any
 
 from jsctl.broker.cluster.group import Group
-from jsctl.broker.cluster.groups import Limits
+from jsctl.broker.cluster.neighbours import TICK_NS
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.errors import BrokerError
 from jsctl.broker.jetstream.assignments import (
@@ -13,16 +14,16 @@ from jsctl.broker.jetstream.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta import Meta
+from jsctl.broker.options import RaftOptions
 from jsctl.broker.protocol.deliveries import Item
-from jsctl.broker.raft.types import Limits as RaftLimits
-from jsctl.broker.raft.types import Message, StandingKind, Timing
+from jsctl.broker.raft.types import Message, StandingKind
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.checks import Checker, History, snapshot_of
 from tests.simulation.clients import Hub, Operator, Publisher, Reader
 from tests.simulation.faults import Faults
-from tests.simulation.machine import ACCOUNT, Machine, Process, Settings
+from tests.simulation.machine import ACCOUNT, SEGMENT_BYTES, Machine, Process, Settings
 from tests.simulation.plan import Plan
-from tests.simulation.stream_checks import Violation
+from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND, Network, Weather, World
 
 HEAL_NS = 40 * SECOND
@@ -36,18 +37,19 @@ class Simulation:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.world = World(plan.seed)
-        weather = Weather(plan.delay_ms, plan.loss, plan.duplicates, plan.slow)
+        weather = Weather(plan.delay_ms, plan.loss, plan.pieces, plan.slow)
         self.network = Network(self.world, weather)
-        ticks = plan.election_ticks
         settings = Settings(
-            Timing(ticks, 2, ticks // 2 - 1, 2, quiet_ticks=plan.quiet_ticks),
-            Limits(
+            RaftOptions(
+                election_min_ns=plan.election_ticks * TICK_NS,
+                hibernate_after_ns=plan.quiet_ticks * TICK_NS,
+                append_entries_max=plan.append_entries_max,
+                entries_kept=plan.entries_kept,
                 checkpoint_bytes=1 << 20,
                 checkpoint_entries=plan.checkpoint_entries,
-                entries_kept=plan.entries_kept,
+                log_segment_bytes=SEGMENT_BYTES,
             ),
             plan.servers,
-            RaftLimits(append_entries_max=plan.append_entries_max),
         )
         self.machines: list[Machine] = []
         self.checker = Checker(self.machines)
@@ -56,7 +58,7 @@ class Simulation:
         self.hub.look = self.checker.look
         self.hub.excused = lambda name: self.checker.history(name).excused
         for number in range(plan.servers):
-            machine = Machine(number, self.network, settings, self, self.hub.reply)
+            machine = Machine(number, self.network, settings, self, self.hub)
             machine.sync_ms = plan.sync_ms
             self.machines.append(machine)
         for machine in self.machines:
@@ -325,6 +327,17 @@ class Simulation:
         state = snapshot_of(process, group)
         if known.snapshots.setdefault(group.raft.applied, state) != state:
             raise Violation(f"{process.machine.name} has another state of {known.name}")
+
+
+def digest(simulation: Simulation) -> str:
+    """What happened in a run, as one word: the same for the same plan, wherever it runs."""
+    known = sha256()
+    known.update(b"%d %d" % (simulation.world.now_ns, simulation.world.count))
+    for name, history in sorted(simulation.checker.groups.items()):
+        known.update(name.encode())
+        for term, kind, data in history.entries:
+            known.update(b"%d %d %d " % (term, kind, len(data)) + data)
+    return known.hexdigest()
 
 
 def fails(plan: Plan) -> bool:

@@ -11,10 +11,7 @@ from jsctl.broker.jetstream.publish_headers import MSG_ID, nats_fields
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import decode_frame
-
-
-class Violation(AssertionError):
-    """A promise was broken."""
+from tests.simulation.violation import Violation
 
 
 def is_memory(name: str) -> bool:

@@ -52,13 +52,15 @@ class Weather:
     delay_ms: float = 1.0
     """Mean of an exponential distribution."""
     loss: float = 0.0
-    duplicates: float = 0.0
+    """Share of packets that have to be sent again; what was sent behind them waits."""
+    pieces: float = 0.0
+    """Share of packets of which a part comes later."""
     slow: float = 0.0
-    """Share of packets that come much later than those sent behind them."""
+    """Share of packets that come much later than those of other connections."""
 
 
 class Network:
-    """Packets between machines, numbered from 0. What is cut is lost silently."""
+    """What lies between machines, numbered from 0. Nothing passes where it is cut."""
 
     def __init__(self, world: World, weather: Weather) -> None:
         self.world = world
@@ -93,19 +95,8 @@ class Network:
         self.cut.clear()
         self.weather = Weather(delay_ms=0.5)
 
-    def send(self, source: int, target: int, arrive: Event) -> None:
-        """Carry a packet, perhaps."""
-        world, weather = self.world, self.weather
-        if source == target:
-            world.at(0, arrive)
-            return
-        if self.is_cut(source, target) or world.chance(weather.loss):
-            return
-        world.at(self._delay_ns(), arrive)
-        if world.chance(weather.duplicates):
-            world.at(self._delay_ns(), arrive)
-
-    def _delay_ns(self) -> int:
+    def delay_ns(self) -> int:
+        """How long a packet is on its way."""
         delay = self.world.random.expovariate(1.0) * self.weather.delay_ms
         if self.world.chance(self.weather.slow):
             delay += self.world.random.uniform(5, 120)

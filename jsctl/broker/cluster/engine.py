@@ -90,7 +90,8 @@ class Engine(Neighbours):
             reports,
             options.domain,
         )
-        founder = Founder(options.me, options.life, options.boot, wal, options.timing, jitter)
+        life, boot = options.life, options.boot
+        founder = Founder(options.me, life, boot, wal, options.timing, jitter, options.raft_limits)
         founder.take(recovered, find_loss(disk, recovered))
         for damage in recovered.damage:
             self.env.log(LogLevel.ERROR, f"Damaged log: {damage}")

@@ -10,6 +10,7 @@ from jsctl.broker.cluster.liveness import Liveness
 from jsctl.broker.cluster.patience import Patience
 from jsctl.broker.jetstream.meta import Meta
 from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.raft.types import Limits as RaftLimits
 from jsctl.broker.raft.types import Timing
 from jsctl.broker.store.wal import SEGMENT_BYTES
 
@@ -31,6 +32,7 @@ class EngineOptions:
     domain: str = ""
     timing: Timing = field(default_factory=Timing)
     limits: Limits = field(default_factory=Limits)
+    raft_limits: RaftLimits = field(default_factory=RaftLimits)
     log_segment_bytes: int = SEGMENT_BYTES
 
     @property

@@ -7,11 +7,13 @@ from jsctl import __version__
 from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.founding_file import read_founding
 from jsctl.broker.cluster.frame_items import ServerNews
+from jsctl.broker.cluster.groups import Limits
 from jsctl.broker.cluster.neighbours import TICK_NS, EngineOptions
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, SYSTEM_ACCOUNT, Options
 from jsctl.broker.ports import Disk
+from jsctl.broker.raft.types import Limits as RaftLimits
 from jsctl.broker.raft.types import Timing
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.store.identity import INCARNATION_BYTES, read, read_or_create
@@ -115,6 +117,13 @@ def engine_options(options: Options, disk: Disk, incarnation: str, jitter: Jitte
         promised=max(len(options.cluster.routes), 1),
         domain=options.jetstream.domain,
         timing=timing,
+        limits=Limits(
+            checkpoint_bytes=raft.checkpoint_bytes,
+            checkpoint_entries=raft.checkpoint_entries,
+            entries_kept=raft.entries_kept,
+        ),
+        raft_limits=RaftLimits(append_entries_max=raft.append_entries_max),
+        log_segment_bytes=raft.log_segment_bytes,
     )
 
 

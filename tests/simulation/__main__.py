@@ -1,0 +1,55 @@
+"""Fresh seeds for as long as one wants.
+
+    python -m tests.simulation --seconds 60 --from 1000
+
+Each seed is run with three and with five servers. One that fails is printed with what is needed of
+its plan, and the run ends with status 1; `draw(seed, servers)` makes it again.
+"""
+
+import argparse
+import sys
+import time
+from itertools import count
+
+from jsctl.broker.errors import BrokerError
+from tests.simulation.plan import draw, shrink
+from tests.simulation.run import Simulation, fails
+
+SERVERS = (3, 5)
+SHRINK_RUNS = 200
+
+
+def passes(seed: int, servers: int) -> bool:
+    """Run one seed; tell what is needed of its plan when it fails."""
+    plan = draw(seed, servers)
+    try:
+        Simulation(plan).run()
+    except (AssertionError, BrokerError) as error:
+        print(f"seed {seed} with {servers} servers: {type(error).__name__}: {error}")
+        print(shrink(plan, fails, SHRINK_RUNS))
+        return False
+    return True
+
+
+def main() -> int:
+    """Run seeds until the time is over, or one fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--from", dest="first", type=int, default=1_000, help="the first seed")
+    parser.add_argument("--seeds", type=int, default=0, help="end after so many, too")
+    told = parser.parse_args()
+    end = time.monotonic() + told.seconds
+    done = 0
+    for seed in count(told.first):
+        if time.monotonic() >= end or (told.seeds and seed - told.first >= told.seeds):
+            break
+        for servers in SERVERS:
+            if not passes(seed, servers):
+                return 1
+            done += 1
+    print(f"{done} runs from seed {told.first} on, none failed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
