@@ -49,9 +49,14 @@ def parsed(cls: type[T], request: ApiRequest) -> T:
         raise api_error("JSInvalidJSONErr", err=error) from None
 
 
+def is_empty(request: ApiRequest) -> bool:
+    """Whether a request has no body, or an empty object."""
+    return request.payload.strip() in (b"", b"{}")
+
+
 def expect_empty(request: ApiRequest) -> None:
     """Raises ApiError if the request has a body other than an empty object."""
-    if request.payload.strip() not in (b"", b"{}"):
+    if not is_empty(request):
         raise api_error("JSNotEmptyRequestErr")
 
 

@@ -12,7 +12,7 @@ from jsctl.api.requests import (
     StreamSnapshotRequest,
 )
 from jsctl.broker.handlers import placing
-from jsctl.broker.handlers.answers import expect_empty, parsed, success
+from jsctl.broker.handlers.answers import expect_empty, is_empty, parsed, success
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, StepDown
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
@@ -24,6 +24,7 @@ from jsctl.broker.jetstream.placement import (
     choose_replacement,
 )
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.subject.validity import is_valid_literal
 
 
 def require_cluster(view: View) -> None:
@@ -170,9 +171,11 @@ def _cancel(view: View, request: ApiRequest, account: str, name: str) -> Decisio
 
 def snapshot(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.SNAPSHOT.<stream>: this server makes no such archives."""
-    body = parsed(StreamSnapshotRequest, request)
+    if is_empty(request):
+        raise api_error("JSBadRequestErr")
     existing(view, request.account, names[0])
-    if not body.deliver_subject:
+    body = parsed(StreamSnapshotRequest, request)
+    if not is_valid_literal(body.deliver_subject.encode()):
         raise api_error("JSSnapshotDeliverSubjectInvalidErr")
     raise api_error("JSStreamSnapshotErrF", err="snapshots are not supported by this server")
 

@@ -129,8 +129,9 @@ def _check(
     facts = view.account(request.account)
     if facts is not None:
         _check_account(facts, config, [o for o in others.values() if o.name != config.name])
-    if unsupported(config):
-        raise api_error("JSClusterUnSupportFeatureErr")
+    missing = unsupported(config)
+    if missing:
+        raise invalid(f"{missing} not supported by this server")
 
 
 def _check_account(

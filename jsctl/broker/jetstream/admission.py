@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError, api_error
+from jsctl.broker.jetstream.absent import is_ingest
 from jsctl.broker.jetstream.checks import HEADER_BYTES_MAX, Checks, Taken
 from jsctl.broker.jetstream.entries import (
     Flags,
@@ -26,7 +27,7 @@ from jsctl.broker.jetstream.entries import (
     encode_remove,
 )
 from jsctl.broker.jetstream.in_flight import Ack, Batch, InFlight
-from jsctl.broker.jetstream.publish_headers import plain_ids
+from jsctl.broker.jetstream.publish_headers import FAST_INGEST, plain_ids
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.jetstream.timers import Timers
 from jsctl.broker.store.record import Row, encode_frame
@@ -111,7 +112,7 @@ class StreamLeader:
         refusal = self.refusal or self._overload()
         if refusal is not None:
             return Admitted(rejects=self._refuse(batch, refusal))
-        if self._short and batch:
+        if self._short and batch and FAST_INGEST not in b" ".join([item[1] for item in batch]):
             headers = [item[2] for item in batch]
             ids = plain_ids(headers) if any(headers) else []
             if not any(headers) or self._are_new(ids):
@@ -156,9 +157,10 @@ class StreamLeader:
         self._checks.begin(self._next_seq, building.rows)
         no_ack = self.stream.config.no_ack
         for subject, reply, headers, payload, _ in batch:
+            ingest = is_ingest(reply)
             if no_ack:
                 reply = b""
-            outcome = self._checks.check(subject, headers, payload, self._time_ns, self._last_id)
+            outcome = self._judge(subject, ingest, headers, payload)
             if isinstance(outcome, ApiError):
                 if reply:
                     made.rejects.append((reply, self._rejection(outcome)))
@@ -170,6 +172,13 @@ class StreamLeader:
                     building = self._close(building, made)
         self._close(building, made)
         return made
+
+    def _judge(
+        self, subject: bytes, ingest: bool, headers: bytes, payload: bytes
+    ) -> Taken | ApiError | int:
+        if ingest:
+            return self._checks.check_ingest(headers, payload)
+        return self._checks.check(subject, headers, payload, self._time_ns, self._last_id)
 
     def _take(self, building: "_Building", taken: Taken, reply: bytes) -> None:
         seq = self._next_seq

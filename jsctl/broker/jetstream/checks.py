@@ -8,6 +8,7 @@ from collections.abc import Callable
 from jsctl.api.errors import ApiError, api_error
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream import publish_headers as known
+from jsctl.broker.jetstream.absent import counter_refusal, is_batch, late_refusal
 from jsctl.broker.jetstream.entries import Flags
 from jsctl.broker.jetstream.in_flight import InFlight
 from jsctl.broker.jetstream.publish_headers import nats_fields, parse_number, parse_ttl
@@ -103,6 +104,14 @@ class Checks:
                 return api_error("JSStreamStoreFailedF", err=text)
         return taken
 
+    def check_ingest(self, headers: bytes, payload: bytes) -> ApiError:
+        """Why a message of the fast ingest protocol is refused: no stream here has it on."""
+        if self._config.sealed:
+            return api_error("JSStreamSealedErr")
+        if len(payload) + len(headers) > self._size_max:
+            return api_error("JSStreamMessageExceedsMaximumErr")
+        return api_error("JSBatchPublishDisabledErr")
+
     def _stored_subject(self, subject: bytes) -> bytes:
         if self._transform is None:
             return subject
@@ -113,8 +122,13 @@ class Checks:
     def _by_headers(
         self, taken: Taken, fields: Fields, now_ns: int, last_id: bytes
     ) -> ApiError | int | None:
-        if not _FOREIGN.keys().isdisjoint(fields):
-            return api_error(next(error for name, error in _FOREIGN.items() if name in fields))
+        if is_batch(fields):
+            too_large = len(taken.payload) + len(taken.headers) > self._size_max
+            name = "JSStreamMessageExceedsMaximumErr" if too_large else "JSAtomicPublishDisabledErr"
+            return api_error(name)
+        refused = counter_refusal(fields)
+        if refused is not None:
+            return refused
         expected = fields.get(known.EXPECTED_STREAM)
         if expected is not None and expected != self._stream.name.encode():
             return api_error("JSStreamNotMatchErr")
@@ -130,6 +144,7 @@ class Checks:
         return (
             self._ttl(taken, fields)
             or self._expected(taken, fields, last_id)
+            or late_refusal(fields, taken.subject)
             or self._rollup(taken, fields)
         )
 
@@ -146,11 +161,10 @@ class Checks:
         text = fields.get(known.TTL)
         if text is None:
             return None
+        if parse_ttl(text) is None:
+            return api_error("JSMessageTTLInvalidErr")
         if not self._config.allow_msg_ttl:
             return api_error("JSMessageTTLDisabledErr")
-        ttl_ns = parse_ttl(text)
-        if ttl_ns is None:
-            return api_error("JSMessageTTLInvalidErr")
         taken.flags |= Flags.TTLS
         return None
 
@@ -245,12 +259,3 @@ class Checks:
         if record is None:
             return 0
         return self._store.message_bytes(len(subject), len(record.headers), len(record.payload))
-
-
-_FOREIGN = {
-    known.STREAM_SOURCE: "JSMessageSourceHdrNotAllowedErr",
-    known.BATCH_ID: "JSAtomicPublishDisabledErr",
-    known.INCREMENT: "JSMessageIncrDisabledErr",
-    known.SCHEDULE: "JSMessageSchedulesDisabledErr",
-}
-"""Headers of features that no stream here has switched on."""

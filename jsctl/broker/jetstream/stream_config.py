@@ -326,14 +326,14 @@ def _with_level(config: StreamConfig) -> StreamConfig:
 
 
 def unsupported(config: StreamConfig) -> str:
-    """A feature of the config that this server does not have; empty if it has all."""
+    """A feature of the config that this server does not have, and a verb; empty if it has all."""
     wanted = (
-        (config.mirror is not None, "mirror"),
-        (bool(config.sources), "sources"),
-        (config.allow_msg_counter, "allow_msg_counter"),
-        (config.allow_atomic, "allow_atomic"),
-        (config.allow_batched, "allow_batched"),
-        (config.allow_msg_schedules, "allow_msg_schedules"),
+        (config.mirror is not None, "mirrors are"),
+        (bool(config.sources), "sources are"),
+        (config.allow_msg_counter, "message counters are"),
+        (config.allow_atomic, "atomic publish is"),
+        (config.allow_batched, "batch publish is"),
+        (config.allow_msg_schedules, "message schedules are"),
     )
     return next((name for asked, name in wanted if asked), "")
 
