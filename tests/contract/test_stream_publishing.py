@@ -384,3 +384,60 @@ async def test_no_stream_no_acknowledgement(client: Client, fresh: str) -> None:
     with pytest.raises(Late):
         await client.jetstream().publish(fresh, b"x", timeout=0.2)
     assert (await subscription.next_msg(timeout=WAIT_S)).data == b"x"
+
+
+@pytest.mark.parametrize("storage", list(StorageType))
+async def test_deleting_what_is_not_there(
+    client: Client, js: JetStreamContext, fresh: str, storage: StorageType
+) -> None:
+    await stream(js, fresh, storage=storage)
+    await fill(js, f"{fresh}.a", 5)
+    for seq in (1, 3):
+        await js.delete_msg(fresh, seq)
+    codes: list[int] = []
+    for seq in (0, 1, 3, 6, 9):
+        body = json.dumps({"seq": seq}).encode()
+        reply = await client.request(f"$JS.API.STREAM.MSG.DELETE.{fresh}", body, timeout=WAIT_S)
+        codes.append(json.loads(reply.data)["error"]["err_code"])
+    if storage is StorageType.MEMORY:
+        assert codes == [10043] * 5
+    else:
+        assert codes == [10057, 10057, 10043, 10057, 10057]
+
+
+@pytest.mark.parametrize(
+    ("headers", "marked"),
+    [
+        ({"KV-Operation": "PURGE", "Nats-Rollup": "sub"}, False),
+        ({"KV-Operation": "DEL"}, True),
+        ({"Nats-Marker-Reason": "MaxAge"}, False),
+        ({"Nats-Marker-Reason": ""}, True),
+        ({"Other": "Nats-Marker-Reason KV-Operation: PURGE"}, True),
+    ],
+)
+async def test_what_says_that_its_subject_is_empty_leaves_no_marker(
+    client: Client, js: JetStreamContext, fresh: str, headers: Headers, marked: bool
+) -> None:
+    config = {
+        "name": fresh,
+        "subjects": [f"{fresh}.>"],
+        "allow_msg_ttl": True,
+        "subject_delete_marker_ttl": 60_000_000_000,
+        "max_msgs_per_subject": 1,
+    }
+    body = json.dumps(config).encode()
+    made = await client.request(f"$JS.API.STREAM.CREATE.{fresh}", body, timeout=WAIT_S)
+    assert "error" not in json.loads(made.data)
+    await answer(client, f"{fresh}.a", {"Nats-TTL": "1s", **headers})
+    await answer(client, f"{fresh}.later", {"Nats-TTL": "1s"})
+
+    async def has_marker(subject: str) -> bool:
+        try:
+            found = await js.get_last_msg(fresh, subject)
+        except NotFoundError:
+            return False
+        return found.seq > 2 and "Nats-Marker-Reason" in (found.headers or {})
+
+    await eventually(lambda: has_marker(f"{fresh}.later"), "the marker of a plain message")
+    assert await has_marker(f"{fresh}.a") is marked
+    assert (await js.stream_info(fresh)).state.messages == 1 + marked

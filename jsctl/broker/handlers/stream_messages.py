@@ -6,6 +6,7 @@ from jsctl.api.requests import MsgDeleteRequest, MsgGetRequest, StreamPurgeReque
 from jsctl.api.responses import MsgGetResponse, StreamPurgeResponse, SuccessResponse
 from jsctl.api.stream import RawStreamMsg
 from jsctl.api.times import format_time, parse_time
+from jsctl.api.words import Storage
 from jsctl.broker.errors import Damaged
 from jsctl.broker.handlers.answers import head, parsed, success
 from jsctl.broker.handlers.decisions import Decision, ProposeGroup, Reply, Silent
@@ -56,6 +57,8 @@ def delete(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         return Silent()
     store = leader.stream.store
     if not store.is_live(body.seq):
+        if found.config.storage is Storage.MEMORY:
+            raise api_error("JSSequenceNotFoundErrF", seq=body.seq)
         if body.seq > store.last_seq:
             raise api_error("JSStreamMsgDeleteFailedF", err="stream store EOF")
         if body.seq < store.first_seq:

@@ -8,8 +8,9 @@ from jsctl.api.times import format_duration
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.entries import Flags, encode_expire, encode_messages, encode_remove
 from jsctl.broker.jetstream.in_flight import InFlight
-from jsctl.broker.jetstream.publish_headers import MARKER_REASON
+from jsctl.broker.jetstream.publish_headers import KV_OPERATION, KV_PURGE, MARKER_REASON
 from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.protocol.headers import get
 from jsctl.broker.store.record import Record, Row, encode_frame
 
 ROUND_MESSAGES_MAX = 10_000
@@ -116,11 +117,16 @@ class Timers:
         rows: list[Row] = []
         for seq in sorted(going):
             record = _load(stream, seq)
-            if record is None or record.subject in busy or MARKER_REASON in record.headers:
+            if record is None or record.subject in busy or _is_marker(record.headers):
                 continue
             if store.last_for(record.subject) == seq:
                 rows.append((next_seq + len(rows), now_ns, record.subject, headers, b""))
         return rows
+
+
+def _is_marker(headers: bytes) -> bool:
+    """Whether a message itself says that its subject is empty, as a marker or as a key's purge."""
+    return bool(get(headers, MARKER_REASON)) or get(headers, KV_OPERATION) == KV_PURGE
 
 
 def _load(stream: Stream, seq: int) -> Record | None:
