@@ -9,12 +9,13 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
-from tests.support.pulling import SECOND_NS, Puller
+from tests.support.pulling import SECOND_NS, Puller, settled
 from tests.support.waiting import eventually
 
 WAIT_S = 30.0
 LONG_NS = 30 * SECOND_NS
 DELAY_S = 0.3
+TRIES = 9
 ADVISORIES = "$JS.EVENT.ADVISORY.CONSUMER"
 
 
@@ -122,6 +123,26 @@ async def test_refused_with_a_delay(client: Client, js: JetStreamContext, fresh:
     body, tries, waited = await again(pull)
     assert (body, tries) == (b"m1", 2)
     assert waited >= DELAY_S * 0.8
+
+
+async def test_delays_are_kept_however_long_the_ack_wait(
+    client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    pull = await consumer(client, js, fresh, TRIES, ack_wait=60.0)
+    await pull.ask(batch=TRIES, expires=LONG_NS)
+    due: dict[bytes, float] = {}
+    for number, message in enumerate(await pull.take(TRIES)):
+        delay = DELAY_S + 0.083 * number
+        await message.nak(delay=delay)
+        due[message.data] = time.monotonic() + delay
+    await settled(client)
+    await pull.ask(batch=TRIES, expires=LONG_NS)
+    late = []
+    for _ in range(TRIES):
+        message = await pull.next()
+        late.append(time.monotonic() - due[message.data])
+    # Most of them: the machine may be busy for a moment.
+    assert -0.05 < sorted(late)[TRIES // 2] < 0.1, late
 
 
 async def test_ended_ones_do_not_come_again(

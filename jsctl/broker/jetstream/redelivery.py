@@ -14,8 +14,10 @@ from collections.abc import Sequence
 from jsctl.broker.jetstream.consumer_state import ConsumerState
 
 STEP_NS_MIN = 1_000_000
+STEP_NS_MAX = 5_000_000
 STEPS_OF_A_WAIT = 100
-"""Deadlines are rounded up to a hundredth of the ack wait, but to whole milliseconds."""
+"""Deadlines are rounded up to a hundredth of the ack wait, but to whole milliseconds and to no
+more than a few: whoever puts a message off names a time of his own, however long the ack wait."""
 SLACK = 10_000
 """Filed sequences beyond four times the pending ones that make it worth to file anew."""
 
@@ -36,7 +38,7 @@ class Redelivery:
         waits = tuple(backoff) or ((ack_wait_ns,) if ack_wait_ns > 0 else ())
         self._waits = waits
         shortest = min(waits, default=STEP_NS_MIN)
-        self._step = max(STEP_NS_MIN, shortest // STEPS_OF_A_WAIT)
+        self._step = min(max(STEP_NS_MIN, shortest // STEPS_OF_A_WAIT), STEP_NS_MAX)
 
     def clear(self) -> None:
         """Forget all deadlines and the queue."""
