@@ -256,3 +256,35 @@ async def test_fetch_of_the_client_library(js: JetStreamContext, fresh: str) -> 
     info = await js.consumer_info(fresh, "c")
     assert info.ack_floor is not None
     assert (info.num_ack_pending, info.ack_floor.stream_seq) == (0, 25)
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        ({"idle_heartbeat": SHORT_NS}, [b"m1", b"m2", "404"]),
+        ({}, [b"m1", b"m2", "408"]),
+        ({"no_wait": False, "idle_heartbeat": 2 * SHORT_NS}, [b"m1", b"m2", "100", "408"]),
+    ],
+)
+async def test_acks_that_are_waited_for_hold_a_request_until_its_heartbeat(
+    client: Client,
+    js: JetStreamContext,
+    fresh: str,
+    request_: dict[str, Any],
+    expected: list[bytes | str],
+) -> None:
+    await filled(js, fresh, 4, max_ack_pending=2)
+    pull = await Puller.open(client, fresh, "c")
+    started = time.monotonic()
+    await pull.ask(**{"batch": 4, "no_wait": True, "expires": 5 * SHORT_NS, **request_})
+    found = [status_of(one) or one.data for one in await pull.take(len(expected))]
+    if expected[2] == "100":
+        found = [*dict.fromkeys(found)]
+        while found[-1] != "408":
+            found = [*dict.fromkeys([*found, status_of(await pull.next())])]
+    assert found == expected
+    early = expected[-1] == "404"
+    took = time.monotonic() - started
+    assert took >= (1 if early else 5) * SHORT_NS / SECOND_NS * 0.9
+    if early:  # what would have been its second heartbeat does not come
+        assert await pull.nothing(2 * SHORT_NS / SECOND_NS)

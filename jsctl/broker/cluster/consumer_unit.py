@@ -7,6 +7,7 @@ replies. Once a turn, when something happened, the leader says what to publish a
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from jsctl.api.words import AckPolicy
 from jsctl.broker.cluster.env import REFUSED_NS, Env, Owed
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
 from jsctl.broker.cluster.state_file import State, WriteState
@@ -73,6 +74,9 @@ class ConsumerUnit:
     def apply(self, index: int, data: bytes) -> int:
         """Take one committed entry; publish what waited for it."""
         result = self.consumer.apply(index, data)
+        if self.leader is not None:
+            # Who asked for the entry, and whoever asks after him, sees what it did.
+            self.leader.follow_log(self.env.now_ns)
         ticket = self._tickets.pop(index, None)
         if ticket is not None and self.leader is not None:
             self._said += self.leader.committed(ticket)
@@ -117,14 +121,21 @@ class ConsumerUnit:
         stream, name = self.assignment.stream, self.assignment.name
         for pattern, sink in (
             *((next_subject(stream, name, one), self.pulls) for one in self.env.api_prefixes),
-            (ack_pattern(stream, name), self.acks),
-            (flow_pattern(stream, name), self.flow),
+            *self._confirmations(),
         ):
             made = self.env.traffic.listen(self.account, pattern, sink)
             if made is not None:
                 self._subscriptions.append(made)
         self._propose_config()
         self.env.wake(self.group.name, self)
+
+    def _confirmations(self) -> Iterator[tuple[bytes, Sink]]:
+        """What clients confirm. Where nothing is, who waits for an answer hears that at once."""
+        stream, name, config = self.assignment.stream, self.assignment.name, self.consumer.config
+        if config.ack_policy is not AckPolicy.NONE:
+            yield ack_pattern(stream, name), self.acks
+        if config.flow_control:
+            yield flow_pattern(stream, name), self.flow
 
     def unlead(self) -> None:
         """Stop to deliver; waiting pulls are told to ask the next leader."""

@@ -1,6 +1,6 @@
 """CONSUMER.CREATE in its forms: names, rules, limits, peers, and the assignment that follows.
 
-The meta leader decides; the consumer's leader answers (`consumer_info.create_response`) once
+The meta leader decides; the consumer's leader answers (`consumer_info.served_response`) once
 the consumer stands. An update is the same assignment with another config and request.
 """
 
@@ -12,7 +12,7 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import api_error
 from jsctl.api.requests import ConsumerCreateRequest
 from jsctl.api.subjects import ApiCall
-from jsctl.api.words import AckPolicy, ConsumerAction, PriorityPolicy, Retention, Storage
+from jsctl.api.words import ConsumerAction, Retention, Storage
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
 from jsctl.broker.handlers.placing import incarnations
 from jsctl.broker.handlers.view import AccountFacts, View
@@ -49,7 +49,10 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
     rules.check(config, stream.config, limits)
     others = view.meta.consumers(request.account, stream.name)
     old = others.get(config.name) if config.name else None
-    config = _with_level(config, old)
+    if old is not None:
+        # A pause is changed by a request of its own.
+        config = replace(config, pause_until=old.config.pause_until)
+    config = rules.with_level(config)
     if old is not None:
         made = _updated(view, request, stream, old, config, asked.action, others.values())
     else:
@@ -84,18 +87,6 @@ def _limits(account: AccountFacts | None) -> Limits:
     return Limits(account_ack_pending_max=0 if account is None else account.ack_pending_max)
 
 
-def _with_level(config: ConsumerConfig, old: ConsumerAssignment | None) -> ConsumerConfig:
-    """Note the API level that the config needs; what the server tells is not kept."""
-    level = 0
-    priority = config.priority_policy is not PriorityPolicy.NONE
-    if config.pause_until or priority:
-        level = 1
-    if config.ack_policy is AckPolicy.FLOW_CONTROL:
-        level = 4
-    kept = {k: v for k, v in config.metadata.items() if k not in ("_nats.ver", "_nats.level")}
-    return replace(config, metadata={**kept, "_nats.req.level": str(level)})
-
-
 def _updated(
     view: View,
     request: ApiRequest,
@@ -105,7 +96,6 @@ def _updated(
     action: ConsumerAction,
     others: Iterable[ConsumerAssignment],
 ) -> ConsumerAssignment:
-    config = replace(config, pause_until=old.config.pause_until)
     if action is ConsumerAction.CREATE and not rules.same(old.config, config):
         raise api_error("JSConsumerAlreadyExists")
     if stream.config.retention is Retention.WORK_QUEUE:

@@ -8,11 +8,18 @@ from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo, PriorityGroupState, SequenceInfo
 from jsctl.api.errors import ApiError
 from jsctl.api.fields import ZERO_TIME
-from jsctl.api.responses import ApiResponse, ConsumerInfoResponse, ConsumerResetResponse
+from jsctl.api.responses import (
+    ApiResponse,
+    ConsumerInfoResponse,
+    ConsumerPauseResponse,
+    ConsumerResetResponse,
+)
 from jsctl.api.times import format_time
 from jsctl.broker.handlers.view import GroupView, View
 from jsctl.broker.jetstream.consumer import Consumer
 from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
+from jsctl.broker.jetstream.consumer_state import ConsumerState
+from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
 
 TYPE_PREFIX = "io.nats.jetstream.api.v1."
@@ -94,13 +101,16 @@ def consumer_info(
         pending = leader.num_pending
         waiting = 0 if leader.pull is None else leader.pull.prune()
         bound = leader.push is not None and leader.push.look(now)
+    floor = state.floor_stream
+    if group is not None and group.replicas and _is_untouched(consumer, state):
+        floor = 0
     return ConsumerInfo(
         stream_name=consumer.stream,
         name=consumer.name,
         created=format_time(consumer.created_ns),
         config=shown_config(config),
         delivered=_position(state.delivered_seq, state.delivered_stream, state.delivered_last_ns),
-        ack_floor=_position(state.floor_seq, state.floor_stream, state.floor_last_ns),
+        ack_floor=_position(state.floor_seq, floor, state.floor_last_ns),
         num_ack_pending=len(state.pending),
         num_redelivered=0 if config.max_deliver == 1 else len(state.redelivered),
         num_waiting=waiting,
@@ -114,12 +124,36 @@ def consumer_info(
     )
 
 
-def create_response(
-    view: View, consumer: Consumer, leader: ConsumerLeader | None, group: GroupView | None
+def _is_untouched(consumer: Consumer, state: ConsumerState) -> bool:
+    """Whether nothing was ever acknowledged: replicated consumers tell no place in the stream
+    until then, whatever they start with."""
+    return state.acks_needed and not state.floor_seq and not consumer.epoch
+
+
+def served_response(
+    view: View,
+    request: ApiRequest,
+    consumer: Consumer,
+    leader: ConsumerLeader | None,
+    group: GroupView | None,
 ) -> bytes:
-    """What the consumer's leader answers to a create, once its start position is committed."""
+    """What the consumer's leader answers to the request that made or changed the consumer."""
+    if b".CONSUMER.PAUSE." in request.subject:
+        return _pause_response(view, consumer)
     info = consumer_info(view, consumer, leader, group)
     return dumps(ConsumerInfoResponse(head=head("consumer_create"), info=info))
+
+
+def _pause_response(view: View, consumer: Consumer) -> bytes:
+    left = max(0, consumer.pause_until_ns - view.now_ns)
+    return dumps(
+        ConsumerPauseResponse(
+            head=head("consumer_pause"),
+            paused=left > 0,
+            pause_until=format_time(consumer.pause_until_ns),
+            pause_remaining=left,
+        )
+    )
 
 
 def info_response(

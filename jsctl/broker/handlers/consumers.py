@@ -47,7 +47,7 @@ from jsctl.broker.handlers.decisions import (
 )
 from jsctl.broker.jetstream.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.consumer import Consumer
-from jsctl.broker.jetstream.consumer_config import GROUP_NAME
+from jsctl.broker.jetstream.consumer_config import GROUP_NAME, with_level
 from jsctl.broker.jetstream.consumer_entries import encode_reset
 from jsctl.broker.jetstream.meta import assign_consumer, remove_consumer
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -137,6 +137,7 @@ def _page(
 
 
 def _pause(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    """The consumer's leader answers, once it holds its deliveries or goes on with them."""
     until = ""
     if request.payload.strip().startswith((b"{", b"[")):
         try:
@@ -146,18 +147,9 @@ def _pause(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
         until_ns = parse_time(asked.pause_until)
         until = format_time(until_ns) if until_ns else ""
     made = _assigned(view, request, call)
-    level = "1" if until else made.config.metadata.get("_nats.req.level", "0")
-    metadata = {**made.config.metadata, "_nats.req.level": level}
-    config = replace(made.config, pause_until=until, metadata=metadata)
-    left = parse_time(until) - view.now_ns if until else 0
-    response = ConsumerPauseResponse(
-        head=head("consumer_pause"),
-        paused=left > 0,
-        pause_until=format_time(parse_time(until)),
-        pause_remaining=max(0, left),
-    )
-    changed = replace(made, config=config, request=None, revision=made.revision + 1)
-    return ProposeMeta([assign_consumer(changed)], dumps(response))
+    config = with_level(replace(made.config, pause_until=until))
+    changed = replace(made, config=config, request=request, revision=made.revision + 1)
+    return ProposeMeta([assign_consumer(changed)], None)
 
 
 # Answered by the consumer's leader.

@@ -32,6 +32,8 @@ DESCRIPTION_LENGTH_MAX = 4096
 METADATA_BYTES_MAX = 128 * 1024
 _NAME = re.compile(r"[^\s.*>\\/]+")
 GROUP_NAME = re.compile(r"[a-zA-Z0-9/_=-]{1,16}")
+_TOLD_KEYS = ("_nats.ver", "_nats.level")
+LEVEL_KEY = "_nats.req.level"
 _NO_STREAM = StreamConfig()
 
 
@@ -155,6 +157,21 @@ def _threshold(config: ConsumerConfig, stream: StreamConfig, pedantic: bool) -> 
     if inherited or config.durable_name:
         return inherited
     return INACTIVE_THRESHOLD_NS
+
+
+def required_level(config: ConsumerConfig) -> int:
+    """The API level that a server needs to run this consumer."""
+    if config.ack_policy is AckPolicy.FLOW_CONTROL:
+        return 4
+    shared = config.priority_policy is not PriorityPolicy.NONE or config.priority_groups
+    # A pause until the zero time is none.
+    return 1 if shared or config.priority_timeout or parse_time(config.pause_until) else 0
+
+
+def with_level(config: ConsumerConfig) -> ConsumerConfig:
+    """Note the API level that the config needs; what the server tells is not kept."""
+    kept = {key: text for key, text in config.metadata.items() if key not in _TOLD_KEYS}
+    return replace(config, metadata={**kept, LEVEL_KEY: str(required_level(config))})
 
 
 # Validation.

@@ -143,7 +143,8 @@ class ConsumerLeader:
         most: int = DELIVERIES_MAX,
     ) -> ConsumerTurn:
         """Take what came in, deliver up to `most` messages, and say what is to be done."""
-        self._follow_log(now_ns)
+        self.follow_log(now_ns)
+        self._start()
         made = ConsumerTurn()
         answers: list[Said] = []
         said: list[Said] = []
@@ -159,7 +160,8 @@ class ConsumerLeader:
         self._finish(made, now_ns)
         return made
 
-    def _follow_log(self, now_ns: int) -> None:
+    def follow_log(self, now_ns: int) -> None:
+        """Take what applied entries changed from outside: a reset, the config, a pause."""
         consumer, delivery = self.consumer, self.delivery
         if consumer.epoch != self._epoch_seen:
             self._epoch_seen = consumer.epoch
@@ -167,6 +169,10 @@ class ConsumerLeader:
         if consumer.config_revision != self._config_seen:
             self._config_seen = consumer.config_revision
             self._configure(now_ns)
+
+    def _start(self) -> None:
+        """Choose where to begin, if that was never done."""
+        consumer, delivery = self.consumer, self.delivery
         if not delivery.progress.state.started:
             found = starting.choose(consumer.config, consumer.filters, delivery.store)
             delivery.progress.start(*found)
@@ -346,10 +352,12 @@ class ConsumerLeader:
                 made.again = not self.push.serve(delivery, now_ns, most, said)
             said += self.push.tend(delivery, now_ns)
         elif self.pull is not None:
-            said += self.pull.tend(delivery, now_ns, idle=False)
+            due = self.pull.queue.next_due_ns
             if not paused:
                 made.again = not self.pull.serve(delivery, now_ns, most, said)
-            idle = not made.again and not (delivery.stalled and not paused)
+            # Acks that are waited for keep a no_wait request until the next heartbeat or end.
+            stalled = delivery.stalled and not paused and (due is None or due > now_ns)
+            idle = not made.again and not stalled
             said += self.pull.tend(delivery, now_ns, idle=idle)
         made.damaged = delivery.damaged
 

@@ -32,7 +32,9 @@ def _first(config: ConsumerConfig, filters: Filters, store: Contents) -> int:
     if policy is DeliverPolicy.NEW:
         return store.last_seq + 1
     if policy is DeliverPolicy.LAST:
-        newest = (store.last_for(pattern) for pattern in filters.patterns or (b">",))
+        if filters.is_all:
+            return store.last_seq  # even if that message is gone
+        newest = (store.last_for(pattern) for pattern in filters.patterns)
         return max((seq for seq in newest if seq is not None), default=0)
     return store.first_seq
 

@@ -38,10 +38,10 @@ class UnitReports:
         """The leader of a consumer answers the request that made or changed it."""
         if self.view is not None and self.answer is not None:
             group = self.view.group(unit.group.name)
-            self.answer(
-                request,
-                late.consumer_info.create_response(self.view, unit.consumer, unit.leader, group),
+            body = late.consumer_info.served_response(
+                self.view, request, unit.consumer, unit.leader, group
             )
+            self.answer(request, body)
 
     def advisories(self, unit: ConsumerUnit, facts: list[Advisory]) -> None:
         """Facts to be told to operators."""

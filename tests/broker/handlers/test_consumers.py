@@ -8,7 +8,7 @@ import pytest
 from jsctl.api.codec import decode
 from jsctl.api.stream import StreamConfig
 from jsctl.api.subjects import parse_api
-from jsctl.broker.handlers.consumer_info import create_response
+from jsctl.broker.handlers.consumer_info import served_response
 from jsctl.broker.handlers.consumers import handle
 from jsctl.broker.handlers.decisions import (
     Decision,
@@ -168,14 +168,15 @@ def test_delete() -> None:
 def test_pause_survives_an_update_and_ends_with_an_empty_request() -> None:
     broker = cluster(1)
     create(broker, "a")
-    answer = told(ask(broker, "PAUSE.S.a", {"pause_until": "2023-11-14T22:14:20Z"}))
-    assert answer["paused"] is True
-    assert answer["pause_remaining"] == 60_000_000_000
+    asked = ask(broker, "PAUSE.S.a", {"pause_until": "2023-11-14T22:14:20Z"})
+    assert isinstance(asked, ProposeMeta) and asked.reply is None  # the leader answers
+    assert assigned(broker, "a").request is not None
     create(broker, "a", description="later")
     assert assigned(broker, "a").config.pause_until == "2023-11-14T22:14:20Z"
-    answer = told(ask(broker, "PAUSE.S.a"))
-    assert answer["paused"] is False and answer["pause_until"] == "0001-01-01T00:00:00Z"
+    assert assigned(broker, "a").config.metadata["_nats.req.level"] == "1"
+    ask(broker, "PAUSE.S.a")
     assert assigned(broker, "a").config.pause_until == ""
+    assert assigned(broker, "a").config.metadata["_nats.req.level"] == "0"
 
 
 def test_info_is_the_leaders_to_tell() -> None:
@@ -191,7 +192,10 @@ def test_info_is_the_leaders_to_tell() -> None:
         "stream_seq": 1,
         "last_active": "2023-11-14T22:13:20Z",
     }
-    created = json.loads(create_response(as_view(broker), play.consumer, play.leader, None))
+    request = assigned(broker, "C").request
+    assert request is not None
+    view = as_view(broker)
+    created = json.loads(served_response(view, request, play.consumer, play.leader, None))
     assert created == {**info, "type": "io.nats.jetstream.api.v1.consumer_create_response"}
     assert err(ask(broker, "INFO.S.D")) == 10014
 
