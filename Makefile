@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help install browser demo test test-spark-long check format lint types contracts tidy bench
-.PHONY: bench-spark pictures clean test-spark-oldest
+.PHONY: bench-spark pictures clean test-spark-oldest conformance
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -76,6 +76,14 @@ tidy: install ## the house rules
 bench: install ## ratios against nats-server on this machine
 	$(BIN)/python -m benchmarks
 
+# nats.py's suites ask for a newer Python than the package does.
+SUITES_PYTHON ?= python3.13
+
+conformance: install ## nats.py's suites on both servers: make conformance CHECKOUT=DIR [RUNS=3]
+	@test -n "$(CHECKOUT)" || { echo "CHECKOUT=DIR is needed: a checkout of nats.py"; exit 1; }
+	$(BIN)/python -m tests.conformance --python $(SUITES_PYTHON) $(if $(RUNS),--runs $(RUNS)) \
+		$(CHECKOUT)
+
 pictures: install ## the pictures of the dashboard in docs/pictures
 	TZ=UTC COLORTERM=truecolor $(BIN)/python -m tests.dashboard.pictures docs/pictures
 
@@ -83,4 +91,4 @@ bench-spark: install ## Spark beside nats-py, on both servers
 	$(BIN)/python -m benchmarks.spark
 
 clean: ## remove .venv and caches
-	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(OLDEST) .venv-conformance .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

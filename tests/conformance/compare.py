@@ -1,0 +1,117 @@
+"""What the same tests did on two servers, and which of it was expected."""
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+EXPECTED = Path(__file__).with_name("expected.toml")
+
+
+class Outcome(IntEnum):
+    """How a test ended, the worst last."""
+
+    PASS = 0
+    SKIP = 1
+    FAIL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One test on one server. `text` is pytest's report of the failure."""
+
+    outcome: Outcome
+    message: str = ""
+    text: str = ""
+    seconds: float = 0.0
+
+
+Results = dict[str, Result]
+
+
+class Verdict(IntEnum):
+    """What a pair of outcomes means."""
+
+    SAME = 0
+    EXPECTED_FAILURE = 1
+    FAILS_ON_BOTH = 2
+    UNEXPECTED_FAILURE = 3
+    UNEXPECTED_PASS = 4
+    NOT_RUN = 5
+
+
+BAD = (Verdict.UNEXPECTED_FAILURE, Verdict.UNEXPECTED_PASS, Verdict.NOT_RUN)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One test that did not pass on both servers alike."""
+
+    test: str
+    real: Outcome | None
+    ours: Outcome | None
+    verdict: Verdict
+    why: str
+
+
+def read_expected(path: Path = EXPECTED) -> dict[str, str]:
+    """Test -> the refused feature that it needs, in words."""
+    reasons: dict[str, str] = {}
+    for name, feature in tomllib.loads(path.read_text()).items():
+        for test in feature["tests"]:
+            if test in reasons:
+                raise ValueError(f"{test} is in the list twice, again under {name}")
+            reasons[test] = feature["reason"]
+    return reasons
+
+
+def verdict(real: Outcome | None, ours: Outcome | None, expected: bool) -> Verdict:
+    """What it means that a test ended so on nats-server and so on ours; None: it was not run."""
+    if real is None or ours is None:
+        return Verdict.NOT_RUN
+    if expected:
+        return Verdict.UNEXPECTED_PASS if ours is Outcome.PASS else Verdict.EXPECTED_FAILURE
+    if ours is Outcome.PASS or (ours is real is Outcome.SKIP):
+        return Verdict.SAME
+    return Verdict.FAILS_ON_BOTH if real is Outcome.FAIL else Verdict.UNEXPECTED_FAILURE
+
+
+def differences(
+    real: Mapping[str, Result], ours: Mapping[str, Result], expected: Mapping[str, str]
+) -> list[Difference]:
+    """Every test that is not simply the same, in order of its name."""
+    found = []
+    for test in sorted(real.keys() | ours.keys()):
+        one, two = real.get(test), ours.get(test)
+        ends = (one.outcome if one else None, two.outcome if two else None)
+        meaning = verdict(*ends, test in expected)
+        if meaning is not Verdict.SAME or ends[0] is not ends[1]:
+            why = expected.get(test) or (two.message if two else "")
+            found.append(Difference(test, *ends, meaning, why))
+    return found
+
+
+def strangers(expected: Iterable[str], ran: Iterable[str], packages: Iterable[str]) -> list[str]:
+    """Tests of the list that the suites do not have (any more)."""
+    known, chosen = set(ran), tuple(f"{package} " for package in packages)
+    return sorted(test for test in expected if test.startswith(chosen) and test not in known)
+
+
+def summary(results: Mapping[str, Result]) -> Counter[Outcome]:
+    """How many tests ended how."""
+    return Counter(result.outcome for result in results.values())
+
+
+def table(rows: Iterable[Difference]) -> str:
+    """The differences as text, one test a line and its reason below."""
+    lines = []
+    for row in rows:
+        ends = " ".join(f"{end.name.lower() if end is not None else '-':5}" for end in
+                        (row.real, row.ours))  # fmt: skip
+        word = row.verdict.name.lower().replace("_", " ")
+        lines.append(f"{ends}  {word:18}  {row.test}")
+        if row.why:
+            lines.append(f"{'':33}{row.why}")
+    return "\n".join(lines)
