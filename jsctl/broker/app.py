@@ -41,6 +41,7 @@ from jsctl.broker.ports import Disk
 from jsctl.broker.server import signals
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.files import RunFiles
+from jsctl.broker.server.listener import Listener, bind_all
 from jsctl.broker.server.logfile import Log, LoopMessages
 from jsctl.broker.server.no_disk import NoDisk
 from jsctl.broker.server.tls import server_context
@@ -183,6 +184,7 @@ class Server:
         self._log = Log(options.log)
         self._files = RunFiles(options.pid_file, options.ports_file_dir)
         self._edge: Edge | None = None
+        self._listeners: dict[str, Listener] = {}
 
     async def run(self) -> int:
         """Start, serve, end; the exit status is returned.
@@ -208,18 +210,22 @@ class Server:
             self._files.remove()
             if self._edge is not None:
                 self._edge.close()
+            for listener in self._listeners.values():
+                listener.close()
             self._log.close()
         return 1 if failures else 0
 
     async def _serve(self) -> None:
         self._banner()
         store = self._prepare_store()
+        # Before the node, which takes most of the start: a taken port is told at once.
+        self._listeners = bind_all(self.options)
         node = self._make_node(self.options, self._server_id, store)
         self._edge = edge = Edge(node, self.options, self._log)
         edge.reload_wanted = self._reload
         signals.install(self._heard)
         self._files.write_pid()
-        edge.bind()
+        edge.bind(self._listeners)
         reason = await edge.run(self._open)
         signals.uninstall()
         self._info(f"Server Exiting.. ({reason})")

@@ -24,6 +24,8 @@ from jsctl.broker.server.verify import Verifier
 from jsctl.broker.turn import Command, ConnKind, LogLevel, Query, TurnOutputs
 
 NANOSECONDS = 1_000_000_000
+NAMES = {"client": "nats", "monitor": "monitoring", "cluster": "cluster"}
+"""What a ports file calls each kind of listener."""
 COMMANDS = {
     signal.SIGINT: Command.SHUTDOWN,
     signal.SIGTERM: Command.SHUTDOWN,
@@ -72,23 +74,14 @@ class Edge:
         if isinstance(self._node, Reloadable):
             self._node.reload(options)
 
-    def bind(self) -> None:
-        """Take the ports and tell the node. Raises ConfigError."""
-        options, monitoring = self.options, self.options.monitoring
-        wanted = [("client", "nats", options.listen.host, options.listen.port)]
-        monitor_host = monitoring.host or options.listen.host
-        if monitoring.port != PORT_OFF:
-            wanted.append(("monitor", "monitoring", monitor_host, monitoring.port))
-        if monitoring.https_port != PORT_OFF:
+    def bind(self, listeners: dict[str, Listener]) -> None:
+        """Take over the bound listeners and tell the node where they are."""
+        if self.options.monitoring.https_port != PORT_OFF:
             self.addresses.schemes["monitoring"] = "https"
-            wanted.append(("monitor", "monitoring", monitor_host, monitoring.https_port))
-        if options.clustered:
-            wanted.append(("cluster", "cluster", options.cluster.host, options.cluster.port))
-        for kind, name, host, port in wanted:
-            listener = Listener(host, port, options.edge.accept_backlog)
-            self._listeners[kind] = listener
-            self.addresses.bound[name] = (host, listener.port)
-            self._node.listening(kind, host, listener.port)
+        self._listeners = listeners
+        for kind, listener in listeners.items():
+            self.addresses.bound[NAMES[kind]] = (listener.host, listener.port)
+            self._node.listening(kind, listener.host, listener.port)
 
     def address(self, kind: str) -> tuple[str, int] | None:
         """Host and real port of a listener."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from jsctl.broker.conf.units import host_text
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.options import ANY_HOST, ANY_PORT
+from jsctl.broker.options import ANY_HOST, ANY_PORT, PORT_OFF, Options
 
 REASONS = {errno.EADDRINUSE: "bind: address already in use"}
 
@@ -55,6 +55,29 @@ class Listener:
             f'Error listening on port: {where}, "listen tcp {where}: {reason}"',
             remedy="choose another port, or -1 for any free one",
         )
+
+
+def bind_all(options: Options) -> dict[str, Listener]:
+    """Take every port that the options ask for, by kind: client, monitor, cluster.
+
+    Raises ConfigError for the first one that cannot be had, and keeps none then.
+    """
+    monitoring = options.monitoring
+    wanted = {"client": (options.listen.host, options.listen.port)}
+    for port in (monitoring.port, monitoring.https_port):
+        if port != PORT_OFF:
+            wanted["monitor"] = (monitoring.host or options.listen.host, port)
+    if options.clustered:
+        wanted["cluster"] = (options.cluster.host, options.cluster.port)
+    found: dict[str, Listener] = {}
+    try:
+        for kind, (host, port) in wanted.items():
+            found[kind] = Listener(host, port, options.edge.accept_backlog)
+    except ConfigError:
+        for listener in found.values():
+            listener.close()
+        raise
+    return found
 
 
 def _bind(host: str, port: int, *, chosen: bool) -> socket.socket:

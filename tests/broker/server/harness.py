@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from jsctl.broker.options import Listen, Options
 from jsctl.broker.server.edge import Edge
+from jsctl.broker.server.listener import bind_all
 from jsctl.broker.server.logfile import Log
 from jsctl.broker.turn import Command
 from tests.broker.server.echo_node import EchoNode
@@ -72,7 +73,7 @@ async def running(options: Options) -> AsyncIterator[Running]:
             await server.edge.open(kind)
         opened.set()
 
-    server.edge.bind()
+    server.edge.bind(bind_all(options))
     try:
         async with asyncio.TaskGroup() as tasks, asyncio.timeout(3 * DEADLINE_S):
             task = tasks.create_task(server.edge.run(body))

@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from jsctl.broker.app import jetstream_limits, main, new_server_id, peer_id, size_text
-from jsctl.broker.options import GIB, JetStreamOptions
+from jsctl.broker.options import GIB, JetStreamOptions, Options
 from jsctl.broker.server import signals
+from jsctl.broker.server.turns import NodeLike
 from jsctl.testing import Broker, find_real_server
+from tests.broker.server.echo_node import EchoNode
 from tests.support.waiting import wait_for
 
 ECHO = (sys.executable, str(Path(__file__).parent / "echo_node.py"))
@@ -133,6 +135,27 @@ def test_a_taken_port_is_fatal_and_named(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert f"[FTL] Error listening on port: 127.0.0.1:{port}" in done.stderr
     assert "address already in use" in done.stderr
+
+
+def test_a_taken_port_is_told_before_the_node_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[str] = []
+
+    def make_node(options: Options, server_id: str, store: Path | None) -> NodeLike:
+        made.append(server_id)
+        return EchoNode(options)
+
+    pid = tmp_path / "pid"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        words = ["-a", "127.0.0.1", "-p", "-1", "-m", str(port), "-P", str(pid)]
+        assert main(words, make_node) == 1
+    assert f"Error listening on port: 127.0.0.1:{port}" in capsys.readouterr().err
+    assert made == []
+    assert not pid.exists()
 
 
 @pytest.mark.parametrize(
