@@ -9,6 +9,7 @@ from tests.conformance.compare import (
     Outcome,
     Results,
     differences,
+    failures,
     read_expected,
     strangers,
     summary,
@@ -17,6 +18,7 @@ from tests.conformance.compare import (
 from tests.conformance.suites import (
     ROOT,
     SUITES,
+    Suite,
     find_checkout,
     make_environment,
     own_network,
@@ -37,46 +39,45 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=1, help="how often, all must be as expected")
     parser.add_argument("-k", default="", help="only tests that match, as in pytest")
     parser.add_argument("--only", choices=[REAL, OURS], help="run one server, compare nothing")
-    parser.add_argument("--texts", help="write pytest's reports of failures below this directory")
+    parser.add_argument("--logs", default=".venv-conformance/logs", help="for pytest's own words")
     return parser.parse_args()
 
 
 def run_once(given: argparse.Namespace, checkout: Path, python: Path, turn: int) -> bool:
     """All chosen suites on the servers. True if everything was as expected."""
-    commands = server_commands()
-    expected = read_expected()
     good = True
     for suite in SUITES:
         if given.package and suite.name not in given.package:
             continue
         found: dict[str, Results] = {}
         for server in [given.only] if given.only else [REAL, OURS]:
-            chosen = ("-k", given.k) if given.k else ()
-            found[server] = run_suite(suite, checkout, python, commands[server], chosen)
-            counts = summary(found[server])
-            numbers = ", ".join(f"{counts[end]} {end.name.lower()}" for end in Outcome)
-            print(f"run {turn}  {suite.name:15} {server:13} {numbers}", flush=True)
-            write_texts(given.texts, turn, server, found[server])
-        rows = differences(
-            found.get(REAL, found.get(OURS, {})), found.get(OURS, found.get(REAL, {})), expected
-        )
-        if given.only != REAL:
-            print(table(rows), flush=True)
-            good = good and not any(row.verdict in BAD for row in rows)
-        if not given.k and (gone := strangers(expected, found[given.only or OURS], [suite.name])):
+            found[server] = run_one(given, suite, server, checkout, python, turn)
+        if given.only:
+            print(failures(found[given.only]), flush=True)
+            continue
+        expected = read_expected()
+        rows = differences(found[REAL], found[OURS], expected)
+        print(table(rows), flush=True)
+        good = good and not any(row.verdict in BAD for row in rows)
+        if not given.k and (gone := strangers(expected, found[OURS], suite.name)):
             print("in the list, but not in the suite:", *gone, sep="\n  ", flush=True)
             good = False
     return good
 
 
-def write_texts(directory: str | None, turn: int, server: str, results: Results) -> None:
-    """Keep what pytest said about each failure, one file a server and run."""
-    if directory:
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        with open(Path(directory) / f"{server.replace(' ', '-')}.{turn}.txt", "a") as file:
-            for test, result in results.items():
-                if result.outcome is not Outcome.PASS:
-                    file.write(f"===== {result.outcome.name} {test}\n{result.text}\n")
+def run_one(
+    given: argparse.Namespace, suite: Suite, server: str, checkout: Path, python: Path, turn: int
+) -> Results:
+    """One suite on one server, and its line of counts."""
+    logs = Path(given.logs)
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"{suite.name}.{server.replace(' ', '-')}.{turn}.txt"
+    chosen = ("-k", given.k) if given.k else ()
+    results = run_suite(suite, checkout, python, server_commands()[server], log, chosen)
+    counts = summary(results)
+    numbers = ", ".join(f"{counts[end]} {end.name.lower()}" for end in Outcome)
+    print(f"run {turn}  {suite.name:15} {server:13} {numbers}", flush=True)
+    return results
 
 
 def main() -> int:

@@ -20,11 +20,10 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One test on one server. `text` is pytest's report of the failure."""
+    """One test on one server, and the first line of what pytest said about it."""
 
     outcome: Outcome
     message: str = ""
-    text: str = ""
     seconds: float = 0.0
 
 
@@ -93,10 +92,16 @@ def differences(
     return found
 
 
-def strangers(expected: Iterable[str], ran: Iterable[str], packages: Iterable[str]) -> list[str]:
-    """Tests of the list that the suites do not have (any more)."""
-    known, chosen = set(ran), tuple(f"{package} " for package in packages)
-    return sorted(test for test in expected if test.startswith(chosen) and test not in known)
+def strangers(expected: Iterable[str], ran: Iterable[str], package: str) -> list[str]:
+    """Tests of the list that the package's suite does not have (any more)."""
+    known = set(ran)
+    return sorted(test for test in expected if test.startswith(f"{package} ") and test not in known)
+
+
+def failures(results: Mapping[str, Result]) -> str:
+    """The tests of one server that failed, one a line."""
+    failed = (test for test, end in results.items() if end.outcome is Outcome.FAIL)
+    return "\n".join(f"fail  {test}: {results[test].message}" for test in sorted(failed))
 
 
 def summary(results: Mapping[str, Result]) -> Counter[Outcome]:

@@ -3,6 +3,7 @@
 The suites use fixed ports, so each run has a network of its own where the kernel allows it.
 """
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -21,7 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 TEST_TIMEOUT_S = 120
 SUITE_TIMEOUT_S = 3600
-OWN_NETWORK = ("unshare", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up; ip address add 192.0.2.1/32 dev lo; exec "$@"')
+TAIL_CHARACTERS = 4000
+SET_UP = 'set -e; ip link set lo up; ip address add 192.0.2.1/32 dev lo; exec "$@"'
+OWN_NETWORK = ("unshare", "--map-root-user", "--net", "sh", "-c", SET_UP, "sh")
+"""The second address is for what servers tell clients of each other: loopback is not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ def server_commands() -> dict[str, list[str]]:
 def own_network() -> tuple[str, ...]:
     """What a command begins with to get a network of its own; nothing where that cannot be."""
     try:
-        subprocess.run([*OWN_NETWORK, "sh", "true"], check=True, capture_output=True)
+        subprocess.run([*OWN_NETWORK, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         return ()
     return OWN_NETWORK
@@ -100,26 +104,28 @@ def run_suite(
     checkout: Path,
     python: Path,
     command: Sequence[str],
+    log: Path,
     chosen: Iterable[str] = (),
 ) -> Results:
-    """Run one suite with one server; `chosen` are further words for pytest, such as -k."""
+    """Run one suite with one server, pytest's words go to `log`; `chosen` are words for pytest."""
     with tempfile.TemporaryDirectory(prefix="suite-") as name:
         scratch = Path(name)
-        for directory in ("bin", "home", "tmp"):
-            (scratch / directory).mkdir()
+        for part in ("bin", "home", "tmp"):
+            (scratch / part).mkdir()
         write_launcher(scratch / "bin", command)
         report = scratch / "report.xml"
         words = [
             *own_network(),
-            *(("sh",) if own_network() else ()),
-            *(str(python), "-m", "pytest", "-q", suite.tests),
+            *(str(python), "-m", "pytest", "-v", suite.tests),
             *("-p", "no:cacheprovider", "-o", "junit_family=xunit1"),
             *(f"--junitxml={report}", f"--timeout={TEST_TIMEOUT_S}"),
             *chosen,
         ]
-        output = _run(words, checkout / suite.directory, _environment(suite, checkout, scratch))
+        directory = checkout / suite.directory
+        _run(words, directory, _environment(suite, checkout, scratch), log)
         if not report.exists():
-            raise RuntimeError(f"{suite.name}: no report was written\n{output[-4000:]}")
+            tail = log.read_text(errors="replace")[-TAIL_CHARACTERS:]
+            raise RuntimeError(f"{suite.name}: no report was written\n{tail}")
         return read_report(suite.name, report)
 
 
@@ -136,26 +142,23 @@ def _environment(suite: Suite, checkout: Path, scratch: Path) -> dict[str, str]:
     }
 
 
-def _run(words: Sequence[str], directory: Path, environment: dict[str, str]) -> str:
+def _run(words: Sequence[str], directory: Path, environment: dict[str, str], log: Path) -> None:
     """Run in a process group of its own, so that no server outlives its suite."""
-    process = subprocess.Popen(
-        words,
-        cwd=directory,
-        env=environment,
-        start_new_session=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    try:
-        return process.communicate(timeout=SUITE_TIMEOUT_S)[0]
-    finally:
+    with open(log, "wb") as file:
+        process = subprocess.Popen(
+            words,
+            cwd=directory,
+            env=environment,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
         try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+            process.wait(timeout=SUITE_TIMEOUT_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def read_report(package: str, path: Path) -> Results:
@@ -180,8 +183,8 @@ def _result(case: ET.Element) -> Result:
         child = case.find(tag)
         if child is not None:
             message = (child.get("message") or "").strip().split("\n")[0]
-            return Result(outcome, message, child.text or "", seconds)
-    return Result(Outcome.PASS, "", "", seconds)
+            return Result(outcome, message, seconds)
+    return Result(Outcome.PASS, "", seconds)
 
 
 def find_checkout(text: str) -> Path:
