@@ -327,13 +327,16 @@ class Server:
             signal.SIGUSR1: self._reopen,
             signal.SIGHUP: self._reload,
         }
-        action = actions.get(number)
-        if action is None:
+        if (action := actions.get(number)) is None:
             self._edge.heard(number)
         else:
+            self._info(f'Trapped "{signals.HEARD[number]}" signal')
             action()
 
     def _reopen(self) -> None:
+        if not self.options.log.file:
+            self._info("File log re-open ignored, not a file logger")
+            return
         try:
             self._log.reopen()
         except ConfigError as error:
@@ -359,7 +362,8 @@ class Server:
         self.options = options
         self._edge.reload(options)
         self._edge.command(Command.RELOAD)
-        self._info("Reloaded server configuration")
+        digest = f" ({options.config_digest})" if options.config_digest else ""
+        self._info(f"Reloaded server configuration{digest}")
 
 
 def complete(options: Options, server_id: str) -> Options:
