@@ -202,7 +202,8 @@ class Mesh:
 
     def lame_duck(self) -> None:
         """Tell all peers that this server leaves: they stop telling clients of it."""
-        self._lame_duck = True
+        self._lame_duck = self._gossip.leaving = True
+        self._urls_touched = True
         self._tell_all()
 
     def change_options(self, options: MeshOptions) -> None:

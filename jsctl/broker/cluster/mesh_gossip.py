@@ -19,6 +19,7 @@ class Gossip:
         self.options = options
         self._peers = peers
         self._dialer = dialer
+        self.leaving = False
         self._told = self.connect_urls()
 
     def announce(self, link: Link, peer: Peer, info: RouteInfo) -> list[tuple[int, bytes]]:
@@ -50,10 +51,12 @@ class Gossip:
         self._dialer.learn(info.server_id, *address, info.gossip_mode, now_ns)
 
     def connect_urls(self) -> tuple[str, ...]:
-        """Client URLs of all servers known, own ones first."""
-        urls = list(self.options.client_urls)
+        """Client URLs of all servers known, own ones first unless this one leaves."""
+        if self.options.no_advertise:
+            return ()
+        urls = [] if self.leaving else list(self.options.client_urls)
         for peer in self._peers.values():
-            if peer.announced and not peer.leaving and not self.options.no_advertise:
+            if peer.announced and not peer.leaving:
                 urls.extend(peer.info.connect_urls)
         return tuple(dict.fromkeys(urls))
 

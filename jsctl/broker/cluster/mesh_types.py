@@ -49,7 +49,8 @@ class MeshOptions:
     host: str
     port: int
     cluster_dynamic: bool = False
-    advertise: str = ""
+    advertised: bool = False
+    """Whether `host` and `port` are what the configuration wants others to dial."""
     version: str = "2.15.1"
     domain: str = ""
     jetstream: bool = False

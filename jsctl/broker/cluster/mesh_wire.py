@@ -149,7 +149,7 @@ def info_line(
     optional: dict[str, object] = {
         "auth_required": bool(options.user),
         "jetstream": options.jetstream,
-        "ip": f"nats-route://{options.advertise}/" if options.advertise else "",
+        "ip": join_url(options.host, options.port) if options.advertised else "",
         "nonce": nonce,
         "cluster_dynamic": options.cluster_dynamic,
         "domain": options.domain,

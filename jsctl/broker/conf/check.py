@@ -5,6 +5,7 @@ Run at every start and before a reload; `-t` does not run it, as nats-server's d
 
 from collections.abc import Callable
 
+from jsctl.broker.conf.units import advertised
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import PORT_OFF, SYSTEM_ACCOUNT, Options, SyncMode
 
@@ -155,6 +156,19 @@ def _monitoring(options: Options) -> ConfigError | None:
     return None
 
 
+def _advertise(options: Options) -> ConfigError | None:
+    wanted = (
+        ("server INFO with ClientAdvertise", options.client_advertise),
+        ("route INFO with Cluster.Advertise", options.cluster.advertise),
+    )
+    for what, text in wanted:
+        if text and advertised(text, 0) is None:
+            return ConfigError(
+                f"Error setting {what} value of {text}", remedy="write host or host:port"
+            )
+    return None
+
+
 CHECKS: tuple[Check, ...] = (
     _server_name,
     _payload,
@@ -166,4 +180,5 @@ CHECKS: tuple[Check, ...] = (
     _duplicate_users,
     _tls,
     _monitoring,
+    _advertise,
 )

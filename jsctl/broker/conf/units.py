@@ -23,6 +23,8 @@ DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 SIZE = re.compile(r"(-?\d{1,15})([KMGT]?)B?", re.IGNORECASE)
 SIZES = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": 1024 * GIB}
 PORT_MAX = 65535
+ANY_HOSTS = ("0.0.0.0", "::", "")
+"""Hosts that mean all interfaces."""
 
 
 def duration_ns(text: str) -> int | None:
@@ -61,6 +63,15 @@ def host_port(text: str) -> tuple[str, int] | None:
         return None
     number = port_number(port)
     return None if number is None else (host.strip("[]"), number)
+
+
+def advertised(text: str, listening: int) -> tuple[str, int] | None:
+    """`host` or `host:port` as others are told; without a port, or any, the one listened on."""
+    found = host_port(text if ":" in text.rpartition("]")[2] else f"{text}:-1")
+    if found is None or not found[0]:
+        return None
+    host, port = found
+    return host, port if port > 0 else listening
 
 
 def port_number(text: str) -> int | None:

@@ -15,7 +15,8 @@ from jsctl.broker.cluster.mesh_types import (
     PeerUp,
     RouteUrl,
 )
-from jsctl.broker.node.setup import client_urls, system_account
+from jsctl.broker.conf.units import advertised
+from jsctl.broker.node.setup import system_account
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.protocol.ops import (
     Bad,
@@ -43,22 +44,27 @@ Addresses = Mapping[str, tuple[str, int]]
 """Kind of listener -> host and port as bound."""
 
 
-def mesh_options(options: Options, server_id: str, addresses: Addresses) -> MeshOptions:
+def mesh_options(
+    options: Options, server_id: str, addresses: Addresses, client_urls: tuple[str, ...]
+) -> MeshOptions:
     """The cluster block and what peers are told."""
     cluster = options.cluster
     host, port = addresses.get("cluster", (cluster.host, cluster.port))
+    told = advertised(cluster.advertise, port)
+    if told is not None:
+        host, port = told
     return MeshOptions(
         server_id=server_id,
         server_name=options.server_name or server_id,
         cluster=cluster.name,
         host=host,
         port=port,
-        advertise=cluster.advertise,
+        advertised=told is not None,
         version=COMPATIBLE_VERSION,
         domain=options.jetstream.domain,
         jetstream=options.jetstream.enabled,
         max_payload=options.client.payload_bytes_max,
-        client_urls=client_urls(options, addresses),
+        client_urls=client_urls,
         no_advertise=cluster.no_advertise,
         routes=tuple(RouteUrl(r.host, r.port, r.user, r.password) for r in cluster.routes),
         user=cluster.user,
@@ -95,12 +101,13 @@ class Links:
         options: Options,
         server_id: str,
         addresses: Addresses,
+        client_urls: tuple[str, ...],
         router: Router,
         sessions: Sessions,
         jitter: Jitter,
     ) -> "Links":
         """A server's connections, as it is configured."""
-        made = mesh_options(options, server_id, addresses)
+        made = mesh_options(options, server_id, addresses, client_urls)
         router.routes.pinned = frozenset(made.pinned)
         names = {account.name for account in router.accounts}
         return Links(Mesh(made, jitter, names), router, sessions)

@@ -31,14 +31,13 @@ def settings(
 ) -> Settings:
     """Settings of a running server; `loaded_ns` is when its configuration was read last."""
     client, monitoring = options.client, options.monitoring
-    host, port = addresses.get("client", (options.listen.host, options.listen.port))
     plain, secure = _http_ports(options, addresses)
     listens = plain or secure
     return Settings(
         server_id=identity.server_id,
         server_name=identity.server_name,
-        host=host,
-        port=port,
+        host=identity.host,
+        port=identity.port,
         cluster_name=identity.cluster,
         domain=options.jetstream.domain,
         version=COMPATIBLE_VERSION,

@@ -21,7 +21,6 @@ from jsctl.broker.node import monitor_connections as facts
 from jsctl.broker.node.monitor_health import HealthReport
 from jsctl.broker.node.monitor_jetstream import JetStreamReport
 from jsctl.broker.node.monitor_settings import settings
-from jsctl.broker.node.setup import client_urls
 from jsctl.broker.node.tallies import Tallies
 from jsctl.broker.routing import listing
 
@@ -89,11 +88,8 @@ class MonitorView:
         )
 
     def connect_urls(self) -> Sequence[str]:
-        """Client URLs told to clients; a single server tells none."""
-        node = self._node
-        if node.links is None:
-            return ()
-        return node.links.mesh.connect_urls() or client_urls(node.options, node.addresses)
+        """Client URLs told to clients; a server without peers tells none."""
+        return self._node.identity.connect_urls
 
     def http_requests(self) -> Mapping[str, int]:
         """How often each monitoring path was asked for."""

@@ -1,9 +1,11 @@
 """The node: sessions, routes, JetStream and requests, composed; and the order of a turn."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.traffic import RouterTraffic
+from jsctl.broker.conf.units import advertised
 from jsctl.broker.node import late, setup
 from jsctl.broker.node.api_service import ApiService
 from jsctl.broker.node.api_view import ApiView, random_name
@@ -61,6 +63,7 @@ class Node:
             self.router, self.identity, self.router.limits, options.client.closed_clients_max
         )
         self.addresses: dict[str, tuple[str, int]] = {}
+        self._client_urls: tuple[str, ...] = ()
         self.links: Links | None = None
         self.engine: Engine | None = None
         self.api: ApiService | None = None
@@ -76,11 +79,16 @@ class Node:
 
     # Start
 
-    def listening(self, kind: str, host: str, port: int) -> None:
-        """Before `start`: where the edge listens; kind is client, cluster or monitor."""
+    def listening(self, kind: str, host: str, port: int, reached_at: Sequence[str] = ()) -> None:
+        """Before `start`: where the edge listens; kind is client, cluster or monitor.
+
+        `reached_at` are the hosts by which others find it: addresses, where `host` is "any".
+        """
         self.addresses[kind] = (host, port)
         if kind == "client":
-            self.identity.host, self.identity.port = host, port
+            told = advertised(self.options.client_advertise, port)
+            self.identity.host, self.identity.port = told or (host, port)
+            self._client_urls = setup.client_urls(told, reached_at, port)
 
     def start(self, now_ns: int) -> TurnOutputs:
         """Recover. Raises ConfigError, DiskError, Damaged."""
@@ -90,6 +98,7 @@ class Node:
                 self.options,
                 self._server_id,
                 self.addresses,
+                self._client_urls,
                 self.router,
                 self.sessions,
                 self._jitter,

@@ -1,7 +1,7 @@
 """Options, as the parts of the node need them."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from jsctl import __version__
 from jsctl.broker.cluster.engine import Engine
@@ -9,6 +9,7 @@ from jsctl.broker.cluster.founding_file import read_founding
 from jsctl.broker.cluster.frame_items import ServerNews
 from jsctl.broker.cluster.groups import Limits
 from jsctl.broker.cluster.neighbours import TICK_NS, EngineOptions
+from jsctl.broker.conf.units import host_text
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, SYSTEM_ACCOUNT, Options
@@ -72,12 +73,16 @@ def system_account(options: Options) -> str:
     return options.system_account or SYSTEM_ACCOUNT
 
 
-def client_urls(options: Options, addresses: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
-    """This server's own client URLs, as other servers tell their clients."""
-    if options.client_advertise:
-        return (options.client_advertise,)
-    host, port = addresses.get("client", (options.listen.host, options.listen.port))
-    return (f"[{host}]:{port}" if ":" in host else f"{host}:{port}",)
+def client_urls(
+    told: tuple[str, int] | None, reached_at: Sequence[str], port: int
+) -> tuple[str, ...]:
+    """This server's own client URLs, as clients of all servers are told them.
+
+    `told` is what the configuration wants to be told instead of the hosts.
+    """
+    if told is not None:
+        return (host_text(*told),)
+    return tuple(host_text(host, port) for host in reached_at)
 
 
 def engine_options(options: Options, disk: Disk, incarnation: str, jitter: Jitter) -> EngineOptions:

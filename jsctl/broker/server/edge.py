@@ -13,6 +13,7 @@ from jsctl.broker.options import PORT_OFF, Options
 from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
 from jsctl.broker.server.disk_worker import DiskWorker
 from jsctl.broker.server.files import Addresses
+from jsctl.broker.server.interfaces import reached_at
 from jsctl.broker.server.listener import Listener
 from jsctl.broker.server.logfile import Log
 from jsctl.broker.server.monitor import Monitor
@@ -80,8 +81,9 @@ class Edge:
             self.addresses.schemes["monitoring"] = "https"
         self._listeners = listeners
         for kind, listener in listeners.items():
-            self.addresses.bound[NAMES[kind]] = (listener.host, listener.port)
-            self._node.listening(kind, listener.host, listener.port)
+            host, port = listener.host, listener.port
+            self.addresses.bound[NAMES[kind]] = (host, port)
+            self._node.listening(kind, host, port, reached_at(host))
 
     def address(self, kind: str) -> tuple[str, int] | None:
         """Host and real port of a listener."""

@@ -6,7 +6,7 @@ next round of the event loop, so that everything that arrived in this round is o
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from jsctl.broker.options import EdgeLimits, Options
@@ -19,8 +19,11 @@ NANOSECONDS = 1_000_000_000
 class NodeLike(Protocol):
     """The broker without I/O, as the edge sees it."""
 
-    def listening(self, kind: str, host: str, port: int) -> None:
-        """Before `start`: where the edge listens; kind is client, cluster or monitor."""
+    def listening(self, kind: str, host: str, port: int, reached_at: Sequence[str]) -> None:
+        """Before `start`: where the edge listens; kind is client, cluster or monitor.
+
+        `reached_at` are the hosts by which others find it: addresses, where `host` is "any".
+        """
 
     def start(self, now_ns: int) -> TurnOutputs:
         """Recover. Raises ConfigError, DiskError."""

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
@@ -51,7 +52,7 @@ class EchoNode:
         self.raise_in_turn: Exception | None = None
         self.reloaded: list[Options] = []
 
-    def listening(self, kind: str, host: str, port: int) -> None:
+    def listening(self, kind: str, host: str, port: int, reached_at: Sequence[str]) -> None:
         self.ports[kind] = (host, port)
 
     def start(self, now_ns: int) -> TurnOutputs:
