@@ -70,6 +70,7 @@ class Node:
         self._view: ApiView | None = None
         self._frames: PeerFrames | None = None
         self._direct: DirectGets | None = None
+        self._protocol_log = setup.protocol_log(options)
         self._refresh_due_ns = 0
         self._logs: list[LogLine] = []
         self.failed = ""
@@ -182,13 +183,18 @@ class Node:
         sessions, links = self.sessions, self.links
         for accepted in inputs.accepted:
             if accepted.kind is ConnKind.CLIENT:
-                self._sys.accepted(sessions.accept(accepted, now_ns))
+                session = sessions.accept(accepted, now_ns)
+                self._sys.accepted(session)
+                if self._protocol_log is not None:
+                    self._protocol_log.accepted(session)
             elif links is not None:
                 links.opened(accepted, now_ns)
         for conn, ok in inputs.verified:
             sessions.verified(conn, ok)
         self._take_pending(inputs)
         for conn, chunk in inputs.chunks:
+            if self._protocol_log is not None:
+                self._protocol_log.received(conn, chunk)
             if links is not None and links.owns(conn):
                 links.feed(conn, chunk, now_ns)
             else:
@@ -212,6 +218,8 @@ class Node:
                 self.links.closed(conn, reason, now_ns)
             else:
                 self.sessions.gone(conn, reason)
+                if self._protocol_log is not None:
+                    self._protocol_log.gone(conn, reason)
 
     def _follow_links(self) -> None:
         if self.links is None:
@@ -326,6 +334,11 @@ class Node:
             outputs.logs += engine.env.logs
             engine.env.logs.clear()
         self.sessions.emit(outputs)
+        if self._protocol_log is not None:
+            self._protocol_log.sent(outputs.writes)
+            for conn, reason in outputs.closes:
+                self._protocol_log.gone(conn, reason)
+            outputs.logs += self._protocol_log.take()
         if self.links is not None:
             self.links.emit(outputs)
         outputs.logs += self._logs + self._departure.logs
@@ -353,5 +366,6 @@ class Node:
     def reload(self, options: Options) -> None:
         """Checked options; they count from the next turn, which has Command.RELOAD."""
         self.options = options
+        self._protocol_log = setup.protocol_log(options)
         self._sys.tallies.loaded_ns = self.router.now_ns
         self.router.limits = setup.limits(options)

@@ -12,6 +12,7 @@ from jsctl.broker.cluster.neighbours import TICK_NS, EngineOptions
 from jsctl.broker.conf.units import host_text
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.node.protocol_log import ProtocolLog
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, SYSTEM_ACCOUNT, Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft.types import Limits as RaftLimits
@@ -66,6 +67,13 @@ def limits(options: Options) -> RoutingLimits:
         pings_unanswered_max=client.pings_out_max,
         auth_timeout_ns=options.auth.timeout_ns,
     )
+
+
+def protocol_log(options: Options) -> ProtocolLog | None:
+    """Who reads along where the operator wants to; None costs nothing."""
+    log = options.log
+    wanted = log.debug or log.trace or log.trace_verbose
+    return ProtocolLog(log, limits(options)) if wanted else None
 
 
 def system_account(options: Options) -> str:

@@ -1,0 +1,216 @@
+"""What clients and the server say to each other, as lines of the operator's log (`trace`).
+
+Reads the same bytes as the sessions with a parser of its own, so that publishing costs nothing
+where nobody reads along. Lines have nats-server's words: operators search for them.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jsctl.broker.conf.units import host_text
+from jsctl.broker.options import LogOptions
+from jsctl.broker.protocol.client import Parser
+from jsctl.broker.protocol.ops import (
+    Bad,
+    ClientOp,
+    Connect,
+    Info,
+    Ok,
+    PeerError,
+    Ping,
+    Pong,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
+from jsctl.broker.routing.limits import RoutingLimits
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.turn import LogLevel, LogLine
+
+CREATED = "Client connection created"
+REDACTED = r"\1[REDACTED]"
+_SECRETS = re.compile(r'("(?:pass|auth_token)"\s*:\s*")(?:[^"\\]|\\.)*')
+_UNNAMED = ("<<- [CONNECT", CREATED)
+_WITH_PAYLOAD = (b"MSG ", b"HMSG ")
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\r": "\\r", "\n": "\\n", "\t": "\\t"}
+_ESCAPES |= {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
+FIRST_LONE = 0xDC00
+"""What a byte that is no UTF-8 is added to when it is kept in a text."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    session: ClientSession
+    parser: Parser
+
+
+class ProtocolLog:
+    """Watches connections from their beginning on; `take` gives the lines of a turn."""
+
+    def __init__(self, options: LogOptions, limits: RoutingLimits) -> None:
+        self._options = options
+        self._limits = limits
+        self._watched: dict[int, _Watched] = {}
+        self._heard: list[tuple[ClientSession, LogLevel, str]] = []
+
+    def take(self) -> list[LogLine]:
+        """The lines of a turn that has been carried out.
+
+        What follows a CONNECT has the name that it gave, which counts once the password has been
+        checked: so long the client waits, and so do its lines.
+        """
+        heard, self._heard = self._heard, []
+        lines = []
+        for session, level, text in heard:
+            if session.waiting and not session.closing:
+                self._heard.append((session, level, text))
+            else:
+                who = _address(session) if text.startswith(_UNNAMED) else _label(session)
+                lines.append(LogLine(level, f"{who} - {text}"))
+        return lines
+
+    def accepted(self, session: ClientSession) -> None:
+        """A client connected."""
+        parser = Parser(self._limits.control_line_bytes_max, self._limits.payload_bytes_max)
+        self._watched[session.conn] = _Watched(session, parser)
+        self._debug(session, CREATED)
+
+    def received(self, conn: int, chunk: bytes) -> None:
+        """A client said something, and has not been heard yet."""
+        watched = self._watched.get(conn)
+        if watched is None or not self.traces or watched.session.closing:
+            return
+        for op in watched.parser.feed(chunk):
+            for text in self._said(op):
+                self._trace(watched.session, f"<<- {text}")
+
+    def sent(self, writes: list[tuple[int, bytes]]) -> None:
+        """What clients are told in this turn."""
+        for conn, data in writes if self.traces else ():
+            watched = self._watched.get(conn)
+            if watched is not None:
+                for text in self._told(data):
+                    self._trace(watched.session, f"->> {text}")
+
+    def gone(self, conn: int, reason: str) -> None:
+        """A connection ended, or is about to."""
+        watched = self._watched.pop(conn, None)
+        if watched is not None:
+            self._debug(watched.session, f"Client connection closed: {reason}")
+
+    @property
+    def traces(self) -> bool:
+        """Whether operations are wanted, not only what becomes of connections."""
+        return self._options.trace or self._options.trace_verbose
+
+    def _said(self, op: ClientOp) -> Iterator[str]:
+        if isinstance(op, Publish):
+            size = len(op.payload) + len(op.headers or b"")
+            words = [op.subject, op.reply, b"%d" % size]
+            if op.headers is not None:
+                words.insert(2, b"%d" % len(op.headers))
+            yield _line(b"PUB" if op.headers is None else b"HPUB", *words)
+            yield from self._payload(op.headers or b"", op.payload)
+        elif isinstance(op, Subscribe):
+            yield _line(b"SUB", op.subject, op.queue, op.sid)
+        elif isinstance(op, Unsubscribe):
+            yield _line(b"UNSUB", op.sid, b"%d" % op.maximum if op.maximum else b"")
+        elif isinstance(op, Connect | Info):
+            word = "CONNECT" if isinstance(op, Connect) else "INFO"
+            yield f"[{word} {_SECRETS.sub(REDACTED, _text(op.body))}]"
+        elif isinstance(op, PeerError):
+            yield _line(b"-ERR", op.text)
+        elif isinstance(op, Bad):
+            return
+        else:
+            yield _BARE[type(op)]
+
+    def _told(self, data: bytes) -> Iterator[str]:
+        position = 0
+        while (end := data.find(b"\r\n", position)) >= 0:
+            line = data[position:end]
+            position = end + 2
+            if not line.startswith(b"INFO "):
+                yield _line(line)
+            if line.startswith(_WITH_PAYLOAD):
+                words = line.split()
+                size = int(words[-1])
+                head = int(words[-2]) if line.startswith(b"HMSG ") else 0
+                body = data[position : position + size]
+                yield from self._payload(body[:head], body[head:])
+                position += size + 2
+
+    def _payload(self, headers: bytes, payload: bytes) -> Iterator[str]:
+        shown, size_max = headers + payload, self._options.traced_bytes_max
+        if self._options.trace_headers:
+            shown = headers.removesuffix(b"\r\n")
+        if not shown:
+            return
+        cut = 0 < size_max < len(shown)
+        text = _quoted(shown[:size_max] if cut else shown)
+        yield f'MSG_PAYLOAD: ["{text}{"..." if cut else ""}"]'
+
+    def _debug(self, session: ClientSession, text: str) -> None:
+        self._heard.append((session, LogLevel.DEBUG, text))
+
+    def _trace(self, session: ClientSession, text: str) -> None:
+        self._heard.append((session, LogLevel.TRACE, text))
+
+
+_BARE = {Ping: "[PING]", Pong: "[PONG]", Ok: "[+OK]"}
+
+
+def _line(*words: bytes) -> str:
+    return f"[{_text(b' '.join([word for word in words if word]))}]"
+
+
+def _text(data: bytes) -> str:
+    """Bytes of a stranger as text that stays on its line."""
+    return "".join([one if one.isprintable() else _escaped(one) for one in _decoded(data)])
+
+
+def _quoted(data: bytes) -> str:
+    """The same for what stands in quotation marks."""
+    return "".join(
+        [
+            _ESCAPES.get(one) or (one if one.isprintable() else _escaped(one))
+            for one in _decoded(data)
+        ]
+    )
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")
+
+
+def _escaped(char: str) -> str:
+    number = ord(char)
+    if FIRST_LONE <= number <= FIRST_LONE + 0xFF:
+        return f"\\x{number - FIRST_LONE:02x}"
+    return f"\\x{number:02x}" if number < 0x80 else f"\\u{number:04x}"
+
+
+def _address(session: ClientSession) -> str:
+    remote = session.remote
+    return f"{host_text(remote.remote_host, remote.remote_port)} - cid:{session.client_id}"
+
+
+def _label(session: ClientSession) -> str:
+    """Address and number; once it has greeted, also library, name, account and user."""
+    greeting, parts = session.greeting, [_address(session)]
+    if session.connected:
+        version = f"v{greeting.version}" if greeting.version else ""
+        library = ":".join([one for one in (version, greeting.lang, greeting.name) if one])
+        user = _user(session)
+        parts += [f'"{_quoted(one.encode())}"' for one in (library, user) if one]
+    return " - ".join(parts)
+
+
+def _user(session: ClientSession) -> str:
+    given = session.greeting.credentials
+    if given.nkey:
+        return f"{session.account.name}/nkey:{given.nkey}"
+    if given.user:
+        return f"{session.account.name}/user:{given.user}"
+    return f"{session.account.name}/token" if given.token else ""
