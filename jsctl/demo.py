@@ -26,7 +26,7 @@ from jsctl.settings import Context, Settings
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, BrokerFailed, Cluster
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
+    from jsctl.client.library import NatsClient
 
 SERVERS = 5
 REPLICAS = 3
@@ -153,7 +153,7 @@ async def publish(urls: Sequence[str], messages: Sequence[Message]) -> int:
     return len(stored)
 
 
-async def store(client: "Client", subject: str, body: bytes) -> int:
+async def store(client: "NatsClient", subject: str, body: bytes) -> int:
     """The sequence of one stored message; 0 when no acknowledgement came."""
     try:
         reply = await client.request(subject, body, timeout=ACK_S, headers={"Nats-Msg-Id": subject})

@@ -6,7 +6,7 @@ A flag beats the environment, which beats the context's file. Files and names ar
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
@@ -257,13 +257,23 @@ class ContextStore:
 
 def load_context_file(path: Path) -> Context:
     """A context from a file; raises FileNotFoundError or UsageError for broken JSON."""
-    text = path.read_text(encoding="utf-8")
     try:
-        document = json.loads(text)
-    except ValueError as error:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UsageError(f"cannot read context file {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"context file {path} is not JSON: {error}") from None
     if not isinstance(document, dict):
         raise UsageError(f"context file {path} is not a JSON object")
+    for key in CONTEXT_KEYS:
+        kind = bool if key == "tls_first" else str
+        if document.get(key) is None:
+            document.pop(key, None)
+        elif not isinstance(document[key], kind):
+            word = "true or false" if kind is bool else "a text"
+            raise UsageError(f'context file {path}: "{key}" must be {word}')
     nsc = document.pop("nsc", "")
     if nsc and not document.get("creds"):
         document["creds"] = nsc
@@ -284,6 +294,8 @@ def load(
     name, context = "", Context()
     if use_context and not given.get("no_context"):
         name, context = _chosen_context(given.get("context", ""), environ)
+    context = _without_beaten_logins(context, environ, flags)
+    given = {key: value for key, value in given.items() if not _beaten(key, flags)}
     overrides: dict[str, object] = {key: given[key] for key in CONTEXT_KEYS if given.get(key)}
     if "tls_first" in given:
         overrides["tls_first"] = given["tls_first"] not in ("", "false", "0")
@@ -302,6 +314,37 @@ def load(
         render=given.get("render", ""),
         given=given,
     )
+
+
+_LOGINS = ("user", "password", "token", "creds", "nkey", "user_jwt", "user_seed")
+"""Who a connection is: parts from different places do not make one identity."""
+
+
+def _beaten(key: str, flags: Mapping[str, str]) -> bool:
+    """Whether flags name somebody else, so that the environment's login is not meant."""
+    named = [one for one in _LOGINS if flags.get(one)]
+    if key not in _LOGINS or key in flags or not named:
+        return False
+    return not _completes(key, named)
+
+
+def _without_beaten_logins(
+    context: Context, environ: Mapping[str, str], flags: Mapping[str, str]
+) -> Context:
+    """The context, without its login when flags or the environment name another one."""
+    told = [f.key for f in GLOBAL_FLAGS if f.env and environ.get(f.env)]
+    named = [key for key in _LOGINS if flags.get(key) or key in told]
+    if not named:
+        return context
+    gone = {key: "" for key in _LOGINS if not _completes(key, named)}
+    return replace(context, **gone)  # type: ignore[arg-type] # keys are text fields
+
+
+def _completes(key: str, named: Sequence[str]) -> bool:
+    """Whether a part of a login belongs to the parts that were named: to its other half."""
+    halves = {"password": "user", "user": "password", "user_seed": "user_jwt"}
+    halves["user_jwt"] = "user_seed"
+    return all(one in (key, halves.get(key)) for one in named)
 
 
 def _chosen_context(wanted: str, environ: Mapping[str, str]) -> tuple[str, Context]:

@@ -5,30 +5,35 @@ most commands take. Its exceptions leave this package only as `jsctl.errors`.
 """
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from jsctl.client.refusals import Refusals, bare, is_login, sentence_of
 from jsctl.errors import JsctlError, NotAllowed, Unreachable, UsageError
 from jsctl.settings import Context, Settings
 
 if TYPE_CHECKING:
-    import ssl
-
-    from nats.aio.client import Client
+    from jsctl.client.library import NatsClient
 
 Log = Callable[[str], None]
 RECONNECT_WAIT_SECONDS = 0.5
-NO_SERVERS = "setup failed: nats: no servers available for connection"
+NO_SERVERS = "nats: no servers available for connection"
 CONNECT_TRIES_MAX = 1
 """How often a first connection is tried per server before giving up."""
+_SCHEMES = ("nats", "tls", "ws", "wss")
+_PROXIES = ("socks5", "socks5h", "socks4", "socks4a")
 
 
 @asynccontextmanager
-async def connect(settings: Settings, log: Log | None = None) -> "AsyncIterator[Client]":
+async def connect(
+    settings: Settings, log: Log | None = None, *, what: str = ""
+) -> "AsyncIterator[NatsClient]":
     """A connected client, closed at the end. `log` hears of lost and new connections.
 
-    Raises Unreachable, NotAllowed or UsageError.
+    What the server refuses meanwhile ends the body, as a timeout would. `what` is said in front
+    of the reason when no connection can be made. Raises Unreachable, NotAllowed or UsageError.
     """
     leaving = False
 
@@ -36,35 +41,70 @@ async def connect(settings: Settings, log: Log | None = None) -> "AsyncIterator[
         if log is not None and not leaving:
             log(text)
 
-    client = await open_client(settings, report)
+    client = await open_client(settings, report, what=what)
     try:
-        yield client
+        with _only_ours():
+            async with client.refusals.scope():
+                yield client
     finally:
         leaving = True
         if not client.is_closed:
             await client.close()
 
 
-async def open_client(settings: Settings, log: Log | None = None) -> "Client":
-    """A connected client that the caller closes; see `connect`."""
-    _block_websockets(settings)
-    from nats.aio.client import Client
+@contextmanager
+def _only_ours() -> Iterator[None]:
+    """The library's own errors that nobody translated."""
+    from nats.errors import Error
 
-    client = Client()
-    watch = _Watch(log or _silent, trace=settings.trace, tries=2 * len(settings.urls))
+    try:
+        yield
+    except Error as error:
+        raise translate(error) from error
+
+
+async def open_client(
+    settings: Settings, log: Log | None = None, *, what: str = ""
+) -> "NatsClient":
+    """A connected client that the caller closes; see `connect`."""
+    from jsctl.client.login import login_of, tls_of
+
+    login, tls = login_of(settings.connection), tls_of(settings.connection, settings.urls)
+    _block_websockets(settings)
+    from jsctl.client.library import NatsClient
+
+    client = NatsClient(
+        login, Refusals(), tls_wanted=tls is not None, proxy=proxy_of(settings.connection)
+    )
+    watch = _Watch(log or _silent, client.refusals, settings)
     options = _options(settings, watch)
+    if tls is not None:
+        options.update(tls=tls, tls_handshake_first=settings.connection.tls_first)
     try:
         await client.connect(**options)  # type: ignore[arg-type] # made by name
     except foreign_errors() as error:
         watch.refused = True
         await client.close()
-        if isinstance(error, OSError):
-            where = ", ".join(settings.urls)
-            raise Unreachable(NO_SERVERS, hints=(f"{where}: {error}",)) from error
-        raise translate(error) from error
+        raise _not_connected(error, settings, f"{what}: " if what else "") from error
     watch.connecting = False
     client.options["max_reconnect_attempts"] = -1
     return client
+
+
+def _not_connected(error: Exception, settings: Settings, prefix: str) -> JsctlError:
+    """Why there is no connection."""
+    from ssl import SSLError
+
+    where = ", ".join(shown_url(url) for url in settings.urls)
+    if isinstance(error, SSLError):
+        return Unreachable(
+            f"{prefix}nats: tls error: {getattr(error, 'verify_message', '') or error.reason}",
+            hints=(f"{where}: --tlsca names the authority of the server's certificate",),
+        )
+    if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+        return Unreachable(prefix + NO_SERVERS, hints=(f"{where}: {error}",))
+    found = translate(error)
+    return type(found)(f"{prefix}{found}", hints=found.hints)
 
 
 def translate(error: Exception, what: str = "") -> JsctlError:
@@ -74,18 +114,22 @@ def translate(error: Exception, what: str = "") -> JsctlError:
     prefix = f"{what}: " if what else ""
     if isinstance(error, JsctlError):
         return error
+    if isinstance(error.__cause__, JsctlError):
+        return error.__cause__
     if isinstance(error, theirs.NoRespondersError):
         return Unreachable(f"{prefix}nats: no responders available for request")
     if isinstance(error, theirs.TimeoutError | TimeoutError):
         return Unreachable(f"{prefix}nats: timeout")
-    text = str(error)
-    if isinstance(error, theirs.AuthorizationError) or "authorization" in text.lower():
-        return NotAllowed("setup failed: nats: Authorization Violation")
+    if isinstance(error, theirs.NoServersError):
+        return Unreachable(prefix + NO_SERVERS)
+    if isinstance(error, theirs.MaxPayloadError | theirs.BadSubjectError | theirs.BadHeaderError):
+        return UsageError(f"{prefix}{error}")
+    text = sentence_of(str(error)) if str(error) else type(error).__name__
+    if isinstance(error, theirs.AuthorizationError) or is_login(text):
+        return NotAllowed(f"{prefix}{text}", hints=("the server does not know these credentials",))
     if "permissions violation" in text.lower():
         return NotAllowed(f"{prefix}{text}")
-    if isinstance(error, theirs.NoServersError):
-        return Unreachable(NO_SERVERS)
-    return Unreachable(f"{prefix or 'setup failed: '}{text or type(error).__name__}")
+    return Unreachable(f"{prefix}{text}")
 
 
 def nobody_there(error: Exception) -> bool:
@@ -119,17 +163,18 @@ class _Watch:
     for ever when a server refuses the credentials.
     """
 
-    def __init__(self, log: Log, *, trace: bool, tries: int) -> None:
+    def __init__(self, log: Log, refusals: Refusals, settings: Settings) -> None:
         self.log = log
-        self.trace = trace
-        self.tries = tries
+        self.refusals = refusals
+        self.trace = settings.trace
+        self.tries = 2 * len(settings.urls)
         self.connecting = True
         self.refused = False
         """The attempt has failed: what comes while it closes must not hide the reason."""
 
     async def disconnected(self) -> None:
         """The server went away."""
-        if not self.connecting:
+        if not self.connecting and self.refusals.ended is None:
             self.log(">>> Disconnected, will attempt reconnect")
 
     async def reconnected(self) -> None:
@@ -138,89 +183,98 @@ class _Watch:
             self.log(">>> Reconnected")
 
     async def failed(self, error: Exception) -> None:
-        """Something went wrong; ends a hopeless first attempt."""
-        if self.trace:
-            self.log(f">>> Unexpected NATS error: {error}")
-        if self.connecting and not self.refused:
-            self.tries -= 1
-            if self.tries < 1 or "authorization" in str(error).lower():
-                raise error
+        """Something went wrong; ends a hopeless first attempt, and hopeless further ones."""
+        text = sentence_of(str(error))
+        if self.connecting:
+            if self.trace:
+                self.log(f">>> Unexpected NATS error: {error}")
+            self._give_up(error)
+        elif is_login(text) and self.refusals.hear(text):
+            return
+        elif self.trace or worth_a_word(error):
+            self.log(f">>> Unexpected NATS error: {text}")
+
+    def _give_up(self, error: Exception) -> None:
+        """While connecting: raises what another try cannot cure, and the last try's error."""
+        from nats.errors import SecureConnWantedError
+
+        if self.refused:
+            return
+        self.tries -= 1
+        hopeless = isinstance(error, SecureConnWantedError) or isinstance(
+            error.__cause__, JsctlError
+        )
+        if self.tries < 1 or hopeless or is_login(str(error)):
+            raise error
+
+
+def worth_a_word(error: Exception) -> bool:
+    """Whether people should hear of it: refusals and lost messages, not broken connections."""
+    from nats.errors import SlowConsumerError
+
+    return isinstance(error, SlowConsumerError) or bare(str(error)).startswith("permissions")
 
 
 def _options(settings: Settings, watch: _Watch) -> dict[str, object]:
-    context = settings.connection
-    if context.socks_proxy:
-        raise UsageError("SOCKS5 proxies are not supported")
     callbacks: dict[str, Callable[..., Awaitable[None]]] = {
         "disconnected_cb": watch.disconnected,
         "reconnected_cb": watch.reconnected,
         "error_cb": watch.failed,
     }
     options: dict[str, object] = {
-        "servers": [with_scheme(url) for url in settings.urls],
+        "servers": [checked_url(url) for url in settings.urls],
         "name": settings.connection_name or "jsctl",
         "connect_timeout": settings.timeout,
         "max_reconnect_attempts": CONNECT_TRIES_MAX,
         "reconnect_time_wait": RECONNECT_WAIT_SECONDS,
         **callbacks,
-        **_credentials(context),
     }
-    if context.inbox_prefix:
-        options["inbox_prefix"] = context.inbox_prefix.encode()
-    tls = _tls(context, settings.urls)
-    if tls is not None:
-        options["tls"] = tls
-        options["tls_handshake_first"] = context.tls_first
+    prefix = settings.connection.inbox_prefix
+    if prefix:
+        if prefix.endswith(".") or set(prefix) & set("*> \t\r\n") or "" in prefix.split("."):
+            raise UsageError(
+                f'nats: invalid custom prefix "{prefix}"',
+                hints=("--inbox-prefix takes a subject without wildcards",),
+            )
+        options["inbox_prefix"] = prefix.encode()
     return options
 
 
-def with_scheme(url: str) -> str:
-    """A bare `host:port` is a NATS URL."""
-    return url if "://" in url else f"nats://{url}"
-
-
-def _credentials(context: Context) -> dict[str, object]:
-    options: dict[str, object] = {}
-    if context.user and context.password:
-        options.update(user=context.user, password=context.password)
-    elif context.user:
-        options["token"] = context.user
-    elif context.creds:
-        options["user_credentials"] = context.creds.removeprefix("file://")
-    elif context.nkey:
-        options["nkeys_seed"] = context.nkey.removeprefix("file://")
-    elif context.user_jwt:
-        options.update(_jwt_callbacks(context.user_jwt, context.user_seed))
-    if context.token:
-        options["token"] = context.token
-    return options
-
-
-def _jwt_callbacks(jwt: str, seed: str) -> dict[str, object]:
-    def token() -> bytes:
-        return jwt.encode()
-
-    def sign(nonce: str) -> bytes:
-        import base64
-
-        import nkeys  # type: ignore[import-untyped] # has no types
-
-        pair = nkeys.from_seed(seed.encode())
-        return base64.b64encode(pair.sign(nonce.encode()))
-
-    return {"user_jwt_cb": token, "signature_cb": sign}
-
-
-def _tls(context: Context, urls: list[str]) -> "ssl.SSLContext | None":
-    wanted = context.cert or context.ca or context.tls_first
-    if not wanted and not any(url.startswith(("tls:", "wss:")) for url in urls):
-        return None
-    import ssl
-
+def checked_url(url: str) -> str:
+    """A server's URL; a bare `host:port` is one. Raises UsageError."""
+    whole = url if "://" in url else f"nats://{url}"
     try:
-        tls = ssl.create_default_context(cafile=context.ca or None)
-        if context.cert:
-            tls.load_cert_chain(context.cert, context.key or None)
-    except OSError as error:
-        raise UsageError(f"cannot use the TLS files: {error}") from error
-    return tls
+        parts = urlsplit(whole)
+        sound = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise UsageError(
+            f"{shown_url(whole)!r} is not the URL of a server",
+            hints=("nats://host:4222 or tls://host:4222",),
+        )
+    return whole
+
+
+def shown_url(url: str) -> str:
+    """As it may be shown: without credentials."""
+    before, at, host = url.rpartition("@")
+    return f"{before.partition('://')[0]}://***@{host}" if at and "://" in before else url
+
+
+def proxy_of(context: Context) -> str:
+    """The SOCKS proxy; empty when there is none. Raises UsageError."""
+    proxy = context.socks_proxy
+    if not proxy:
+        return ""
+    try:
+        parts = urlsplit(proxy)
+        sound = parts.scheme in _PROXIES and bool(parts.hostname) and bool(parts.port)
+    except ValueError:
+        sound = False
+    if not sound:
+        raise UsageError(
+            f"{shown_url(proxy)!r} is not the URL of a SOCKS proxy",
+            hints=("--socks-proxy socks5://host:1080",),
+        )
+    return proxy.replace("socks5h://", "socks5://").replace("socks4a://", "socks4://")

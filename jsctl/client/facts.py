@@ -10,7 +10,7 @@ from jsctl.api.statsz import Statsz
 from jsctl.client.system import NatsSystem, SystemReply, SystemSource
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
+    from jsctl.client.library import NatsClient
 
 _SHARED = (
     "start",
@@ -74,7 +74,7 @@ class ConnectionFacts:
     tls: str
 
 
-async def connection_facts(client: "Client") -> ConnectionFacts:
+async def connection_facts(client: "NatsClient") -> ConnectionFacts:
     """The facts; sends one ping to measure the way."""
     started = perf_counter_ns()
     await client.flush()
@@ -99,7 +99,7 @@ async def connection_facts(client: "Client") -> ConnectionFacts:
     )
 
 
-def _tls_version(client: "Client") -> str:
+def _tls_version(client: "NatsClient") -> str:
     transport = getattr(client._transport, "_io_writer", None)
     found = transport.get_extra_info("ssl_object") if transport is not None else None
     return str(found.version()) if found is not None else ""

@@ -18,10 +18,9 @@ from jsctl.errors import JsctlError
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
-
     from jsctl.api.account import AccountInfo
     from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
+    from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
 PAGES_MAX = 10_000
@@ -40,14 +39,14 @@ class Listing(Generic[T]):
 @asynccontextmanager
 async def open_manager(settings: Settings, log: Log | None = None) -> "AsyncIterator[Manager]":
     """A manager with a connection of its own."""
-    async with connect(settings, log) as client:
+    async with connect(settings, log, what="setup failed") as client:
         yield Manager(client, settings, log)
 
 
 class Manager:
     """Requests of one account; `client` is not closed by it."""
 
-    def __init__(self, client: "Client", settings: Settings, log: Log | None = None) -> None:
+    def __init__(self, client: "NatsClient", settings: Settings, log: Log | None = None) -> None:
         self.client = client
         self.settings = settings
         self.requests = Requester(client, settings, log)

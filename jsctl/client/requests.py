@@ -7,11 +7,12 @@ from jsctl.api.codec import decode, dumps
 from jsctl.api.errors import ApiError
 from jsctl.api.subjects import API_PREFIX, api_subject, domain_prefix
 from jsctl.client.connection import Log, foreign_errors, translate
+from jsctl.client.refusals import subject_of
 from jsctl.errors import JsctlError, NotAllowed, Unreachable
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
+    from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
 API_LEVEL_HEADER = "Nats-Required-Api-Level"
@@ -20,7 +21,7 @@ API_LEVEL_HEADER = "Nats-Required-Api-Level"
 class Requester:
     """Sends requests of one account and JetStream domain."""
 
-    def __init__(self, client: "Client", settings: Settings, log: Log | None = None) -> None:
+    def __init__(self, client: "NatsClient", settings: Settings, log: Log | None = None) -> None:
         self.client = client
         self.settings = settings
         self._log = log if settings.trace else None
@@ -66,10 +67,20 @@ class Requester:
         """One raw request and its answer's body; raises Unreachable and NotAllowed."""
         if self._log is not None:
             self._log(f">>> {subject}\n{payload.decode('utf-8', 'replace')}")
+        refusals = self.client.refusals
+        if refusals.no_inbox is not None:
+            raise refusals.no_inbox
+
+        scope = refusals.scope(lambda: (subject, self.client.inbox_pattern))
         try:
-            message = await self.client.request(
-                subject, payload, timeout=self.settings.timeout, headers=headers
-            )
+            async with scope:
+                message = await self.client.request(
+                    subject, payload, timeout=self.settings.timeout, headers=headers
+                )
+        except NotAllowed as error:
+            if subject_of(str(error)) == self.client.inbox_pattern:
+                refusals.no_inbox = error
+            raise
         except foreign_errors() as error:
             raise self._explained(translate(error)) from error
         if self._log is not None:
@@ -80,9 +91,6 @@ class Requester:
     def _explained(self, error: JsctlError) -> JsctlError:
         if not isinstance(error, Unreachable):
             return error
-        refused = str(self.client.last_error or "")
-        if "permissions violation" in refused.lower():
-            return NotAllowed(refused)
         if "no responders" in str(error):
             return Unreachable(
                 str(error),

@@ -20,8 +20,9 @@ from jsctl.errors import NotAllowed, Unreachable
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
 SILENCE_SECONDS = 0.3
@@ -31,6 +32,10 @@ NO_RIGHTS = (
     "server request failed, ensure the account used has system privileges "
     "and appropriate permissions"
 )
+
+
+class NoSystemRights(NotAllowed):
+    """Nobody answers this account's requests to servers: it is not the system account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ class SystemSource(Protocol):
 class NatsSystem:
     """The system account of a connection."""
 
-    def __init__(self, client: "Client", settings: Settings) -> None:
+    def __init__(self, client: "NatsClient", settings: Settings) -> None:
         self.client = client
         self.settings = settings
         self.silence_seconds = 0.0
@@ -87,7 +92,7 @@ class NatsSystem:
         expected: int = 0,
         server_id: str = "",
     ) -> list[SystemReply]:
-        """See `SystemSource`. Raises NotAllowed without system rights."""
+        """See `SystemSource`. Raises NoSystemRights."""
         body = {**(options or {}), **encode(where)}
         subject = server_request(kind, server_id or "PING").decode()
         payload = dumps(body) if body else b""
@@ -98,6 +103,12 @@ class NatsSystem:
     ) -> list[SystemReply]:
         """The answers to any subject with the envelope of system requests."""
         inbox = self.client.new_inbox()
+        async with self.client.refusals.scope(lambda: (subject, inbox)):
+            return await self._gather(subject, payload, inbox, expected)
+
+    async def _gather(
+        self, subject: str, payload: bytes, inbox: str, expected: int
+    ) -> list[SystemReply]:
         subscription = await self.client.subscribe(inbox)
         started = perf_counter_ns()
         replies: list[SystemReply] = []
@@ -138,7 +149,7 @@ async def _next(subscription: object, wait: float) -> "Msg | None":
 
 def _reply(message: "Msg", rtt_ns: int) -> SystemReply:
     if (message.headers or {}).get("Status") == "503":
-        raise NotAllowed(NO_RIGHTS)
+        raise NoSystemRights(NO_RIGHTS)
     document = json.loads(message.data)
     server = decode(ServerInfo, document.get("server") or {})
     data = document.get("data", document.get("statsz")) or {}
@@ -271,7 +282,7 @@ def _matches(server: ServerInfo, where: EventFilterOptions) -> bool:
     return set(where.tags) <= set(server.tags)
 
 
-def open_system(client: "Client | None", settings: Settings) -> SystemSource:
+def open_system(client: "NatsClient | None", settings: Settings) -> SystemSource:
     """Monitoring ports when the settings name some, else the connection."""
     if settings.monitor:
         return MonitorSystem(settings.monitor, settings.timeout)

@@ -14,12 +14,12 @@ from jsctl.client.facts import ConnectionFacts, connection_facts
 from jsctl.client.manager import Manager
 from jsctl.client.requests import Requester
 from jsctl.commands.call import Call
-from jsctl.errors import JsctlError, Unreachable
+from jsctl.errors import JsctlError, NotAllowed, Unreachable
 from jsctl.render.humanize import duration
 from jsctl.render.reports.account_info import ConnectionRows, account_info_screen
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
+    from jsctl.client.library import NatsClient
 
 SYSTEM_ACCOUNT = "$SYS"
 USER_INFO_NS = 1_000_000_000
@@ -49,7 +49,7 @@ def encode_facts(facts: ConnectionFacts) -> dict[str, object]:
     return asdict(facts)
 
 
-async def _user(client: "Client", call: Call) -> UserInfo:
+async def _user(client: "NatsClient", call: Call) -> UserInfo:
     """Who the server says we are; nothing known when it does not answer."""
     requests = Requester(client, replace(call.settings, timeout_ns=USER_INFO_NS))
     try:
@@ -68,6 +68,8 @@ async def _jetstream(manager: Manager) -> tuple[AccountInfo | None, str]:
         return None, f"Could not obtain account information: {error}"
     except Unreachable:
         return None, "No response from JetStream server"
+    except NotAllowed as error:
+        return None, f"Could not obtain account information: {error}"
 
 
 def _named(identity: str, name: str) -> str:

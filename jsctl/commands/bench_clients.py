@@ -14,8 +14,9 @@ from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.reports.bench import Sample
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
 
 YIELD_EVERY = 256
 """A publisher lets others run after so many messages."""
@@ -87,7 +88,7 @@ class Job:
         sys.stderr.write(f"\r[{self.number + 1}] [{bar:-<{BAR_CELLS}}] {share:4.0%}{end}")
 
 
-async def core_publisher(client: "Client", job: Job) -> Sample:
+async def core_publisher(client: "NatsClient", job: Job) -> Sample:
     """Publishes and flushes in the end; a latency is the time of one call."""
     latencies: list[int] = []
     started = perf_counter_ns()
@@ -103,7 +104,7 @@ async def core_publisher(client: "Client", job: Job) -> Sample:
     return _sample(job, started, latencies)
 
 
-async def core_subscriber(client: "Client", job: Job) -> Sample:
+async def core_subscriber(client: "NatsClient", job: Job) -> Sample:
     """Counts messages; its time starts with the first one."""
     done = asyncio.Event()
     count = total_bytes = started = 0
@@ -125,7 +126,7 @@ async def core_subscriber(client: "Client", job: Job) -> Sample:
     return Sample(count, total_bytes, started, perf_counter_ns())
 
 
-async def stream_sync_publisher(client: "Client", job: Job) -> Sample:
+async def stream_sync_publisher(client: "NatsClient", job: Job) -> Sample:
     """One message at a time; a latency is that of its answer."""
     latencies: list[int] = []
     started = perf_counter_ns()
@@ -139,7 +140,7 @@ async def stream_sync_publisher(client: "Client", job: Job) -> Sample:
     return _sample(job, started, latencies)
 
 
-async def _request(client: "Client", job: Job, at: int) -> "Msg":
+async def _request(client: "NatsClient", job: Job, at: int) -> "Msg":
     """The answer to one message."""
     subject, headers = job.subject_of(at), job.headers_of(at)
     tries = 0
@@ -153,7 +154,7 @@ async def _request(client: "Client", job: Job, at: int) -> "Msg":
         await asyncio.sleep(TRY_AGAIN_S)
 
 
-async def stream_async_publisher(client: "Client", job: Job) -> Sample:
+async def stream_async_publisher(client: "NatsClient", job: Job) -> Sample:
     """A batch at a time; a latency is the time until all answers of a batch are there."""
     answers: asyncio.Queue[Msg] = asyncio.Queue()
     inbox = client.new_inbox()

@@ -26,9 +26,9 @@ from jsctl.render.humanize import duration, number, size
 from jsctl.render.reports.bench import Sample, as_bench_csv, documents_of, result_lines
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
+    from jsctl.client.library import NatsClient
 
-RunClient = Callable[["Client", Job], Awaitable[Sample]]
+RunClient = Callable[["NatsClient", Job], Awaitable[Sample]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ async def _all_clients(call: Call, kind: Benchmark, jobs: list[Job]) -> list[Sam
     return [run.result() for run in runs]
 
 
-async def _one(kind: Benchmark, client: "Client", job: Job) -> Sample:
+async def _one(kind: Benchmark, client: "NatsClient", job: Job) -> Sample:
     return await kind.client(client, job)
 
 

@@ -12,8 +12,7 @@ from jsctl.commands.spec import parse_size
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
-
+    from jsctl.client.library import NatsClient
     from jsctl.client.manager import Manager
     from jsctl.client.system import SystemSource
 
@@ -104,7 +103,7 @@ class Call:
         return self.flag("force") or self.prompts.confirm(question, default=default)
 
     @asynccontextmanager
-    async def client(self) -> "AsyncIterator[Client]":
+    async def client(self) -> "AsyncIterator[NatsClient]":
         """A connection."""
         from jsctl.client.connection import connect
 
@@ -114,10 +113,10 @@ class Call:
     @asynccontextmanager
     async def manager(self) -> "AsyncIterator[Manager]":
         """A connection with the JetStream API on it."""
-        from jsctl.client.manager import Manager
+        from jsctl.client.manager import open_manager
 
-        async with self.client() as client:
-            yield Manager(client, self.settings, self.output.log)
+        async with open_manager(self.settings, self.output.log) as manager:
+            yield manager
 
     @asynccontextmanager
     async def system(self) -> "AsyncIterator[SystemSource]":

@@ -17,8 +17,9 @@ from jsctl.errors import JsctlError, RequestFailed, Unreachable, UsageError
 from jsctl.render.humanize import duration, moment
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
 
 _ACKS = {
     "ack": (b"+ACK", "Acknowledged message"),
@@ -51,7 +52,7 @@ async def next_messages(call: Call) -> None:
             await _acknowledge(call, client, message)
 
 
-async def _fetch(call: Call, client: "Client", stream: str, name: str) -> "Msg":
+async def _fetch(call: Call, client: "NatsClient", stream: str, name: str) -> "Msg":
     from jsctl.client.connection import foreign_errors, translate
 
     settings = call.settings
@@ -98,7 +99,7 @@ def _print_message(call: Call, message: "Msg") -> None:
     out.print(f"\n{text}")
 
 
-async def _acknowledge(call: Call, client: "Client", message: "Msg") -> None:
+async def _acknowledge(call: Call, client: "NatsClient", message: "Msg") -> None:
     word = next((one for one in ("term", "nak", "ack") if call.flag(one)), "")
     if not word or not message.reply:
         return

@@ -15,7 +15,7 @@ from jsctl.commands.templates import fill, unique_id
 from jsctl.errors import JsctlError, Unreachable, UsageError
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
+    from jsctl.client.library import NatsClient
 
 LINES_MAX = 20
 """More messages than this are told in one line at the end."""
@@ -60,7 +60,7 @@ class _Sender:
     """Sends one message after the other, by JetStream if asked."""
 
     def __init__(
-        self, client: "Client", call: Call, headers: dict[str, str], log: Callable[[str], None]
+        self, client: "NatsClient", call: Call, headers: dict[str, str], log: Callable[[str], None]
     ) -> None:
         self._client = client
         self._call = call
@@ -78,6 +78,8 @@ class _Sender:
         headers = self._headers or None
         if not call.flag("jetstream"):
             await self._client.publish(subject, payload, call.text("reply"), headers)
+            if self._log is not _silent:  # what is told one by one is proved one by one
+                await self._client.flush()
             self._log(f'Published {len(payload)} bytes to "{subject}"')
             return len(payload)
         self._log(f'Published {len(payload)} bytes to "{subject}"')

@@ -12,8 +12,9 @@ from jsctl.commands.templates import fill
 from jsctl.errors import JsctlError, UsageError
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
 
 COUNTER = "NATS-Reply-Counter"
 
@@ -44,7 +45,7 @@ async def reply(call: Call) -> int:
 
 
 async def _answer(
-    client: "Client", call: Call, message: "Msg", number: int, headers: dict[str, str]
+    client: "NatsClient", call: Call, message: "Msg", number: int, headers: dict[str, str]
 ) -> None:
     call.output.log(f'[#{number}] Received on subject "{message.subject}":')
     for line in header_lines(message.headers):

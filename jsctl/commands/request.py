@@ -24,8 +24,9 @@ from jsctl.commands.templates import fill
 from jsctl.errors import Unreachable, exit_code_of
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
 
 NO_RESPONDERS = "503"
 
@@ -54,7 +55,7 @@ async def request(call: Call) -> int:
 
 
 async def _ask(
-    client: "Client", call: Call, subject: str, payload: bytes, headers: dict[str, str] | None
+    client: "NatsClient", call: Call, subject: str, payload: bytes, headers: dict[str, str] | None
 ) -> bool:
     """One request with all its replies; tells whether anybody answered."""
     raw, wanted = call.flag("raw"), call.integer("replies", 1)

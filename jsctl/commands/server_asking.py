@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.server import EventFilterOptions
 from jsctl.client.facts import known_servers, source_options
+from jsctl.client.system import NoSystemRights
 from jsctl.commands.call import Call
-from jsctl.errors import NotAllowed, UsageError
+from jsctl.errors import UsageError
 
 if TYPE_CHECKING:
     from jsctl.client.system import SystemReply, SystemSource
@@ -57,7 +58,7 @@ async def ask(
     where: EventFilterOptions,
     wanted: int = 0,
 ) -> "list[SystemReply]":
-    """The replies; without `wanted` as many as there are servers. Raises NotAllowed."""
+    """The replies; without `wanted` as many as there are servers. Raises NoSystemRights."""
     expected = wanted
     if not expected and where.server_name:
         expected = 1
@@ -66,7 +67,7 @@ async def ask(
     given = source_options(system, options or {})
     replies = await system.gather(kind, given, where=where, expected=expected)
     if not replies:
-        raise NotAllowed(NO_RESULTS)
+        raise NoSystemRights(NO_RESULTS)
     return replies
 
 
@@ -74,5 +75,5 @@ async def _servers_if_told(system: "SystemSource") -> int:
     """How many servers there are; an ordinary account may ask for its own part only."""
     try:
         return await known_servers(system)
-    except NotAllowed:
+    except NoSystemRights:
         return 0

@@ -14,7 +14,7 @@ from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
 from jsctl.render.reports.server_jetstream import meta_groups
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
+    from jsctl.client.library import NatsClient
 
 POLL_SECONDS = 0.05
 LOOK_NS = 500_000_000
@@ -85,7 +85,7 @@ def _refuse_domain(call: Call) -> None:
         raise UsageError("the --js-domain flag cannot be used with this command")
 
 
-async def _meta_leader(client: "Client", call: Call) -> MetaClusterInfo:
+async def _meta_leader(client: "NatsClient", call: Call) -> MetaClusterInfo:
     """The meta group as its only leader sees it; raises Conflict when that is not clear."""
     system = NatsSystem(client, call.settings)
     try:
@@ -107,7 +107,7 @@ async def _meta_leader(client: "Client", call: Call) -> MetaClusterInfo:
     return groups[0]
 
 
-async def _new_leader(client: "Client", call: Call, old: str) -> str:
+async def _new_leader(client: "NatsClient", call: Call, old: str) -> str:
     """Waits until another server leads; raises Conflict when none does in time."""
     system = NatsSystem(client, replace(call.settings, timeout_ns=LOOK_NS))
     loop = asyncio.get_running_loop()

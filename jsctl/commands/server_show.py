@@ -3,10 +3,9 @@
 from jsctl.api.server import EventFilterOptions
 from jsctl.api.varz import Varz
 from jsctl.client.facts import known_servers, statsz_of
-from jsctl.client.system import SystemReply
+from jsctl.client.system import NoSystemRights, SystemReply
 from jsctl.commands.call import Call
 from jsctl.commands.server_asking import NO_RESULTS, ask, count_of
-from jsctl.errors import NotAllowed
 from jsctl.render.humanize import number
 from jsctl.render.reports.server_info import server_screen
 from jsctl.render.reports.servers import (
@@ -28,8 +27,8 @@ async def list_servers(call: Call) -> None:
     try:
         async with call.system() as system:
             replies = await ask(system, "", where=ANYWHERE, wanted=count_of(call, "expect"))
-    except NotAllowed:
-        raise NotAllowed(NO_RESULTS) from None
+    except NoSystemRights:
+        raise NoSystemRights(NO_RESULTS) from None
     if call.flag("json") and call.output.form == "table":
         call.output.json([reply.document for reply in replies])
         return
@@ -51,8 +50,8 @@ async def ping(call: Call) -> int:
         try:
             wanted = wanted or await known_servers(system)
             replies = await system.gather("", expected=wanted)
-        except NotAllowed:
-            raise NotAllowed(
+        except NoSystemRights:
+            raise NoSystemRights(
                 "503 status from $SYS.REQ.SERVER.PING, ensure a system account is used "
                 "with appropriate permissions"
             ) from None
@@ -100,10 +99,10 @@ async def info(call: Call) -> None:
                 replies = await system.gather("VARZ", server_id=name)
             else:
                 replies = await system.gather("VARZ", where=where, expected=1)
-    except NotAllowed:
-        raise NotAllowed(NO_RESULTS) from None
+    except NoSystemRights:
+        raise NoSystemRights(NO_RESULTS) from None
     if not replies:
-        raise NotAllowed(NO_RESULTS)
+        raise NoSystemRights(NO_RESULTS)
     if call.as_json:
         call.output.json(replies[0].data)
     else:

@@ -11,8 +11,9 @@ from jsctl.commands.subscribe_show import Shown, stored_of
 from jsctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
 
 REPORT_SECONDS = 1.0
 _JETSTREAM_FLAGS = ("all", "new", "last", "last-per-subject", "terminate-at-end", "ack")
@@ -102,7 +103,7 @@ async def show_all(
     call: Call,
     shown: Shown,
     arrived: Arrived,
-    client: "Client",
+    client: "NatsClient",
     taken: "Callable[[Msg], Awaitable[bool]] | None" = None,
 ) -> None:
     """Shows messages until enough came, silence lasted too long, or Ctrl-C.

@@ -18,8 +18,9 @@ from jsctl.commands.subscribe_show import Shown, stored_of
 from jsctl.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
 
 CONSUMER_NOT_FOUND = 10014
 HEARTBEAT_NS = 5 * SECOND_NS
@@ -116,7 +117,7 @@ async def _from_ephemeral(
         await _forget(manager, stream, created.name)
 
 
-async def _is_control(client: "Client", message: "Msg") -> bool:
+async def _is_control(client: "NatsClient", message: "Msg") -> bool:
     """Heartbeats and flow control are not for people; the latter wants an answer."""
     headers = message.headers or {}
     if message.data or headers.get("Status") != "100":

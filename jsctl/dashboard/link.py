@@ -21,8 +21,9 @@ from jsctl.errors import JsctlError, NotAllowed, Unreachable
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
     from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
 
 PING_NS = SECOND_NS
 """A server that has not answered a ping by then has missed the round."""
@@ -66,7 +67,7 @@ class Link:
         self.account = ""
         self.manager: Manager | None = None
         self.jetstream = False
-        self._clients: list[Client] = []
+        self._clients: list[NatsClient] = []
         self._system: SystemSource | None = None
         self._slow: SystemSource | None = None
 
@@ -79,7 +80,7 @@ class Link:
         await self._listen(client, OWN_EVENTS, hear)
         await self._open_system(client, hear)
 
-    async def _who_am_i(self, client: "Client") -> None:
+    async def _who_am_i(self, client: "NatsClient") -> None:
         assert self.manager is not None
         quick = self.manager.with_timeout(min(self.settings.timeout_ns, 2 * SECOND_NS))
         try:
@@ -93,7 +94,7 @@ class Link:
         except (JsctlError, ApiError):
             self.jetstream = False
 
-    async def _open_system(self, client: "Client", hear: Hear) -> None:
+    async def _open_system(self, client: "NatsClient", hear: Hear) -> None:
         if self.settings.monitor:
             self._system = self._slow = MonitorSystem(self.settings.monitor, 2.0)
             return
@@ -115,7 +116,7 @@ class Link:
         self._slow.silence_seconds = 2 * SILENCE_SECONDS
         await self._listen(client, EVENTS, hear)
 
-    async def _listen(self, client: "Client", subjects: tuple[str, ...], hear: Hear) -> None:
+    async def _listen(self, client: "NatsClient", subjects: tuple[str, ...], hear: Hear) -> None:
         async def heard(message: "Msg") -> None:
             try:
                 document = json.loads(message.data)
@@ -145,7 +146,7 @@ class Link:
         return self._system
 
     @property
-    def client(self) -> "Client":
+    def client(self) -> "NatsClient":
         """The connection of the account. Raises Unreachable before `open`."""
         if not self._clients:
             raise Unreachable("not connected")

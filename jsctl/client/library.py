@@ -1,0 +1,167 @@
+"""The client library as commands need it; imported only when a connection is made.
+
+What is different: a refusal keeps the server's own words and is heard of at once; a ping leaves
+behind what was published before it, so that a flush is a proof; credentials and TLS are used or
+the connection fails; a SOCKS proxy may stand between.
+"""
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from nats import errors
+from nats.aio.client import Client, Srv
+from nats.aio.transport import TcpTransport
+from nats.protocol.parser import ERR_RE
+
+from jsctl.client.login import Login
+from jsctl.client.refusals import Refusals, is_passing, sentence_of
+from jsctl.errors import JsctlError
+
+if TYPE_CHECKING:
+    import ssl
+    from urllib.parse import ParseResult
+
+FLUSH_S = 10.0
+BUFFER_BYTES = 32 * 1024
+_CONNECT = b"CONNECT "
+_SECRETS = ("user", "pass", "auth_token", "jwt", "nkey", "sig")
+_PING = b"PING\r\n"
+
+
+class NatsClient(Client):
+    """One connection; `refusals` hears of what the server refuses."""
+
+    def __init__(
+        self, login: Login, refusals: Refusals, *, tls_wanted: bool = False, proxy: str = ""
+    ) -> None:
+        super().__init__()
+        self.refusals = refusals
+        self._login = login
+        self._tls_wanted = tls_wanted
+        self._proxy = proxy
+
+    @property
+    def inbox_pattern(self) -> str:
+        """Where the replies to requests come in; empty before the first request."""
+        return bytes(self._resp_sub_prefix).decode() + "*" if self._resp_sub_prefix else ""
+
+    async def _process_err(self, err_msg: str) -> None:
+        """A line of the server; the parser hands it over in lower case."""
+        found = ERR_RE.match(self._ps.buf)
+        said = found.group(1).decode("utf-8", "replace") if found and found.group(1) else err_msg
+        if "stale connection" in err_msg:
+            await super()._process_err(err_msg)
+            return
+        text = sentence_of(said)
+        if not self.refusals.hear(text):
+            await self._error_cb(errors.Error(text))
+        if not is_passing(said):
+            await super()._process_err(err_msg)
+        self._err = errors.Error(text)
+
+    async def _process_pong(self) -> None:
+        """The answer to a ping that nobody waits for any more is not an error."""
+        if self._pongs and self._pongs[0].done():
+            self._pongs.pop(0)
+            self._pings_outstanding = 0
+            return
+        await super()._process_pong()
+
+    async def flush(self, timeout: float = FLUSH_S) -> None:
+        """Proof that everything published before was taken. Raises what was refused."""
+        self.refusals.check()
+        if self.is_closed:
+            raise errors.ConnectionClosedError
+        answered: asyncio.Future[bool] = asyncio.Future()
+        await self._send_ping(answered)
+        try:
+            async with asyncio.timeout(timeout):
+                await answered
+        except TimeoutError:
+            raise errors.FlushTimeoutError from None
+        self.refusals.check()
+
+    async def _flush_pending(self, force_flush: bool = False) -> Any:
+        """The library swallows a cancellation here."""
+        found = await super()._flush_pending(force_flush)
+        if force_flush:
+            self.refusals.check()
+        return found
+
+    async def _send_ping(self, future: "asyncio.Future[bool] | None" = None) -> None:
+        """Behind everything that waits to be sent: its answer says that all of it arrived."""
+        self._pongs.append(future or asyncio.Future())
+        await self._send_command(_PING)
+        await self._flush_pending()
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        """Who asked for TLS gets it or no connection; credentials never go out without."""
+        if initial_connection and self._tls_wanted and not info.get("tls_required"):
+            if not info.get("tls_available") and not self.options["tls_handshake_first"]:
+                raise errors.SecureConnWantedError
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
+
+    def _connect_command(self) -> bytes:
+        """With the credentials that were given, whatever the server asks for."""
+        fields = json.loads(super()._connect_command()[len(_CONNECT) :])
+        for key in _SECRETS:
+            fields.pop(key, None)
+        url: ParseResult | None = self._current_server.uri if self._current_server else None
+        try:
+            fields.update(self._login(str(self._server_info.get("nonce", "")), url))
+        except JsctlError as error:
+            raise errors.Error(str(error)) from error
+        return _CONNECT + json.dumps(fields, sort_keys=True).encode() + b"\r\n"
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        if s.uri.scheme in ("ws", "wss"):
+            await super()._connect_to_server(s)
+            return
+        s.last_attempt = time.monotonic()
+        self._transport = _Transport(self._proxy)
+        await self._transport.connect(s.uri, BUFFER_BYTES, self.options["connect_timeout"])
+
+
+class _Transport(TcpTransport):
+    """A connection, perhaps one that a SOCKS proxy makes."""
+
+    def __init__(self, proxy: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call] # has no types
+        self._proxy = proxy
+
+    async def connect(self, uri: "ParseResult", buffer_size: int, connect_timeout: int) -> None:
+        """Raises OSError."""
+        if not self._proxy:
+            await super().connect(uri, buffer_size, connect_timeout)
+            return
+        from python_socks import ProxyError, ProxyTimeoutError
+        from python_socks.async_.asyncio import Proxy
+
+        made = Proxy.from_url(self._proxy, rdns=True)
+        try:
+            host, port = uri.hostname or "", uri.port or 0
+            joined = await made.connect(host, port, timeout=connect_timeout)
+        except (ProxyError, ProxyTimeoutError) as error:
+            raise ConnectionError(f"the proxy says: {error}") from error
+        reader, writer = await asyncio.open_connection(sock=joined, limit=buffer_size)
+        self._bare_io_reader = self._io_reader = reader
+        self._bare_io_writer = self._io_writer = writer
+
+    async def connect_tls(
+        self,
+        uri: "str | ParseResult",
+        ssl_context: "ssl.SSLContext",
+        buffer_size: int,
+        connect_timeout: int,
+    ) -> None:
+        """Nothing is left of a connection whose handshake failed: its end would be waited for."""
+        try:
+            await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
+        except BaseException:
+            if self._io_writer is not None:
+                self._io_writer.transport.abort()
+            self._io_reader = self._io_writer = None
+            raise

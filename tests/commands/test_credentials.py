@@ -1,0 +1,228 @@
+"""What the user gave to connect with is used, or refused in one line; never ignored."""
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import nkeys  # type: ignore[import-untyped] # has no types
+import pytest
+
+from jsctl.testing import Broker, RealServer
+from tests.commands.conftest import KINDS, Run
+from tests.support.socks import socks_proxy
+
+GIVEN = "cannot be used together: give one of --user, --creds, --nkey, and --jwt with --seed"
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def open_server(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A server that lets everybody in: what is ignored would succeed."""
+    with KINDS[str(request.param)]() as running:
+        yield running
+
+
+def seed(kind: int = nkeys.PREFIX_BYTE_USER) -> str:
+    """A new one."""
+    return bytes(nkeys.encode_seed(os.urandom(32), kind)).decode()
+
+
+def public(of: str) -> str:
+    """The public key of a seed."""
+    return str(nkeys.from_seed(bytearray(of.encode())).public_key.decode())
+
+
+def token(subject: str) -> str:
+    """A JWT for somebody, with a signature that nobody checks here."""
+    claims = base64.urlsafe_b64encode(json.dumps({"sub": subject}).encode()).rstrip(b"=")
+    return f"e30.{claims.decode()}.AAAA"
+
+
+def creds(jwt: str, secret: str) -> str:
+    """A credentials file."""
+    return (
+        f"-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n"
+        f"-----BEGIN USER NKEY SEED-----\n{secret}\n------END USER NKEY SEED------\n"
+    )
+
+
+class Files:
+    """Good and bad files, by their names."""
+
+    def __init__(self, directory: Path) -> None:
+        user, other = seed(), seed()
+        self.user, self.other, self.jwt = user, other, token(public(user))
+        contents = {
+            "junk": "junk\n",
+            "good.creds": creds(self.jwt, user),
+            "foreign.creds": creds(self.jwt, other),
+            "half.creds": creds(self.jwt, user).partition("-----BEGIN USER")[0],
+            "account.nk": seed(nkeys.PREFIX_BYTE_ACCOUNT),
+            "user.nk": user,
+        }
+        self.directory = directory
+        for name, content in contents.items():
+            (directory / name).write_text(content)
+        (directory / "binary").write_bytes(b"\xff\xfe\x00")
+
+    def __call__(self, text: str) -> str:
+        """`{dir}` and the keys filled in."""
+        return text.format(dir=self.directory, user=self.user, other=self.other, jwt=self.jwt)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+NO_FILE = "No such file or directory"
+REFUSED = [
+    ("--creds {dir}/none", "cannot read credentials file {dir}/none: " + NO_FILE),
+    ("--creds {dir}", "cannot read credentials file {dir}: Is a directory"),
+    ("--creds {dir}/junk", "credentials file {dir}/junk has no user JWT: --creds takes the file"),
+    ("--creds {dir}/binary", "credentials file {dir}/binary is not text"),
+    ("--creds {dir}/half.creds", "credentials file {dir}/half.creds has no seed: "),
+    (
+        "--creds {dir}/foreign.creds",
+        "credentials file {dir}/foreign.creds: the seed does not belong to the user JWT: ",
+    ),
+    ("--creds op://a/b", "cannot read credentials op://a/b: 1Password is not supported: "),
+    ("--nkey {dir}/none", "cannot read nkey file {dir}/none: " + NO_FILE),
+    ("--nkey {dir}/junk", "nkey file {dir}/junk: not a usable seed: a seed of a user starts"),
+    ("--nkey {dir}/account.nk", "nkey file {dir}/account.nk: not the seed of a user: "),
+    ("--nkey {dir}/user.nk", "nats: nkeys not supported by the server"),
+    ("--jwt {jwt}", "a jwt was given without a seed: add --seed"),
+    ("--seed {user}", "a seed was given without a jwt: add --jwt"),
+    ("--jwt {jwt} --seed {other}", "--seed: the seed does not belong to the user JWT: "),
+    ("--jwt {jwt} --seed SUJUNK", "--seed: not a usable seed: "),
+    ("--jwt abc --seed {user}", "the user JWT cannot be read: --jwt takes the token itself"),
+    ("--jwt {dir}/good.creds --seed {user}", "the user JWT cannot be read: "),
+    ("--password x", "a password was given without a user: add --user"),
+    ("--user a --password b --token c", "user and token cannot be used together: "),
+    ("--user a --creds {dir}/good.creds", "user and creds " + GIVEN),
+    ("--nkey {dir}/user.nk --creds {dir}/good.creds", "creds and nkey " + GIVEN),
+    ("--tlsca {dir}/none", "cannot read TLS authority file {dir}/none: " + NO_FILE),
+    ("--tlsca {dir}/junk", "{dir}/junk holds no certificate: "),
+    ("--tlscert {dir}/none", "cannot read TLS certificate file {dir}/none: " + NO_FILE),
+    ("--tlscert {dir}/junk --tlskey {dir}/none", "cannot read TLS key file {dir}/none: " + NO_FILE),
+    ("--tlscert {dir}/junk", "cannot use the TLS files: {dir}/junk and no key are no certificate"),
+    ("--tlskey {dir}/junk", "a TLS key was given without a certificate: add --tlscert"),
+    ("--tlsfirst", "nats: tls error: "),
+    ("--inbox-prefix a.>", 'nats: invalid custom prefix "a.>"'),
+    ("--inbox-prefix a.", 'nats: invalid custom prefix "a."'),
+    ("--socks-proxy 127.0.0.1:1", "'127.0.0.1:1' is not the URL of a SOCKS proxy"),
+    ("--socks-proxy http://127.0.0.1:1", "'http://127.0.0.1:1' is not the URL of a SOCKS proxy"),
+    ("--socks-proxy socks5://127.0.0.1:1", "nats: no servers available for connection"),
+    ("-s http://127.0.0.1:1", "'http://127.0.0.1:1' is not the URL of a server"),
+    ("-s nats://u:secret@127.0.0.1:xx", "'nats://***@127.0.0.1:xx' is not the URL of a server"),
+    ("-s nats://:4222", "'nats://:4222' is not the URL of a server"),
+    ("--timeout -1s", "--timeout must be positive, got -1s"),
+]
+
+
+@pytest.mark.parametrize(("flags", "line"), REFUSED, ids=lambda value: value[:40])
+def test_what_cannot_be_used_is_refused(
+    open_server: Broker, cli: Run, files: Files, flags: str, line: str
+) -> None:
+    done = cli("-s", open_server.url, *files(flags).split(), "pub", "a", "x")
+    assert done.code == 1
+    assert done.err.startswith(f"jsctl: error: {files(line)}"), done.err
+    assert done.err.count("\n") == 1
+    assert files.user not in done.err and "secret" not in done.err
+
+
+def test_tls_is_used_or_there_is_no_connection(open_server: Broker, cli: Run) -> None:
+    done = cli("-s", open_server.url.replace("nats:", "tls:"), "pub", "a", "x")
+    assert (done.code, done.err) == (1, "jsctl: error: nats: secure connection not available\n")
+
+
+def test_good_ones_are_used(open_server: Broker, cli: Run, files: Files) -> None:
+    (embedded,) = (base64.b64encode(Path(files("{dir}/good.creds")).read_bytes()).decode(),)
+    for flags in (
+        "--creds {dir}/good.creds",
+        "--creds file://{dir}/good.creds",
+        f"--creds data:;base64,{embedded}",
+        "--jwt {jwt} --seed {user}",
+        "--token a",
+    ):
+        done = cli("-s", open_server.url, *files(flags).split(), "pub", "a", "x")
+        assert done.code == 0, done.err
+
+
+def test_whom_a_server_knows(cli: Run, files: Files) -> None:
+    user = "{user: 'a b', password: 'p@ss:w/rd'}"
+    config = f"authorization {{ users: [{user}, {{nkey: {public(files.user)}}}] }}"
+    with RealServer(config=config) as broker:
+        url = broker.url.replace("//", "//a%20b:p%40ss%3Aw%2Frd@")
+        for words in (
+            ("-s", url),
+            ("-s", url, "--user", "wrong", "--password", "wrong"),
+            ("-s", broker.url, "--user", "a b", "--password", "p@ss:w/rd"),
+            ("-s", broker.url, "--nkey", files("{dir}/user.nk")),
+        ):
+            done = cli(*words, "pub", "a", "x")
+            assert done.code == 0, (words, done.err)
+        (files.directory / "user.nk").write_text(files.other)
+        for flags in ("--nkey {dir}/user.nk", "--token x", "--creds {dir}/good.creds", ""):
+            done = cli("-s", broker.url, *files(flags).split(), "pub", "a", "x")
+            assert (done.code, done.err) == (1, "jsctl: error: nats: Authorization Violation\n")
+
+
+def test_the_nearest_login_is_the_only_one(
+    open_server: Broker, cli: Run, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flags beat the environment, which beats the context: as a whole, not part by part."""
+    add = ("context", "add", "c", "-s", open_server.url, "--user", "u", "--password", "p")
+    assert cli(*add, "--select").code == 0
+    missing = files("{dir}/none")
+    line = f"jsctl: error: cannot read credentials file {missing}: {NO_FILE}\n"
+    assert cli("--creds", missing, "pub", "a", "x").err == line
+    assert cli("--password", "other", "pub", "a", "x").code == 0
+    monkeypatch.setenv("NATS_CREDS", missing)
+    assert cli("pub", "a", "x").err == line
+    assert cli("--user", "u", "--password", "p", "pub", "a", "x").code == 0
+    monkeypatch.setenv("NATS_TOKEN", "t")
+    assert cli("--creds", files("{dir}/good.creds"), "pub", "a", "x").code == 0
+    monkeypatch.delenv("NATS_TOKEN")
+    monkeypatch.delenv("NATS_CREDS")
+    monkeypatch.setenv("NATS_CA", missing)
+    assert "cannot read TLS authority file" in cli("pub", "a", "x").err
+
+
+BROKEN = [
+    ('{"user": 5}', '"user" must be a text'),
+    ('{"tls_first": "yes"}', '"tls_first" must be true or false'),
+    ("[]", "is not a JSON object"),
+    ("{", "is not JSON: "),
+    ('{"creds": "/none"}', "cannot read credentials file /none: " + NO_FILE),
+    ('{"nkey": "/none"}', "cannot read nkey file /none: " + NO_FILE),
+    ('{"user_jwt": "a"}', "a jwt was given without a seed"),
+]
+
+
+@pytest.mark.parametrize(("content", "line"), BROKEN)
+def test_broken_contexts(cli: Run, tmp_path: Path, content: str, line: str) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text(content)
+    done = cli("--context", str(path), "pub", "a", "x")
+    assert done.code == 1
+    assert done.err.startswith("jsctl: error: ") and line in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_context_file_that_is_not_text(cli: Run, tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    path.write_bytes(b"\xff\xfe")
+    assert "is not JSON" in cli("--context", str(path), "pub", "a", "x").err
+
+
+def test_a_socks_proxy_stands_between(open_server: Broker, cli: Run) -> None:
+    with socks_proxy() as proxy:
+        through = ("--socks-proxy", proxy.url)
+        done = cli("-s", f"nats://localhost:{open_server.port}", *through, "pub", "a", "x")
+        assert done.code == 0, done.err
+        assert proxy.targets == [("localhost", open_server.port)]  # names are looked up there
+        done = cli("-s", "nats://127.0.0.1:1", *through, "pub", "a", "x")
+        assert done.err == "jsctl: error: nats: no servers available for connection\n"
+        assert ("127.0.0.1", 1) in proxy.targets
