@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         flags, words = hoist(words)
         return _dispatch(flags, words)
     except ApiError as error:
-        return _failed(RequestFailed(error), flags)
+        return _failed(RequestFailed(error, prefix=getattr(error, "about", "")), flags)
     except JsctlError as error:
         return _failed(error, flags)
     except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """One typed request to the JetStream API: subject, body, answer, errors."""
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from jsctl.api.codec import decode, dumps
@@ -15,7 +16,25 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
+STREAM_NOT_FOUND = 10059
 API_LEVEL_HEADER = "Nats-Required-Api-Level"
+
+
+class Refused(ApiError):
+    """An error answer; `about` names what the request was for, empty if it was for no asset."""
+
+    def __init__(self, code: int, err_code: int, description: str, about: str) -> None:
+        super().__init__(code, err_code, description)
+        self.about = about
+
+
+def asset(operation: str, names: Sequence[str], err_code: int) -> str:
+    """The stream or consumer that an error is about, as people are told."""
+    if not names or not operation.startswith(("stream_", "consumer_")):
+        return ""
+    if operation.startswith("stream_") or len(names) == 1 or err_code == STREAM_NOT_FOUND:
+        return f'stream "{names[0]}"'
+    return f'consumer "{names[0]} > {names[1]}"'
 
 
 class Requester:
@@ -46,11 +65,9 @@ class Requester:
             raise JsctlError(f"the answer to {subject} is not an object")
         problem = document.get("error")
         if isinstance(problem, dict):
-            raise ApiError(
-                int(problem.get("code", 0)),
-                int(problem.get("err_code", 0)),
-                str(problem.get("description", "")),
-            )
+            code, err_code = int(problem.get("code", 0)), int(problem.get("err_code", 0))
+            description = str(problem.get("description", ""))
+            raise Refused(code, err_code, description, asset(operation, names, err_code))
         return document
 
     async def call(

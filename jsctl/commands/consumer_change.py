@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
     from jsctl.client.library import NatsClient
+    from jsctl.client.manager import Manager
 
 _ACKS = {
     "ack": (b"+ACK", "Acknowledged message"),
@@ -45,17 +46,18 @@ async def next_messages(call: Call) -> None:
     """Fetch messages, one pull request each."""
     stream = check_name(call.text("stream"), "stream")
     name = check_name(call.text("consumer"), "consumer")
-    async with call.client() as client:
+    async with call.manager() as manager:
+        client = manager.client
         for _ in range(max(1, call.integer("count", 1))):
-            message = await _fetch(call, client, stream, name)
+            message = await _fetch(call, manager, stream, name)
             _print_message(call, message)
             await _acknowledge(call, client, message)
 
 
-async def _fetch(call: Call, client: "NatsClient", stream: str, name: str) -> "Msg":
+async def _fetch(call: Call, manager: "Manager", stream: str, name: str) -> "Msg":
     from jsctl.client.connection import foreign_errors, translate
 
-    settings = call.settings
+    client, settings = manager.client, call.settings
     subject = api_subject("consumer_msg_next", stream, name, prefix=api_prefix(settings)).decode()
     body = dumps({"batch": 1, "expires": settings.timeout_ns})
     inbox = client.new_inbox()
@@ -72,11 +74,21 @@ async def _fetch(call: Call, client: "NatsClient", stream: str, name: str) -> "M
     if code == "408":
         raise Unreachable("no message received: nats: timeout")
     if code == "503":
+        await _must_exist(manager, stream, name)
         raise Unreachable("no message received: nats: no responders available for request")
     if code is not None:
         text = (message.headers or {}).get("Description", "")
         raise JsctlError(f"no message received: {text or parse_status(b'')[1] or code}")
     return message
+
+
+async def _must_exist(manager: "Manager", stream: str, name: str) -> None:
+    """Why nobody answers: mostly because there is no such consumer. Raises RequestFailed."""
+    try:
+        await manager.consumer_info(stream, name)
+    except ApiError as error:
+        prefix = f'could not load consumer "{name}" of stream "{stream}"'
+        raise RequestFailed(error, prefix=prefix) from None
 
 
 def _print_message(call: Call, message: "Msg") -> None:
@@ -127,7 +139,8 @@ async def pause(call: Call) -> None:
         try:
             answer = await manager.pause_consumer(found.stream_name, found.name, until)
         except ApiError as error:
-            raise RequestFailed(error, prefix="could not pause consumer") from None
+            name = f"{found.stream_name} > {found.name}"
+            raise RequestFailed(error, prefix=f"could not pause consumer {name}") from None
     left = answer.get("pause_remaining", 0)
     remaining = duration(left) if isinstance(left, int) else ""
     name = f"{found.stream_name} > {found.name}"

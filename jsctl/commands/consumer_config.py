@@ -74,9 +74,12 @@ async def add(call: Call) -> None:
             Path(call.text("output")).write_text(as_json(config), encoding="utf-8")
             return
         try:
-            info = await manager.create_consumer(stream, config, level=required_level(config))
+            info = await manager.create_consumer(
+                stream, config, action="", level=required_level(config)
+            )
         except ApiError as error:
-            raise RequestFailed(error, prefix="Consumer creation failed") from None
+            prefix = f"Consumer creation failed: {stream} > {config.name or 'ephemeral'}"
+            raise RequestFailed(error, prefix=prefix) from None
     show_consumer(call, info)
 
 
@@ -295,7 +298,9 @@ async def copy(call: Call) -> None:
         try:
             source = await manager.consumer_info(stream, wanted)
         except ApiError as error:
-            raise RequestFailed(error, prefix="could not load source Consumer") from None
+            raise RequestFailed(
+                error, prefix=f"could not load source Consumer {stream} > {wanted}"
+            ) from None
         old = source.config or ConsumerConfig()
         name = check_name(call.text("destination"), "consumer")
         config = replace(old, name=name, metadata=without_server_metadata(old.metadata))

@@ -5,6 +5,7 @@ from jsctl.commands.call import Call
 from jsctl.commands.picking import consumer_of, pick_stream, stream_of
 from jsctl.commands.unreachable import print_unreachable
 from jsctl.render.column import sort_rows
+from jsctl.render.humanize import counted
 from jsctl.render.reports.consumers import (
     LIST_COLUMNS,
     REPORT_COLUMNS,
@@ -47,7 +48,7 @@ async def report(call: Call) -> None:
     rows = [ConsumerRow(info, messages) for info in listing.items]
     rows = sort_rows(rows, REPORT_COLUMNS, "name")
     out = call.output
-    title = f"Consumer report for {stream.config.name} with {len(rows)} consumers"
+    title = f"Consumer report for {stream.config.name} with {counted(len(rows), 'consumer')}"
     out.table(rows, REPORT_COLUMNS, title, raw=call.flag("raw"))
     if out.machine:
         return

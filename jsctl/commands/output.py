@@ -8,6 +8,7 @@ from typing import TextIO, TypeVar
 
 from jsctl.render.column import Column
 from jsctl.render.details import Details
+from jsctl.render.humanize import counted
 from jsctl.render.table import table
 from jsctl.render.theme import PLAIN, Theme, theme_of
 
@@ -114,7 +115,7 @@ class Output:
             shown.remove(weakest)
         hidden = len(columns) - len(shown)
         if hidden:
-            self.note(f"{hidden} columns hidden, a wider terminal shows all")
+            self.note(f"{counted(hidden, 'column')} hidden, a wider terminal shows all")
         return shown
 
     def details(self, screen: Details) -> None:

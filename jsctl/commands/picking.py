@@ -73,7 +73,7 @@ def unknown_stream(name: str, names: list[str]) -> NotFound:
 
     near = get_close_matches(name, names, 3)
     hints = (f"did you mean {', '.join(near)}?",) if near else ()
-    return NotFound(f"stream not found ({STREAM_NOT_FOUND})", hints=hints)
+    return NotFound(f'stream "{name}": stream not found ({STREAM_NOT_FOUND})', hints=hints)
 
 
 async def consumer_of(call: Call, manager: "Manager") -> "ConsumerInfo":

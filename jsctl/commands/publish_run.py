@@ -13,6 +13,7 @@ from jsctl.commands.call import Call
 from jsctl.commands.messages import bodies_of, check_subject, headers_of
 from jsctl.commands.templates import fill, unique_id
 from jsctl.errors import JsctlError, Unreachable, UsageError
+from jsctl.render.humanize import counted
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
@@ -49,7 +50,7 @@ async def publish(call: Call) -> None:
                 sent += 1
         await client.flush()
     if count > LINES_MAX and not call.flag("quiet"):
-        call.output.log(f"Published {sent:,} messages, {total_bytes:,} bytes")
+        call.output.log(f"Published {counted(sent, 'message')}, {counted(total_bytes, 'byte')}")
 
 
 def _silent(_text: str) -> None:

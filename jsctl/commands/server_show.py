@@ -6,7 +6,7 @@ from jsctl.client.facts import known_servers, statsz_of
 from jsctl.client.system import NoSystemRights, SystemReply
 from jsctl.commands.call import Call
 from jsctl.commands.server_asking import NO_RESULTS, ask, count_of
-from jsctl.render.humanize import number
+from jsctl.render.humanize import counted
 from jsctl.render.reports.server_info import server_screen
 from jsctl.render.reports.servers import (
     CLUSTER_COLUMNS,
@@ -83,7 +83,7 @@ def _ping_statistics(call: Call, times: list[float]) -> None:
         return
     average = sum(times) / len(times)
     call.output.print(
-        f"{number(len(times))} replies max: {max(times):.2f} min: {min(times):.2f} "
+        f"{counted(len(times), 'reply', 'replies')} max: {max(times):.2f} min: {min(times):.2f} "
         f"avg: {average:.2f}"
     )
 

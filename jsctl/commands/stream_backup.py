@@ -8,7 +8,7 @@ from jsctl.client.backup import CHUNK_BYTES, WINDOW_BYTES, backup_stream
 from jsctl.commands.call import Call
 from jsctl.commands.picking import pick_stream
 from jsctl.errors import RequestFailed
-from jsctl.render.humanize import number, size
+from jsctl.render.humanize import counted, size
 
 
 async def backup(call: Call) -> None:
@@ -29,9 +29,9 @@ async def backup(call: Call) -> None:
                 window_bytes=call.size("window-size", WINDOW_BYTES),
             )
         except ApiError as error:
-            raise RequestFailed(error, prefix="could not back up the stream") from None
+            raise RequestFailed(error, prefix=f"could not back up stream {name}") from None
     took = format_duration(round(done.seconds * SECOND_NS))
     call.output.print(
-        f"Received {size(done.bytes)} compressed data in {number(done.chunks)} chunks for "
+        f"Received {size(done.bytes)} compressed data in {counted(done.chunks, 'chunk')} for "
         f'stream "{name}" in {took}, {size(done.stream_bytes)} uncompressed'
     )

@@ -9,7 +9,7 @@ from jsctl.commands.call import Call
 from jsctl.commands.picking import check_name, pick_stream, unknown_stream
 from jsctl.commands.stream_show import show_stream
 from jsctl.errors import Aborted, RequestFailed, UsageError
-from jsctl.render.humanize import number
+from jsctl.render.humanize import counted
 
 if TYPE_CHECKING:
     from jsctl.client.manager import Manager
@@ -45,7 +45,7 @@ async def rm(call: Call) -> None:
         except ApiError as error:
             if error.err_code == 10059:
                 raise unknown_stream(name, await manager.stream_names()) from None
-            raise RequestFailed(error, prefix="could not remove Stream") from None
+            raise RequestFailed(error, prefix=f"could not remove Stream {name}") from None
 
 
 async def purge(call: Call) -> None:
@@ -60,7 +60,7 @@ async def purge(call: Call) -> None:
             return
         purged = await manager.purge(name, subject=call.text("subject"), seq=seq, keep=keep)
         info = await manager.stream_info(name)
-    sentence = f"Purged {number(purged)} messages from {name}\n"
+    sentence = f"Purged {counted(purged, 'message')} from {name}\n"
     if call.as_json:
         call.output.note(sentence.strip())
     else:

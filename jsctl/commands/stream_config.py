@@ -126,7 +126,7 @@ async def add(call: Call) -> None:
         try:
             info = await manager.create_stream(config, level=required_level(config))
         except ApiError as error:
-            raise RequestFailed(error, prefix="could not create Stream") from None
+            raise RequestFailed(error, prefix=f"could not create Stream {config.name}") from None
     _say(call, f"Stream {config.name} was created\n")
     show_stream(call, info)
 
@@ -369,7 +369,7 @@ async def edit(call: Call) -> int | None:
         try:
             info = await manager.update_stream(new, level=required_level(new))
         except ApiError as error:
-            raise RequestFailed(error, prefix="could not edit Stream") from None
+            raise RequestFailed(error, prefix=f"could not edit Stream {old.name}") from None
     if not call.as_json:
         call.output.print(f"Stream {old.name} was updated\n")
     show_stream(call, info)
@@ -408,6 +408,6 @@ async def copy(call: Call) -> None:
         try:
             info = await manager.create_stream(config, level=required_level(config))
         except ApiError as error:
-            raise RequestFailed(error, prefix="could not create Stream") from None
+            raise RequestFailed(error, prefix=f"could not create Stream {config.name}") from None
     _say(call, f"Stream {config.name} was created\n")
     show_stream(call, info)

@@ -13,7 +13,7 @@ from jsctl.commands.picking import pick_stream, stream_of
 from jsctl.commands.unreachable import print_unreachable
 from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
 from jsctl.render.column import sort_rows
-from jsctl.render.humanize import duration, moment, number
+from jsctl.render.humanize import counted, duration, moment, number
 from jsctl.render.reports.leaders import leader_rows, leader_table
 from jsctl.render.reports.stream_info import stream_screen
 from jsctl.render.reports.streams import (
@@ -134,34 +134,34 @@ async def subjects(call: Call) -> None:
         wanted = call.text("filter")
         found = await manager.stream_subjects(name, wanted)
     by_name = call.text("sort") == "name"
-    counted = sorted(found.items(), key=lambda item: item[0] if by_name else (item[1], item[0]))
+    counts = sorted(found.items(), key=lambda item: item[0] if by_name else (item[1], item[0]))
     if call.flag("reverse"):
-        counted.reverse()
+        counts.reverse()
     if call.as_json:
-        call.output.json(dict(counted))
+        call.output.json(dict(counts))
         return
-    if not counted:
+    if not counts:
         call.output.print(f"No subjects found matching {wanted}")
         return
     if call.flag("names"):
-        for subject, _ in counted:
+        for subject, _ in counts:
             call.output.print(subject)
         return
-    _print_subjects(call, name, counted)
+    _print_subjects(call, name, counts)
 
 
-def _print_subjects(call: Call, stream: str, counted: list[tuple[str, int]]) -> None:
-    longest = max(len(subject) + len(number(count)) for subject, count in counted)
+def _print_subjects(call: Call, stream: str, counts: list[tuple[str, int]]) -> None:
+    longest = max(len(subject) + len(number(count)) for subject, count in counts)
     pairs = 3 if longest < 20 else 2 if longest < 30 else 1
-    height = -(-len(counted) // pairs)
+    height = -(-len(counts) // pairs)
     rows = []
     for top in range(height):
         row: list[str] = []
-        for subject, count in counted[top::height]:
+        for subject, count in counts[top::height]:
             row += [subject, number(count)]
         rows.append(row + [""] * (2 * pairs - len(row)))
-    heads = ["Subject", "Count"] * min(pairs, -(-len(counted) // height))
-    title = f"{len(counted)} Subjects in stream {stream}"
+    heads = ["Subject", "Count"] * min(pairs, -(-len(counts) // height))
+    title = f"{counted(len(counts), 'Subject')} in stream {stream}"
     out = call.output
     out.print(
         table(
@@ -187,7 +187,7 @@ async def get(call: Call) -> None:
         try:
             message = await manager.message(stream, seq=seq, last_for=last_for)
         except ApiError as error:
-            what = last_for or f"#{seq}"
+            what = f": last message of {last_for}" if last_for else f"#{seq}"
             raise RequestFailed(error, prefix=f"could not retrieve {stream}{what}") from None
     if call.as_json:
         call.output.json(_message_document(message))

@@ -20,7 +20,7 @@ from jsctl.dashboard.snapshot import (
     Stream,
 )
 from jsctl.errors import JsctlError, Unreachable
-from jsctl.render.humanize import number, size
+from jsctl.render.humanize import counted, number, size
 
 LOOK_S = 0.025
 LOOK_NS = SECOND_NS // 2
@@ -220,7 +220,11 @@ def _plan_server_remove(server: Server, snapshot: Snapshot) -> Plan:
     up = meta.up - (1 if server.up else 0)
     state = "online" if server.up else "offline"
     effects = (
-        Effect("cluster", f"{meta.size} → {after} servers", f"quorum {need}, spare {up - need}"),
+        Effect(
+            "cluster",
+            f"{meta.size} → {counted(after, 'server')}",
+            f"quorum {need}, spare {up - need}",
+        ),
         Effect(
             "R>1 streams",
             f"{len(shared)} move to a new peer",
@@ -236,7 +240,7 @@ def _plan_server_remove(server: Server, snapshot: Snapshot) -> Plan:
 
     async def run(link: Link, _choice: str) -> str:
         await link.system_manager().remove_server(server.name)
-        return f"removed from the meta group; {len(shared)} streams move"
+        return f"removed from the meta group; {counted(len(shared), 'stream')} to move"
 
     return Plan(
         title="Remove peer",

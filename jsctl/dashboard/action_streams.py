@@ -7,7 +7,7 @@ from jsctl.dashboard.link import Link
 from jsctl.dashboard.plans import Effect, Plan, Target, Tier, words
 from jsctl.dashboard.snapshot import Consumer, Kind, Level, PeerState, Snapshot, Stream
 from jsctl.errors import JsctlError
-from jsctl.render.humanize import number, size
+from jsctl.render.humanize import counted, number, size
 
 KEEPS = ("all", "keep 1", "keep 1000", "keep 10000")
 REPLICAS = ("1", "2", "3", "5")
@@ -63,7 +63,7 @@ def plan_purge(target: Target, snapshot: Snapshot) -> Plan:
     async def run(link: Link, choice: str) -> str:
         assert link.manager is not None
         purged = await link.manager.purge(stream.name, keep=_kept(choice))
-        return f"purged {number(purged)} messages"
+        return f"purged {counted(purged, 'message')}"
 
     return Plan(
         title="Purge stream",
@@ -100,7 +100,7 @@ def plan_delete(target: Target, snapshot: Snapshot) -> Plan:
     async def run(link: Link, _choice: str) -> str:
         assert link.manager is not None
         await link.manager.delete_stream(stream.name)
-        return f"deleted, with {number(stream.messages)} messages"
+        return f"deleted, with {counted(stream.messages, 'message')}"
 
     effects = (
         Effect("messages", f"{number(stream.messages)} go", size(stream.bytes), Level.BAD),
@@ -207,7 +207,7 @@ def plan_scale(target: Target, snapshot: Snapshot) -> Plan:
         level = Level.WARN if spare == 0 else Level.OK
         return (
             Effect("replicas", f"{stream.replicas} → {wanted}"),
-            Effect("may fail", f"{spare} servers", "before writes stop", level),
+            Effect("may fail", counted(spare, "server"), "before writes stop", level),
             copied,
         )
 
@@ -216,7 +216,7 @@ def plan_scale(target: Target, snapshot: Snapshot) -> Plan:
         info = await link.manager.stream_info(stream.name)
         config = replace(info.config, num_replicas=int(choice))
         await link.manager.update_stream(as_request(config))
-        return f"has {choice} replicas now; they catch up by themselves"
+        return f"has {counted(int(choice), 'replica')} now; they catch up by themselves"
 
     away = [peer.name for peer in stream.peers if peer.state is PeerState.OFFLINE]
     return Plan(

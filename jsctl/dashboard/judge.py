@@ -18,7 +18,7 @@ from jsctl.dashboard.snapshot import (
     Source,
     Stream,
 )
-from jsctl.render.humanize import duration, number
+from jsctl.render.humanize import counted, duration, number
 
 CPU_HIGH = 0.9
 """Of all cores."""
@@ -70,7 +70,7 @@ def judge_stream(stream: Stream, *, discard_new: bool) -> Judgement:
     if group[0] is Level.BAD:
         return group
     if stream.lost:
-        return Level.BAD, f"{number(stream.lost)} messages lost"
+        return Level.BAD, f"{counted(stream.lost, 'message')} lost"
     if group[0] is Level.WARN:
         return group
     for source in stream.sources:

@@ -25,7 +25,7 @@ from jsctl.dashboard.snapshot import Level, Server, Snapshot
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.panels import Panel
-from jsctl.render.humanize import number, size
+from jsctl.render.humanize import counted, number, size
 
 CONNECTIONS_S = 2.0
 CONNECTIONS_MAX = 1024
@@ -46,10 +46,10 @@ def _facts(name: str, now: Snapshot, ink: Ink, _width: int) -> list[Text]:
         ("cores", str(one.cores)),
         ("store", f"{size(one.store)}{share}"),
         ("leads", f"{one.leaders} of {one.assets} assets here"),
-        ("routes", f"to {one.routes} servers"),
+        ("routes", f"to {counted(one.routes, 'server')}"),
         ("subs", number(one.subscriptions)),
-        ("slow", f"{number(one.slow_consumers)} consumers"),
-        ("api", f"{number(one.api_total)}, {number(one.api_errors)} errors"),
+        ("slow", counted(one.slow_consumers, "consumer")),
+        ("api", f"{number(one.api_total)}, {counted(one.api_errors, 'error')}"),
         ("rtt", short_time(one.rtt_ns)),
     ]
     if one.meta_leader:

@@ -79,7 +79,11 @@ class SourcesScreen(View):
         level = known.level if known else Level.NOTE
         text = Text(f"{ink.glyphs.level(level)} ", ink.level(level))
         text.append(clean(name), f"bold {ink.text}")
-        where = f"  {short(known.messages)} messages" if known else "  elsewhere"
+        where = (
+            f"  {short(known.messages)} message{'' if known.messages == 1 else 's'}"
+            if known
+            else "  elsewhere"
+        )
         text.append(where, ink.muted)
         return text
 

@@ -14,6 +14,7 @@ from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted, short_time
 from jsctl.dashboard.snapshot import Snapshot
+from jsctl.render.humanize import counted
 
 if TYPE_CHECKING:
     from jsctl.dashboard.app import Dashboard
@@ -86,8 +87,8 @@ class TopBar(Widget):
             line.append(ink.glyphs.plain(clean(f"{', '.join(tasks)}…")), ink.palette.accent)
         elif self.content_size.width >= WIDE:
             dot = f" {ink.glyphs.dot} "
-            parts = [f"{len(now.servers)} servers"] if now.servers else []
-            parts += [f"{len(now.streams)} streams", f"{len(now.consumers)} consumers"]
+            parts = [counted(len(now.servers), "server")] if now.servers else []
+            parts += [counted(len(now.streams), "stream"), counted(len(now.consumers), "consumer")]
             line.append("  " + dot.join(parts), ink.muted)
         return line
 

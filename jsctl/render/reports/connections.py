@@ -7,7 +7,7 @@ from jsctl.api.connz import ConnInfo
 from jsctl.api.server import ServerInfo
 from jsctl.api.times import parse_duration, parse_time
 from jsctl.render.column import Cell, Column, sort_rows
-from jsctl.render.humanize import number, size
+from jsctl.render.humanize import counted, number, size
 
 NAME_MAX = 40
 ACCOUNT_MAX = 46
@@ -142,7 +142,7 @@ def connection_footer(
     if len(rows) < 2:
         return []
     sums: dict[str, Cell] = {
-        "name": f"Totals for {number(len(rows))} connections",
+        "name": f"Totals for {counted(len(rows), 'connection')}",
         "in-msgs": number(sum(row.info.in_msgs for row in rows)),
         "out-msgs": number(sum(row.info.out_msgs for row in rows)),
         "in-bytes": size(sum(row.info.in_bytes for row in rows)),

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
 from jsctl.errors import JsctlError
+from jsctl.render.humanize import counted
 from jsctl.settings import Settings
 from jsctl.spark.java import find_java
 from jsctl.spark.pipeline.plan import make_plan
@@ -120,7 +121,7 @@ async def servers(manager: "Manager", settings: Settings, spec: Spec | None) -> 
     except (ApiError, JsctlError) as error:
         hints = getattr(error, "hints", ()) or ("enable JetStream for this account",)
         return [*found, Check("jetstream", State.FAIL, str(error), "; ".join(hints))]
-    streams = f"{account.streams} streams, API level {account.api.level}"
+    streams = f"{counted(account.streams, 'stream')}, API level {account.api.level}"
     found.append(Check("jetstream", State.OK, streams))
     if spec is None:
         return found
@@ -242,7 +243,9 @@ def deep(start: "Callable[[], SparkSession]", settings: Settings, stream: str) -
         if stream:
             options = {**connection_options(settings), "stream": stream}
             rows = spark.read.format("jetstream").options(**options).load().limit(1).count()
-            yield Check("reading", State.OK, f"{rows} message of {stream} through a worker")
+            yield Check(
+                "reading", State.OK, f"{counted(rows, 'message')} of {stream} through a worker"
+            )
     except Exception as error:  # noqa: BLE001 - Spark's errors have no common base
         failure = explain(error)
         yield Check("session", State.FAIL, str(failure), "; ".join(failure.hints))
