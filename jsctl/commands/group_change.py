@@ -1,7 +1,7 @@
 """Leaders and peers of streams and consumers: step-down, peer-remove, balance."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import ClusterInfo
@@ -11,6 +11,7 @@ from jsctl.commands.consumer_show import show_consumer
 from jsctl.commands.picking import consumer_of, stream_of
 from jsctl.commands.stream_show import show_stream
 from jsctl.errors import Conflict, JsctlError, UsageError
+from jsctl.render.humanize import counted
 
 if TYPE_CHECKING:
     from jsctl.client.manager import Manager
@@ -149,8 +150,10 @@ async def balance_streams(call: Call) -> None:
             await _await_election(call, _stream_look(manager, name), old, name, "Stream")
 
         moved = await _balance(call, groups, step_down, "stream")
-    if moved is not None:
-        call.output.print(f"Balanced {moved} streams.")
+    if moved is None:
+        call.output.print("No Streams defined")
+    else:
+        call.output.print(f"Balanced {counted(moved, 'stream')}.")
 
 
 async def balance_consumers(call: Call) -> None:
@@ -169,7 +172,7 @@ async def balance_consumers(call: Call) -> None:
     if moved is None:
         call.output.print(f"No consumers on {stream}")
     else:
-        call.output.print(f"Balanced {moved} consumers on {stream}")
+        call.output.print(f"Balanced {counted(moved, 'consumer')} on {stream}")
 
 
 async def _balance(
@@ -179,27 +182,54 @@ async def _balance(
     kind: str,
 ) -> int | None:
     """Moves leaders from the fullest servers to the emptiest; None when there are no groups."""
+    for name, found in groups.items():
+        if found is None or not found.name:
+            raise Conflict(f'failed to balance {kind}s: {kind} "{name}" has no cluster information')
     clustered = {
         name: cluster
         for name, cluster in groups.items()
         if cluster is not None and cluster.leader and cluster.replicas
     }
     if not clustered:
-        return None
+        return 0 if groups else None
+    _tell_spread(call, clustered)
     moves = plan_moves(clustered)
     for name, source, target in moves:
-        call.output.log(f'Moving leader of {kind} "{name}" from "{source}" to "{target}"')
+        call.output.log(
+            f"Requesting leader '{source}' step down for {kind} '{name}'. "
+            f"New preferred leader is {target}."
+        )
         await step_down(name, source, target)
     return len(moves)
 
 
-def plan_moves(groups: dict[str, ClusterInfo]) -> list[tuple[str, str, str]]:
-    """Which groups to move, from and to; every move makes the spread strictly better."""
+def _tell_spread(call: Call, groups: dict[str, ClusterInfo]) -> None:
+    """Who leads how many, cluster by cluster, and how far that is from an even spread."""
+    for name in sorted({cluster.name for cluster in groups.values()}):
+        counts = leader_counts([one for one in groups.values() if one.name == name])
+        fair = -(-sum(counts.values()) // len(counts))
+        call.output.log(f"Found cluster {name} with a balanced distribution of {fair}")
+        call.output.log(f"Cluster {name} has {counted(len(counts), 'available peer')}")
+        for server, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
+            call.output.log(
+                f"Nats server '{server}' is the lead of {counted(count, 'entity', 'entities')} "
+                f"with a offset of {count - fair}"
+            )
+
+
+def leader_counts(groups: Iterable[ClusterInfo]) -> dict[str, int]:
+    """How many groups each server leads, also those that lead none."""
     counts: dict[str, int] = {}
-    for cluster in groups.values():
+    for cluster in groups:
         for server in (cluster.leader, *(peer.name for peer in cluster.replicas)):
             counts.setdefault(server, 0)
         counts[cluster.leader] += 1
+    return counts
+
+
+def plan_moves(groups: dict[str, ClusterInfo]) -> list[tuple[str, str, str]]:
+    """Which groups to move, from and to; every move makes the spread strictly better."""
+    counts = leader_counts(groups.values())
     moves: list[tuple[str, str, str]] = []
     for name in sorted(groups, key=lambda one: (-counts[groups[one].leader], one)):
         cluster = groups[name]

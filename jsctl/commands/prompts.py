@@ -1,5 +1,6 @@
 """Questions, asked only when stdin and stdout are both terminals."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -61,9 +62,38 @@ class Prompts:
         raise Aborted(f"{question}: no usable answer")
 
     def choose(self, question: str, words: Sequence[str], *, default: str = "") -> str:
-        """One of the words, by number, name or the start of it."""
+        """One of the words, by arrow keys; Enter takes the marked one, at first the default.
+
+        What is typed leaves only the words that contain it. Raises NeedsConfirmation without a
+        terminal and Aborted when it is left.
+        """
         if not self.possible:
             raise NeedsConfirmation(NO_TERMINAL_INPUT)
+        if os.environ.get("TERM", "dumb") == "dumb":  # it cannot move its cursor
+            return self._numbered(question, words, default)
+        return self._selected(question, words, default)
+
+    def _selected(self, question: str, words: Sequence[str], default: str) -> str:
+        import questionary
+        from prompt_toolkit.output import create_output
+
+        asking = questionary.select(
+            question,
+            choices=[questionary.Choice(word) for word in words],
+            default=default if default in words else None,
+            qmark=self.mark,
+            use_jk_keys=False,
+            use_search_filter=True,
+            output=create_output(stdout=sys.stderr),
+        )
+        try:
+            # In a thread, because the command's own loop runs in this one.
+            return str(asking.application.run(in_thread=True))
+        except (KeyboardInterrupt, EOFError):
+            raise Aborted("interrupt") from None
+
+    def _numbered(self, question: str, words: Sequence[str], default: str) -> str:
+        """By number, name or the start of it; an empty answer takes the default or the first."""
         for at, word in enumerate(words, 1):
             sys.stderr.write(f"  {at}) {word}\n")
 
@@ -76,7 +106,7 @@ class Prompts:
                 raise ValueError(f"choose one of {', '.join(words)}")
             return (exact or found)[0]
 
-        return self.ask(question, default=default, check=picked)
+        return self.ask(question, default=default or words[0], check=picked)
 
     def _line(self, question: str) -> str:
         sys.stderr.write(f"{self.mark} {question} ")

@@ -134,7 +134,12 @@ def _jetstream_requests() -> tuple[Command, ...]:
                 Option("account", "Show statistics scoped to a specific account"),
                 _flag("accounts", "Include details about accounts"),
                 _flag("streams", "Include details about Streams"),
-                _flag("consumers", "Include details about Consumers"),
+                Option(
+                    "consumer",
+                    "Include details about Consumers",
+                    Kind.FLAG,
+                    aliases=("consumers",),
+                ),
                 _flag("config", "Include details about configuration"),
                 _flag("raft", "Include details about raft groups"),
                 _flag("leader", "Request a response from the Meta-group leader only"),

@@ -71,7 +71,7 @@ async def jetstream(call: Call) -> None:
         account=call.text("account"),
         accounts=call.flag("accounts") or everything,
         streams=call.flag("streams") or everything,
-        consumer=call.flag("consumers") or everything,
+        consumer=call.flag("consumer") or everything,
         config=call.flag("config") or everything,
         raft=call.flag("raft") or everything,
         leader_only=call.flag("leader"),

@@ -14,7 +14,11 @@ class Details:
     def __init__(self, heading: str) -> None:
         self.heading = heading
         self._lines: list[tuple[str, str | None]] = []
-        """(label, value); value None marks a section title or, without label, free text."""
+        """(label, value); value None marks a section title."""
+        self._indents: dict[str, int] = {}
+        """How far a section's title and rows are moved to the right."""
+        self._empty: set[str] = set()
+        """Sections that are shown without rows, because others below belong to them."""
 
     def row(self, label: str, value: object) -> None:
         """A line; an empty label goes on with the value above."""
@@ -32,9 +36,12 @@ class Details:
             self.row(label, value)
             label = ""
 
-    def section(self, title: str) -> None:
-        """Starts a titled section; a section without rows is not shown."""
+    def section(self, title: str, *, indent: int = 0, parent: bool = False) -> None:
+        """Starts a titled section; one without rows is shown only as a `parent` of others."""
         self._lines.append((title, None))
+        self._indents[title] = indent
+        if parent:
+            self._empty.add(title)
 
     def sections(self) -> dict[str, dict[str, str]]:
         """Title -> label -> value, for output that machines read."""
@@ -57,13 +64,15 @@ class Details:
         )
         out = [safe(self.heading), ""] if self.heading else []
         colon = theme.border(":")
+        indent = 0
         for label, value in self._shown():
             if value is None:
+                indent = self._indents[label]
                 if out and out[-1]:
                     out.append("")
-                out += [f"{label}:", ""]
+                out += [f"{' ' * indent}{label}:", ""]
                 continue
-            pad = " " * (INDENT + longest - width_of(label))
+            pad = " " * (INDENT + indent + longest - width_of(label))
             out.append(f"{pad}{label}{colon if label else ' '} {value}")
         return "\n".join(out) + "\n"
 
@@ -72,5 +81,5 @@ class Details:
         return [
             line
             for line, after in zip(self._lines, following, strict=True)
-            if line[1] is not None or after[1] is not None
+            if line[1] is not None or after[1] is not None or line[0] in self._empty
         ]

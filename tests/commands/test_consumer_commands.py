@@ -120,7 +120,23 @@ def test_pause_edit_copy_and_remove(run: Run) -> None:
     assert config(run, "Q")["durable_name"] == "Q"
     assert run("consumer", "rm", "ORDERS", "P", "-f").out == ""
     assert run("consumer", "rm", "ORDERS", "P", "-f").err == (
-        "jsctl: error: consumer not found (10014)\n"
+        'jsctl: error: consumer "ORDERS > P": consumer not found (10014)\n'
+    )
+
+
+@pytest.mark.usefixtures("orders")
+def test_add_changes_a_consumer_that_is_there(run: Run) -> None:
+    add = ("consumer", "add", "ORDERS", "P", "--pull", "--defaults")
+    assert run(*add).code == 0
+    done = run(*add, "--max-pending", "17", "--filter", "orders.x")
+    assert done.code == 0, done.err
+    assert "Max Ack Pending: 17\n" in done.out
+    assert config(run, "P")["filter_subject"] == "orders.x"
+    refused = run(*add, "--deliver", "new")
+    assert refused.code == 1
+    assert refused.err == (
+        "jsctl: error: Consumer creation failed: ORDERS > P: "
+        "deliver policy can not be updated (10012)\n"
     )
 
 
@@ -131,7 +147,16 @@ def test_errors_name_the_reason(run: Run) -> None:
         (("consumer", "add", "ORDERS", "X"), "could not request delivery target: "),
         (("consumer", "add", "ORDERS", "X", "--pull", "--bps", "5", "--defaults"), "rate limits"),
         (("consumer", "info", "ORDERS"), "could not select Consumer: "),
-        (("consumer", "info", "NOPE", "X"), "stream not found (10059)"),
+        (("consumer", "info", "NOPE", "X"), 'stream "NOPE": stream not found (10059)\n'),
+        (("consumer", "info", "ORDERS", "X"), 'consumer "ORDERS > X": consumer not found (10014)'),
+        (
+            ("consumer", "next", "ORDERS", "X"),
+            'could not load consumer "X" of stream "ORDERS": consumer not found (10014)\n',
+        ),
+        (
+            ("consumer", "next", "NOPE", "X"),
+            'could not load consumer "X" of stream "NOPE": stream not found (10059)\n',
+        ),
     ):
         result = run(*words)
         assert result.code == 1

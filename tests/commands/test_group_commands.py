@@ -76,6 +76,13 @@ def test_single_copies_have_no_group_to_change(run: Run) -> None:
     assert "removing the only peer on a stream will result in data loss" in refused.err
 
 
+def test_balance_always_says_what_it_did(run: Run) -> None:
+    assert run("stream", "cluster", "balance").out == "No Streams defined\n"
+    run("stream", "add", "G", "--subjects", "g", "--defaults")
+    assert run("stream", "cluster", "balance").out == "Balanced 0 streams.\n"
+    assert run("consumer", "cluster", "balance", "G").out == "No consumers on G\n"
+
+
 def test_balance_spreads_leaders(run: Run) -> None:
     for number in range(3):
         name = f"B{number}"
@@ -84,7 +91,16 @@ def test_balance_spreads_leaders(run: Run) -> None:
             run("stream", "cluster", "step-down", name, "--preferred", "n1")
     result = run("stream", "cluster", "balance")
     assert result.code == 0, result.err
-    assert result.out.startswith("Balanced ")
+    assert result.out == "Balanced 2 streams.\n"
+    for line in (
+        "Found cluster C1 with a balanced distribution of 1\n",
+        "Cluster C1 has 3 available peers\n",
+        "Nats server 'n1' is the lead of 3 entities with a offset of 2\n",
+        "Nats server 'n2' is the lead of 0 entities with a offset of -1\n",
+        "Requesting leader 'n1' step down for stream 'B0'. New preferred leader is n2.\n",
+        'New leader elected "n2"\n',
+    ):
+        assert line in result.err
 
     def spread() -> bool:
         return {leader(run, "stream", "info", f"B{n}") for n in range(3)} == set(SERVERS)

@@ -218,7 +218,9 @@ def test_subscribe_to_a_stream(run: Run) -> None:
     assert run("sub", "--stream", "ORDERS", "--since", "1h", "--count", "1", "-r").out == "m1\n"
     assert run("sub", "--stream", "ORDERS", "--new", "--wait", "50ms", "-r").out == ""
     assert run("consumer", "ls", "ORDERS", "-n").out == ""
-    assert run("sub", "--stream", "NOPE", "--all").err == "jsctl: error: stream not found (10059)\n"
+    assert run("sub", "--stream", "NOPE", "--all").err == (
+        'jsctl: error: stream "NOPE": stream not found (10059)\n'
+    )
     none = run("sub", "xyz", "--all")
     assert none.err == "jsctl: error: no stream found with subject: xyz\n"
 

@@ -51,10 +51,8 @@ SAME = (
     "stream add",
     "stream add X",
     "stream add X --subjects x --storage tape --defaults",
-    "stream add X --subjects a.1 --defaults",
     "stream add --config /nope",
     "stream cluster step-down M",
-    "consumer rm A NOPE -f",
     "consumer add A",
     "consumer add A X",
 )

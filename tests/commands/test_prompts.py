@@ -12,8 +12,11 @@ from jsctl.commands.prompts import Prompts
 from jsctl.errors import NeedsConfirmation
 from tests.commands.conftest import Result, Server
 
-ASKED = re.compile(rb"(^|\n)\? [^\n]* $")
-"""The end of what is shown when a question waits for its answer."""
+ASKED = re.compile(rb"(^|\n|\x1b\[\?25h)\? [^\n]* $|type to filter\).*\x1b\[\?7h", re.DOTALL)
+"""What is shown when a question waits for its answer, or when a list is drawn whole."""
+MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+DOWN = "\x1b[B"
+CTRL_C = "\x03"
 Talk = Callable[..., tuple[int, str]]
 
 
@@ -21,14 +24,16 @@ Talk = Callable[..., tuple[int, str]]
 def talk(server: Server) -> Talk:
     """Runs a command line on a terminal and types the answers, one a question."""
 
-    def run(words: list[str], answers: list[str]) -> tuple[int, str]:
+    def run(words: list[str], answers: list[str], term: str = "xterm") -> tuple[int, str]:
         process, terminal = pty.fork()
         if not process:
+            os.environ["TERM"] = term
+            os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"  # nobody tells where the cursor is
             os.execv(sys.executable, [sys.executable, "-m", "jsctl", "-s", server.url, *words])
         shown = b"".join(_typed(terminal, answers))
         _, status = os.waitpid(process, 0)
         os.close(terminal)
-        return os.waitstatus_to_exitcode(status), shown.decode().replace("\r\n", "\n")
+        return os.waitstatus_to_exitcode(status), MOVES.sub("", shown.decode())
 
     return run
 
@@ -46,20 +51,28 @@ def _typed(terminal: int, answers: list[str]) -> Iterator[bytes]:
         yield chunk
         shown += chunk
         if waiting and ASKED.search(shown):
-            os.write(terminal, f"{waiting.pop(0)}\n".encode())
+            os.write(terminal, f"{waiting.pop(0)}\r".encode())
             shown = b""
 
 
 def test_a_name_is_picked_and_removal_confirmed(run: Callable[..., Result], talk: Talk) -> None:
-    for name in ("AA", "BB"):
+    for name in ("AA", "BB", "CC"):
         run("stream", "add", name, "--subjects", name, "--defaults")
-    code, shown = talk(["stream", "rm"], ["2", "n"])
+    code, shown = talk(["stream", "rm"], [DOWN, "n"])
     assert code == 0
-    assert "  1) AA\n  2) BB\n? Select a Stream 2\n" in shown
     assert "? Really delete Stream BB (y/N) n\n" in shown
-    code, _ = talk(["stream", "rm"], ["BB", "y"])
+    code, shown = talk(["stream", "rm"], ["", "n"])
     assert code == 0
-    assert run("stream", "ls", "-n").out == "AA\n"
+    assert "? Really delete Stream AA (y/N) n\n" in shown
+    code, shown = talk(["stream", "rm"], ["B", "y"])
+    assert (code, run("stream", "ls", "-n").out) == (0, "AA\nCC\n")
+    code, shown = talk(["stream", "rm"], [CTRL_C])
+    assert code == 1
+    assert "jsctl: error: interrupt\n" in shown
+    code, shown = talk(["stream", "rm"], ["2", "n"], "dumb")
+    assert code == 0
+    assert "  1) AA\n  2) CC\n? Select a Stream (AA) 2\n" in shown
+    assert "? Really delete Stream CC (y/N) n\n" in shown
 
 
 def test_missing_answers_of_add_are_asked_for(run: Callable[..., Result], talk: Talk) -> None:

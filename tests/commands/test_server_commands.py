@@ -87,6 +87,10 @@ def test_report_jetstream_has_servers_and_meta_group(
     ask: Run = request.getfixturevalue(source)
     leader = server.cluster.wait_meta_leader()
     result = ask("server", "report", "jetstream")
+    heads = next(line for line in result.out.splitlines() if "Server" in line)
+    assert heads.split("│")[-3:-1] == [" Quorum Sz ", " Rescuing "]
+    first = next(line for line in result.out.splitlines() if "│ n1" in line)
+    assert [cell.strip() for cell in first.split("│")[-3:-1]] == ["2", "false"]
     assert result.code == 0, result.err
     assert "JetStream Summary" in result.out
     assert f"│ {leader}*    │ C1" in result.out
@@ -158,6 +162,9 @@ def test_requests_print_one_document_a_server(
 
 def test_request_to_the_meta_leader(system: Run, server: Server) -> None:
     leader = server.cluster.wait_meta_leader()
+    for flag in ("--consumer", "--consumers"):
+        words = ("server", "req", "jsz", "--accounts", "--streams", flag)
+        assert system(*words).code == 0
     found = documents(system("server", "req", "jsz", "--leader").out)
     assert [one["server"]["name"] for one in found] == [leader]
 
@@ -207,7 +214,9 @@ def test_account_info(run: Run, system: Run) -> None:
     out = run("account", "info").out
     assert out.startswith("Account Information\n")
     assert "Account: $G ($G)\n" in out
-    assert "\nTier: Default:\n" in out
+    assert "\n\nJetStream Account Information:\n\nAccount Usage:\n\n" in out
+    assert "\n  Tier: Default:\n\n      Configuration Requirements:\n\n" in out
+    assert "\n      Stream Resource Usage Limits:\n\n" in out
     document = json.loads(run("a", "info", "-j").out)
     assert document["connection"]["server_name"] in NAMES
     assert document["jetstream"]["streams"] == 0

@@ -150,7 +150,7 @@ def test_messages_can_be_read_removed_and_purged(run: Run, publish: Callable[...
     assert purged.out.startswith("Purged 3 messages from P\n\nState for Stream P created ")
     purged = run("stream", "purge", "P", "-f", "-j")
     assert json.loads(purged.out)["state"]["messages"] == 0
-    assert purged.err == "Purged 1 messages from P\n"
+    assert purged.err == "Purged 1 message from P\n"
     assert run("stream", "purge", "P", "--keep", "1", "--seq", "2", "-f").code == 1
 
 
@@ -165,7 +165,8 @@ def test_copy_and_seal(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("stream", "info", "NOPE"), "stream not found (10059)"),
+        (("stream", "info", "NOPE"), 'stream "NOPE": stream not found (10059)\n'),
+        (("stream", "get", "NOPE", "1"), 'stream "NOPE": stream not found (10059)\n'),
         (("stream", "info", "a.b"), '"a.b" is not a valid stream name'),
         (
             ("stream", "info"),
@@ -173,7 +174,7 @@ def test_copy_and_seal(run: Run) -> None:
             "cannot pick a Stream without a terminal and no Stream name supplied",
         ),
         (("stream", "rm", "-f"), "--force requires a stream name"),
-        (("stream", "rm", "NOPE", "-f"), "stream not found (10059)"),
+        (("stream", "rm", "NOPE", "-f"), 'stream "NOPE": stream not found (10059)\n'),
         (("stream", "add"), "invalid input: cannot prompt for user input without a terminal"),
         (
             ("stream", "add", "X", "--subjects", "x", "--storage", "tape"),
@@ -181,7 +182,7 @@ def test_copy_and_seal(run: Run) -> None:
         ),
         (
             ("stream", "add", "X", "--subjects", "$JS.API.>", "--defaults"),
-            "could not create Stream: ",
+            "could not create Stream X: ",
         ),
         (
             ("stream", "add", "X", "--subjects", "x", "--mirror", "Y", "--defaults"),

@@ -9,6 +9,8 @@ from jsctl.render.humanize import duration, limit, number, size
 
 DENIED = "Deny"
 ALLOWED = "Allow"
+TIER_INDENT = 2
+LIMITS_INDENT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ def account_info_screen(
         screen.section("JetStream Account Information")
         screen.row("JetStream", problem)
         return screen
+    screen.section("JetStream Account Information", parent=True)
     _add_jetstream(screen, info, rows.max_payload)
     return screen
 
@@ -96,9 +99,11 @@ def _add_jetstream(screen: Details, info: AccountInfo, max_payload: int) -> None
 
 def _add_tier(screen: Details, name: str, tier: AccountTier) -> None:
     limits = tier.limits
-    screen.section(f"Tier: {name}")
+    screen.section(f"Tier: {name}", indent=TIER_INDENT, parent=True)
+    screen.section("Configuration Requirements", indent=LIMITS_INDENT)
     screen.row("Stream Requires Max Bytes Set", limits.max_bytes_required)
     screen.row("Consumer Maximum Ack Pending", limit(limits.max_ack_pending, none_from=0).title())
+    screen.section("Stream Resource Usage Limits", indent=LIMITS_INDENT)
     screen.row("Memory", _use(tier.memory, limits.max_memory, tier.reserved_memory))
     screen.row("Memory Per Stream", _per_stream(limits.memory_max_stream_bytes))
     screen.row("Storage", _use(tier.storage, limits.max_storage, tier.reserved_storage))

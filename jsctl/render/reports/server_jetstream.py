@@ -35,6 +35,16 @@ class JetStreamRow:
         """Meta entries not applied yet."""
         return self.jsz.meta_cluster.pending if self.jsz.meta_cluster else 0
 
+    @property
+    def quorum(self) -> int:
+        """How many servers the meta group needs, as this server knows it."""
+        return self.jsz.meta_cluster.quorum_needed if self.jsz.meta_cluster else 0
+
+    @property
+    def rescuing(self) -> bool:
+        """Whether the meta group runs with a smaller quorum than its size asks for."""
+        return self.jsz.meta_cluster is not None and self.jsz.meta_cluster.rescue
+
 
 @dataclass(frozen=True, slots=True)
 class MetaPeerRow:
@@ -97,6 +107,14 @@ def _marked(row: JetStreamRow) -> str:
     return row.name + ("*" if row.meta_leader else "")
 
 
+def _quorum(row: JetStreamRow) -> str:
+    return number(row.quorum) if row.jsz.meta_cluster else ""
+
+
+def _rescuing(row: JetStreamRow) -> str:
+    return _truth(row.rescuing) if row.jsz.meta_cluster else ""
+
+
 _DOMAIN: Column[JetStreamRow] = Column("domain", "Domain", lambda row: row.jsz.config.domain)
 _FIRST: tuple[Column[JetStreamRow], ...] = (
     Column("name", "Server", lambda row: row.server.name, _marked),
@@ -116,6 +134,8 @@ _REST: tuple[Column[JetStreamRow], ...] = (
         lambda row: number(row.jsz.stats.api.total),
     ),
     Column("pending", "Pending", lambda row: row.pending),
+    Column("quorum", "Quorum Sz", lambda row: row.quorum, _quorum, priority=3),
+    Column("rescuing", "Rescuing", lambda row: row.rescuing, _rescuing, priority=3),
 )
 _ONLY_DATA: tuple[Column[JetStreamRow], ...] = (
     Column("api_errors", "API Err", lambda row: row.jsz.stats.api.errors),

@@ -140,6 +140,8 @@ def _add_cluster(screen: Details, cluster: ClusterInfo | None, now: str) -> None
         return
     screen.section("Cluster Information")
     screen.row("Name", cluster.name)
+    traffic = "System Account" if cluster.system_account else cluster.traffic_account
+    screen.row_if("Cluster Traffic Account", traffic)
     screen.row_if("Cluster Group", cluster.raft_group)
     screen.row("Leader", leader_text(cluster, now))
     for peer in cluster.replicas:
