@@ -71,8 +71,6 @@ class TlsOptions:
     key_file: str = ""
     ca_file: str = ""
     verify: bool = False
-    verify_and_map: bool = False
-    verify_known_urls: bool = False
     insecure: bool = False
     timeout_ns: int = 2 * SECOND_NS
     min_version: str = "1.2"
@@ -132,6 +130,8 @@ class UserOptions:
 class AuthOptions:
     """The `authorization` block: its users belong to `$G`."""
 
+    given: bool = False
+    """Whether the configuration has such a block at all."""
     user: str = ""
     password: str = ""
     token: str = ""
@@ -213,7 +213,6 @@ class AccountLimits:
 
     connections_max: int = UNLIMITED
     subscriptions_max: int = UNLIMITED
-    payload_bytes_max: int = UNLIMITED
     leafnodes_max: int = UNLIMITED
 
 
@@ -311,7 +310,6 @@ class ClusterOptions:
     auth_timeout_ns: int = 2 * SECOND_NS
     routes: tuple[Url, ...] = ()
     tls: TlsOptions | None = None
-    permissions: Permissions | None = None
     connect_retries: int = 0
     """For implicit routes; explicit ones are retried for ever."""
     connect_backoff: bool = False
@@ -459,10 +457,16 @@ class Options:
 
     @property
     def auth_required(self) -> bool:
-        """Whether clients must authenticate."""
+        """Whether clients must authenticate.
+
+        Nobody else has to when all that is configured are users of the system account: no other
+        account, no `authorization` block.
+        """
+        if not (self.auth.required or self.all_users):
+            return False
         system = self.system_account or SYSTEM_ACCOUNT
-        others = any(a.users for a in self.accounts if a.name != system)
-        return self.auth.required or others
+        alone = all(account.name == system for account in self.accounts)
+        return self.auth.given or self.auth.required or bool(self.no_auth_user) or not alone
 
     @property
     def all_users(self) -> tuple[UserOptions, ...]:

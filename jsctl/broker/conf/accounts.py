@@ -17,14 +17,16 @@ from jsctl.broker.conf.fields import (
     mapping,
     named,
     one_of,
+    rejected,
     size,
     text,
     texts,
     wrong_kind,
 )
 from jsctl.broker.conf.tree import Node
-from jsctl.broker.conf.users import is_public_nkey, permissions, users, with_defaults
+from jsctl.broker.conf.users import permissions, users, with_defaults
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.nkey import Kind, decode
 from jsctl.broker.options import (
     GLOBAL_ACCOUNT,
     SYSTEM_ACCOUNT,
@@ -93,9 +95,23 @@ def export(node: Node, reading: Reading) -> ExportOptions:
     found = EXPORT.read(node, reading, "an export")
     service, stream = found.pop("service", None), found.pop("stream", None)
     one_direction(node, service, stream)
+    check_position(node, str(service or stream), found.get("account_token_position", 0))
     if "latency" in found:
+        reading.no_effect(node, '"latency"', "latency is not sampled")
         found["latency_subject"], found["latency_sampling"] = latency_pair(found.pop("latency"))
     return make(ExportOptions, {**found, "subject": service or stream, "service": bool(service)})
+
+
+def check_position(node: Node, exported: str, position: object) -> None:
+    """Raise ConfigError unless the token that has to name the importer is a wildcard."""
+    tokens = ["", *exported.split(".")]
+    if not isinstance(position, int) or position == 0:
+        return
+    if position >= len(tokens) or tokens[position] != "*":
+        raise node.error(
+            f"account_token_position {position} of {exported!r} is no '*'",
+            "give the number of a token that is '*'; the first is 1",
+        )
 
 
 def latency_pair(value: object) -> tuple[object, object]:
@@ -208,7 +224,7 @@ def account(name: str, node: Node, reading: Reading) -> AccountOptions:
     if "trace" in found:
         found["trace_subject"], found["trace_sampling"] = latency_pair(found.pop("trace"))
     result = make(AccountOptions, {"name": name, **found})
-    if result.nkey and not is_public_nkey(result.nkey, "A"):
+    if result.nkey and decode(result.nkey, Kind.ACCOUNT) is None:
         raise node.error("not a valid public nkey for an account", "it begins with A")
     return replace(result, users=with_defaults(result.users, result.default_permissions))
 
@@ -219,6 +235,8 @@ def accounts(node: Node, reading: Reading) -> tuple[AccountOptions, ...]:
         names = [(item, text(item, reading)) for item in node.content]
         for item, name in names:
             check_name(item, name)
+        if len({name for _, name in names}) < len(names):
+            raise node.error("an account is named twice", "keep one of them")
         return tuple(AccountOptions(name=name) for _, name in names)
     found: list[AccountOptions] = []
     for name, value in mapping(node).items():
@@ -226,6 +244,8 @@ def accounts(node: Node, reading: Reading) -> tuple[AccountOptions, ...]:
             continue
         try:
             check_name(value, name)
+            if value.again:
+                raise value.error("it is given twice", "put both into one")
             found.append(account(name, value, reading))
         except ConfigError as error:
             reading.errors.append(named(error, f'account "{name}"'))
@@ -245,6 +265,20 @@ def check_references(node: Node, found: list[AccountOptions], reading: Reading) 
     """Note users that two accounts share and imports from accounts that do not exist."""
     owners: dict[str, str] = {}
     names = {entry.name for entry in found} | {GLOBAL_ACCOUNT, SYSTEM_ACCOUNT}
+    unknown = [
+        (entry.name, name)
+        for entry in found
+        for item in entry.exports
+        for name in item.accounts
+        if name not in names
+    ]
+    for owner, name in unknown:
+        reading.errors.append(
+            node.error(
+                f'account "{owner}" exports to "{name}", which is unknown',
+                "declare that account or correct the name",
+            )
+        )
     for entry in found:
         for user in entry.users:
             key = user.name or user.nkey
@@ -318,9 +352,12 @@ EXPORT = Section(
     Field(("latency",), "latency", latency),
     Field(("account_token_position",), "account_token_position", count),
     Field(("allow_trace",), "allow_trace", boolean),
+    once=True,
 )
 IMPORT_SOURCE = Section(
-    Field(("account",), "account", text), Field(("subject",), "subject", subject)
+    Field(("account",), "account", text),
+    Field(("subject",), "subject", subject),
+    once=True,
 )
 IMPORT = Section(
     Field(("stream",), "stream", import_source),
@@ -329,6 +366,7 @@ IMPORT = Section(
     Field(("to",), "to", text),
     Field(("share",), "share", boolean),
     Field(("allow_trace",), "allow_trace", boolean),
+    once=True,
 )
 JETSTREAM = Section(
     Field(("max_memory", "max_mem", "mem", "memory"), "memory_bytes_max", size),
@@ -348,8 +386,14 @@ JETSTREAM = Section(
 LIMITS = Section(
     Field(("max_connections", "max_conn"), "connections_max", integer),
     Field(("max_subscriptions", "max_subs"), "subscriptions_max", integer),
-    Field(("max_payload", "max_pay"), "payload_bytes_max", integer),
+    rejected(
+        "max_payload",
+        "max_pay",
+        why="messages are limited for the whole server alone",
+        remedy="use max_payload at the top level",
+    ),
     Field(("max_leafnodes", "max_leafs"), "leafnodes_max", integer),
+    once=True,
 )
 ACCOUNT = Section(
     Field(("users",), "users", users),
@@ -361,4 +405,5 @@ ACCOUNT = Section(
     Field(("mappings", "maps"), "mappings", mappings),
     Field(("limits",), "limits", account_limits),
     Field(("msg_trace", "trace_dest"), "trace", trace),
+    once=True,
 )

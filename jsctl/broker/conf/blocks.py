@@ -25,12 +25,13 @@ from jsctl.broker.conf.fields import (
     text,
     texts,
     timeout,
+    unless_off,
     word,
     wrong_kind,
 )
 from jsctl.broker.conf.tree import Node
 from jsctl.broker.conf.units import duration_ns, route_url
-from jsctl.broker.conf.users import permissions
+from jsctl.broker.conf.users import login_time
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import (
     SECOND_NS,
@@ -43,6 +44,7 @@ from jsctl.broker.options import (
     TlsOptions,
     Url,
 )
+from jsctl.broker.passwords import looks_hashed
 
 COMPRESSIONS = (
     "off",
@@ -56,6 +58,8 @@ COMPRESSIONS = (
 )
 CLUSTER_PING_MAX_NS = 30 * SECOND_NS
 CURVES = ("X25519", "CURVEP256", "CURVEP384", "CURVEP521", "X25519MLKEM768")
+CURVES_KNOWN = CURVES[:-1]
+"""Those that can be named alone."""
 PIN = re.compile(r"[0-9a-f]{64}")
 
 
@@ -83,7 +87,7 @@ def ciphers(node: Node, reading: Reading) -> tuple[str, ...]:
 
 
 def curves(node: Node, reading: Reading) -> tuple[str, ...]:
-    """Names of curves: the choice is OpenSSL's, so that they have no effect."""
+    """The one curve to use: OpenSSL's choice among several cannot be narrowed from here."""
     found = texts(node, reading)
     if not found:
         raise node.error(
@@ -92,8 +96,9 @@ def curves(node: Node, reading: Reading) -> tuple[str, ...]:
     for name in found:
         if name.upper() not in CURVES:
             raise node.error(f"unrecognized curve preference {name}", f"use {', '.join(CURVES)}")
-    reading.no_effect(node, '"curve_preferences"', "OpenSSL chooses")
-    return found
+    if len(found) > 1 or found[0].upper() not in CURVES_KNOWN:
+        raise node.error("only one curve can be chosen", f"use one of {', '.join(CURVES_KNOWN)}")
+    return (found[0].upper(),)
 
 
 def pins(node: Node, reading: Reading) -> tuple[str, ...]:
@@ -124,8 +129,6 @@ def tls(node: Node, reading: Reading) -> TlsOptions:
         found["handshake_first"] = first[0]
         if first[1] is not None:
             found["handshake_first_wait_ns"] = first[1]
-    if found.get("verify_and_map") or found.get("verify_known_urls"):
-        found["verify"] = True
     result = make(TlsOptions, found)
     if not result.cert_file and result.key_file:
         raise node.error("missing 'cert_file' in TLS configuration", "add it")
@@ -164,7 +167,23 @@ def cluster_authorization(node: Node, reading: Reading) -> dict[str, object]:
             raise value.error(
                 f"cluster authorization does not allow {name!r}", "use user and password"
             )
-    return CLUSTER_AUTHORIZATION.read(node, reading, "cluster authorization")
+    found = CLUSTER_AUTHORIZATION.read(node, reading, "cluster authorization")
+    if found.get("password") and not found.get("user"):
+        raise node.error(
+            "a password without a user: every server could join", "add the user of the routes"
+        )
+    return found
+
+
+def route_password(node: Node, reading: Reading) -> str:
+    """The password of routes: plain, as both ends of a route have to know it."""
+    value = text(node, reading)
+    if looks_hashed(value):
+        raise node.error(
+            "a bcrypt hash is not taken for routes: it would be the password itself",
+            "write the plain password, from a variable of the environment if need be",
+        )
+    return value
 
 
 def cluster_ping(node: Node, reading: Reading) -> int:
@@ -320,8 +339,16 @@ TLS = Section(
     *certificate_section(),
     Field(("ca_file",), "ca_file", text),
     Field(("verify",), "verify", boolean),
-    Field(("verify_and_map",), "verify_and_map", boolean),
-    Field(("verify_cert_and_check_known_urls",), "verify_known_urls", boolean),
+    unless_off(
+        "verify_and_map",
+        why="users are not looked up by their certificates",
+        remedy="use verify, and users with passwords or nkeys",
+    ),
+    unless_off(
+        "verify_cert_and_check_known_urls",
+        why="names in certificates are not compared with the routes",
+        remedy="use an authority of the cluster's own, and pinned_certs",
+    ),
     Field(("insecure",), "insecure", boolean),
     Field(("timeout",), "timeout_ns", timeout),
     Field(("min_version", "minimum_version"), "min_version", tls_version),
@@ -331,13 +358,27 @@ TLS = Section(
     Field(("certs", "certificates"), "certificate", one_certificate),
     Field(("curve_preferences",), "curves", curves),
     ignored("allow_insecure_cipher_suites", why="insecure suites stay off"),
-    ignored("connection_rate_limit"),
-    ignored("cert_store", why="certificates come from files"),
-    ignored("cert_match_by"),
-    ignored("cert_match"),
-    ignored("ca_certs_match"),
-    ignored("cert_match_skip_invalid"),
-    ignored("ocsp_peer"),
+    rejected(
+        "connection_rate_limit",
+        why="handshakes are not counted",
+        remedy="limit them before the server, and remove it",
+    ),
+    *(
+        rejected(name, why="certificates come from files", remedy="use cert_file and ca_file")
+        for name in (
+            "cert_store",
+            "cert_match_by",
+            "cert_match",
+            "ca_certs_match",
+            "cert_match_skip_invalid",
+        )
+    ),
+    unless_off(
+        "ocsp_peer",
+        why="nobody is asked whether a certificate was revoked",
+        remedy="use pinned_certs, and remove it",
+    ),
+    once=True,
 )
 COMPRESSION = Section(
     Field(("mode",), "", one_of(*COMPRESSIONS)),
@@ -345,9 +386,16 @@ COMPRESSION = Section(
 )
 CLUSTER_AUTHORIZATION = Section(
     Field(("user", "username"), "user", text),
-    Field(("password", "pass"), "password", text),
-    Field(("timeout",), "auth_timeout_ns", timeout),
-    Field(("permissions", "default_permissions"), "permissions", permissions),
+    Field(("password", "pass"), "password", route_password),
+    Field(("timeout",), "auth_timeout_ns", login_time),
+    rejected(
+        "permissions",
+        "default_permissions",
+        "default_permission",
+        why="what crosses a route is not filtered",
+        remedy="use permissions of users, or accounts",
+    ),
+    once=True,
 )
 CLUSTER = Section(
     Field(("name",), "name", word),
@@ -361,7 +409,11 @@ CLUSTER = Section(
     Field(("no_advertise",), "no_advertise", boolean),
     Field(("connect_retries",), "connect_retries", int32),
     Field(("connect_backoff",), "connect_backoff", boolean),
-    Field(("permissions",), "permissions", permissions),
+    rejected(
+        "permissions",
+        why="what crosses a route is not filtered",
+        remedy="use permissions of users, or accounts",
+    ),
     Field(("pool_size",), "pool_size", in_range(-1, 1024)),
     Field(("accounts",), "accounts", texts),
     Field(("compression",), "compression", compression),

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from jsctl.broker.conf.units import advertised
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import PORT_OFF, SYSTEM_ACCOUNT, Options, SyncMode
+from jsctl.broker.passwords import looks_hashed
 
 Check = Callable[[Options], ConfigError | None]
-BCRYPT_PREFIXES = ("$2a$", "$2b$", "$2x$", "$2y$")
 
 
 def check(options: Options) -> list[ConfigError]:
@@ -18,17 +18,12 @@ def check(options: Options) -> list[ConfigError]:
     return [error for run in CHECKS if (error := run(options)) is not None]
 
 
-def is_hashed(password: str) -> bool:
-    """Whether a configured password is a bcrypt hash."""
-    return password.startswith(BCRYPT_PREFIXES)
-
-
 def start_warnings(options: Options) -> list[str]:
     """What an operator should know at every start, besides `options.warnings`."""
     found: list[str] = []
     passwords = [user.password for user in options.all_users if user.password]
     passwords += [word for word in (options.auth.password, options.auth.token) if word]
-    if any(not is_hashed(password) for password in passwords):
+    if any(not looks_hashed(password) for password in passwords):
         found.append("Plaintext passwords detected, use nkeys or bcrypt")
     jetstream = options.jetstream
     if jetstream.enabled and jetstream.sync is SyncMode.INTERVAL:
@@ -108,6 +103,26 @@ def _no_auth_user(options: Options) -> ConfigError | None:
     return None
 
 
+def _two_kinds_of_login(options: Options) -> ConfigError | None:
+    what = "a user/password" if options.auth.user else "a token" if options.auth.token else ""
+    owners = [account.name for account in options.accounts if account.users]
+    if what and owners:
+        return ConfigError(
+            f'cannot have {what} in authorization and users in account "{owners[0]}"',
+            remedy=f"move {what} into the users of an account",
+        )
+    return None
+
+
+def _lone_password(options: Options) -> ConfigError | None:
+    auth = options.auth
+    if auth.password and not (auth.user or auth.token or auth.users):
+        return ConfigError(
+            "a password without a user: nobody would have to log in", remedy="give the user, too"
+        )
+    return None
+
+
 def _system_account(options: Options) -> ConfigError | None:
     name = options.system_account
     system = name or SYSTEM_ACCOUNT
@@ -176,6 +191,8 @@ CHECKS: tuple[Check, ...] = (
     _jetstream_cluster,
     _routes,
     _no_auth_user,
+    _two_kinds_of_login,
+    _lone_password,
     _system_account,
     _duplicate_users,
     _tls,

@@ -47,10 +47,15 @@ class Field:
 
 
 class Section:
-    """A table of fields, looked up by any of their names."""
+    """A table of fields, looked up by any of their names.
 
-    def __init__(self, *fields: Field) -> None:
+    The attributes in `once`, or all of them with True, may be set once only: a second one would
+    silently take away what the first has closed.
+    """
+
+    def __init__(self, *fields: Field, once: bool | frozenset[str] = False) -> None:
         self.by_name: dict[str, Field] = {name: item for item in fields for name in item.names}
+        self.once = once
 
     def read(self, node: Node, reading: Reading, path: str = "") -> dict[str, object]:
         """Attribute -> value of what the map at `node` sets; errors go to `reading`."""
@@ -62,6 +67,7 @@ class Section:
                     reading.errors.append(unknown_field(value, name, self.by_name, path))
                 continue
             try:
+                self._check_once(item, value, found)
                 result = item.read(value, reading)
             except ConfigError as error:
                 reading.errors.append(named(error, name))
@@ -69,6 +75,11 @@ class Section:
             if item.attribute:
                 found[item.attribute] = result
         return found
+
+    def _check_once(self, item: Field, value: Node, found: dict[str, object]) -> None:
+        guarded = self.once is True or (self.once and item.attribute in self.once)
+        if guarded and (value.again or (item.attribute and item.attribute in found)):
+            raise value.error("it is given twice", "keep one of them")
 
 
 def make(kind: Callable[..., T], values: dict[str, object]) -> T:
@@ -214,7 +225,7 @@ def texts(node: Node, reading: Reading) -> tuple[str, ...]:
 def array(node: Node) -> list[Node]:
     """The elements of an array. Raises ConfigError for another kind."""
     if not isinstance(node.content, list):
-        raise wrong_kind(node, "an array [ ... ]")
+        raise wrong_kind(node, "an array [ ... ]", "put it in brackets")
     return node.content
 
 
@@ -263,5 +274,16 @@ def rejected(*names: str, why: str, remedy: str) -> Field:
     def read(node: Node, reading: Reading) -> None:
         del reading
         raise node.error(f"{names[0]} is not supported: {why}", remedy)
+
+    return Field(names, "", read)
+
+
+def unless_off(*names: str, why: str, remedy: str) -> Field:
+    """As `rejected`, but it may be there and say that it is off."""
+
+    def read(node: Node, reading: Reading) -> None:
+        del reading
+        if node.content is not False and node.content not in ([], {}):
+            raise node.error(f"{names[0]} is not supported: {why}", remedy)
 
     return Field(names, "", read)

@@ -25,6 +25,7 @@ from jsctl.broker.conf.fields import (
     size,
     text,
     texts,
+    unless_off,
     word,
 )
 from jsctl.broker.conf.parser import ReadFile, parse, read_file
@@ -184,6 +185,22 @@ def tags(node: Node, reading: Reading) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts(node, reading)))
 
 
+def no_ocsp(node: Node, reading: Reading) -> None:
+    """`ocsp`: off, or a map whose mode is `never`; a response is neither stapled nor asked for."""
+    mode = node.content
+    if isinstance(mode, dict):
+        mode = next((one.content for key, one in mode.items() if key.lower() == "mode"), "auto")
+    if mode is not False and not (isinstance(mode, str) and mode.lower() == "never"):
+        raise node.error(
+            "ocsp is not supported: nobody is told whether a certificate was revoked",
+            "remove it, and replace certificates before they have to be revoked",
+        )
+    reading.no_effect(node, '"ocsp"')
+
+
+GUARDED = frozenset({"auth", "accounts", "tls", "cluster", "no_auth_user", "system_account"})
+"""What says who may connect."""
+NO_OPERATOR = "without checking JWTs everybody could connect"
 TOP = Section(
     Field(("listen",), "listen.*host,port", listen),
     Field(("port",), "listen.port", port),
@@ -248,16 +265,29 @@ TOP = Section(
     ignored("leafnodes", "leaf"),
     ignored("websocket", "ws"),
     ignored("mqtt"),
-    ignored("ocsp"),
+    Field(("ocsp",), "", no_ocsp),
     ignored("ocsp_cache"),
-    ignored("proxies"),
-    ignored("proxy_protocol"),
+    unless_off(
+        "proxies",
+        why="a trusted proxy's signature is not verified",
+        remedy="remove it",
+    ),
+    unless_off(
+        "proxy_protocol",
+        why="the address that a proxy tells is not read",
+        remedy="connect without the PROXY protocol, and remove it",
+    ),
     ignored("default_js_domain"),
-    ignored("default_sentinel"),
-    ignored("resolver", "account_resolver", "accounts_resolver", why="there is no operator mode"),
-    ignored("resolver_tls", why="there is no operator mode"),
-    ignored("resolver_preload", why="there is no operator mode"),
-    ignored("resolver_pinned_accounts", why="there is no operator mode"),
+    *(
+        rejected(name, *more, why=NO_OPERATOR, remedy="use accounts with users or nkeys")
+        for name, *more in (
+            ("resolver", "account_resolver", "accounts_resolver"),
+            ("resolver_tls",),
+            ("resolver_preload",),
+            ("resolver_pinned_accounts",),
+            ("default_sentinel",),
+        )
+    ),
     rejected(
         "operator",
         "operators",
@@ -265,13 +295,14 @@ TOP = Section(
         "root",
         "root_operators",
         "root_operator",
-        why="without checking JWTs everybody could connect",
+        why=NO_OPERATOR,
         remedy="use accounts with users or nkeys",
     ),
     rejected(
         "trusted_keys",
         "trusted",
-        why="without checking JWTs everybody could connect",
+        why=NO_OPERATOR,
         remedy="use accounts with users or nkeys",
     ),
+    once=GUARDED,
 )

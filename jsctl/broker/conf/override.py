@@ -110,11 +110,12 @@ def _auth(options: Options, parsed: Parsed) -> Options:
     user, password, token = (parsed.text(key) for key in ("user", "pass", "auth"))
     if user is None and password is None and token is None:
         return options
-    if token and user:
+    if token and (user or password):
         raise ConfigError(
             "cannot have both a token and a user/password", place="--auth", remedy="remove one"
         )
     auth = AuthOptions(
+        given=True,
         user=user or "",
         password=password or "",
         token=token or "",

@@ -107,7 +107,7 @@ class _Parser:
         if scanner.peek() == END:
             remedy = f"put a space before '{{' of {key!r}" if key.endswith("{") else "write a value"
             raise scanner.error(f"{key!r} has no value: found the end of the file", remedy, start)
-        target[key] = Node(self._value(), place)
+        target[key] = Node(self._value(), place, again=key in target)
 
     def _pair_end(self) -> None:
         """After a pair: a line break, `,` or `;`, or what closes the map, which is left."""

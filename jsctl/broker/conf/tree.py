@@ -30,6 +30,8 @@ class Node:
     place: Place
     variable: bool = False
     """Some `$name` referred to it: it may stand where an option of its name is unknown."""
+    again: bool = False
+    """The same key was there before in the same map: this value has replaced that one."""
 
     @property
     def kind(self) -> str:

@@ -1,4 +1,7 @@
-"""The `authorization` block: users, their passwords and their permissions."""
+"""The `authorization` block: users, their passwords and their permissions.
+
+Nothing here is passed over: what is not carried out would open what it was to close.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,16 +12,18 @@ from jsctl.broker.conf.fields import (
     Section,
     array,
     boolean,
-    count,
-    duration,
-    ignored,
+    integer,
     make,
     mapping,
+    rejected,
     text,
     texts,
     timeout,
+    wrong_kind,
 )
 from jsctl.broker.conf.tree import Node
+from jsctl.broker.conf.units import duration_ns
+from jsctl.broker.nkey import Kind, decode
 from jsctl.broker.options import (
     AuthOptions,
     Permissions,
@@ -26,6 +31,7 @@ from jsctl.broker.options import (
     SubjectPermission,
     UserOptions,
 )
+from jsctl.broker.passwords import looks_hashed, parse_hash
 from jsctl.broker.subject.validity import is_valid_subject
 
 CONNECTION_TYPES = (
@@ -37,8 +43,6 @@ CONNECTION_TYPES = (
     "MQTT_WS",
     "IN_PROCESS",
 )
-USER_NKEY_LENGTH = 56
-BASE32 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 
 
 def subjects(node: Node, reading: Reading, queues: bool) -> tuple[str, ...]:
@@ -61,6 +65,7 @@ def subject_permission(node: Node, reading: Reading, queues: bool) -> SubjectPer
     section = Section(
         Field(("allow",), "allow", lambda n, r: subjects(n, r, queues)),
         Field(("deny",), "deny", lambda n, r: subjects(n, r, queues)),
+        once=True,
     )
     found = section.read(node, reading, "a permission")
     return make(SubjectPermission, found) if found else None
@@ -83,6 +88,20 @@ def responses(node: Node, reading: Reading) -> ResponsePermission | None:
     return make(ResponsePermission, RESPONSES.read(node, reading, "allow_responses"))
 
 
+def answers_max(node: Node, reading: Reading) -> int:
+    """How many answers; 0 means the default, a negative number any."""
+    return integer(node, reading) or ResponsePermission().messages_max
+
+
+def answers_time(node: Node, reading: Reading) -> int:
+    """Nanoseconds of a duration with its unit; 0 means the default, a negative one for ever."""
+    del reading
+    found = duration_ns(node.content) if isinstance(node.content, str) else None
+    if found is None:
+        raise wrong_kind(node, "a duration", 'write for example "2m"')
+    return found or ResponsePermission().expires_ns
+
+
 def permissions(node: Node, reading: Reading) -> Permissions:
     """A `permissions` map. `allow_responses` alone forbids all other publishing."""
     found = make(Permissions, PERMISSIONS.read(node, reading, "permissions"))
@@ -103,9 +122,14 @@ def connection_types(node: Node, reading: Reading) -> tuple[str, ...]:
     return found
 
 
-def is_public_nkey(key: str, letter: str) -> bool:
-    """Whether a text looks like a public nkey of the kind that begins with `letter`."""
-    return len(key) == USER_NKEY_LENGTH and key.startswith(letter) and BASE32.issuperset(key)
+def secret(node: Node, reading: Reading) -> str:
+    """A password or token: plain, or a bcrypt hash. What looks like one has to be one."""
+    value = text(node, reading)
+    if looks_hashed(value) and parse_hash(value) is None:
+        raise node.error(
+            "it begins like a bcrypt hash and is none", "hash the password again, or quote it whole"
+        )
+    return value
 
 
 def user(node: Node, reading: Reading) -> UserOptions:
@@ -113,7 +137,7 @@ def user(node: Node, reading: Reading) -> UserOptions:
     mapping(node)
     found = make(UserOptions, USER.read(node, reading, "a user"))
     if found.nkey:
-        if not is_public_nkey(found.nkey, "U"):
+        if decode(found.nkey, Kind.USER) is None:
             raise node.error(
                 "not a valid public nkey for a user", "it begins with U and has 56 characters"
             )
@@ -135,6 +159,14 @@ def proxy_required(node: Node, reading: Reading) -> bool:
     return False
 
 
+def login_time(node: Node, reading: Reading) -> int:
+    """How long a client may take to log in; 0 means the default."""
+    value = timeout(node, reading)
+    if value < 0:
+        raise node.error("nobody could log in in no time", "write for example 2")
+    return value or AuthOptions().timeout_ns
+
+
 def users(node: Node, reading: Reading) -> tuple[UserOptions, ...]:
     """The `users` array."""
     return tuple(user(item, reading) for item in array(node))
@@ -150,9 +182,17 @@ def with_defaults(
 
 
 def authorization(node: Node, reading: Reading) -> AuthOptions:
-    """The top level `authorization` block. Raises ConfigError for what excludes each other."""
-    found = make(AuthOptions, AUTHORIZATION.read(node, reading, "authorization"))
-    if found.user and found.token:
+    """The top level `authorization` block. Raises ConfigError for what excludes each other,
+    and for what looks as if somebody had to log in when nobody would have to."""
+    block = AUTHORIZATION.read(node, reading, "authorization")
+    found = make(AuthOptions, block)
+    if "users" in block and not found.users:
+        raise node.error(
+            "users is empty: nobody would have to log in", "name a user, or remove users"
+        )
+    if found.password and not (found.user or found.token):
+        raise node.error("a password without a user: nobody would have to log in", "add the user")
+    if (found.user or found.password) and found.token:
         raise node.error(
             "cannot have both a token and a user/password", "remove the token or the user"
         )
@@ -160,7 +200,8 @@ def authorization(node: Node, reading: Reading) -> AuthOptions:
         what = "a user/password" if found.user else "a token"
         raise node.error(f"cannot have {what} and a users array", f"move {what} into the array")
     check_duplicates(node, found.users)
-    return replace(found, users=with_defaults(found.users, found.default_permissions))
+    users_ = with_defaults(found.users, found.default_permissions)
+    return replace(found, given=True, users=users_)
 
 
 def check_duplicates(node: Node, entries: Iterable[UserOptions]) -> None:
@@ -174,17 +215,19 @@ def check_duplicates(node: Node, entries: Iterable[UserOptions]) -> None:
 
 
 RESPONSES = Section(
-    Field(("max", "max_msgs", "max_messages", "max_responses"), "messages_max", count),
-    Field(("expires", "expiration", "ttl"), "expires_ns", duration),
+    Field(("max", "max_msgs", "max_messages", "max_responses"), "messages_max", answers_max),
+    Field(("expires", "expiration", "ttl"), "expires_ns", answers_time),
+    once=True,
 )
 PERMISSIONS = Section(
     Field(("publish", "pub", "import"), "publish", publish),
     Field(("subscribe", "sub", "export"), "subscribe", subscribe),
     Field(("allow_responses", "publish_allow_responses"), "responses", responses),
+    once=True,
 )
 USER = Section(
     Field(("user", "username"), "name", text),
-    Field(("password", "pass"), "password", text),
+    Field(("password", "pass"), "password", secret),
     Field(("nkey",), "nkey", text),
     Field(("permissions", "permission", "authorization"), "permissions", permissions),
     Field(
@@ -193,18 +236,25 @@ USER = Section(
         connection_types,
     ),
     Field(("proxy_required",), "proxy_required", proxy_required),
+    once=True,
 )
 AUTHORIZATION = Section(
     Field(("user", "username"), "user", text),
-    Field(("password", "pass"), "password", text),
-    Field(("token",), "token", text),
+    Field(("password", "pass"), "password", secret),
+    Field(("token",), "token", secret),
     Field(("users",), "users", users),
-    Field(("timeout",), "timeout_ns", timeout),
+    Field(("timeout",), "timeout_ns", login_time),
     Field(
         ("default_permissions", "default_permission", "permissions"),
         "default_permissions",
         permissions,
     ),
-    ignored("auth_callout", "auth_hook", why="authentication is decided here"),
+    rejected(
+        "auth_callout",
+        "auth_hook",
+        why="nobody would be asked who may connect",
+        remedy="list the users here",
+    ),
     Field(("proxy_required",), "", proxy_required),
+    once=True,
 )

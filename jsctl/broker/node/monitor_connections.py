@@ -40,6 +40,7 @@ def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
         version=greeting.version,
         user=session.user,
         account=session.account.name,
+        issuer_key=session.account.name if session.by_nkey else "",
         kept_subscriptions=kept,
     )
 

@@ -7,6 +7,8 @@ account too, unless it was switched off. Users are looked up by name over all ac
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from jsctl.broker import nkey
+from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import (
     AccountJetStream,
     AccountLimits,
@@ -104,13 +106,15 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One configured user."""
+    """One configured user: by name and password, or, with `public_key`, by nkey."""
 
     name: str
     password: bytes
     account: Account
     permissions: Permissions | None
     connection_types: tuple[str, ...] = ()
+    public_key: bytes = b""
+    """32 bytes, whose text is the name."""
 
 
 class Accounts:
@@ -120,6 +124,7 @@ class Accounts:
         cluster = options.cluster.name
         self._accounts: dict[str, Account] = {}
         self.users: dict[str, User] = {}
+        self.nkeys: dict[str, User] = {}
         system = options.system_account or SYSTEM
         configured = {one.name: one for one in options.accounts}
         configured.setdefault(GLOBAL, AccountOptions(name=GLOBAL, mappings=options.mappings))
@@ -140,21 +145,29 @@ class Accounts:
             self._add(single, self.default, auth.default_permissions)
         self.token = auth.token.encode()
         self.token_permissions = auth.default_permissions
-        self.required = bool(self.users or self.token)
+        self.required = bool(self.users or self.nkeys or self.token)
         """Clients are asked for credentials; those that give wrong ones have to go."""
         self.anonymous = not options.auth_required
         """Clients that give none belong to the global account: only the system has users."""
-        self.no_auth_user = self.users.get(options.no_auth_user)
+        name = options.no_auth_user
+        self.no_auth_user = self.nkeys.get(name) or self.users.get(name)
 
     def _add(self, user: UserOptions, account: Account, default: Permissions | None) -> None:
-        if user.name:
-            self.users[user.name] = User(
-                user.name,
-                user.password.encode(),
-                account,
-                user.permissions or default,
-                user.connection_types,
+        public = nkey.decode(user.nkey, nkey.Kind.USER) if user.nkey else b""
+        if public is None or not (user.name or user.nkey):
+            # Nobody could log in as this one, and without other users nobody would have to.
+            raise ConfigError(
+                f"{user.nkey or user.name!r} is no user", remedy="give a name or a public nkey"
             )
+        made = User(
+            user.nkey or user.name,
+            user.password.encode(),
+            account,
+            user.permissions or default,
+            user.connection_types,
+            public,
+        )
+        (self.nkeys if user.nkey else self.users)[made.name] = made
 
     def get(self, name: str) -> Account | None:
         """The account of that name."""

@@ -31,8 +31,14 @@ _SECRETS = {
     "pass": "password",
     "auth_token": "token",
     "nkey": "nkey",
-    "jwt": "jwt",
+    "sig": "signature",
 }
+_KINDS: dict[str, type] = (
+    dict.fromkeys((*_FLAGS, "tls_required", "new_account"), bool)
+    | dict.fromkeys((*_TEXTS, *_SECRETS, "jwt", "account", "remote_account", "proxy_sig"), str)
+    | dict.fromkeys(("import", "export"), dict)
+)
+"""Every key with its type, also those that mean nothing here: who sends another one has to go."""
 
 
 def read_connect(body: bytes) -> Greeting | None:
@@ -47,8 +53,8 @@ def read_connect(body: bytes) -> Greeting | None:
     if not _well_typed(given):
         return None
     flags = {key: bool(given[key]) for key in _FLAGS if key in given}
-    texts = {key: str(given[key]) for key in _TEXTS if key in given}
-    secrets = {name: str(given[key]) for key, name in _SECRETS.items() if key in given}
+    texts = {key: _text(given[key]) for key in _TEXTS if key in given}
+    secrets = {name: _text(given[key]) for key, name in _SECRETS.items() if key in given}
     protocol = given.get("protocol", 0)
     assert isinstance(protocol, int)
     return Greeting(
@@ -66,10 +72,13 @@ def read_connect(body: bytes) -> Greeting | None:
     )
 
 
+def _text(value: object) -> str:
+    """A string that can be written as UTF-8: halves of surrogate pairs become U+FFFD."""
+    return str(value).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
 def _well_typed(given: dict[str, object]) -> bool:
     protocol = given.get("protocol", 0)
     if not isinstance(protocol, int) or isinstance(protocol, bool):
         return False
-    return all(isinstance(given[key], bool) for key in _FLAGS if key in given) and all(
-        isinstance(given[key], str) for key in (*_TEXTS, *_SECRETS) if key in given
-    )
+    return all(isinstance(value, _KINDS.get(key, object)) for key, value in given.items())

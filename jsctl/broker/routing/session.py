@@ -30,7 +30,7 @@ from jsctl.broker.protocol.ops import (
     Subscribe,
     Unsubscribe,
 )
-from jsctl.broker.routing.auth import Check, Identity, authenticate
+from jsctl.broker.routing.auth import Check, Identity, authenticate, new_challenge, uninvited
 from jsctl.broker.routing.greeting import Greeting, read_connect
 from jsctl.broker.routing.permissions import Permissions
 from jsctl.broker.routing.targets import Outbound, Plan, Subscription
@@ -75,6 +75,7 @@ class ClientSession(Outbound):
     __slots__ = (
         "account",
         "authorized",
+        "challenge",
         "check",
         "client_id",
         "connected",
@@ -118,6 +119,7 @@ class ClientSession(Outbound):
         self.client_id = client_id
         self.account: Account = hall.router.accounts.default
         self.user = ""
+        self.challenge = b""
         self.permissions: Permissions | None = None
         self.tracks_replies = False
         self.authorized = False
@@ -143,16 +145,22 @@ class ClientSession(Outbound):
     def start(self, now_ns: int) -> None:
         """Greet the client and set its first deadline."""
         accounts = self.hall.router.accounts
-        self._info({})
-        anonymous = accounts.anonymous
-        if anonymous:
-            self._accept(Identity(accounts.default, "", None))
-        elif accounts.no_auth_user is not None:
-            user = accounts.no_auth_user
-            self._accept(Identity(user.account, user.name, user.permissions))
+        if accounts.nkeys:
+            self.challenge = new_challenge(self.hall.router.jitter)
+            self._info({"nonce": self.challenge.decode()})
+        else:
+            self._info({})
+        identity = uninvited(accounts)
+        if identity is not None:
+            self._accept(identity)
         self.deadline_ns = now_ns + self.hall.limits.auth_timeout_ns
         if self.authorized:
             self._first_ping(now_ns)
+
+    @property
+    def by_nkey(self) -> bool:
+        """Whether the client's user is an nkey."""
+        return bool(self.user) and self.user in self.hall.router.accounts.nkeys
 
     def _first_ping(self, now_ns: int) -> None:
         limits = self.hall.limits
@@ -266,7 +274,7 @@ class ClientSession(Outbound):
         self.drop_subscriptions()
         self.greeting = greeting
         self.fast = False
-        outcome = authenticate(self.hall.router.accounts, greeting.credentials)
+        outcome = authenticate(self.hall.router.accounts, greeting.credentials, self.challenge)
         if isinstance(outcome, Check):
             self.check = outcome
             self.waiting = True

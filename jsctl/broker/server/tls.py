@@ -22,6 +22,13 @@ TLS13_SUITES = (
     "TLS_AES_256_GCM_SHA384",
     "TLS_CHACHA20_POLY1305_SHA256",
 )
+CURVE_NAMES = {
+    "X25519": "X25519",
+    "CURVEP256": "prime256v1",
+    "CURVEP384": "secp384r1",
+    "CURVEP521": "secp521r1",
+}
+"""OpenSSL's names of the curves."""
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -64,6 +71,8 @@ def _load(context: ssl.SSLContext, options: TlsOptions) -> None:
             context.load_verify_locations(options.ca_file)
         else:
             context.load_default_certs()
+        if options.curves:
+            context.set_ecdh_curve(CURVE_NAMES[options.curves[0]])
         if options.ciphers:
             choose_ciphers(context, options.ciphers)
     except (OSError, ssl.SSLError) as error:

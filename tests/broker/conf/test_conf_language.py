@@ -156,7 +156,7 @@ SOUND = [
     "ping_interval: 10s",
     'server_name: "<&>"',
     "server_name: é",
-    "authorization { user: a, password: $2a$11$abc }",
+    f"authorization {{ user: a, password: $2a$11${'a' * 53} }}",
     "websocket { port: -1, no_tls: true }\nleafnodes { listen: '127.0.0.1:-1' }",
     "jetstream { store_dir: x, max_file_store: 1MB, max_mem_store: 1MB }",
     "accounts { A { users [ {user: a, pass: b, permissions: {publish: {allow: 'a.>'}}} ],\n"

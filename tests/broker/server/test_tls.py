@@ -178,6 +178,33 @@ def test_cipher_suites_go_by_their_go_names(certificates: Path) -> None:
             server_context(replace(block(certificates), ciphers=(good[0], bad)))
 
 
+@pytest.mark.parametrize(("name", "other"), [("CURVEP384", "prime256v1"), ("X25519", "secp384r1")])
+def test_only_the_chosen_curve_is_spoken(certificates: Path, name: str, other: str) -> None:
+    server = server_context(replace(block(certificates), curves=(name,)))
+    assert shaken(server, client_context(certificates))
+    strange = client_context(certificates)
+    strange.set_ecdh_curve(other)
+    with pytest.raises(ssl.SSLError):
+        shaken(server, strange)
+
+
+def shaken(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
+    """Whether both come to an end of their handshake, without a socket between them."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname="localhost"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    for _ in range(10):
+        for end in tuple(ends):
+            try:
+                end.do_handshake()
+                ends.remove(end)
+            except ssl.SSLWantReadError:
+                continue
+    return not ends
+
+
 async def test_a_client_that_says_nothing_is_let_go_when_the_node_closes(
     certificates: Path,
 ) -> None:
