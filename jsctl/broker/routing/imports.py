@@ -112,11 +112,20 @@ class Imports:
 def _export(exporter: Account, importer: Account, wanted: ImportOptions) -> ExportOptions | None:
     subject = wanted.subject.encode()
     for export in exporter.options.exports:
-        open_to_all = not export.accounts or importer.name in export.accounts
+        open_to_all = _offered(export, importer.name, subject)
         covered = subset(subject, export.subject.encode())
         if export.service == wanted.service and open_to_all and covered:
             return export
     return None
+
+
+def _offered(export: ExportOptions, importer: str, subject: bytes) -> bool:
+    """Whether an account may import a subject: a token that has to name it comes first."""
+    position = export.account_token_position
+    if position:
+        tokens = subject.split(b".")
+        return position <= len(tokens) and tokens[position - 1] == importer.encode()
+    return not export.accounts or importer in export.accounts
 
 
 def _pattern(subject: bytes) -> bytes:

@@ -45,6 +45,17 @@ def test_streams(wanted: ImportOptions, published: bytes, heard: bytes) -> None:
     assert server.heard(1) == b""
 
 
+def test_a_token_may_have_to_name_the_importer() -> None:
+    export = ExportOptions("s.*", account_token_position=2)
+    server = started([export], [ImportOptions("A", "s.B")])
+    server.say(2, b"SUB > 1\r\n")
+    server.say(1, b"PUB s.B 1\r\nx\r\nPUB s.C 1\r\ny\r\n")
+    assert server.heard(2) == b"MSG s.B 1 1\r\nx\r\n"
+    for strange in ("s.C", "s.*"):
+        with pytest.raises(ConfigError, match="not authorized"):
+            Server(two([export], [ImportOptions("A", strange)]))
+
+
 @pytest.mark.parametrize(
     ("wanted", "asked", "served"),
     [
