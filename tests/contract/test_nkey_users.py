@@ -161,3 +161,25 @@ def who(caller: Caller) -> object:
     """What the server says of the user that asks."""
     _, payload = caller.request("$SYS.REQ.USER.INFO")
     return json.loads(payload)["data"]
+
+
+@pytest.mark.parametrize(
+    ("config", "said", "shown"),
+    [
+        ("debug: false", {}, ""),
+        ("debug: false", {"user": "me", "pass": "x"}, "me"),
+        ("debug: false", {"auth_token": "t"}, "[REDACTED]"),
+        ("authorization { token: t }", {"auth_token": "t"}, "[REDACTED]"),
+        ("authorization { user: u, password: p }", {"user": "u", "pass": "p"}, "u"),
+    ],
+)
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_who_somebody_is_without_users(
+    kind: str, config: str, said: dict[str, object], shown: str
+) -> None:
+    with KINDS[kind](config=config) as server, Caller(server.port) as caller:
+        assert caller.login(said)
+        found = who(caller)
+        assert isinstance(found, dict)
+        assert (found["user"], found["account"]) == (shown, "$G")
+        assert "permissions" not in found and "expires" not in found

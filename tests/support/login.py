@@ -70,7 +70,7 @@ class Caller:
     def ask(self, lines: bytes) -> list[str]:
         """What comes up to the answer of a PING behind some lines."""
         self._socket.sendall(lines + b"PING\r\n")
-        heard = []
+        heard: list[str] = []
         while (line := self.line()) != "PONG":
             assert line or len(heard) < 1000, heard
             heard.append(line)

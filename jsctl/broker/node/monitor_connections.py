@@ -9,6 +9,7 @@ from jsctl.broker.handlers.monitoring.view import AccountFacts, ConnFacts, Route
 from jsctl.broker.routing import listing
 from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.listing import SubscriptionFacts
+from jsctl.broker.routing.request_info import issuer
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import RouteLink
 
@@ -40,7 +41,7 @@ def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
         version=greeting.version,
         user=session.user,
         account=session.account.name,
-        issuer_key=session.account.name if session.by_nkey else "",
+        issuer_key=issuer(session),
         kept_subscriptions=kept,
     )
 

@@ -52,6 +52,11 @@ class Credentials:
         """Whether the client says nothing of itself that needs no nkey users."""
         return not (self.user or self.password or self.token)
 
+    @property
+    def shown(self) -> str:
+        """Who the client says it is, for monitoring: nobody has checked it."""
+        return self.nkey or self.user or ("[REDACTED]" if self.token else "")
+
 
 def _same(given: bytes, expected: bytes) -> bool:
     return hmac.compare_digest(given, expected)

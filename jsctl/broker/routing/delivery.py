@@ -58,6 +58,8 @@ class Delivery:
         self._expire = expire
         self.lead_back = lead_back
         self._crossings = 0
+        self._services: list[Bridge] = []
+        """The service imports that lead the message in hand, the last one last."""
         self.now_ns = 0
         self.touched: list[Outbound] = []
         self.dirty: list[Sink] = []
@@ -199,7 +201,9 @@ class Delivery:
             sink.messages.append((shown, reply, headers or b"", payload, origin))
             self._capture(sink)
             reached = True
-        if plan.bridges and self._across(origin, account, plan, subject, reply, headers, payload):
+        if plan.bridges and self._across(
+            origin, account, plan, subject, reply, headers, payload, shown
+        ):
             reached = True
         if isinstance(origin, RouteLink):
             for group in plan.groups:
@@ -253,8 +257,13 @@ class Delivery:
         reply: bytes,
         headers: bytes | None,
         payload: bytes,
+        shown: bytes,
     ) -> bool:
-        """Into other accounts. What came over a route was led across where it was published."""
+        """Into other accounts. What came over a route was led across where it was published.
+
+        A message that is shown under its own subject, as JetStream's are, keeps it on a stream's
+        way; where it is delivered is nothing to the importer.
+        """
         reached = False
         if self._crossings >= CROSSINGS_MAX:
             return False
@@ -267,11 +276,32 @@ class Delivery:
             if not mapped or other.empty:
                 continue
             back = self.lead_back(account, bridge, subject, reply)
-            reached |= self.one(
-                origin, bridge.account, other, mapped, back, headers, payload, mapped
-            )
+            there = bridge.account
+            if bridge.service:
+                told = self._introduced(origin, account, bridge, headers)
+                self._services.append(bridge)
+                reached |= self.one(origin, there, other, mapped, back, told, payload, mapped)
+                self._services.pop()
+                continue
+            seen = mapped if bridge.response or shown == subject else shown
+            reached |= self.one(origin, there, other, mapped, back, headers, payload, seen)
         self._crossings -= 1
         return reached
+
+    def _introduced(
+        self, origin: Origin, account: Account, bridge: Bridge, headers: bytes | None
+    ) -> bytes:
+        """The headers of a request, telling the service who asks."""
+        from jsctl.broker.routing.request_info import introduce, pass_on  # see `node.late`
+
+        session = origin if isinstance(origin, ClientSession) else None
+        system = bridge.account.is_system
+        if not self._services:
+            return introduce(session, account.name, headers, shared=bridge.share, system=system)
+        before = self._services[-1].share
+        shared = bridge.share and not before
+        system = system and not before
+        return pass_on(session, account.name, headers or b"", shared=shared, system=system)
 
     def _beyond(
         self,

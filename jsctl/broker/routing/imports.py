@@ -62,6 +62,7 @@ class Imports:
                 exporter,
                 transform=_transform(local, remote),
                 service=True,
+                share=wanted.share,
                 single=export.response_type.lower() == "singleton",
                 threshold_ns=export.response_threshold_ns,
             )
@@ -69,6 +70,7 @@ class Imports:
         else:
             if wanted.prefix:
                 local = wanted.prefix.rstrip(".").encode() + b"." + remote
+            exporter.audience.append(account)
             bridge = Bridge(account, transform=_transform(remote, local))
             self._listen(exporter, remote, bridge)
 

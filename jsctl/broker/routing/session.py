@@ -157,11 +157,6 @@ class ClientSession(Outbound):
         if self.authorized:
             self._first_ping(now_ns)
 
-    @property
-    def by_nkey(self) -> bool:
-        """Whether the client's user is an nkey."""
-        return bool(self.user) and self.user in self.hall.router.accounts.nkeys
-
     def _first_ping(self, now_ns: int) -> None:
         limits = self.hall.limits
         wait = min(limits.ping_interval_ns, limits.first_ping_ns)
@@ -310,7 +305,9 @@ class ClientSession(Outbound):
             self._ok()
             self._refresh()
             if first:
-                self._first_ping(self.hall.router.now_ns)
+                now_ns = self.hall.router.now_ns
+                self.rtt_ns = self.rtt_ns or max(now_ns - self.started_ns, 1)
+                self._first_ping(now_ns)
 
     def _accept(self, identity: Identity) -> bool:
         """Take on an identity; False when its account is full (the session closes then)."""
@@ -326,7 +323,7 @@ class ClientSession(Outbound):
             return False
         self.account = identity.account
         self.account.connections += 1
-        self.user = identity.user
+        self.user = identity.user or self.greeting.credentials.shown
         rules = identity.permissions
         self.permissions = Permissions(rules) if rules is not None else None
         self.tracks_replies = self.permissions is not None and self.permissions.tracks_replies

@@ -111,10 +111,19 @@ class Bridge:
     """A way into another account: an import, or the way back of one request's replies.
 
     `service`: replies of requests are led back. `response`: is such a way back, to `reply`;
-    `single` ones end with their first message.
+    `single` ones end with their first message. `share`: who asks is told in detail.
     """
 
-    __slots__ = ("account", "reply", "response", "service", "single", "threshold_ns", "transform")
+    __slots__ = (
+        "account",
+        "reply",
+        "response",
+        "service",
+        "share",
+        "single",
+        "threshold_ns",
+        "transform",
+    )
 
     def __init__(
         self,
@@ -123,6 +132,7 @@ class Bridge:
         transform: Transform | None = None,
         reply: bytes = b"",
         service: bool = False,
+        share: bool = False,
         single: bool = False,
         threshold_ns: int = 0,
     ) -> None:
@@ -131,6 +141,7 @@ class Bridge:
         self.reply = reply
         self.response = transform is None
         self.service = service
+        self.share = share
         self.single = single
         self.threshold_ns = threshold_ns
 
