@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser demo test test-spark-long check format lint types contracts tidy bench
-.PHONY: bench-spark pictures clean test-spark-oldest conformance
+.PHONY: help install browser demo test test-quick test-pythons test-spark-long test-spark-oldest
+.PHONY: check format lint types contracts tidy bench bench-spark pictures conformance clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -38,8 +38,20 @@ browser: ## a Chromium for the test of the dashboard's page, from Debian's packa
 demo: install ## a five-server cluster on loopback, real data in, the reports out (KEEP=1 leaves it up)
 	$(BIN)/python -m jsctl.demo $(if $(KEEP),--keep)
 
+# Python's own cache of compiled modules: without it every process that a test starts, and every
+# worker, compiles all that it imports again.
+unexport PYTHONDONTWRITEBYTECODE
+
+# One worker more than there are processors, as most tests wait for servers most of the time. A file
+# stays with one worker, so that its tests share servers.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
 test: install ## all tests
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q $(PARALLEL)
+
+test-quick: install ## the tests without servers, in a minute
+	$(BIN)/python -m pytest -q --quick $(PARALLEL)
 
 test-spark-long: install ## the long Spark tests: kills, clusters, the oldest PySpark
 	$(BIN)/python -m pytest -q -m spark_long tests/spark

@@ -1,9 +1,41 @@
-"""What holds for all tests."""
+"""What holds for all tests: signals, the quick run, and the order of parallel runs."""
 
+import os
 import signal
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.support.alone import taking_part
+from tests.support.quick import is_left_out, is_quick, refuse_programs
+
+TESTS = Path(__file__).parent
+LONGEST_FIRST = (
+    "spark/test_kills.py",
+    "spark/test_outages.py",
+    "spark/pipeline/test_kills.py",
+    "spark/pipeline/test_commands.py",
+    "spark/pipeline",
+    "spark",
+    "simulation",
+    "acceptance",
+    "dashboard",
+    "test_testing_plugin.py",
+    "contract",
+    "commands",
+    "test_tidy.py",
+)
+"""Where parallel runs begin; at the end, short tests let all workers end at the same time."""
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--quick`."""
+    text = "only tests that start no servers and take no long time"
+    parser.addoption("--quick", action="store_true", help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Ctrl-C has its usual meaning in the programs that tests start and interrupt.
 
     A shell that starts the tests in the background has them ignore it, and what is ignored stays
@@ -11,3 +43,39 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if config.getoption("quick"):
+        refuse_programs()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A quick run does not import what it leaves out."""
+    return True if config.getoption("quick") and is_left_out(collection_path, TESTS) else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not quick, if so asked; in parallel, begin with what takes longest."""
+    if config.getoption("quick"):
+        config.hook.pytest_deselected(items=[one for one in items if not is_quick(one)])
+        items[:] = [one for one in items if is_quick(one)]
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[bool, int]:
+    """Tests that run alone come last, when nobody else has much to do."""
+    name = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+    turn = next((n for n, one in enumerate(LONGEST_FIRST) if name.startswith(one)), 99)
+    return item.get_closest_marker("alone") is not None, turn
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """A test that measures time has the machine for itself."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return (yield)
+    shared = Path(item.config.option.basetemp).parent  # Of all workers of this run
+    with taking_part(shared, alone=item.get_closest_marker("alone") is not None):
+        return (yield)

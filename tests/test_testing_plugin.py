@@ -19,6 +19,8 @@ from jsctl.testing import (
     ReservedPort,
 )
 
+pytestmark = pytest.mark.processes
+
 ECHO = str(Path(__file__).parent / "broker/server/echo_node.py")
 
 

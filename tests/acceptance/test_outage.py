@@ -4,10 +4,14 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
 from jsctl.testing import Cluster, ClusterFactory
 from tests.support.command_line import CommandLine, is_whole, leader_of
 from tests.support.load import Load, contents
 from tests.support.waiting import wait_for
+
+pytestmark = pytest.mark.alone
 
 OUTAGE_S = 3.0
 

@@ -11,6 +11,7 @@ from nats.errors import NoRespondersError
 from jsctl.cli import main
 from jsctl.testing import Broker, Cluster, RealServer
 from tests.support.command_line import PATIENCE
+from tests.support.kept import kept
 from tests.support.waiting import eventually
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
@@ -45,11 +46,16 @@ class Server:
 Run = Callable[..., Result]
 
 
+@pytest.fixture(scope="session")
+def clusters() -> Iterator[Callable[[str], Cluster]]:
+    """One cluster of each kind."""
+    yield from kept(lambda kind: Cluster(3, server=KINDS[kind]))
+
+
 @pytest.fixture(scope="session", params=ENABLED)
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, clusters: Callable[[str], Cluster]) -> Server:
     kind = str(request.param)
-    with Cluster(3, server=KINDS[kind]) as cluster:
-        yield Server(kind, cluster)
+    return Server(kind, clusters(kind))
 
 
 @pytest.fixture(autouse=True)

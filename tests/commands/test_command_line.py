@@ -263,6 +263,7 @@ def imported(words: list[str]) -> set[str]:
     return set(done.stderr.split())
 
 
+@pytest.mark.processes
 def test_help_imports_nothing_heavy_and_no_command() -> None:
     modules = imported(["--help"])
     assert not modules & set(HEAVY)
@@ -270,6 +271,7 @@ def test_help_imports_nothing_heavy_and_no_command() -> None:
     assert not set(HEAVY) & imported(["stream", "add", "--help"])
 
 
+@pytest.mark.processes
 def test_an_ordinary_command_needs_no_schema_library() -> None:
     modules = imported(["stream", "ls", "--server", "127.0.0.1:1", "--timeout", "100ms"])
     assert not modules & {"pydantic", "rich", "textual", "httpx", "yaml", "jsctl.broker"}

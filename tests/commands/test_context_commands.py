@@ -95,6 +95,7 @@ def test_validate_finds_missing_files_and_dead_servers(cli: Run) -> None:
 
 
 @pytest.mark.usefixtures("two")
+@pytest.mark.processes
 def test_edit_runs_the_editor(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "set EDITOR environment variable" in cli("ctx", "edit", "a").err
     monkeypatch.setenv("EDITOR", "sed -i s/First/Second/")

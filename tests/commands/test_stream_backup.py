@@ -11,6 +11,8 @@ import pytest
 from jsctl.cli import main
 from jsctl.testing import Broker, RealServer
 
+pytestmark = pytest.mark.processes
+
 MESSAGES = 300
 
 

@@ -1,6 +1,6 @@
 """One fixture, two servers: what passes on one and fails on the other is a bug of ours."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
 
 import nats
@@ -9,16 +9,22 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 
 from jsctl.testing import Broker, RealServer
+from tests.support.kept import kept
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 _NUMBERS = count(1)
 
 
+@pytest.fixture(scope="session")
+def brokers() -> Iterator[Callable[[str], Broker]]:
+    """One server of each kind."""
+    yield from kept(lambda kind: KINDS[kind]("-js", name="one"))
+
+
 @pytest.fixture(scope="session", params=list(KINDS))
-def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+def broker(request: pytest.FixtureRequest, brokers: Callable[[str], Broker]) -> Broker:
     """A server with JetStream, shared by all tests: names must be fresh."""
-    with KINDS[str(request.param)]("-js", name="one") as running:
-        yield running
+    return brokers(str(request.param))
 
 
 @pytest.fixture

@@ -115,6 +115,7 @@ def test_wrong_credentials_end_it(broker: Broker, capfd: pytest.CaptureFixture[s
     assert "Authorization Violation" in capfd.readouterr().err
 
 
+@pytest.mark.processes
 def test_textual_is_imported_by_nothing_else() -> None:
     program = (
         "import sys; from jsctl.cli import main; main(['dashboard', '--help']); main(['--help']); "

@@ -14,6 +14,8 @@ from tests.dashboard.conftest import Driven
 from tests.dashboard.sample import sample
 from tests.dashboard.shots import open_stream, showing
 
+pytestmark = pytest.mark.slow
+
 MUTATING = ("d", "P", "x", "R", "e", "p", "n", "U", "b", "Z", "D")
 
 

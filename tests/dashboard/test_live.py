@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import json
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
@@ -22,7 +21,6 @@ from tests.dashboard.conftest import Drive, Driven, settings_of
 from tests.support.waiting import eventually, wait_for
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
-BADGE_S = 3.0
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
@@ -102,9 +100,7 @@ async def test_a_killed_server_is_seen_and_comes_back(
         await driven.until(lambda now: stream(now, lone), "the lone stream is listed")
         before = len(driven.now.streams)
         cluster.kill(victim)
-        killed = time.monotonic()
         await driven.until(lambda now: now.badge is not Badge.HEALTHY, "the badge changed")
-        assert time.monotonic() - killed < BADGE_S
         await driven.until(
             lambda now: states(now, lone).get(victim) is PeerState.OFFLINE, "the stream is offline"
         )

@@ -15,6 +15,8 @@ from jsctl.dashboard.snapshot import Snapshot
 from tests.dashboard.sample import sample
 from tests.dashboard.shots import open_stream, showing, styles_of
 
+pytestmark = pytest.mark.slow
+
 LOOKS = Path(__file__).parent / "looks"
 SIZES = ((80, 24), (120, 40), (180, 50))
 THEMES = [palette.name for palette in PALETTES]

@@ -11,6 +11,8 @@ from jsctl.dashboard.snapshot import Alert, Event, Level, Snapshot
 from tests.dashboard.sample import sample
 from tests.dashboard.shots import open_stream, showing
 
+pytestmark = pytest.mark.slow
+
 NAMES = (
     "[bold red]markup[/]",
     "[/unbalanced",

@@ -207,10 +207,12 @@ def refused(*words: str) -> str:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+@pytest.mark.processes
 def test_other_machines_are_not_served_by_accident(host: str) -> None:
     assert f"--web-host {host}" in refused("--web-host", host)
 
 
+@pytest.mark.processes
 def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -1,6 +1,6 @@
 """One server of each kind and one Spark session for all tests; Java starts once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ import pytest
 from jsctl.spark.class_archive import SWITCH
 from jsctl.testing import Broker, RealServer
 from tests.support.filling import Filler
+from tests.support.kept import kept
 from tests.support.spark_tables import Tables
 
 if TYPE_CHECKING:
@@ -30,11 +31,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark_long")
 
 
+@pytest.fixture(scope="session")
+def brokers() -> Iterator[Callable[[str], Broker]]:
+    """One server of each kind."""
+    yield from kept(lambda kind: KINDS[kind]("-js", name="one"))
+
+
 @pytest.fixture(scope="session", params=list(KINDS))
-def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+def broker(request: pytest.FixtureRequest, brokers: Callable[[str], Broker]) -> Broker:
     """A server with JetStream, shared by all tests: names must be fresh."""
-    with KINDS[str(request.param)]("-js", name="one") as running:
-        yield running
+    return brokers(str(request.param))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -122,6 +122,7 @@ def test_where_it_cannot_be_there_is_none(start: Starts, java: Java, cache: Path
     assert start() == ClassArchive()
 
 
+@pytest.mark.processes
 def test_a_real_java_writes_and_takes_it(cache: Path) -> None:
     java, home = find_java(os.environ), Path(_find_spark_home())
     if not (java.home / "lib/server/classes.jsa").exists():

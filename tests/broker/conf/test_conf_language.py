@@ -193,6 +193,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", SOUND + WRONG)
+@pytest.mark.processes
 def test_nats_server_accepts_and_refuses_the_same(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +208,7 @@ def test_nats_server_accepts_and_refuses_the_same(
 
 
 @pytest.mark.parametrize("text", SOUND)
+@pytest.mark.processes
 def test_the_digest_is_that_of_nats_server(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.conf"
     path.write_text(text)

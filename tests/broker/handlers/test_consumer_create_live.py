@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import nats
+import pytest
 
 from jsctl.api.codec import decode, encode
 from jsctl.api.stream import StreamConfig
@@ -14,6 +15,8 @@ from jsctl.broker.handlers.consumers import handle
 from jsctl.broker.handlers.decisions import ProposeMeta, Reply
 from tests.support.consumer_view import ACCOUNT, OneBroker, as_view, request_of
 from tests.support.nats_process import real_server
+
+pytestmark = pytest.mark.processes
 
 Values = Mapping[str, object]
 

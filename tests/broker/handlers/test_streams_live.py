@@ -9,6 +9,8 @@ import pytest
 from tests.support.jetstream_rig import Rig
 from tests.support.real_server import RealServer, real_server
 
+pytestmark = pytest.mark.processes
+
 TIMES = frozenset({"created", "ts", "first_ts", "last_ts", "time", "active", "leader", "api"})
 Json = Any
 

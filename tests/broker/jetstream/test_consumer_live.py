@@ -242,6 +242,7 @@ def _comparable(info: dict[str, object]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.processes
 def test_a_real_server_does_the_same(name: str, client: WireClient) -> None:
     play, real = Play(), Real(client)
     mine: list[tuple[bytes, ...]] = []

@@ -18,6 +18,7 @@ def _untimed(copy: tuple[bytes, bytes]) -> tuple[list[bytes], bytes]:
 
 
 @pytest.mark.parametrize("headers_only", [False, True])
+@pytest.mark.processes
 def test_copies_are_those_of_the_real_server(tmp_path: Path, headers_only: bool) -> None:
     republish = Republish(src="s.*", dest="_IN.copy.{{wildcard(1)}}", headers_only=headers_only)
     ours = Republisher("S", republish)

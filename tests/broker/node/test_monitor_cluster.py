@@ -12,7 +12,7 @@ from tests.support.pages import keys, page
 from tests.support.waiting import wait_for
 from tests.support.wire_client import WireClient
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 CONFIG = "no_auth_user: a"
 USERS = "accounts { A { jetstream: enabled, users: [ { user: a, password: a } ] }, "

@@ -11,6 +11,8 @@ from jsctl.testing import Broker, RealServer
 from tests.support.pages import keys, page
 from tests.support.wire_client import WireClient
 
+pytestmark = pytest.mark.processes
+
 CONFIG = """
 accounts {
   A { jetstream: enabled, users: [ { user: a, password: a } ] }

@@ -21,6 +21,8 @@ from jsctl.testing import Broker, find_real_server
 from tests.broker.server.echo_node import EchoNode
 from tests.support.waiting import wait_for
 
+pytestmark = pytest.mark.processes
+
 ECHO = (sys.executable, str(Path(__file__).parent / "echo_node.py"))
 START_S_MAX = 0.5
 
@@ -63,6 +65,7 @@ def test_the_log_has_what_operators_look_for(broker: EchoBroker) -> None:
     assert 'Trapped "terminated" signal' in broker.logs
 
 
+@pytest.mark.alone
 def test_it_is_ready_quickly_and_loads_nothing_of_the_front_end(tmp_path: Path) -> None:
     code = "import sys, jsctl.commands.broker; print(*sys.modules)"
     words = subprocess.run(

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -43,17 +43,15 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture(scope="session", params=list(KINDS))
-def server(request: pytest.FixtureRequest) -> Iterator[Broker]:
+def server(request: pytest.FixtureRequest, brokers: Callable[[str], Broker]) -> Broker:
     """A server with JetStream of either kind, shared: names must be fresh."""
-    with KINDS[str(request.param)]("-js", name="one") as running:
-        yield running
+    return brokers(str(request.param))
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
+def broker(brokers: Callable[[str], Broker]) -> Broker:
     """One server of ours, where the kind does not matter."""
-    with Broker("-js", name="one") as running:
-        yield running
+    return brokers("jsctl")
 
 
 @pytest.fixture

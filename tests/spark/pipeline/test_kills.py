@@ -201,6 +201,7 @@ def stream_survives(server: Broker, name: str, path: Path, kills: int, batches: 
 
 @pytest.mark.one_server
 @pytest.mark.timeout(240)
+@pytest.mark.processes
 def test_parquet_after_a_kill(source: Broker, fresh: str, tmp_path: Path) -> None:
     assert parquet_survives(source, fresh, tmp_path, 1, SHORT) == 1
 

@@ -153,6 +153,7 @@ def test_sizes() -> None:
         parse_size("much")
 
 
+@pytest.mark.processes
 def test_neither_java_nor_spark_is_touched(tmp_path: Path) -> None:
     path = tmp_path / "orders.yaml"
     path.write_text(template("orders", "ORDERS", "parquet", "orders.yaml"))

@@ -25,6 +25,8 @@ from tests.support.waiting import eventually
 if TYPE_CHECKING:
     from tests.broker.handlers.monitoring.conftest import FakeView, RealServer
 
+pytestmark = pytest.mark.processes
+
 # Keys that depend on facts which the two servers do not share.
 FREE = {
     "jsctl_version", "git_commit", "auth_required", "metadata", "feature_flags", "cluster",
