@@ -16,6 +16,7 @@ from functools import partial
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
+from jsctl.api import jsontext
 from jsctl.api import strict as checks
 from jsctl.api.fields import Wire
 from jsctl.api.strict import DecodeError, Mismatch
@@ -172,11 +173,7 @@ def loads(cls: type[T], payload: bytes | str, *, strict: bool = False) -> T:
     """
     if not payload.strip():
         return cls()
-    try:
-        document = json.loads(payload)
-    except ValueError as error:
-        raise DecodeError(checks.syntax_error(payload, error)) from None
-    return decode(cls, document, strict=strict)
+    return decode(cls, jsontext.parse(payload), strict=strict)
 
 
 def dumps(value: object, *, indent: int | None = None) -> bytes:

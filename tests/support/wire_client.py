@@ -1,12 +1,13 @@
 """A client that shows what a server sends byte by byte: one blocking socket, no library."""
 
+import json
 import socket
 from collections import deque
 from urllib.parse import urlparse
 
 Received = tuple[bytes, bytes, bytes, bytes, bytes]
 """(subscription id, subject, reply, headers, payload)."""
-CONNECT = b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\n'
+OPTIONS = {"verbose": False, "headers": True, "no_responders": True}
 
 
 class WireClient:
@@ -19,7 +20,8 @@ class WireClient:
         self._buffer = b""
         self._asked = 0
         self.messages: deque[Received] = deque()
-        self.send(CONNECT)
+        login = {"user": at.username, "pass": at.password} if at.username else {}
+        self.send(b"CONNECT %s\r\n" % json.dumps({**OPTIONS, **login}).encode())
         self.flush()
 
     def close(self) -> None:

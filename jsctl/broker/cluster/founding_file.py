@@ -1,7 +1,10 @@
 """Which meta group this server belongs to, on disk before it takes part in it."""
 
 import json
+from typing import Any
 
+from jsctl.api.jsontext import parse_object
+from jsctl.api.strict import DecodeError
 from jsctl.broker.cluster import state_file
 from jsctl.broker.cluster.bootstrap import Founding
 from jsctl.broker.cluster.state_file import State, WriteState
@@ -23,7 +26,14 @@ def read_founding(disk: Disk) -> Founding | None:
                 path=DIRECTORY,
             )
         return None
-    document = json.loads(loaded.state.snapshot)
+    try:
+        return _founding(parse_object(loaded.state.snapshot))
+    except (DecodeError, KeyError, TypeError) as error:
+        text = f"the record of this server's meta group is of no use: {error}"
+        raise Damaged(text, path=DIRECTORY) from error
+
+
+def _founding(document: dict[str, Any]) -> Founding:
     return Founding(document["meta_id"], tuple(document["members"]), tuple(document["lives"]))
 
 

@@ -33,6 +33,7 @@ from jsctl.broker.cluster.frame_items import (
     ServerNews,
 )
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.jetstream.meta import check_entry
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 
@@ -345,7 +346,10 @@ def _write_proposal(out: Writer, item: MetaProposal) -> None:
 
 
 def _read_proposal(data: Reader) -> MetaProposal:
-    return MetaProposal(data.each(data.large))
+    entries = data.each(data.large)
+    for entry in entries:
+        check_entry(entry)
+    return MetaProposal(entries)
 
 
 def _write_use(out: Writer, item: AccountUse) -> None:

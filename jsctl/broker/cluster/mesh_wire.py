@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jsctl.api.jsontext import parse_object
+from jsctl.api.strict import DecodeError
 from jsctl.broker.cluster.mesh_types import MeshOptions
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.subject.transforms import fnv1a32
@@ -24,6 +26,8 @@ PONG = b"PONG\r\n"
 
 NONCE_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 NONCE_LENGTH = 15
+INFO_BYTES_MAX = 1 << 20
+"""An INFO or CONNECT of a server; it tells of the whole cluster's client URLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +238,9 @@ def _line(word: str, fields: Mapping[str, object]) -> bytes:
 
 def _object(body: bytes, word: str) -> dict[str, object]:
     try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"Parser Error: {word} is no JSON") from error
-    if not isinstance(fields, dict):
-        raise ProtocolError(f"Parser Error: {word} is no JSON object")
-    return fields
+        return parse_object(body, bytes_max=INFO_BYTES_MAX)
+    except DecodeError as error:
+        raise ProtocolError(f"Parser Error: {word} is no JSON object") from error
 
 
 def _text(fields: Mapping[str, object], key: str) -> str:

@@ -6,7 +6,6 @@ import stands for, restricted to the account that asks.
 """
 
 import gzip
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
@@ -16,9 +15,10 @@ from jsctl.api.accountz import AccountStatzOptions, Permissions, UserInfo
 from jsctl.api.codec import DecodeError, decode, dumps, encode, key_of
 from jsctl.api.connz import LeafzOptions
 from jsctl.api.events import AccountNumConns, TypedEvent
+from jsctl.api.jsontext import parse
 from jsctl.api.jsz import JSzOptions
 from jsctl.api.server import EventFilterOptions, KickClientReq, ServerInfo
-from jsctl.api.strict import kind_of, syntax_error
+from jsctl.api.strict import kind_of
 from jsctl.api.times import format_time
 from jsctl.broker.handlers.monitoring.accounts import account_detail, accstatz
 from jsctl.broker.handlers.monitoring.connections import connz, leafz, subsz
@@ -315,13 +315,10 @@ def _document(payload: bytes) -> dict[str, object]:
     if not payload:
         return {}
     try:
-        document: object = json.loads(payload)
-    except ValueError as error:
+        document = parse(payload)
+    except DecodeError as error:
         # The place is told by the JetStream API only.
-        text = syntax_error(payload, error).partition(" at offset ")[0]
-        raise DecodeError(text) from None
-    except RecursionError:
-        raise DecodeError("exceeded max depth") from None
+        raise DecodeError(str(error).partition(" at offset ")[0]) from None
     if document is None:
         return {}
     if isinstance(document, dict):

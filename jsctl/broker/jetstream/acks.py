@@ -4,10 +4,10 @@ The ack subject tells delivery count and sequences; the payload is one of a few 
 acks, nearly all of them, take the short way and end as a list of stream sequences.
 """
 
-import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from jsctl.api.jsontext import parse_object
 from jsctl.api.times import parse_duration
 from jsctl.broker.jetstream.consumer_state import ConsumerState
 
@@ -104,9 +104,9 @@ def nak_delay(word: bytes) -> int | None:
         return None
     try:
         if argument.startswith(b"{"):
-            delay = json.loads(argument).get("delay", 0)
+            delay = parse_object(argument).get("delay", 0)
         else:
             delay = parse_duration(argument.decode(), go_only=True)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return min(max(delay, 0), NAK_DELAY_NS_MAX) if isinstance(delay, int) else None

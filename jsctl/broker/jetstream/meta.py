@@ -14,8 +14,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
+from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.assignments import (
     ConsumerAssignment,
     GroupAssignment,
@@ -120,6 +122,21 @@ def add_server(server: MetaServer) -> bytes:
 def remove_server(peer: str) -> bytes:
     """An operator removed a server; assets on it are reassigned by entries of their own."""
     return _entry("remove_server", peer=peer)
+
+
+def check_entry(entry: bytes) -> None:
+    """Whether `apply` can do something with an entry that a peer made. Raises ProtocolError."""
+    try:
+        document = parse_object(entry)
+        op = str(document["op"])
+        if op in ("stream", "consumer"):
+            _assignment_from(document)
+        elif op in ("remove", "settle"):
+            _key_from(document)
+        elif op not in _APPLIERS or not isinstance(document["peer"], str):
+            raise KeyError(op)
+    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ProtocolError(f"meta entry: {error!r}") from error
 
 
 def key_of(made: Assignment) -> Key:
@@ -244,8 +261,8 @@ class Meta:
         """File one committed entry; 1 if it changed anything."""
         self.applied = index
         self._landed(entry)
-        document = json.loads(entry)
-        applier: Callable[[Document], int] = getattr(self, _APPLIERS[document["op"]])
+        document = parse_object(entry)
+        applier: Callable[[Document], int] = getattr(self, _APPLIERS[str(document["op"])])
         return applier(document)
 
     def _apply_asset(self, document: Document) -> int:
@@ -316,7 +333,7 @@ class Meta:
     def note_in_flight(self, entries: Iterable[bytes]) -> None:
         """These were proposed and not refused; requests see them from now on."""
         for entry in entries:
-            foreseen = self._foresee(json.loads(entry))
+            foreseen = self._foresee(parse_object(entry))
             self._in_flight.append((entry, list(foreseen)))
             for key, made in foreseen.items():
                 self._overlay[key] = made
@@ -388,7 +405,7 @@ class Meta:
     def restore(self, snapshot: bytes) -> None:
         """Replace the state; the differences are reported as changes."""
         before = self._state
-        document = json.loads(snapshot)
+        document: dict[str, Any] = parse_object(snapshot, bytes_max=OWN_BYTES_MAX)
         self._state = state = _State()
         self.applied = document["applied"]
         state.servers = {item[0]: MetaServer(*item) for item in document["servers"]}

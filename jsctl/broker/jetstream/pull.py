@@ -5,13 +5,13 @@ first. Knows nothing of messages or sequences; the leader asks it who is next an
 much each got.
 """
 
-import json
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from jsctl.api.codec import DecodeError, decode, loads
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError, decode
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.pull import ConsumerGetNextRequest, PriorityGroup
 from jsctl.api.times import format_duration
@@ -111,12 +111,9 @@ def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
 
 def _asked(text: bytes) -> ConsumerGetNextRequest:
     """The JSON of a request: unknown keys do not matter, wrong types do. Raises DecodeError."""
-    try:
-        document = json.loads(text)
-    except RecursionError:
-        raise DecodeError("exceeded max depth") from None
-    except ValueError:
-        return loads(ConsumerGetNextRequest, text)
+    document = jsontext.parse(text)
+    if not isinstance(document, dict):
+        return decode(ConsumerGetNextRequest, document, strict=True)
     known = {key: value for key, value in document.items() if key in _KEYS}
     return decode(ConsumerGetNextRequest, known, strict=True)
 

@@ -1,8 +1,9 @@
 """What a client says of itself in CONNECT (client protocol 1.4)."""
 
-import json
 from dataclasses import dataclass, field
 
+from jsctl.api.jsontext import parse_object
+from jsctl.api.strict import DecodeError
 from jsctl.broker.routing.auth import Credentials
 
 
@@ -44,10 +45,8 @@ _KINDS: dict[str, type] = (
 def read_connect(body: bytes) -> Greeting | None:
     """Decode CONNECT; None when it is not a JSON object or a value has the wrong type."""
     try:
-        fields: object = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict):
+        fields = parse_object(body)
+    except DecodeError:
         return None
     given: dict[str, object] = {key: fields[key] for key in fields if fields[key] is not None}
     if not _well_typed(given):
