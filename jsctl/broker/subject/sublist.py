@@ -141,7 +141,7 @@ class Sublist(Generic[T, M]):
         groups: dict[bytes, list[T]] = {}
         tokens = subject.split(b".")
         if all(tokens):
-            self._collect(self._root, tokens, 0, plain, groups)
+            self._collect(tokens, plain, groups)
         if len(plain) == 1 and not groups:
             answer = self._singles.get(id(plain[0]))
             if answer is None:
@@ -159,33 +159,27 @@ class Sublist(Generic[T, M]):
         match = self.match
         return [match(subject) for subject in subjects]
 
-    def _collect(
-        self,
-        node: _Node[T],
-        tokens: list[bytes],
-        position: int,
-        plain: list[T],
-        groups: dict[bytes, list[T]],
-    ) -> None:
-        """Gather what matches from `node` on. Recursion only branches at `*` children."""
+    def _collect(self, tokens: list[bytes], plain: list[T], groups: dict[bytes, list[T]]) -> None:
+        """Gather what matches. A branch is put off while the one of `*` is followed."""
         size = len(tokens)
-        while True:
+        branches: list[tuple[_Node[T], int]] = [(self._root, 0)]
+        while branches:
+            node, position = branches.pop()
             children = node.children
             tail = children.get(b">")
             if tail is not None and position < size:
                 _add(tail, plain, groups)
             if position == size:
                 _add(node, plain, groups)
-                return
+                continue
             token = tokens[position]
             position += 1
+            following = children.get(token)
+            if following is not None and (token != b">" or position < size):
+                branches.append((following, position))
             one = children.get(b"*")
             if one is not None and token != b"*":
-                self._collect(one, tokens, position, plain, groups)
-            following = children.get(token)
-            if following is None or (token == b">" and position == size):
-                return
-            node = following
+                branches.append((one, position))
 
     def __iter__(self) -> Iterator[T]:
         """All subscriptions, in the order of the trie."""
