@@ -282,6 +282,10 @@ class ClientLimits:
     write_deadline_ns: int = 10 * SECOND_NS
     write_timeout: WriteTimeout = WriteTimeout.DEFAULT
     closed_clients_max: int = 10000
+    unfinished_bytes_max: int = 256 * MIB
+    """What all clients together may have begun to send and not finished, at least four messages
+    of the maximum size. At the limit the connections close that hold it for longest, of the user
+    and address that hold the most."""
     no_header_support: bool = False
     no_fast_producer_stall: bool = False
 

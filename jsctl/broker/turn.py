@@ -166,6 +166,8 @@ class TurnOutputs:
     logs: list[LogLine] = field(default_factory=list)
     deadline_ns: int | None = None
     """The node wants a turn at this time even if nothing arrives."""
+    relieved: bool = False
+    """Much of what was held for clients was let go of: the system may have the memory again."""
     reload: bool = False
     """Somebody asks for the configuration to be read again."""
     stop_accepting: bool = False

@@ -38,7 +38,8 @@ from jsctl.broker.turn import Accepted, Jitter, TurnOutputs
 
 PAYLOAD_BYTES_MAX = 64 << 20
 """What a peer may make this server hold for one message; frames of brokers are far smaller."""
-
+NO_PAYLOAD = -1
+"""Before its handshake a peer is a stranger, and has no messages to give."""
 
 Addresses = Mapping[str, tuple[str, int]]
 """Kind of listener -> host and port as bound."""
@@ -124,7 +125,7 @@ class Links:
     def opened(self, accepted: Accepted, now_ns: int) -> None:
         """A connection to or from another server."""
         line_max = self.router.limits.control_line_bytes_max * LINE_FACTOR
-        self._parsers[accepted.conn] = Parser(line_max, PAYLOAD_BYTES_MAX)
+        self._parsers[accepted.conn] = Parser(line_max, NO_PAYLOAD)
         self.mesh.opened(accepted, now_ns)
         self.follow()
 
@@ -148,16 +149,15 @@ class Links:
         parser = self._parsers.get(conn)
         if parser is None:
             return
-        while chunk and conn not in self._links:
-            end = chunk.find(b"\n") + 1
-            if not end:
-                break
-            self._take(conn, parser.feed(chunk[:end]), now_ns)
-            chunk = chunk[end:]
+        start = 0
+        while start < len(chunk) and conn not in self._links:
+            end = chunk.find(b"\n", start) + 1 or len(chunk)
+            self._take(conn, parser.feed(chunk[start:end]), now_ns)
+            start = end
             if conn not in self._parsers:
                 return
-        if chunk:
-            self._take(conn, parser.feed(chunk), now_ns)
+        if start < len(chunk):
+            self._take(conn, parser.feed(chunk[start:]), now_ns)
 
     def _take(self, conn: int, ops: list[RouteOp], now_ns: int) -> None:
         routed: list[RouteOp] = []
@@ -216,6 +216,7 @@ class Links:
                 parser = self._parsers.get(event.conn)
                 if parser is not None:
                     parser.account = event.account.encode()
+                    parser.payload_max = PAYLOAD_BYTES_MAX
                 self.router.add_route(link)
             case LinkRemoved():
                 gone = self._links.pop(event.conn, None)

@@ -1,8 +1,11 @@
 """Input of one connection that is not complete yet.
 
 Pieces are joined only when enough of them are there, so that a message of many chunks is
-copied once. Shared by the parsers and the lane.
+copied once. Small ones are put together at once: an object for each would be many times their
+size. Shared by the parsers and the lane.
 """
+
+SMALL_BYTES = 2048
 
 
 class Intake:
@@ -11,7 +14,7 @@ class Intake:
     __slots__ = ("_have", "_need", "_pieces")
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes | bytearray] = []
         self._have = 0
         self._need = 0
 
@@ -24,14 +27,23 @@ class Intake:
         """What is kept with `chunk` behind it; None while less than needed is there."""
         if not self._pieces:
             return chunk
-        self._pieces.append(chunk)
         self._have += len(chunk)
         if self._have < self._need:
+            self._append(chunk)
             return None
-        joined = b"".join(self._pieces)
+        joined = b"".join([*self._pieces, chunk])
         self._pieces = []
         self._have = self._need = 0
         return joined
+
+    def _append(self, chunk: bytes) -> None:
+        last = self._pieces[-1]
+        if len(chunk) >= SMALL_BYTES:
+            self._pieces.append(chunk)
+        elif isinstance(last, bytearray):
+            last += chunk
+        else:
+            self._pieces.append(bytearray(chunk))
 
     def keep(self, rest: bytes, need: int) -> None:
         """Keep `rest` until it has grown to `need` bytes (or by any amount)."""

@@ -25,8 +25,10 @@ from jsctl.broker.protocol.ops import UNKNOWN, Bad
 from jsctl.broker.routing.delivery import Row, Shape
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.session import (
+    AUTH_FAILURE,
+    AUTH_VIOLATION,
+    CACHED_BYTES_MAX,
     DENIED,
-    HEADS_CACHED_MAX,
     RESERVED_REPLIES,
     ClientSession,
 )
@@ -41,6 +43,8 @@ ROWS_AFTER = 8
 SHAPES_MAX = 512
 """Expressions kept, for all connections; at the limit all are dropped."""
 
+CONNECT_STARTS = b"Cc"
+HEADS_CACHED_MAX = 4096
 WORD_MAX = 500
 ROWS_LINE_MIN = 2 * WORD_MAX + 64
 """Rows are for words up to `WORD_MAX`, so that no row's line can exceed its maximum."""
@@ -126,6 +130,10 @@ class Lane:
 
     def _other(self, session: ClientSession, data: bytes, position: int, start: int) -> int:
         """A line that is not in the session's cache, or not complete (`start` 0)."""
+        if not session.authorized and data[position] not in CONNECT_STARTS:
+            # Before anything of it is kept: a stranger has no payload to give.
+            session.close(AUTH_FAILURE, AUTH_VIOLATION)
+            return -1
         if not start:
             rest = data[position:]
             bad = unfinished(rest, self._line_max)
@@ -145,7 +153,7 @@ class Lane:
         if not session.fast or (head.header_size >= 0 and not session.headers):
             session.take(publish(head, data[start : after - 2]))
             return after
-        if not head.reply:
+        if not head.reply and start - position <= CACHED_BYTES_MAX:
             if len(session.heads) >= HEADS_CACHED_MAX:
                 session.heads.clear()
             session.heads[line] = head

@@ -28,6 +28,8 @@ class RoutingLimits:
     first_ping_ns: int = 2 * SECOND_NS
     """The first ping comes after this or the interval, whichever is less, plus up to 20 %."""
     auth_timeout_ns: int = 2 * SECOND_NS
+    unfinished_bytes_max: int = 256 << 20
+    """What all clients together may have begun to send; see `unfinished`."""
     waiting_bytes_max: int = 1 << 20
     """Input kept from a client while its password is being checked; more closes it."""
 

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 RESERVED_REPLIES = (b"_R_.", b"$JS.ACK.", b"_GR_.")
 SYSTEM_QUEUE = b"_sys_"
 PLANS_CACHED_MAX = 4096
-HEADS_CACHED_MAX = 4096
+CACHED_BYTES_MAX = 512
+"""Longer subjects and lines are not cached for each client; there is one for all."""
 KEPT_SUBSCRIPTIONS_MAX = 64
 """Subscriptions of a closed session that monitoring can still show."""
 
@@ -87,6 +88,7 @@ class ClientSession(Outbound):
         "hall",
         "headers",
         "heads",
+        "held",
         "in_bytes",
         "in_messages",
         "intake",
@@ -132,6 +134,7 @@ class ClientSession(Outbound):
         self.subscriptions: dict[bytes, Subscription] = {}
         self.kept: tuple[Subscription, ...] = ()
         self.intake = Intake()
+        self.held = 0
         self.heads: dict[bytes, Head] = {}
         self.plans: dict[bytes, Plan] = {}
         self.generation = -1
@@ -178,6 +181,8 @@ class ClientSession(Outbound):
             self.error(text)
         self.closing = reason
         self.fast = False
+        # Closed sessions are remembered for long, without what only open ones need.
+        self.intake, self.heads, self.plans, self.check = Intake(), {}, {}, None
         self.kept = tuple(itertools.islice(self.subscriptions.values(), KEPT_SUBSCRIPTIONS_MAX))
         self.drop_subscriptions()
         if self.authorized:
@@ -357,7 +362,8 @@ class ClientSession(Outbound):
             if len(plans) >= PLANS_CACHED_MAX:
                 plans.clear()
             plan = sublist.match(subject) if self._may_publish(subject) else DENIED
-            plans[subject] = plan
+            if len(subject) <= CACHED_BYTES_MAX:
+                plans[subject] = plan
         return plan
 
     def _may_publish(self, subject: bytes) -> bool:

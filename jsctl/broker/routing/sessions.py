@@ -12,6 +12,7 @@ from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.routing.session import ClientSession, Hall
 from jsctl.broker.routing.targets import Outbound
+from jsctl.broker.routing.unfinished import TOO_MUCH, Unfinished
 from jsctl.broker.turn import Accepted, TurnOutputs
 
 CLOSED_SESSIONS_MAX = 10000
@@ -20,6 +21,8 @@ CLOSED_SESSIONS_MAX = 10000
 NEVER_NS = 1 << 63
 NOBODY = -1
 """In place of a connection that a client waits for: it is not read any more."""
+CHECK = -2
+"""The same: its password is being checked, and what it sends meanwhile need not be kept."""
 
 
 class Sessions:
@@ -38,6 +41,7 @@ class Sessions:
         self._next_id = 5
         self._stalled: dict[int, set[int]] = {}
         self._congested: dict[int, Outbound] = {}
+        self._unfinished = Unfinished(limits.unfinished_bytes_max)
         self._due_ns = NEVER_NS
         self._pauses: list[int] = []
         self._resumes: list[int] = []
@@ -73,6 +77,8 @@ class Sessions:
         session = self._sessions.get(conn)
         if session is not None and not session.closing:
             self._lane.feed(session, chunk, now_ns)
+            if session.intake.size != session.held and self._unfinished.note(session):
+                self._relieve()
             if session.deadline_ns < self._due_ns:
                 self._due_ns = session.deadline_ns
 
@@ -83,6 +89,8 @@ class Sessions:
             session.verified(ok)
             if not session.closing:
                 self._lane.resume(session)
+                self._unfinished.note(session)
+                self._unpause(session.conn, CHECK)
             self._due_ns = min(self._due_ns, session.deadline_ns)
 
     def gone(self, conn: int, reason: str) -> None:
@@ -100,8 +108,15 @@ class Sessions:
         if session is not None:
             session.close(reason, text)
 
+    def _relieve(self) -> None:
+        for session in self._unfinished.excess(self._sessions.values()):
+            session.close(TOO_MUCH, TOO_MUCH.encode())
+            self._unfinished.forget(session)
+
     def _forget(self, session: ClientSession) -> None:
         if self._sessions.pop(session.conn, None) is not None:
+            self._unfinished.forget(session)
+            self._stalled.pop(session.conn, None)
             self.closed.append(session)
             self._release(session)
 
@@ -157,29 +172,35 @@ class Sessions:
         self._congested.pop(target.conn, None)
         target.producers.clear()
         for conn in [conn for conn, why in self._stalled.items() if target.conn in why]:
-            self._stalled[conn].discard(target.conn)
-            if not self._stalled[conn]:
-                del self._stalled[conn]
-                if conn in self._sessions:
-                    self._resumes.append(conn)
+            self._unpause(conn, target.conn)
 
     def _stall(self) -> None:
         """Pause the clients that published to a congested target in this turn."""
         for target in self._congested.values():
             for conn in target.producers:
-                if conn not in self._stalled:
-                    self._stalled[conn] = set()
-                    self._pauses.append(conn)
-                self._stalled[conn].add(target.conn)
+                self._pause(conn, target.conn)
             target.producers.clear()
 
     def hush(self) -> None:
         """Read no client any more, as the server goes; what they wait for is still sent."""
         for conn in self._sessions:
-            if conn not in self._stalled:
-                self._stalled[conn] = set()
-                self._pauses.append(conn)
-            self._stalled[conn].add(NOBODY)
+            self._pause(conn, NOBODY)
+
+    def _pause(self, conn: int, why: int) -> None:
+        if conn not in self._stalled:
+            self._stalled[conn] = set()
+            self._pauses.append(conn)
+        self._stalled[conn].add(why)
+
+    def _unpause(self, conn: int, why: int) -> None:
+        reasons = self._stalled.get(conn)
+        if reasons is None:
+            return
+        reasons.discard(why)
+        if not reasons:
+            del self._stalled[conn]
+            if conn in self._sessions:
+                self._resumes.append(conn)
 
     def release_route(self, target: Outbound) -> None:
         """A route is gone: whoever waited for it need not wait any longer."""
@@ -202,6 +223,9 @@ class Sessions:
                 self._forget(session)
         hall.closes.clear()
         self._stall()
+        outputs.relieved = self._unfinished.take_relief()
+        for wanted in hall.verifies:
+            self._pause(wanted.token, CHECK)
         outputs.verifies += hall.verifies
         hall.verifies.clear()
         outputs.pauses += self._pauses

@@ -20,6 +20,8 @@ CLIENT_CLOSED = "Client Closed"
 READ_ERROR = "Read Error"
 WRITE_DEADLINE = "Slow Consumer (Write Deadline)"
 TLS_FAILED = "TLS Handshake Failure"
+EARLY_BYTES_MAX = 1 << 20
+"""What may arrive before the node knows of a connection; an INFO has room in it."""
 
 
 @dataclass(slots=True)
@@ -125,6 +127,9 @@ class Connection(asyncio.BufferedProtocol):
             turns.wake()
             return
         self._early.append(chunk)
+        if sum(map(len, self._early)) > EARLY_BYTES_MAX:
+            self.abort(TLS_FAILED)
+            return
         if self.first_line is not None and b"\n" in chunk and not self.first_line.done():
             self.pause_reading()
             self.first_line.set_result(None)

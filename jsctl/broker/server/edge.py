@@ -17,6 +17,7 @@ from jsctl.broker.server.interfaces import reached_at
 from jsctl.broker.server.listener import Listener
 from jsctl.broker.server.logfile import Log
 from jsctl.broker.server.monitor import Monitor
+from jsctl.broker.server.process import give_back_memory
 from jsctl.broker.server.routes import Dialer
 from jsctl.broker.server.signals import HEARD
 from jsctl.broker.server.tls import HandshakeFailed, ServerSide, server_context
@@ -192,6 +193,8 @@ class Edge:
             self._monitor.answer(answer)
         if outputs.logs:
             self._log.write(outputs.logs)
+        if outputs.relieved:
+            self._loop.call_soon(give_back_memory)
         if outputs.reload:
             self._loop.call_soon(self.reload_wanted)
         if outputs.stop_accepting and (listener := self._listeners.get("client")):

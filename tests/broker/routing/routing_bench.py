@@ -42,9 +42,9 @@ class Server:
         self.closes.update(outputs.closes)
         self.verifies += outputs.verifies
 
-    def open(self, conn: int, lines: bytes = b"") -> None:
+    def open(self, conn: int, lines: bytes = b"", host: str = "1.2.3.4") -> None:
         self.router.now_ns = self.now_ns
-        self.sessions.accept(Accepted(conn, ConnKind.CLIENT, "1.2.3.4", 99), self.now_ns)
+        self.sessions.accept(Accepted(conn, ConnKind.CLIENT, host, 99), self.now_ns)
         self.say(conn, lines)
 
     def client(self, conn: int, extra: bytes = b"") -> None:
