@@ -436,7 +436,7 @@ async def test_what_says_that_its_subject_is_empty_leaves_no_marker(
             found = await js.get_last_msg(fresh, subject)
         except NotFoundError:
             return False
-        return found.seq > 2 and "Nats-Marker-Reason" in (found.headers or {})
+        return (found.seq or 0) > 2 and "Nats-Marker-Reason" in (found.headers or {})
 
     await eventually(lambda: has_marker(f"{fresh}.later"), "the marker of a plain message")
     assert await has_marker(f"{fresh}.a") is marked
