@@ -71,8 +71,10 @@ def test_services(wanted: ImportOptions, asked: bytes, served: bytes) -> None:
     assert b"503" in server.heard(2)
     server.say(1, b"SUB req.> 1\r\n")
     server.say(2, b"PUB %s in 1\r\nq\r\n" % asked)
-    verb, subject, sid, reply, _ = server.heard(1).split(b"\r\n")[0].split(b" ")
-    assert (verb, subject, sid) == (b"MSG", served, b"1") and reply.startswith(b"_R_.")
+    line, _, rest = server.heard(1).partition(b"\r\n")
+    verb, subject, sid, reply, *_ = line.split(b" ")
+    assert (verb, subject, sid) == (b"HMSG", served, b"1") and reply.startswith(b"_R_.")
+    assert rest == b'NATS/1.0\r\nNats-Request-Info: {"acc":"B","rtt":1}\r\n\r\nq\r\n'
     server.say(1, b"PUB %s 2\r\nok\r\n" % reply * 2)
     assert server.heard(2) == b"MSG in 7 2\r\nok\r\n"
     assert len(server.router.imports) == 0

@@ -1,6 +1,7 @@
 """Sessions as transcripts: what a client says, what it hears, how it ends."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -345,3 +346,12 @@ def test_nothing_is_said_to_connections_that_are_gone() -> None:
     server.emit()
     assert server.last.closes == [(2, "Kicked")] and server.last.writes == []
     assert session.closing == "Read Error" and server.sessions.deadline_ns() is None
+
+
+@pytest.mark.parametrize("login", [AuthOptions(user="u", password="p"), AuthOptions(token="t")])
+def test_default_permissions_hold_for_a_single_user_and_a_token(login: AuthOptions) -> None:
+    rules = Permissions(publish=SubjectPermission(allow=()))
+    server = Server(Options(auth=replace(login, default_permissions=rules)))
+    server.client(1, b',"user":"u","pass":"p"' if login.user else b',"auth_token":"t"')
+    server.say(1, b"PUB a 0\r\n\r\n")
+    assert server.heard(1) == (NO % b'for Publish to "a"').replace(b"|", b"\r\n")
