@@ -17,7 +17,6 @@ from jsctl.broker.handlers.answers import SHOWN_KEYS, head, parsed
 from jsctl.broker.handlers.decisions import Decision, Gather, Reply
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.subject.matching import overlaps
 
 NAMES_PER_PAGE = 1024
 INFOS_PER_PAGE = 256
@@ -27,12 +26,8 @@ def _matching(view: View, account: str, subject: str) -> list[str]:
     streams = view.meta.streams(account)
     if not subject:
         return list(streams)
-    wanted = subject.encode()
-    return [
-        name
-        for name, made in streams.items()
-        if any(overlaps(one.encode(), wanted) for one in made.config.subjects)
-    ]
+    listening = view.meta.listening(account, subject.encode())
+    return [name for name in streams if name in listening]
 
 
 def _page(offset: int, total: int) -> int:

@@ -29,13 +29,14 @@ from jsctl.broker.jetstream.meta import assign_stream, remove_stream
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.stream import SUBJECTS_PER_PAGE, Stream
 from jsctl.broker.jetstream.stream_config import (
+    TANGLED,
     checked,
     invalid,
     same,
-    subjects_overlap,
     unsupported,
     updated,
 )
+from jsctl.broker.subject.patterns import PatternSet, Tangled
 
 _NAME_HAS_PATH = "/\\"
 
@@ -124,14 +125,22 @@ def _check(
     if config.num_replicas > 1 and not view.clustered:
         raise api_error("JSStreamReplicasNotSupportedErr")
     others = view.meta.streams(request.account)
-    if subjects_overlap(config, [other.config for other in others.values()]):
-        raise api_error("JSStreamSubjectOverlapErr")
+    _check_overlap(view, request, config)
     facts = view.account(request.account)
     if facts is not None:
         _check_account(facts, config, [o for o in others.values() if o.name != config.name])
     missing = unsupported(config)
     if missing:
         raise invalid(f"{missing} not supported by this server")
+
+
+def _check_overlap(view: View, request: ApiRequest, config: StreamConfig) -> None:
+    subjects = PatternSet(subject.encode() for subject in config.subjects)
+    try:
+        if view.meta.is_taken(request.account, subjects, config.name):
+            raise api_error("JSStreamSubjectOverlapErr")
+    except Tangled:
+        raise invalid(TANGLED) from None
 
 
 def _check_account(

@@ -5,6 +5,7 @@ a config with two mistakes is refused for the same one.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,8 @@ from jsctl.api.stream import StreamConfig
 from jsctl.api.times import format_duration, parse_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, Retention
 from jsctl.broker.jetstream.consumer import filters_of
-from jsctl.broker.subject.matching import overlaps, subset
+from jsctl.broker.subject.matching import subset
+from jsctl.broker.subject.patterns import Budget, PatternSet, Tangled
 from jsctl.broker.subject.validity import has_wildcard, is_valid_subject
 
 SECOND_NS = 1_000_000_000
@@ -34,6 +36,7 @@ _NAME = re.compile(r"[^\s.*>\\/]+")
 GROUP_NAME = re.compile(r"[a-zA-Z0-9/_=-]{1,16}")
 _TOLD_KEYS = ("_nats.ver", "_nats.level")
 LEVEL_KEY = "_nats.req.level"
+TANGLED = "filter subjects have too many wildcards to be compared"
 _NO_STREAM = StreamConfig()
 
 
@@ -300,12 +303,17 @@ def _check_filters(config: ConsumerConfig, stream: StreamConfig, limits: Limits)
     if "" in config.filter_subjects:
         raise api_error("JSConsumerEmptyFilter")
     filters = [one.encode() for one in filters_of(config)]
-    for at, outer in enumerate(filters):
-        if not is_valid_subject(outer):
-            raise _bad("invalid subject")
-        others = filters[:at] + filters[at + 1 :]
-        if any(subset(outer, other) for other in others):
-            raise api_error("JSConsumerOverlappingSubjectFilters")
+    everything = PatternSet(one for one in filters if is_valid_subject(one))
+    budget = Budget()
+    times = Counter(filters)
+    try:
+        for one in filters:
+            if not is_valid_subject(one):
+                raise _bad("invalid subject")
+            if times[one] > 1 or everything.covers(one, besides=True, budget=budget):
+                raise api_error("JSConsumerOverlappingSubjectFilters")
+    except Tangled:
+        raise _bad(TANGLED) from None
 
 
 _STARTS = {
@@ -437,6 +445,10 @@ def _stripped(config: ConsumerConfig) -> ConsumerConfig:
     return replace(config, metadata=kept)
 
 
+def _listened(filters: Iterable[str]) -> list[bytes]:
+    return [one.encode() for one in filters] or [b">"]
+
+
 def check_work_queue(
     config: ConsumerConfig, others: Iterable[ConsumerConfig], *, exists: bool
 ) -> None:
@@ -454,9 +466,11 @@ def check_work_queue(
             raise api_error("JSConsumerWQRequiresExplicitAckErr")
         if counted and not filters:
             raise api_error("JSConsumerWQMultipleUnfilteredErr")
-    for other in counted:
-        theirs = [one.encode() for one in filters_of(other)] or [b">"]
-        if any(overlaps(mine, their) for mine in filters or [b">"] for their in theirs):
+    theirs = PatternSet(one for other in counted for one in _listened(filters_of(other)))
+    try:
+        if PatternSet(filters or [b">"]).meets(theirs) is not None:
             raise api_error("JSConsumerWQConsumerNotUniqueErr")
+    except Tangled:
+        raise _bad(TANGLED) from None
     if not exists and config.deliver_policy is not DeliverPolicy.ALL:
         raise api_error("JSConsumerWQConsumerNotDeliverAllErr")

@@ -27,6 +27,8 @@ from jsctl.broker.jetstream.assignments import (
     stream_document,
     stream_from,
 )
+from jsctl.broker.jetstream.listening import Listening
+from jsctl.broker.subject.patterns import PatternSet
 
 Key = tuple[str, str, str]
 Assignment = StreamAssignment | ConsumerAssignment
@@ -149,9 +151,10 @@ def key_of(made: Assignment) -> Key:
 class _State:
     """Applied state: assets by account and stream, servers by peer."""
 
-    __slots__ = ("consumers", "servers", "streams")
+    __slots__ = ("consumers", "listening", "servers", "streams")
 
     def __init__(self) -> None:
+        self.listening = Listening()
         self.streams: dict[str, dict[str, StreamAssignment]] = {}
         self.consumers: dict[tuple[str, str], dict[str, ConsumerAssignment]] = {}
         self.servers: dict[str, MetaServer] = {}
@@ -164,7 +167,9 @@ class _State:
 
     def put(self, made: Assignment) -> None:
         if isinstance(made, StreamAssignment):
-            self.streams.setdefault(made.account, {})[made.name] = made
+            streams = self.streams.setdefault(made.account, {})
+            self.listening.change(streams.get(made.name), made)
+            streams[made.name] = made
         else:
             self.consumers.setdefault((made.account, made.stream), {})[made.name] = made
 
@@ -173,7 +178,7 @@ class _State:
         if consumer:
             self.consumers.get((account, stream), {}).pop(consumer, None)
             return
-        self.streams.get(account, {}).pop(stream, None)
+        self.listening.change(self.streams.get(account, {}).pop(stream, None), None)
         self.consumers.pop((account, stream), None)
 
     def assets(self) -> dict[Key, Assignment]:
@@ -214,13 +219,29 @@ class Meta:
     def streams(self, account: str) -> dict[str, StreamAssignment]:
         """All streams of an account by name, sorted."""
         found = dict(self._state.streams.get(account, {}))
-        for key, made in self._overlay.items():
-            if key[0] != account or key[2]:
-                continue
-            found.pop(key[1], None)
-            if isinstance(made, StreamAssignment):
-                found[key[1]] = made
+        for name, made in self._changed_streams(account).items():
+            found.pop(name, None)
+            if made is not None:
+                found[name] = made
         return dict(sorted(found.items()))
+
+    def is_taken(self, account: str, subjects: PatternSet, name: str) -> bool:
+        """Whether a stream other than `name` listens on some of these. Raises Tangled."""
+        changed = self._changed_streams(account)
+        return self._state.listening.is_taken(account, subjects, name, changed)
+
+    def listening(self, account: str, pattern: bytes) -> set[str]:
+        """Names of the streams that listen on something which the pattern matches."""
+        changed = self._changed_streams(account)
+        return self._state.listening.on(account, pattern, changed)
+
+    def _changed_streams(self, account: str) -> dict[str, StreamAssignment | None]:
+        """Streams that are different with what is in flight."""
+        return {
+            key[1]: made if isinstance(made, StreamAssignment) else None
+            for key, made in self._overlay.items()
+            if key[0] == account and not key[2]
+        }
 
     def consumers(self, account: str, stream: str) -> dict[str, ConsumerAssignment]:
         """All consumers of a stream by name, sorted."""

@@ -4,9 +4,8 @@ Pure. The checks run in the order of the real server and refuse in its words, so
 of several mistakes named is the same one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.stream import StreamConfig, StreamSource
@@ -14,6 +13,7 @@ from jsctl.api.times import MINUTE_NS, SECOND_NS, format_duration
 from jsctl.api.words import Discard, PersistMode, Retention, Storage
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.subject.matching import overlaps, subset
+from jsctl.broker.subject.patterns import Tangled, first_meeting
 from jsctl.broker.subject.transforms import compile_transform
 from jsctl.broker.subject.validity import is_valid_subject
 
@@ -26,6 +26,7 @@ _SHORTEST_NS = SECOND_NS // 10
 _FORBIDDEN_IN_NAMES = frozenset(" \t\r\n\f.*>\\/")
 _API_SPACES = (b"$JS.>", b"$JSC.>", b"$NRG.>")
 LEVEL_KEY = "_nats.req.level"
+TANGLED = "subjects have too many wildcards to be compared"
 _RESERVED_KEYS = (LEVEL_KEY, "_nats.ver", "_nats.level")
 
 
@@ -258,13 +259,17 @@ def _with_subjects(config: StreamConfig) -> StreamConfig:
         if config.mirror is not None or config.sources:
             return config
         return replace(config, subjects=(config.name,))
-    for one, other in combinations(config.subjects, 2):
-        if overlaps(one.encode(), other.encode()):
-            raise invalid(f'subject "{one}" overlaps with "{other}"')
-    for text in config.subjects:
-        if not is_valid_subject(text.encode()):
+    subjects = [text.encode() for text in config.subjects]
+    for subject in subjects:
+        if not is_valid_subject(subject):
             raise invalid("invalid subject")
-        _check_capture(config, text.encode())
+        _check_capture(config, subject)
+    try:
+        met = first_meeting(subjects)
+    except Tangled:
+        raise invalid(TANGLED) from None
+    if met is not None:
+        raise invalid(f'subject "{met[0].decode()}" overlaps with "{met[1].decode()}"')
     return config
 
 
@@ -336,18 +341,6 @@ def unsupported(config: StreamConfig) -> str:
         (config.allow_msg_schedules, "message schedules are"),
     )
     return next((name for asked, name in wanted if asked), "")
-
-
-def subjects_overlap(config: StreamConfig, others: Iterable[StreamConfig]) -> bool:
-    """Whether another stream listens on some subject of this one."""
-    mine = [subject.encode() for subject in config.subjects]
-    return any(
-        overlaps(one, subject.encode())
-        for other in others
-        if other.name != config.name
-        for subject in other.subjects
-        for one in mine
-    )
 
 
 # Updates.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from jsctl.broker.options import Permissions as PermissionRules
 from jsctl.broker.options import SubjectPermission
 from jsctl.broker.subject.matching import Filters, matches, overlaps, subset
+from jsctl.broker.subject.patterns import PatternSet
 
 DECISIONS_CACHED_MAX = 1024
 REPLIES_TRACKED_MAX = 4096
@@ -56,8 +57,8 @@ class Permissions:
         allow = publish.allow
         if allow is None and rules.responses is not None:
             allow = ()
-        self._pub_allow = None if allow is None else _encoded(allow)
-        self._pub_deny = _encoded(publish.deny)
+        self._pub_allow = None if allow is None else PatternSet(_encoded(allow))
+        self._pub_deny = PatternSet(_encoded(publish.deny))
         self._allow_sub: list[tuple[bytes, bytes]] | None = None
         if subscribe.allow is not None:
             self._allow_sub = [_queue_of(one) for one in _encoded(subscribe.allow)]
@@ -75,8 +76,8 @@ class Permissions:
         decision = self._decisions.get(subject)
         if decision is None:
             allow = self._pub_allow
-            decision = allow is None or any(subset(subject, one) for one in allow)
-            decision = decision and not any(subset(subject, one) for one in self._pub_deny)
+            decision = allow is None or allow.covers(subject)
+            decision = decision and not self._pub_deny.covers(subject)
             if len(self._decisions) >= DECISIONS_CACHED_MAX:
                 self._decisions.clear()
             self._decisions[subject] = decision

@@ -7,7 +7,11 @@ Patterns given here are valid subjects (see `validity`). For many patterns at on
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from jsctl.broker.subject.patterns import PatternSet
 from jsctl.broker.subject.validity import has_wildcard
+
+REGEX_PATTERNS_MAX = 16
+"""More patterns than this are looked up in a trie: an expression tries them one by one."""
 
 _ONE = rb"[^.]+"
 _TAIL = rb"[^.]+(?:\.[^.]+)*"
@@ -101,7 +105,8 @@ class Filters:
         if self.is_all:
             self.match = _everything
         elif not self.only_literals:
-            self.match = _by_regex(self.patterns)
+            few = len(self.patterns) <= REGEX_PATTERNS_MAX
+            self.match = _by_regex(self.patterns) if few else PatternSet(self.patterns).covers
         elif len(self.literals) == 1:
             self.match = _one_literal(self.literals[0])
         else:
