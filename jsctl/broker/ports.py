@@ -43,8 +43,9 @@ class Disk(Protocol):
     def list(self, directory: str) -> list[str]:
         """Sorted names in a directory; empty when there is none."""
 
-    def make_directory(self, path: str) -> None:
-        """Create with parents; no error when there."""
+    def make_directory(self, path: str, *, durable: bool = True) -> None:
+        """Create with parents; no error when there. Their names are `durable` on return, also
+        where somebody else made them, or may be lost with all below until they are made so."""
 
     def rename(self, old: str, new: str) -> None:
         """Atomic replace; durable after `sync_directory` of the parent."""

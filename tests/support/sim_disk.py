@@ -122,6 +122,8 @@ class SimDisk:
         self._names: dict[str, Inode] = {}
         self._durable_names: dict[str, Inode] = {}
         self._directories = {""}
+        self._durable_directories = {""}
+        self.directory_syncs = 0
 
     def paths(self) -> list[str]:
         """All files."""
@@ -149,9 +151,13 @@ class SimDisk:
         rest = {name[len(prefix) :] for name in every if name.startswith(prefix)}
         return sorted({name.split("/")[0] for name in rest if name})
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, *, durable: bool = True) -> None:
         while path:
             self._directories.add(path)
+            if durable and path not in self._durable_directories:
+                self.count_down()
+                self._durable_directories.add(path)
+                self.directory_syncs += 1
             path = _parent(path)
 
     def rename(self, old: str, new: str) -> None:
@@ -171,12 +177,15 @@ class SimDisk:
             self.remove(name)
         gone = {d for d in self._directories if d == path or d.startswith(f"{path}/")}
         self._directories -= gone
+        self._durable_directories -= gone
 
     def sync_directory(self, path: str) -> None:
         self.count_down()
         for name in {*self._names, *self._durable_names}:
             if _parent(name) == path:
                 self._settle(name)
+        self._durable_directories |= {one for one in self._directories if _parent(one) == path}
+        self.directory_syncs += 1
 
     def hold_room(self) -> None:
         pass
@@ -210,12 +219,26 @@ class SimDisk:
         for name in sorted({*self._names, *self._durable_names}):
             if self._names.get(name) is not self._durable_names.get(name) and self._coin():
                 self._settle(name)
+        self._lose_directories()
         self._names = dict(self._durable_names)
         for name in self._names:
             self.make_directory(_parent(name))
         for inode in {one.number: one for one in self._names.values()}.values():
             self._lose(inode)
         self._used = sum(len(inode.cached) for inode in self._names.values())
+
+    def _lose_directories(self) -> None:
+        """Those whose names were not synced may be gone, and all that was in them."""
+        for path in sorted(self._directories - self._durable_directories):
+            if path in self._directories and (
+                _parent(path) not in self._directories or self._coin()
+            ):
+                for name in [one for one in self._durable_names if one.startswith(f"{path}/")]:
+                    del self._durable_names[name]
+                below = {one for one in self._directories if one.startswith(f"{path}/")}
+                self._directories -= below | {path}
+                self._durable_directories -= below
+        self._durable_directories |= self._directories
 
     def count_down(self) -> None:
         """One sync less until the power fails; raises DiskError when it does."""

@@ -16,7 +16,9 @@ from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.jetstream.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.consumer import Consumer, config_entry
+from jsctl.broker.jetstream.consumer_entries import Progress
 from jsctl.broker.jetstream.consumer_leader import LEADERSHIP_CHANGE, ConsumerLeader
+from jsctl.broker.jetstream.starting import begin
 from jsctl.broker.protocol.deliveries import Said
 from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.turn import LogLevel
@@ -105,6 +107,16 @@ class ConsumerUnit:
     def _is_current(self) -> bool:
         return self.assignment.config == self.consumer.config
 
+    def founded(self) -> None:
+        """Where it starts is the first entry, if this server surely knows the whole stream."""
+        if self.stream.leader is None:
+            return
+        progress = Progress(self.consumer.state.copy())
+        begin(progress, self.consumer, self.stream.store)
+        entry = progress.take(self.consumer.epoch)
+        if entry is not None:
+            self.env.groups.propose(self.group, [entry], None)
+
     def lead(self, term: int) -> None:
         """Start to deliver."""
         self.leader = ConsumerLeader(
@@ -127,6 +139,7 @@ class ConsumerUnit:
             if made is not None:
                 self._subscriptions.append(made)
         self._propose_config()
+        self._answer()
         self.env.wake(self.group.name, self)
 
     def _confirmations(self) -> Iterator[tuple[bytes, Sink]]:

@@ -57,6 +57,10 @@ class Unit(Protocol):
     def caught_up(self) -> None:
         """The last entry of this drain was applied; react once to all of them."""
 
+    def founded(self) -> None:
+        """This server was elected, and nothing is in the log yet: what else begins a group may
+        go along with the leader's first own entry, and share its sync."""
+
     def lead(self, term: int) -> None:
         """This server leads and its first own entry is applied: admit, subscribe, deliver."""
 

@@ -241,7 +241,10 @@ class Groups:
         return bool(self._dirty)
 
     def _drain_one(self, group: Group) -> None:
-        ready = group.raft.ready()
+        raft = group.raft
+        if raft.founding:
+            group.unit.founded()
+        ready = raft.ready()
         if not ready:
             return
         self._write(group, ready)
@@ -473,6 +476,11 @@ class Groups:
     def when_written(self, group: Group, then: Callable[[], None]) -> None:
         """Do something when the checkpoint that `checkpoint_soon` asked for is written."""
         group.after_checkpoint.append(then)
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs the disk thread has or gets with the end of the turn."""
+        return len(self._jobs)
 
     @property
     def idle(self) -> bool:

@@ -41,6 +41,9 @@ class MetaUnit:
         """Build and drop what the applied entries say."""
         self.follow()
 
+    def founded(self) -> None:
+        """An empty meta state needs nothing."""
+
     def lead(self, term: int) -> None:
         """Management requests are answered here from now on."""
         self.leading = True

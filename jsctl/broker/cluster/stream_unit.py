@@ -20,7 +20,7 @@ from jsctl.broker.cluster.state_import import Joiner, pieces
 from jsctl.broker.errors import Damaged, ProtocolError
 from jsctl.broker.jetstream.admission import Admitted, StreamLeader
 from jsctl.broker.jetstream.assignments import StreamAssignment
-from jsctl.broker.jetstream.entries import Flags, Kind
+from jsctl.broker.jetstream.entries import Flags, Kind, encode_config
 from jsctl.broker.jetstream.republish import Copy, Republisher, stored_records
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.protocol.deliveries import Said
@@ -178,6 +178,11 @@ class StreamUnit:
                 watcher.stored(stored)
             else:
                 watcher.stream_changed()
+
+    def founded(self) -> None:
+        """The config is the first entry."""
+        entry = encode_config(self.assignment.revision, dumps(self.assignment.config))
+        self.env.groups.propose(self.group, [entry], None)
 
     def lead(self, term: int) -> None:
         """Start to admit."""

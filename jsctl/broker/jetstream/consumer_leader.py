@@ -172,10 +172,8 @@ class ConsumerLeader:
 
     def _start(self) -> None:
         """Choose where to begin, if that was never done."""
-        consumer, delivery = self.consumer, self.delivery
-        if not delivery.progress.state.started:
-            found = starting.choose(consumer.config, consumer.filters, delivery.store)
-            delivery.progress.start(*found)
+        delivery = self.delivery
+        if starting.begin(delivery.progress, self.consumer, delivery.store):
             delivery.cursor = delivery.progress.state.next_stream
             delivery.forget_count()
 

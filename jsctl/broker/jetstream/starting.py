@@ -3,6 +3,8 @@
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.times import parse_time
 from jsctl.api.words import DeliverPolicy
+from jsctl.broker.jetstream.consumer import Consumer
+from jsctl.broker.jetstream.consumer_entries import Progress
 from jsctl.broker.options import COMPATIBLE_API_LEVEL
 from jsctl.broker.protocol.headers import get
 from jsctl.broker.store.contents import Contents
@@ -21,6 +23,14 @@ def choose(config: ConsumerConfig, filters: Filters, store: Contents) -> tuple[i
     if config.opt_start_seq:
         return max(first, store.first_seq, 1), 0, []
     return max(1, store.first_seq, min(first, store.last_seq + 1)), 0, []
+
+
+def begin(progress: Progress, consumer: Consumer, store: Contents) -> bool:
+    """Choose where a consumer starts and write it down, if that was never done."""
+    if progress.state.started:
+        return False
+    progress.start(*choose(consumer.config, consumer.filters, store))
+    return True
 
 
 def _first(config: ConsumerConfig, filters: Filters, store: Contents) -> int:

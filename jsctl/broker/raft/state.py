@@ -279,6 +279,12 @@ class State:
         return self.leader_last is not None and self.applied >= self.leader_last
 
     @property
+    def founding(self) -> bool:
+        """Whether this node was elected, and its first entry is all that was ever in the log."""
+        first = self.own_term_index == 1 == self.log.last_index
+        return first and self.role is Role.LEADER and not self.serving
+
+    @property
     def is_empty(self) -> bool:
         """UNKNOWN, and nothing in the log."""
         return self.standing.kind == StandingKind.UNKNOWN and self.log.last_index == 0

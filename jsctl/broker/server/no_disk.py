@@ -21,7 +21,7 @@ class NoDisk:
         """Nothing is there."""
         return []
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str, *, durable: bool = True) -> None:
         """Raises DiskError."""
         raise DiskError(f"{path}: {REASON}")
 

@@ -265,6 +265,7 @@ class CheckpointJob:
 
     def run(self) -> None:
         """Sync segments first, then say so, then remove what is not needed. Raises DiskError."""
+        self.disk.make_directory(self.directory)
         for number in self.unsynced:
             file = self.disk.open(f"{self.directory}/{segment_name(number)}")
             try:

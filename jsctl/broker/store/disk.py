@@ -153,8 +153,9 @@ class RealDisk:
         self._root = Path(root)
         self._lock: int | None = None
         self._held = HeldRoom(self._root / HELD_NAME)
-        with _mapped("create", str(root)):
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._settled: set[Path] = set()
+        """Directories whose names are durable, as far as this process has seen to it."""
+        self._make(self._root)
 
     def lock(self) -> None:
         """Own this directory until `unlock` or the end of the process. Raises DiskError."""
@@ -195,14 +196,26 @@ class RealDisk:
             return sorted(one.name for one in full.iterdir())
         return []
 
-    def make_directory(self, path: str) -> None:
-        """Durable on return, as the layout above it is not synced by anybody else."""
+    def make_directory(self, path: str, *, durable: bool = True) -> None:
         full = self._path(path)
+        self._make(full, durable=durable)
+        if not durable:
+            return
+        # One that is there may be from a process that was killed before it synced the name.
+        chain = [one for one in (full, *full.parents) if one.is_relative_to(self._root)]
+        for one in reversed(chain):
+            if one != self._root and one not in self._settled:
+                _sync_directory(one.parent)
+                self._settled.add(one)
+
+    def _make(self, full: Path, *, durable: bool = True) -> None:
         missing = [one for one in (full, *full.parents) if not one.exists()]
         with _mapped("create", str(full)):
             for one in reversed(missing):
                 one.mkdir(mode=0o700, exist_ok=True)
-                _sync_directory(one.parent)
+                if durable:
+                    _sync_directory(one.parent)
+                    self._settled.add(one)
 
     def rename(self, old: str, new: str) -> None:
         with _mapped("rename", str(self._path(old))):
@@ -215,6 +228,10 @@ class RealDisk:
     def remove_tree(self, path: str) -> None:
         with _mapped("remove", str(self._path(path))), suppress(FileNotFoundError):
             shutil.rmtree(self._path(path))
+        # The loop's thread may add to the set meanwhile.
+        for one in list(self._settled):
+            if one.is_relative_to(self._path(path)):
+                self._settled.discard(one)
 
     def sync_directory(self, path: str) -> None:
         _sync_directory(self._path(path))

@@ -23,7 +23,8 @@ class MessageStore(OpenedStore):
     @staticmethod
     def open(disk: Disk, directory: str, options: StoreOptions | None = None) -> "MessageStore":
         """Open or create a store. Raises DiskError, DiskFull."""
-        disk.make_directory(directory)
+        # What is in it counts with the first checkpoint only, which makes its name durable.
+        disk.make_directory(directory, durable=False)
         store = MessageStore(disk, directory, options or StoreOptions())
         store._recover()
         return store

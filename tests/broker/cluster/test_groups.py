@@ -63,6 +63,9 @@ class Unit:
     def caught_up(self) -> None:
         self.told.append("caught up")
 
+    def founded(self) -> None:
+        self.told.append("founded")
+
     def lead(self, term: int) -> None:
         self.told.append(f"lead {term}")
 

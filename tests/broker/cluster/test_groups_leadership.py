@@ -34,6 +34,8 @@ class Applied:
 
     def caught_up(self) -> None: ...
 
+    def founded(self) -> None: ...
+
     def lead(self, term: int) -> None:
         self.events.append(f"lead {term}")
 

@@ -141,3 +141,27 @@ def test_room_that_was_set_aside_is_used_before_a_write_fails(
     held_again = RealDisk(tmp_path)
     with pytest.raises(DiskFull):
         held_again.open("file").write(0, [b"x"])
+
+
+def test_a_directory_of_a_killed_process_is_made_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    RealDisk(tmp_path).make_directory("a/b", durable=False)
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def noted(fd: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    disk = RealDisk(tmp_path)
+    disk.make_directory("a/b", durable=False)
+    assert synced == []
+    disk.make_directory("a/b")
+    assert synced == [str(tmp_path), str(tmp_path / "a")]
+    disk.make_directory("a/b")
+    assert len(synced) == 2, "once is enough"
+    disk.remove_tree("a/b")
+    disk.make_directory("a/b")
+    assert synced[2:] == [str(tmp_path / "a")]

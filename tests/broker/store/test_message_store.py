@@ -326,3 +326,13 @@ def apply(store: MessageStore, kind: str, seqs: list[int], mark: int) -> None:
         store.remove(seqs, mark)
     else:
         store.truncate_front(seqs[0], mark)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_checkpoint_makes_the_directory_itself_durable(seed: int) -> None:
+    disk = SimDisk(random.Random(seed))
+    store = MessageStore.open(disk, "streams/G/store.0", OPTIONS)
+    store.append(record.encode_frame([row(1)]), 1)
+    settle(store)
+    disk.crash()
+    assert MessageStore.open(disk, "streams/G/store.0", OPTIONS).state().messages == 1
