@@ -203,6 +203,9 @@ class Server:
         except* Exception as group:  # noqa: BLE001 (top of the process: a bug is told and ends it)
             failures = ["Internal error, please report it:", *trace_lines(group)]
         finally:
+            # The interpreter need not look through what it is about to drop: that takes longer
+            # than all the rest of the end, and clients take the server for gone already.
+            gc.freeze()
             gc.enable()
             for text in failures:
                 self._log.line(LogLevel.FATAL, text)

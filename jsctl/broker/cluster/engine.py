@@ -115,7 +115,6 @@ class Engine(Neighbours):
         self._maintain_due_ns = 0
         self._disk_due_ns = 0
         self._warned: set[str] = set()
-        self._written_down = False
 
     # Start and end
 
@@ -377,14 +376,6 @@ class Engine(Neighbours):
             self.env.disk_full = full
             text = "Disk is full: publishes are refused, reads go on" if full else "Disk has room"
             self.env.log(LogLevel.ERROR if full else LogLevel.INFO, text)
-
-    def write_down(self) -> bool:
-        """Before the end: start to make everything durable; whether that is done."""
-        if not self._written_down:
-            self._written_down = True
-            for group in self.groups.by_name.values():
-                self.groups.checkpoint_soon(group)
-        return self.groups.idle
 
     # Work
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from jsctl.broker.cluster.engine import Engine
+from jsctl.broker.cluster.last_writes import LastWrites
 from jsctl.broker.options import Options
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.sessions import Sessions
@@ -15,8 +16,10 @@ from jsctl.broker.turn import Command, Jitter, LogLevel, LogLine, TurnOutputs
 
 HAND_OVER_NS = 1_000_000_000
 """How long leaderships may take to find another server."""
-WRITE_DOWN_NS = 4_000_000_000
-"""How long applied state may take to reach the disk; the log has it anyway."""
+WRITE_DOWN_NS = 400_000_000
+"""For how long applied state is written to the disk; the log has it anyway."""
+DISK_WAIT_NS = 4_000_000_000
+"""How long the disk may take for what it has to do then."""
 CLOSE_SPACING_MAX_NS = 1_000_000_000
 
 
@@ -46,6 +49,7 @@ class Departure:
     _until_ns: int = 0
     _next_close_ns: int = 0
     _spacing_ns: int = 0
+    _last_writes: LastWrites | None = None
     _offered: set[str] = field(default_factory=set)
 
     def command(self, command: Command, now_ns: int) -> None:
@@ -79,8 +83,9 @@ class Departure:
         if self.stage is Stage.CLOSING:
             self._close_some(now_ns)
         if self.stage is Stage.WRITING:
-            written = self.engine is None or self.engine.write_down()
-            if written or now_ns >= self._until_ns:
+            more = now_ns < self._until_ns
+            written = self._last_writes is None or self._last_writes.step(more)
+            if written or now_ns >= self._until_ns + DISK_WAIT_NS:
                 self.stage = Stage.GONE
         if self.stage is Stage.GONE:
             outputs.exit = "lame duck mode" if self.lame else "shutdown"
@@ -128,6 +133,8 @@ class Departure:
     def _begin_writing(self, now_ns: int) -> None:
         """From here on clients may give no new work: it would have to be written down, too."""
         self.sessions.hush()
+        if self.engine is not None:
+            self._last_writes = LastWrites(self.engine.groups)
         self.stage = Stage.WRITING
         self._until_ns = now_ns + WRITE_DOWN_NS
 
@@ -138,8 +145,11 @@ class Departure:
                 return None
             case Stage.HANDING_OVER:
                 return min(self._until_ns, now_ns + 10_000_000)
-            case Stage.GRACE | Stage.WRITING:
+            case Stage.GRACE:
                 return self._until_ns
+            case Stage.WRITING:
+                over = now_ns >= self._until_ns
+                return self._until_ns + (DISK_WAIT_NS if over else 0)
             case Stage.CLOSING:
                 return self._next_close_ns
             case Stage.GONE:

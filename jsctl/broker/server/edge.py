@@ -114,6 +114,8 @@ class Edge:
             self._tasks = tasks
             await body()
             reason = await self._finished
+            # Who sees his connection end may start the next server on this directory.
+            await asyncio.to_thread(self._stop_disk)
             self._close_listeners()
             await self._drain()
             self._tasks = None
@@ -128,7 +130,7 @@ class Edge:
         for connection in list(self._connections.by_id.values()):
             connection.abort("Server Shutdown")
         self._verifier.stop()
-        self._disk.stop(self.options.edge.shutdown_ns / NANOSECONDS)
+        self._stop_disk()
 
     def command(self, command: Command) -> None:
         """Put an operator's wish to the node."""
@@ -234,6 +236,9 @@ class Edge:
     def _close_listeners(self) -> None:
         for listener in self._listeners.values():
             listener.close()
+
+    def _stop_disk(self) -> None:
+        self._disk.stop(self.options.edge.shutdown_ns / NANOSECONDS)
 
     async def _drain(self) -> None:
         """Let what was written be sent, for a limited time."""

@@ -4,10 +4,12 @@ import pytest
 
 from jsctl.broker.cluster.state_file import load
 from jsctl.broker.options import Options
-from jsctl.broker.turn import Command
+from jsctl.broker.turn import Command, DiskBatch, TurnOutputs
 from tests.support.cluster_play import ClusterPlay
-from tests.support.node_play import NodePlay, node_options
+from tests.support.node_play import SECOND_NS, STEP_NS, NodePlay, node_options
 from tests.support.stream_requests import stream
+
+STREAMS = 60
 
 
 @pytest.fixture
@@ -50,6 +52,51 @@ def test_a_single_server_ends_at_once_with_all_written() -> None:
     again = NodePlay(disk=play.disk)
     info = again.connect("a").ask("$JS.API.STREAM.INFO.S")
     assert info["state"]["messages"] == 1
+
+
+class SlowDisk(NodePlay):
+    """Each job of the disk besides the log takes one step of time."""
+
+    def __init__(self) -> None:
+        self.jobs: list[DiskBatch] = []
+        super().__init__()
+
+    def _perform(self, outputs: TurnOutputs) -> None:
+        self.jobs += [batch for batch in outputs.disk if batch.ticket < 0]
+        outputs.disk = [batch for batch in outputs.disk if batch.ticket >= 0]
+        super()._perform(outputs)
+
+    def run(self, seconds: float) -> None:
+        for _ in range(int(seconds * SECOND_NS) // STEP_NS):
+            if self.jobs:
+                job = self.jobs.pop(0)
+                job.run()
+                self._synced.append(job.ticket)
+            super().run(STEP_NS / SECOND_NS)
+
+
+def test_the_end_does_not_take_longer_with_more_streams() -> None:
+    play = SlowDisk()
+    client = play.connect("a")
+    for number in range(STREAMS):
+        name = f"S{number}"
+        client.ask(f"$JS.API.STREAM.CREATE.{name}", **stream(name, replicas=1))
+        client.publish(f"s{number}.x", b"hello", "ack")
+    for _ in range(10):
+        client.publish("s7.x", b"more", "ack")
+    assert play.node.engine is not None
+    unit = play.node.engine.assets.streams[("A", "S7")]
+    play.command(Command.SHUTDOWN)
+    began_ns = play.now_ns
+    while play.exit is None:
+        play.run(STEP_NS / SECOND_NS)
+        assert play.now_ns - began_ns < SECOND_NS, "it ends in time"
+    assert load(play.disk, unit.directory).state is not None, "the longest log comes first"
+    play.disk.crash()
+    again = NodePlay(disk=play.disk).connect("a")
+    for number in range(STREAMS):
+        info = again.ask(f"$JS.API.STREAM.INFO.S{number}")
+        assert info["state"]["messages"] == (11 if number == 7 else 1)
 
 
 def lame(**more: int) -> Options:
