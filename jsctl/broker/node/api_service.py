@@ -37,6 +37,8 @@ from jsctl.broker.node.gathering import Gathering
 LEADERLESS_NS = 2_000_000_000
 """How long a request waits for its group to have a leader."""
 RETRY_NS = 50_000_000
+LEAVING_NS = 10_000_000
+"""How soon it is looked again whether a leader is gone that steps down."""
 HOPS_MAX = 4
 """Servers that may pass on a request whose leader changes while it is under way."""
 HELD_MAX = 10_000
@@ -50,6 +52,23 @@ class Held:
     request: ApiRequest
     until_ns: int
     hops: int
+
+
+@dataclass(slots=True)
+class Leaving:
+    """A leader that was asked to step down, and is about to."""
+
+    group: Group
+    term: int
+    request: ApiRequest
+    reply: bytes
+    until_ns: int
+
+    def is_over(self, now_ns: int) -> bool:
+        """Whether somebody else leads as far as known here, or that takes too long."""
+        group = self.group
+        moved = not group.leading and group.raft.term > self.term and bool(group.leader)
+        return moved or group.gone or now_ns >= self.until_ns
 
 
 @dataclass(slots=True)
@@ -67,6 +86,7 @@ class ApiService:
     gathering: Gathering = field(init=False)
     _held: list[Held] = field(default_factory=list)
     _reading: dict[int, ApiRequest] = field(default_factory=dict)
+    _leaving: list[Leaving] = field(default_factory=list)
     _next_token: int = 1
     _retry_due_ns: int = 0
 
@@ -153,8 +173,15 @@ class ApiService:
         return late.api.refusal(resolved.route, api_error("JSClusterNotAvailErr"))
 
     def retry(self) -> None:
-        """Try requests again that wait for a leader."""
+        """Try requests again that wait for a leader; answer those that waited for its end."""
         now_ns = self.view.now_ns
+        if self._leaving:
+            leaving, self._leaving = self._leaving, []
+            for one in leaving:
+                if one.is_over(now_ns):
+                    self.answer(one.request, one.reply)
+                else:
+                    self._leaving.append(one)
         if not self._held or now_ns < self._retry_due_ns:
             return
         self._retry_due_ns = now_ns + RETRY_NS
@@ -167,6 +194,8 @@ class ApiService:
         due = [self.gathering.next_due_ns()]
         if self._held:
             due.append(self._retry_due_ns)
+        if self._leaving:
+            due.append(self.view.now_ns + LEAVING_NS)
         return min((at for at in due if at is not None), default=None)
 
     # Deciding, at the leader
@@ -238,14 +267,16 @@ class ApiService:
             self._hold_anew(request)
 
     def _step_down(self, request: ApiRequest, decision: StepDown) -> None:
+        """Whoever asks next finds another leader, unless nobody can take over."""
         group = self.engine.groups.by_name.get(decision.group)
-        if group is not None:
-            candidates: Sequence[str | None] = decision.candidates or [None]
-            for peer in candidates:
-                if group.raft.transfer(peer):
-                    break
-            self.engine.groups.touch(group)
-        self.answer(request, decision.reply)
+        candidates: Sequence[str | None] = decision.candidates or [None]
+        if group is None or not any(group.raft.transfer(peer) for peer in candidates):
+            self.answer(request, decision.reply)
+            return
+        self.engine.groups.touch(group)
+        until_ns = self.view.now_ns + LEADERLESS_NS
+        left = Leaving(group, group.led_term, request, decision.reply, until_ns)
+        self._leaving.append(left)
 
     # Answers
 

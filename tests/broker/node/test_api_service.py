@@ -98,6 +98,24 @@ def test_a_step_down_is_answered_and_another_one_leads(cluster: ClusterPlay) -> 
     cluster.wait(lambda: cluster.leader(group) is not old, "another one leads")
 
 
+def test_who_asks_after_a_step_down_finds_the_next_leader(cluster: ClusterPlay) -> None:
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    cluster.run(1)
+    old = cluster.leader(cluster.group_of("S"))
+    others = [one for one in cluster if one is not old]
+    client = old.connect("a")
+    client.subscribe("answer")
+    for other in others:
+        other.disk_held = True  # it cannot vote
+    client.publish("$JS.API.STREAM.LEADER.STEPDOWN.S", b"", "answer")
+    assert client.heard("answer") == []
+    for other in others:
+        other.release_disk()
+    cluster.wait(lambda: bool(client.heard("answer")), "the answer")
+    (info,) = old.request_all("$JS.API.STREAM.INFO.S", 1)
+    assert info["cluster"]["leader"] not in ("", old.name)
+
+
 @pytest.mark.parametrize(("hops", "answered"), [(1, True), (HOPS_MAX, False)])
 def test_a_request_sent_to_one_that_no_longer_leads_is_passed_on(
     cluster: ClusterPlay, hops: int, answered: bool
