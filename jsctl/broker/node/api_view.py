@@ -16,21 +16,16 @@ from jsctl.broker.jetstream.meta import Meta
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.jetstream.stream import Stream
 from jsctl.broker.jetstream.stream_config import ConfigLimits
+from jsctl.broker.node.setup import random_name
 from jsctl.broker.node.usage import Usage
 from jsctl.broker.options import Options
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.turn import Jitter
 
-NAME_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 CURRENT_NS = 2_000_000_000
 """A peer not heard for this long is not current."""
 OFFLINE_NS = 5_000_000_000
 """A peer not heard for this long is offline."""
-
-
-def random_name(jitter: Jitter, length: int) -> str:
-    """A random name in the alphabet of NUIDs."""
-    return "".join(NAME_ALPHABET[jitter(len(NAME_ALPHABET))] for _ in range(length))
 
 
 @dataclass(slots=True)

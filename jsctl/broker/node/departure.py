@@ -6,13 +6,17 @@ clients are sent away over a while, so that they do not all arrive elsewhere at 
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from jsctl.broker.cluster.engine import Engine
-from jsctl.broker.cluster.last_writes import LastWrites
+from jsctl.broker.node import late
 from jsctl.broker.options import Options
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.sessions import Sessions
 from jsctl.broker.turn import Command, Jitter, LogLevel, LogLine, TurnOutputs
+
+if TYPE_CHECKING:
+    from jsctl.broker.cluster.engine import Engine
+    from jsctl.broker.cluster.last_writes import LastWrites
 
 HAND_OVER_NS = 1_000_000_000
 """How long leaderships may take to find another server."""
@@ -39,7 +43,7 @@ class Departure:
     """One server's way out. Times in ns."""
 
     options: Options
-    engine: Engine | None
+    engine: "Engine | None"
     sessions: Sessions
     identity: ServerIdentity
     jitter: Jitter
@@ -49,7 +53,7 @@ class Departure:
     _until_ns: int = 0
     _next_close_ns: int = 0
     _spacing_ns: int = 0
-    _last_writes: LastWrites | None = None
+    _last_writes: "LastWrites | None" = None
     _offered: set[str] = field(default_factory=set)
 
     def command(self, command: Command, now_ns: int) -> None:
@@ -134,7 +138,7 @@ class Departure:
         """From here on clients may give no new work: it would have to be written down, too."""
         self.sessions.hush()
         if self.engine is not None:
-            self._last_writes = LastWrites(self.engine.groups)
+            self._last_writes = late.last_writes.LastWrites(self.engine.groups)
         self.stage = Stage.WRITING
         self._until_ns = now_ns + WRITE_DOWN_NS
 

@@ -75,6 +75,14 @@ class DirectGets:
         for subscription in desk.subscriptions:
             self.engine.env.traffic.unlisten(subscription)
 
+    def take(self, sink: Sink) -> bool:
+        """Answer what one of the desks captured; False if the sink is not a desk's."""
+        desk = sink.owner
+        if not isinstance(desk, Desk):
+            return False
+        self.answer(desk, sink)
+        return True
+
     def answer(self, desk: Desk, sink: Sink) -> None:
         """Answer what a desk captured."""
         account, stream = desk.unit.key

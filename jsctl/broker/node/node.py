@@ -3,19 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jsctl.broker.cluster.engine import Engine
-from jsctl.broker.cluster.traffic import RouterTraffic
 from jsctl.broker.conf.units import advertised
 from jsctl.broker.node import late, setup
-from jsctl.broker.node.api_service import ApiService
-from jsctl.broker.node.api_view import ApiView, random_name
 from jsctl.broker.node.departure import Departure
-from jsctl.broker.node.direct import Desk, DirectGets
 from jsctl.broker.node.intake import ApiDoor, from_route, is_twin, open_doors, request_of
-from jsctl.broker.node.peers import PeerFrames
-from jsctl.broker.node.reports import UnitReports
+from jsctl.broker.node.setup import random_name
 from jsctl.broker.node.sys_door import SysDoor
-from jsctl.broker.node.usage import Usage
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.routing.accounts import Accounts
@@ -33,7 +26,12 @@ from jsctl.broker.turn import (
 )
 
 if TYPE_CHECKING:
+    from jsctl.broker.cluster.engine import Engine
+    from jsctl.broker.node.api_service import ApiService
+    from jsctl.broker.node.api_view import ApiView
+    from jsctl.broker.node.direct import DirectGets
     from jsctl.broker.node.links import Links
+    from jsctl.broker.node.peers import PeerFrames
 
 REFRESH_NS = 250_000_000
 """How often is looked whether replicas are fresh enough for direct gets."""
@@ -113,24 +111,28 @@ class Node:
 
     def _start_jetstream(self, now_ns: int) -> None:
         options = self.options
-        traffic = RouterTraffic(self.router)
-        reports = UnitReports()
-        engine_options = setup.engine_options(options, self._disk, self._incarnation, self._jitter)
-        engine = Engine(
+        traffic = late.traffic.RouterTraffic(self.router)
+        reports = late.reports.UnitReports()
+        engine_options = late.engine_setup.engine_options(
+            options, self._disk, self._incarnation, self._jitter
+        )
+        engine: Engine = late.engine.Engine(
             engine_options,
             disk=self._disk,
             traffic=traffic,
             jitter=self._jitter,
             new_id=lambda: random_name(self._jitter, 22),
             reports=reports,
-            news=lambda: setup.news(options, engine, self._server_id, self.identity),
+            news=lambda: late.engine_setup.news(options, engine, self._server_id, self.identity),
         )
-        usage = Usage(options, engine.assets)
-        view = ApiView(engine, options, usage, self._jitter)
+        usage = late.usage.Usage(options, engine.assets)
+        view: ApiView = late.api_view.ApiView(engine, options, usage, self._jitter)
         self.engine, self._view = engine, view
-        self.api = ApiService(view, engine, self._publish, self._publish_at, self._sys.api_answer)
-        self._frames = PeerFrames(self.router, engine, self.api, usage)
-        self._direct = DirectGets(engine)
+        self.api = late.api_service.ApiService(
+            view, engine, self._publish, self._publish_at, self._sys.api_answer
+        )
+        self._frames = late.peers.PeerFrames(self.router, engine, self.api, usage)
+        self._direct = late.direct_gets.DirectGets(engine)
         self._departure.engine = engine
         reports.view, reports.answer = view, self.api.answer
         reports.propose_meta = engine.to_meta
@@ -255,7 +257,7 @@ class Node:
             self._refresh_due_ns = now_ns + REFRESH_NS
             self._direct.refresh()
 
-    def _work(self, engine: Engine) -> None:
+    def _work(self, engine: "Engine") -> None:
         assert self.api is not None
         engine.run(self._collect)
         while self.api.confirmed():
@@ -275,11 +277,9 @@ class Node:
         owner = sink.owner
         if isinstance(owner, ApiDoor):
             self._take_api(owner, sink)
-        elif isinstance(owner, PeerFrames):
-            owner.take(sink, self.router.now_ns)
-        elif isinstance(owner, Desk) and self._direct is not None:
-            self._direct.answer(owner, sink)
-        else:
+        elif self._frames is not None and owner is self._frames:
+            self._frames.take(sink, self.router.now_ns)
+        elif self._direct is None or not self._direct.take(sink):
             self._sys.take(sink)
 
     def _take_api(self, door: ApiDoor, sink: Sink) -> None:

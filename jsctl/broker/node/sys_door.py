@@ -10,16 +10,11 @@ Answers, pages and events come from `sys_service`, which is made with the first 
 
 from typing import TYPE_CHECKING
 
-from jsctl.broker.cluster.consumer_unit import ConsumerUnit
-from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.handlers.sys_schedule import EventSchedule
-from jsctl.broker.jetstream.consumer_facts import Advisory
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.node import late
-from jsctl.broker.node.advisories import JetStreamAdvisories
-from jsctl.broker.node.api_view import ApiView, random_name
 from jsctl.broker.node.client_events import ClientEvents
-from jsctl.broker.node.setup import system_account
+from jsctl.broker.node.setup import random_name, system_account
 from jsctl.broker.node.subscriber_counts import SubscriberCounts
 from jsctl.broker.node.system_imports import SERVED_HERE_ONLY, import_services
 from jsctl.broker.node.tallies import Tallies
@@ -29,6 +24,11 @@ from jsctl.broker.routing.targets import Sink
 from jsctl.broker.turn import Answer, Query
 
 if TYPE_CHECKING:
+    from jsctl.broker.cluster.consumer_unit import ConsumerUnit
+    from jsctl.broker.cluster.engine import Engine
+    from jsctl.broker.jetstream.consumer_facts import Advisory
+    from jsctl.broker.node.advisories import JetStreamAdvisories
+    from jsctl.broker.node.api_view import ApiView
     from jsctl.broker.node.node import Node
     from jsctl.broker.node.sys_service import SysService
 
@@ -68,9 +68,9 @@ class SysDoor:
         """A fresh id for an event."""
         return random_name(self._node.router.jitter, ID_LENGTH)
 
-    def watch(self, engine: Engine, view: ApiView) -> JetStreamAdvisories:
+    def watch(self, engine: "Engine", view: "ApiView") -> "JetStreamAdvisories":
         """JetStream starts: who is to be told of what happens there."""
-        self._advisories = JetStreamAdvisories(
+        self._advisories = late.jetstream_advisories.JetStreamAdvisories(
             engine,
             view,
             self.system_name,
@@ -184,7 +184,7 @@ class SysDoor:
         if self._advisories is not None:
             self._advisories.api_answer(request, payload)
 
-    def consumer_advisories(self, unit: ConsumerUnit, facts: list[Advisory]) -> None:
+    def consumer_advisories(self, unit: "ConsumerUnit", facts: "list[Advisory]") -> None:
         """What a consumer found out while it delivered."""
         if self._advisories is not None:
             self._advisories.consumer_facts(unit, facts)
