@@ -5,12 +5,15 @@ A refusal comes when it comes, not as the answer to anything. Whoever waits for 
 the refusal as its error. Nobody waits in vain, and nothing that was refused is reported done.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from jsctl.errors import JsctlError, NotAllowed
+
+if TYPE_CHECKING:
+    import asyncio
 
 PERMISSIONS = "nats: permissions violation: "
 _QUOTED = re.compile(r'"([^"]*)"')
@@ -83,7 +86,9 @@ class Scope:
             self._task.cancel()
 
     async def __aenter__(self) -> "Scope":
-        self._task = asyncio.current_task()
+        from asyncio import current_task  # help and completion do without a loop
+
+        self._task = current_task()
         assert self._task is not None
         self._cancelling = self._task.cancelling()
         self._refusals.scopes.append(self)
@@ -95,13 +100,15 @@ class Scope:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        from asyncio import CancelledError
+
         self._refusals.scopes.remove(self)
         if self.error is None or self._task is None:
             return
         if self.subjects is not None:
             self._refusals.settled.update(self.subjects())
         by_others = self._task.uncancel() > self._cancelling
-        if by_others and kind is not None and issubclass(kind, asyncio.CancelledError):
+        if by_others and kind is not None and issubclass(kind, CancelledError):
             return
         raise self.error from None
 

@@ -87,7 +87,7 @@ def test_validate_finds_missing_files_and_dead_servers(cli: Run) -> None:
     assert cli("ctx", "validate").code == 0
     dead = cli("ctx", "validate", "b", "--connect", "--timeout", "200ms")
     assert (dead.code, dead.err) == (1, "jsctl: error: validation failed\n")
-    assert "Connection: setup failed" in dead.out
+    assert "Connection: nats: no servers available for connection\n" in dead.out
     assert cli("ctx", "add", "f", "--creds", "/nowhere/x.creds").code == 0
     broken = cli("ctx", "validate", "f")
     assert broken.code == 1

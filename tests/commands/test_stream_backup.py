@@ -102,5 +102,5 @@ def test_a_server_without_archives_says_so(
     with Broker("-js", name="one") as broker:
         asyncio.run(fill(broker.url))
         assert backup(broker, "ORDERS", str(tmp_path / "to")) == 1
-    assert "could not back up the stream" in capfd.readouterr().err
+    assert "could not back up stream ORDERS" in capfd.readouterr().err
     assert not (tmp_path / "to").exists()

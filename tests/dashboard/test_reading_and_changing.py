@@ -146,7 +146,7 @@ async def test_purging(link: Link, js: JetStreamContext, name: str) -> None:
     assert effects["unread"].value == "29" and "worker" in effects["unread"].note
     assert await made.run(link, keep) == "purged 29 messages"
     assert (await js.stream_info(name)).state.messages == 1
-    assert await made.run(link, "all") == "purged 1 messages"
+    assert await made.run(link, "all") == "purged 1 message"
 
 
 async def test_pausing_and_resuming(link: Link, js: JetStreamContext, name: str) -> None:

@@ -116,9 +116,9 @@ def test_jetstream_rows_mark_the_meta_leader() -> None:
     assert [columns[0].cell(row) for row in rows] == ["n2*", "n1"]
     assert [column.title for column in columns] == [
         *("Server", "Cluster", "Streams", "Consumers", "Messages", "Bytes", "Memory", "File"),
-        *("API Req", "Pending"),
+        *("API Req", "Pending", "Quorum Sz", "Rescuing"),
     ]
-    footer = ["", "", "4", "0", "0", "0 B", "2 B", "4.0 KiB", "0", 2]
+    footer = ["", "", "4", "0", "0", "0 B", "2 B", "4.0 KiB", "0", 2, "", ""]
     assert jetstream_footer(rows, columns) == footer
     assert [row.name for row in sort_jetstream(rows, "store", reverse=True)] == ["n2", "n1"]
     with_domain = jetstream_rows([jsz("n1", "n1", domain="hub")])
