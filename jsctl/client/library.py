@@ -150,6 +150,13 @@ class _Transport(TcpTransport):
         self._bare_io_reader = self._io_reader = reader
         self._bare_io_writer = self._io_writer = writer
 
+    async def readline(self) -> bytes:
+        """A line of the greeting; the library would take a closed connection for a welcome."""
+        line: bytes = await super().readline()  # type: ignore[no-untyped-call] # has no types
+        if not line:
+            raise errors.UnexpectedEOF
+        return line
+
     async def connect_tls(
         self,
         uri: "str | ParseResult",

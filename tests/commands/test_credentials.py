@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -226,3 +227,46 @@ def test_a_socks_proxy_stands_between(open_server: Broker, cli: Run) -> None:
         done = cli("-s", "nats://127.0.0.1:1", *through, "pub", "a", "x")
         assert done.err == "jsctl: error: nats: no servers available for connection\n"
         assert ("127.0.0.1", 1) in proxy.targets
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ca.pem, and pairs signed by it: one.pem with one.key, two.pem with two.key."""
+    path = tmp_path_factory.mktemp("tls")
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=path, check=True, capture_output=True)
+
+    new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+    openssl("req", "-x509", *new, *usage, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
+    (path / "ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    for name in ("one", "two"):
+        openssl("req", *new, "-keyout", f"{name}.key", "-out", "req.pem", "-subj", f"/CN={name}")
+        by = ("-in", "req.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial")
+        openssl("x509", "-req", *by, "-extfile", "ext", "-out", f"{name}.pem")
+    return path
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("first", [False, True], ids=["greeting first", "tls first"])
+def test_tls_is_checked_both_ways(kind: str, first: bool, cli: Run, authority: Path) -> None:
+    lines = f'cert_file: "{authority}/one.pem", key_file: "{authority}/one.key"'
+    lines += f', ca_file: "{authority}/ca.pem", verify: true'
+    lines += ", handshake_first: true" if first else ""
+    flags = ("--tlsfirst",) if first else ()
+    ca = ("--tlsca", f"{authority}/ca.pem")
+    own = ("--tlscert", f"{authority}/two.pem", "--tlskey", f"{authority}/two.key")
+    with KINDS[kind](config=f"tls {{ {lines} }}") as broker:
+
+        def publish(*words: str) -> str:
+            done = cli("-s", broker.url, *words, *flags, "pub", "a", "x")
+            assert done.code == (0 if words == (*ca, *own) else 1), done.err
+            assert done.err.count("\n") == 1
+            return done.err
+
+        publish(*ca, *own)
+        assert "nats: tls error: " in publish(*own)
+        publish(*ca)
+        mixed = ("--tlscert", f"{authority}/two.pem", "--tlskey", f"{authority}/one.key")
+        assert "do not belong together" in publish(*ca, *mixed)
