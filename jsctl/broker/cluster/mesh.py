@@ -202,8 +202,7 @@ class Mesh:
 
     def lame_duck(self) -> None:
         """Tell all peers that this server leaves: they stop telling clients of it."""
-        self._lame_duck = self._gossip.leaving = True
-        self._urls_touched = True
+        self._lame_duck = self._gossip.leaving = self._urls_touched = True
         self._tell_all()
 
     def change_options(self, options: MeshOptions) -> None:
@@ -348,6 +347,7 @@ class Mesh:
                 pool_index=link.index,
                 pool_size=1 if peer.no_pool else self.options.pool_size,
                 solicited=link.solicited,
+                traces=info.traces,
             )
         )
         self._out.writes.extend(self._gossip.announce(link, peer, info))

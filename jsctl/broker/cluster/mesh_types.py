@@ -112,6 +112,7 @@ class LinkAdded:
     pool_index: int
     pool_size: int
     solicited: bool
+    traces: bool = True
 
 
 @dataclass(frozen=True, slots=True)

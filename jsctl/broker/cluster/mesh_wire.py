@@ -14,8 +14,10 @@ from jsctl.broker.errors import ProtocolError
 from jsctl.broker.subject.transforms import fnv1a32
 from jsctl.broker.turn import Jitter
 
-ROUTE_PROTO = 2
-"""Level of the route protocol spoken here: accounts, no message tracing."""
+ROUTE_PROTO = 3
+"""Level of the route protocol spoken here: accounts and message tracing."""
+TRACING_FROM = 3
+"""Peers of this level trace messages."""
 
 GOSSIP_DEFAULT = 0
 GOSSIP_DISABLED = 1
@@ -54,6 +56,7 @@ class RouteInfo:
     native: bool
     domain: str
     version: str
+    traces: bool
     raw: Mapping[str, object] = field(compare=False, repr=False)
 
 
@@ -102,6 +105,7 @@ def parse_info(body: bytes) -> RouteInfo:
         native=_flag(fields, "jsctl"),
         domain=_text(fields, "domain"),
         version=_text(fields, "version"),
+        traces=_number(fields, "proto") >= TRACING_FROM,
         raw=fields,
     )
     if not info.server_id:

@@ -12,6 +12,7 @@ from typing import Protocol
 from jsctl.api.codec import dumps
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
+from jsctl.broker.cluster import traced_publishes
 from jsctl.broker.cluster.disk_jobs import NothingToKeep, StoreState
 from jsctl.broker.cluster.env import REFUSED_NS, Env, Owed
 from jsctl.broker.cluster.group import Group, SyncJob, Waiter
@@ -111,7 +112,7 @@ class StreamUnit:
     _republished: Republish | None = None
 
     def __post_init__(self) -> None:
-        self.sink = Sink(self)
+        self.sink = Sink(self, stream=self.assignment.name)
         self.direct = Sink(self)
 
     @property
@@ -231,7 +232,9 @@ class StreamUnit:
             self.sink.take()
             return
         leader.refusal = self.env.refusal(self)
-        if self.sink.messages:
+        if self.sink.traced:
+            traced_publishes.admit(leader, self.sink.take(), self.env.now_ns, self._propose)
+        elif self.sink.messages:
             self._propose(leader.admit(self.sink.take(), self.env.now_ns))
         if not self.group.raft.accepting:
             self._retry_ns = self.env.now_ns + REFUSED_NS

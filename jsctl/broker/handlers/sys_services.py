@@ -5,7 +5,6 @@ ordinary account is one of a few services that each account imports; it is answe
 import stands for, restricted to the account that asks.
 """
 
-import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
@@ -20,6 +19,7 @@ from jsctl.api.jsz import JSzOptions
 from jsctl.api.server import EventFilterOptions, KickClientReq, ServerInfo
 from jsctl.api.strict import kind_of
 from jsctl.api.times import format_time
+from jsctl.broker.handlers.encodings import compressed
 from jsctl.broker.handlers.monitoring.accounts import account_detail, accstatz
 from jsctl.broker.handlers.monitoring.connections import connz, leafz, subsz
 from jsctl.broker.handlers.monitoring.general import idz, server_info, statsz
@@ -369,14 +369,6 @@ def _interested(view: ServerView, account: str, subject: str, queue: str) -> int
 
 
 def _compressed(body: bytes, headers: bytes) -> SysReply:
-    """The reply in the encoding that the request accepts; what is not spoken stays plain."""
+    """The reply in the encoding that the request accepts."""
     wanted = header_block.get(headers, b"Accept-Encoding") if headers else None
-    if not wanted:
-        return SysReply(body)
-    if b"gzip" in wanted.lower() and b"s2" not in wanted.lower():
-        return SysReply(gzip.compress(body, mtime=0), _encoding("gzip"))
-    return SysReply(body, _encoding("identity"))
-
-
-def _encoding(name: str) -> bytes:
-    return header_block.build([(b"Content-Encoding", name.encode())])
+    return SysReply(*compressed(body, (wanted or b"").decode(errors="replace")))

@@ -124,6 +124,18 @@ class StreamLeader:
                     return self._take_all(batch, size, ids)
         return self._take_each(batch)
 
+    def judge(self, item: Publish, now_ns: int) -> Taken | ApiError | int:
+        """What would come of one publish now, as `Checks.check` says it; nothing is admitted."""
+        if self._revision != self.stream.revision:
+            self._reconfigure()
+        refusal = self.refusal or self._overload()
+        if refusal is not None:
+            return refusal
+        self._checks.begin(self._next_seq, [])
+        return self._checks.check(
+            item[0], item[2], item[3], max(self._time_ns, now_ns), self._last_id
+        )
+
     def _are_new(self, ids: Sequence[bytes]) -> bool:
         """Whether nothing has to be known of these ids but that they are to be remembered."""
         dedupe = self.stream.dedupe

@@ -51,7 +51,9 @@ def open_doors(router: Router, domain: str) -> None:
     alias = f"$JS.{domain}.API.".encode() if domain else b""
     for account in router.accounts:
         door = ApiDoor(account.name, account is router.accounts.system, alias)
-        sink = Sink(door, account)
+        system = router.accounts.system
+        elsewhere = system is not None and account is not system
+        sink = Sink(door, account, service=system.name if system and elsewhere else "")
         for prefix in filter(None, (PREFIX, alias)):
             for pattern in PATTERNS:
                 router.subscribe(account, prefix + pattern.encode(), sink)

@@ -211,7 +211,15 @@ class Links:
             case LinkAdded():
                 account = event.account or None
                 size = max(event.pool_size, 1)
-                link = RouteLink(event.conn, event.server_id, account, event.pool_index, size)
+                link = RouteLink(
+                    event.conn,
+                    event.server_id,
+                    account,
+                    event.pool_index,
+                    size,
+                    name=event.name,
+                    traces=event.traces,
+                )
                 self._links[event.conn] = link
                 parser = self._parsers.get(event.conn)
                 if parser is not None:

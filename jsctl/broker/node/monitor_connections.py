@@ -12,9 +12,7 @@ from jsctl.broker.routing.listing import SubscriptionFacts
 from jsctl.broker.routing.request_info import issuer
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import RouteLink
-
-ROUTE_IDS_FROM = 1 << 20
-"""Routes are numbered apart from clients, from here on."""
+from jsctl.broker.routing.trace import ROUTE_IDS_FROM
 
 
 def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:

@@ -23,6 +23,7 @@ from jsctl.broker.node.monitor_jetstream import JetStreamReport
 from jsctl.broker.node.monitor_settings import settings
 from jsctl.broker.node.tallies import Tallies
 from jsctl.broker.routing import listing
+from jsctl.broker.routing.trace import ROUTE_IDS_FROM
 
 if TYPE_CHECKING:
     from jsctl.broker.node.node import Node
@@ -111,8 +112,8 @@ class MonitorView:
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
         """Subscriptions of an open connection or route."""
-        if cid >= facts.ROUTE_IDS_FROM:
-            conn = cid - facts.ROUTE_IDS_FROM
+        if cid >= ROUTE_IDS_FROM:
+            conn = cid - ROUTE_IDS_FROM
             links = [link for link in self._node.router.routes if link.conn == conn]
             return [facts.sub_detail(sub) for link in links for sub in listing.of_link(link)]
         for session in self._node.sessions:

@@ -333,6 +333,7 @@ class Node:
             self._frames.send()
             outputs.logs += engine.env.logs
             engine.env.logs.clear()
+        self._sys.tell(self.router.tracing.take())
         self.sessions.emit(outputs)
         if self._protocol_log is not None:
             self._protocol_log.sent(outputs.writes)

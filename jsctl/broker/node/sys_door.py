@@ -21,6 +21,7 @@ from jsctl.broker.node.tallies import Tallies
 from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import Sink
+from jsctl.broker.routing.trace import Trace
 from jsctl.broker.turn import Answer, Query
 
 if TYPE_CHECKING:
@@ -146,6 +147,11 @@ class SysDoor:
     def accepted(self, session: ClientSession) -> None:
         """A client connected."""
         self._clients.accepted(session)
+
+    def tell(self, traces: list[Trace]) -> None:
+        """Messages were traced."""
+        if traces:
+            self.service().traced(traces)
 
     def lame_duck(self) -> None:
         """The server begins to send its clients away."""

@@ -6,7 +6,9 @@ Made by `sys_door` with the first request, page or listener; see `late`.
 from typing import TYPE_CHECKING
 
 from jsctl.api.accountz import Permissions, ResponsePermission
+from jsctl.api.codec import dumps
 from jsctl.api.connz import SubjectPermission
+from jsctl.broker.handlers.encodings import compressed
 from jsctl.broker.handlers.sys_events import Event, SysEvents
 from jsctl.broker.handlers.sys_http import answer_http, known_path
 from jsctl.broker.handlers.sys_services import (
@@ -21,10 +23,12 @@ from jsctl.broker.handlers.sys_services import (
 from jsctl.broker.node.client_orders import kick, send_lame_duck
 from jsctl.broker.node.monitor_connections import conn_facts
 from jsctl.broker.node.monitor_view import MonitorView
+from jsctl.broker.node.trace_events import document
 from jsctl.broker.options import SubjectPermission as Rules
 from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import Captured
+from jsctl.broker.routing.trace import Trace
 from jsctl.broker.turn import Answer, Query
 
 if TYPE_CHECKING:
@@ -92,6 +96,15 @@ class SysService:
     def shutdown(self) -> None:
         """The process ends."""
         self._tell(self._events.shutdown(self._view()))
+
+    def traced(self, traces: list[Trace]) -> None:
+        """Tell what became of traced messages, each in its account."""
+        view = self._view()
+        for trace in traces:
+            event = document(trace, self._services.server(view))
+            body, encoding = compressed(dumps(event), trace.accepts)
+            router = self._node.router
+            router.publish(trace.account, trace.dest, body, headers=encoding)
 
     # Monitoring pages
 

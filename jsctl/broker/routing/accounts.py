@@ -83,6 +83,8 @@ class Account:
         self.limits: AccountLimits = options.limits
         self.jetstream: AccountJetStream | None = options.jetstream
         self.sublist = AccountSublist(Plan)
+        self.traced = bool(options.trace_subject)
+        """Whether a `traceparent` header of others has messages traced."""
         self.mappings = [Mapping(one, cluster) for one in options.mappings]
         self.audience: list[Account] = []
         """Accounts that import streams from here: what they listen to is listened to here."""

@@ -15,6 +15,7 @@ from jsctl.broker.routing.accounts import Account, Jitter
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import (
     Bridge,
+    Captured,
     Group,
     Outbound,
     Plan,
@@ -71,6 +72,11 @@ class Delivery:
         if not target.touched:
             target.touched = True
             self.touched.append(target)
+
+    def capture(self, sink: Sink, message: Captured) -> None:
+        """Put one message into a sink."""
+        sink.messages.append(message)
+        self._capture(sink)
 
     def _capture(self, sink: Sink) -> None:
         if not sink.dirty:
@@ -195,7 +201,7 @@ class Delivery:
         """
         reached = False
         for sub, session in plan.clients:
-            if self._to_client(sub, session, origin, shown, reply, headers, payload):
+            if self.to_client(sub, session, origin, shown, reply, headers, payload):
                 reached = True
         for sink in plan.sinks:
             sink.messages.append((shown, reply, headers or b"", payload, origin))
@@ -324,7 +330,7 @@ class Delivery:
             elif link:
                 reached = True
         for link, names in targets.items():
-            self._to_link(link, origin, account, subject, reply, names, headers, payload, shown)
+            self.to_link(link, origin, account, subject, reply, names, headers, payload, shown)
         return reached or bool(targets)
 
     def _to_local(
@@ -360,7 +366,7 @@ class Delivery:
             if self._to_member(group, drawn, origin, shown, reply, headers, payload):
                 return True
             drawn = len(group.local)
-        return _remote_member(group, drawn) or False
+        return group.remote_member(drawn) or False
 
     def _to_member(
         self,
@@ -381,13 +387,13 @@ class Delivery:
                 target.messages.append((shown, reply, headers or b"", payload, origin))
                 self._capture(target)
                 return True
-            if isinstance(target, ClientSession) and self._to_client(
+            if isinstance(target, ClientSession) and self.to_client(
                 sub, target, origin, shown, reply, headers, payload
             ):
                 return True
         return False
 
-    def _to_client(
+    def to_client(
         self,
         sub: Subscription,
         session: ClientSession,
@@ -397,6 +403,7 @@ class Delivery:
         headers: bytes | None,
         payload: bytes,
     ) -> bool:
+        """One message to a client, if it can take it."""
         if session.closing or (session is origin and not session.echo):
             return False
         if sub.denied is not None and sub.denied.match(shown):
@@ -423,9 +430,9 @@ class Delivery:
         self, link: RouteLink, account: Account, subject: bytes, headers: bytes, payload: bytes
     ) -> None:
         """One message to another server, whatever its interest is as far as known here."""
-        self._to_link(link, None, account, subject, b"", [], headers or None, payload, subject)
+        self.to_link(link, None, account, subject, b"", [], headers or None, payload, subject)
 
-    def _to_link(
+    def to_link(
         self,
         link: RouteLink,
         origin: Origin,
@@ -437,6 +444,7 @@ class Delivery:
         payload: bytes,
         shown: bytes,
     ) -> None:
+        """One message to another server, for plain subscriptions and the groups named."""
         if shown is not subject and reply.startswith(ACK_PREFIX):
             reply = reply + b"@" + shown
         prefix = _prefix(link, account, subject)
@@ -462,15 +470,3 @@ def _framed(shown: bytes, sid: bytes, reply: bytes, headers: bytes, payload: byt
 
 def _prefix(link: RouteLink, account: Account, subject: bytes) -> bytes:
     return subject if link.account is not None else account.wire_name + b" " + subject
-
-
-def _remote_member(group: Group, drawn: int) -> RouteLink | None:
-    """The link of a drawn remote member; None when a local one was drawn."""
-    drawn -= len(group.local)
-    if drawn < 0:
-        return None
-    for sub in group.remote:
-        drawn -= sub.weight
-        if drawn < 0 and isinstance(sub.target, RouteLink):
-            return sub.target
-    return None

@@ -65,13 +65,20 @@ class Imports:
                 share=wanted.share,
                 single=export.response_type.lower() == "singleton",
                 threshold_ns=export.response_threshold_ns,
+                allow_trace=export.allow_trace,
             )
             self._listen(account, _pattern(local), bridge)
         else:
             if wanted.prefix:
                 local = wanted.prefix.rstrip(".").encode() + b"." + remote
             exporter.audience.append(account)
-            bridge = Bridge(account, transform=_transform(remote, local))
+            bridge = Bridge(
+                account,
+                transform=_transform(remote, local),
+                allow_trace=wanted.allow_trace,
+                exported=remote,
+                prefix=local.removesuffix(remote) if local.endswith(remote) else local,
+            )
             self._listen(exporter, remote, bridge)
 
     def _listen(self, account: Account, pattern: bytes, bridge: Bridge) -> None:

@@ -21,7 +21,7 @@ import re
 from operator import itemgetter
 
 from jsctl.broker.protocol.client import Head, control, publish, unfinished
-from jsctl.broker.protocol.ops import UNKNOWN, Bad
+from jsctl.broker.protocol.ops import UNKNOWN, Bad, Publish
 from jsctl.broker.routing.delivery import Row, Shape
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.session import (
@@ -30,9 +30,11 @@ from jsctl.broker.routing.session import (
     CACHED_BYTES_MAX,
     DENIED,
     RESERVED_REPLIES,
+    WITH_REPLY,
     ClientSession,
 )
 from jsctl.broker.routing.targets import Plan
+from jsctl.broker.routing.trace import DEST
 
 COLUMNS_FROM = 12
 """Runs shorter than this are compared stride by stride."""
@@ -214,7 +216,8 @@ class Lane:
         end = position + _fixed_size(shape) * len(rows) + sum(map(len, map(_SUBJECT, rows)))
         if shape.with_reply:
             end += sum(map(len, map(_REPLY, rows)))
-        plan = self._common_plan(session, shape, rows)
+        traced = shape.header_size > 0 and _may_be_traced(session, data, position, end)
+        plan = None if traced else self._common_plan(session, shape, rows)
         if plan is None:
             for row in rows:
                 self._one(session, shape, row)
@@ -244,12 +247,15 @@ class Lane:
     def _one(self, session: ClientSession, shape: Shape, row: Row) -> None:
         """One message of a fast session."""
         subject, reply, headers, payload = row
+        if shape.header_size > 0 and session.hall.router.tracing.concerns(session.account, headers):
+            session.publish(Publish(subject, reply, headers, payload))
+            return
         self._count(session, 1, shape.size)
         plan = session.plan_for(subject)
         if plan is DENIED:
             session.deny_publish(subject)
         elif reply and reply.startswith(RESERVED_REPLIES):
-            session.deny_reply(reply)
+            session.deny_publish(reply, None, WITH_REPLY)
         else:
             given = headers if shape.header_size >= 0 else None
             reached = not plan.empty and session.hall.router.delivery.one(
@@ -263,6 +269,11 @@ class Lane:
         session.in_bytes += count * size
         session.account.in_messages += count
         session.account.in_bytes += count * size
+
+
+def _may_be_traced(session: ClientSession, data: bytes, start: int, end: int) -> bool:
+    """Whether the messages that stand there have to be looked at one by one."""
+    return session.account.traced or data.find(DEST, start, end) >= 0
 
 
 def _run_length(data: bytes, position: int, line: bytes, stride: int) -> int:

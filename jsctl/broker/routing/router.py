@@ -16,6 +16,7 @@ from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.routes import Routes
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import Outbound, Plan, RouteLink, Sink, Subscription
+from jsctl.broker.routing.tracing import Tracing
 
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
 
@@ -29,7 +30,8 @@ class Router:
         self.jitter = jitter
         self.imports = Imports(accounts, jitter, self.add, self.unsubscribe)
         self.delivery = Delivery(jitter, self.expire, self.imports.lead_back)
-        self.routes = Routes(accounts, self.delivery, self._insert, self._remove)
+        self.tracing = Tracing(self.delivery, jitter)
+        self.routes = Routes(accounts, self.delivery, self.tracing, self._insert, self._remove)
         self.slow: list[tuple[Outbound, str]] = []
         self.slow_consumers = 0
         self.imports.install()

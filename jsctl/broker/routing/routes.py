@@ -11,6 +11,7 @@ from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
 from jsctl.broker.routing.accounts import Account, Accounts
 from jsctl.broker.routing.delivery import ACK_PREFIX, Delivery
 from jsctl.broker.routing.targets import RouteLink, Subscription
+from jsctl.broker.routing.tracing import Tracing
 from jsctl.broker.subject.transforms import fnv1a32
 
 ACK_DOTS = 8
@@ -44,11 +45,13 @@ class Routes:
         self,
         accounts: Accounts,
         delivery: Delivery,
+        tracing: Tracing,
         insert: Callable[[Subscription], None],
         remove: Callable[[Subscription], None],
     ) -> None:
         self._accounts = accounts
         self._delivery = delivery
+        self._tracing = tracing
         self._insert = insert
         self._remove = remove
         self.pinned: frozenset[str] = frozenset()
@@ -183,6 +186,9 @@ class Routes:
         if plan.empty:
             return
         reply, shown = split_reply(op.reply)
+        if op.headers is not None and self._tracing.concerns(account, op.headers):
+            self._tracing.routed(link, account, plan, op, reply, shown or op.subject)
+            return
         self._delivery.one(
             link,
             account,

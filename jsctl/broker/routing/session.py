@@ -11,7 +11,6 @@ otherwise it is verbose and pedantic and hears itself, as with the real server.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jsctl.broker.protocol import writer
@@ -39,10 +38,11 @@ from jsctl.broker.turn import Accepted, Verify
 
 if TYPE_CHECKING:
     from jsctl.broker.routing.accounts import Account
-    from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
-    from jsctl.broker.routing.router import Router
+    from jsctl.broker.routing.session_context import SessionContext
+    from jsctl.broker.routing.trace import Trace
 
 RESERVED_REPLIES = (b"_R_.", b"$JS.ACK.", b"_GR_.")
+WITH_REPLY = b"with Reply of"
 SYSTEM_QUEUE = b"_sys_"
 PLANS_CACHED_MAX = 4096
 CACHED_BYTES_MAX = 512
@@ -57,17 +57,6 @@ RTT_INTERVAL_NS = 3600 * 1_000_000_000
 """How often a client is pinged although it talks, to know its round trip."""
 AUTH_VIOLATION = b"Authorization Violation"
 AUTH_FAILURE = "Authentication Failure"
-
-
-@dataclass(slots=True)
-class Hall:
-    """What all sessions of a server share."""
-
-    router: Router
-    limits: RoutingLimits
-    identity: ServerIdentity
-    verifies: list[Verify] = field(default_factory=list)
-    closes: list[tuple[ClientSession, str]] = field(default_factory=list)
 
 
 class ClientSession(Outbound):
@@ -114,7 +103,9 @@ class ClientSession(Outbound):
         "waiting",
     )
 
-    def __init__(self, hall: Hall, accepted: Accepted, client_id: int, now_ns: int) -> None:
+    def __init__(
+        self, hall: SessionContext, accepted: Accepted, client_id: int, now_ns: int
+    ) -> None:
         super().__init__(accepted.conn)
         self.hall = hall
         self.remote = accepted
@@ -361,43 +352,52 @@ class ClientSession(Outbound):
         if plan is None:
             if len(plans) >= PLANS_CACHED_MAX:
                 plans.clear()
-            plan = sublist.match(subject) if self._may_publish(subject) else DENIED
+            plan = sublist.match(subject) if self.may_publish(subject) else DENIED
             if len(subject) <= CACHED_BYTES_MAX:
                 plans[subject] = plan
         return plan
 
-    def _may_publish(self, subject: bytes) -> bool:
+    def may_publish(self, subject: bytes) -> bool:
+        """Whether this client's permissions let it."""
         if subject.startswith(b"_GR_."):
             return False
         if subject.startswith(b"$NRG.") and not self.account.is_system:
             return False
         return self.permissions is None or self.permissions.may_publish(subject)
 
-    def deny_publish(self, subject: bytes) -> None:
-        """Tell that a message was dropped for lack of permission."""
-        self.error(b'Permissions Violation for Publish to "%s"' % subject)
-
-    def deny_reply(self, reply: bytes) -> None:
-        """Tell that a message was dropped because its reply is not for clients to use."""
-        self.error(b'Permissions Violation for Publish with Reply of "%s"' % reply)
+    def deny_publish(self, subject: bytes, trace: Trace | None = None, way: bytes = b"to") -> None:
+        """Tell that a message was dropped: its subject, or reply, is not for this client."""
+        text = b'Permissions Violation for Publish %s "%s"' % (way, subject)
+        if trace is not None:
+            trace.failed(text.decode(errors="replace"))
+        self.error(text)
 
     def publish(self, op: Publish) -> None:
         """Check and route one message."""
-        subject, reply, headers, payload = op
+        headers = op.headers
         if headers is not None and not self.headers:
             self.close("Message Header Violation")
             return
         self.in_messages += 1
-        size = len(payload) + len(headers or b"")
+        size = len(op.payload) + len(headers or b"")
         self.in_bytes += size
         self.account.in_messages += 1
         self.account.in_bytes += size
+        tracing = self.hall.router.tracing
+        if headers is not None and tracing.concerns(self.account, headers):
+            tracing.publish(self, op)
+        else:
+            self.route(op)
+
+    def route(self, op: Publish, trace: Trace | None = None) -> None:
+        """Check and route one message that has been counted; `trace` notes what happens."""
+        subject, reply, headers, payload = op
         plan = self.plan_for(subject)
         if plan is DENIED and not self._may_answer(subject):
-            self.deny_publish(subject)
+            self.deny_publish(subject, trace)
             return
         if reply.startswith(RESERVED_REPLIES):
-            self.deny_reply(reply)
+            self.deny_publish(reply, trace, WITH_REPLY)
             return
         if self.pedantic and not is_valid_literal(subject):
             self.error(b"Invalid Publish Subject")
@@ -405,12 +405,16 @@ class ClientSession(Outbound):
         router = self.hall.router
         if self.account.mappings:
             subject = self.account.map_subject(subject, router.jitter)
+            if trace is not None and subject != op.subject:
+                trace.note("sm", to=subject.decode(errors="replace"))
             plan = self.account.sublist.match(subject) if subject else DENIED
         elif plan is DENIED:
             plan = self.account.sublist.match(subject)
-        reached = not plan.empty and router.delivery.one(
-            self, self.account, plan, subject, reply, headers, payload, subject
-        )
+        rest = (self, self.account, plan, subject, reply)
+        if trace is not None:
+            reached = router.tracing.one(trace, *rest, headers or b"", payload, subject)
+        else:
+            reached = not plan.empty and router.delivery.one(*rest, headers, payload, subject)
         if not reached and reply:
             self.nobody(subject, reply)
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from jsctl.broker.routing.lane import Lane
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
-from jsctl.broker.routing.session import ClientSession, Hall
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.session_context import SessionContext
 from jsctl.broker.routing.targets import Outbound
 from jsctl.broker.routing.unfinished import TOO_MUCH, Unfinished
 from jsctl.broker.turn import Accepted, TurnOutputs
@@ -35,7 +36,7 @@ class Sessions:
         limits: RoutingLimits,
         closed_max: int = CLOSED_SESSIONS_MAX,
     ) -> None:
-        self._hall = Hall(router, limits, identity)
+        self._hall = SessionContext(router, limits, identity)
         self._lane = Lane(limits)
         self._sessions: dict[int, ClientSession] = {}
         self._next_id = 5

@@ -13,11 +13,13 @@ from jsctl.broker.subject.sublist import Sublist
 if TYPE_CHECKING:
     from jsctl.broker.routing.accounts import Account
     from jsctl.broker.routing.session import ClientSession
+    from jsctl.broker.routing.trace import Trace
     from jsctl.broker.subject.matching import Filters
     from jsctl.broker.subject.transforms import Transform
 
-Captured: TypeAlias = "tuple[bytes, bytes, bytes, bytes, ClientSession | RouteLink | None]"
-"""(subject, reply, headers, payload, origin); headers empty when there are none."""
+Captured: TypeAlias = "tuple[bytes, bytes, bytes, bytes, ClientSession | RouteLink | Trace | None]"
+"""(subject, reply, headers, payload, origin); headers empty when there are none. The origin of
+a traced message is its trace, where a stream captures it."""
 
 
 class Outbound:
@@ -64,10 +66,12 @@ class RouteLink(Outbound):
         "account",
         "in_bytes",
         "in_messages",
+        "name",
         "peer",
         "pool_index",
         "pool_size",
         "subscriptions",
+        "traces",
     )
 
     def __init__(
@@ -77,9 +81,15 @@ class RouteLink(Outbound):
         account: str | None = None,
         pool_index: int = 0,
         pool_size: int = 1,
+        *,
+        name: str = "",
+        traces: bool = True,
     ) -> None:
         super().__init__(conn)
         self.peer = peer
+        self.name = name
+        self.traces = traces
+        """Whether the other server traces messages."""
         self.account = account
         self.pool_index = pool_index
         self.pool_size = pool_size
@@ -91,19 +101,32 @@ class RouteLink(Outbound):
 class Sink:
     """An internal subscription target: collects messages until somebody takes them."""
 
-    __slots__ = ("account", "dirty", "messages", "owner")
+    __slots__ = ("account", "dirty", "messages", "owner", "service", "stream", "traced")
 
-    def __init__(self, owner: object = None, account: Account | None = None) -> None:
+    def __init__(
+        self,
+        owner: object = None,
+        account: Account | None = None,
+        *,
+        stream: str = "",
+        service: str = "",
+    ) -> None:
         self.owner = owner
+        self.service = service
+        """The account that nats-server answers such requests in, where it is another one."""
+        self.stream = stream
+        """The stream that stores what is captured; empty for other owners."""
         self.account = account
         self.messages: list[Captured] = []
         self.dirty = False
+        self.traced = False
+        """Whether some of the messages are traced."""
 
     def take(self) -> list[Captured]:
         """The messages captured so far; the sink is empty afterwards."""
         messages = self.messages
         self.messages = []
-        self.dirty = False
+        self.dirty = self.traced = False
         return messages
 
 
@@ -116,6 +139,9 @@ class Bridge:
 
     __slots__ = (
         "account",
+        "allow_trace",
+        "exported",
+        "prefix",
         "reply",
         "response",
         "service",
@@ -135,8 +161,14 @@ class Bridge:
         share: bool = False,
         single: bool = False,
         threshold_ns: int = 0,
+        allow_trace: bool = False,
+        exported: bytes = b"",
+        prefix: bytes = b"",
     ) -> None:
         self.account = account
+        self.exported = exported
+        self.prefix = prefix
+        self.allow_trace = allow_trace
         self.transform = transform
         self.reply = reply
         self.response = transform is None
@@ -206,6 +238,17 @@ class Group:
         self.local = [one for one in members if not isinstance(one.target, RouteLink)]
         self.remote = [one for one in members if isinstance(one.target, RouteLink)]
         self.total = len(self.local) + sum(one.weight for one in self.remote)
+
+    def remote_member(self, drawn: int) -> RouteLink | None:
+        """The link of a drawn remote member; None when a local one was drawn."""
+        drawn -= len(self.local)
+        if drawn < 0:
+            return None
+        for sub in self.remote:
+            drawn -= sub.weight
+            if drawn < 0 and isinstance(sub.target, RouteLink):
+                return sub.target
+        return None
 
 
 class Plan:

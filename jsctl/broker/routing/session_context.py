@@ -1,0 +1,26 @@
+"""What all client sessions of a server share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jsctl.broker.turn import Verify
+
+if TYPE_CHECKING:
+    from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
+    from jsctl.broker.routing.router import Router
+    from jsctl.broker.routing.session import ClientSession
+
+
+@dataclass(slots=True)
+class SessionContext:
+    """Where sessions route to, what bounds them, and what they want done at the end of a turn."""
+
+    router: Router
+    limits: RoutingLimits
+    identity: ServerIdentity
+    verifies: list[Verify] = field(default_factory=list)
+    """Password checks for the edge."""
+    closes: list[tuple[ClientSession, str]] = field(default_factory=list)
+    """Sessions that end, with the reason."""

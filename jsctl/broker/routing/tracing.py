@@ -1,0 +1,379 @@
+"""Messages that are traced: who begins a trace, and the way of such a message, noted step by step.
+
+The way is that of `Delivery`, whose leaves do the delivering; what is here decides only what to
+note, and what not to deliver. Messages that are not traced never come here.
+"""
+
+from jsctl.broker.protocol import headers as block
+from jsctl.broker.protocol.ops import Publish, Routed
+from jsctl.broker.routing.accounts import Account, Jitter
+from jsctl.broker.routing.delivery import Delivery, Origin
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import Bridge, Group, Plan, RouteLink, Sink, Subscription
+from jsctl.broker.routing.trace import (
+    CLIENT_CLOSED,
+    DEST,
+    DISABLED,
+    HOP,
+    NO_ECHO,
+    NO_SUPPORT,
+    ONLY,
+    ONLY_NO_SUPPORT,
+    ORIGIN,
+    SUB_DENIED,
+    SUB_EXCEEDED,
+    TRACEPARENT,
+    Peer,
+    Trace,
+    connection_id,
+    is_sampled,
+    read_headers,
+)
+from jsctl.broker.subject.matching import subset
+from jsctl.broker.subject.validity import is_valid_literal
+
+YES = ("1", "true", "on")
+RESPONSE_NS = 10_000_000_000
+"""How long events of other servers find their way back through a service import."""
+PENDING_MAX = 4096
+"""Traces whose streams have not judged yet; beyond it they are told without that."""
+WAIT_NS = 2_000_000_000
+
+
+class Begun:
+    """What comes of a message with a trace header: how it goes on, if it does."""
+
+    __slots__ = ("headers", "skip", "trace")
+
+    def __init__(self, headers: bytes, trace: Trace | None = None, *, skip: bool = False) -> None:
+        self.headers = headers
+        self.trace = trace
+        self.skip = skip
+
+
+class Tracing:
+    """Traced messages of all accounts. `take` gives the traces that are complete."""
+
+    def __init__(self, delivery: Delivery, jitter: Jitter) -> None:
+        self._delivery = delivery
+        self._jitter = jitter
+        self._open: list[Trace] = []
+
+    def take(self) -> list[Trace]:
+        """Traces that can be told; those that a stream has still to judge wait, not for ever."""
+        if not self._open:
+            return []
+        now_ns, full = self._delivery.now_ns, len(self._open) > PENDING_MAX
+        done: list[Trace] = []
+        waiting: list[Trace] = []
+        for one in self._open:
+            ready = full or not one.waiting or now_ns - one.now_ns > WAIT_NS
+            (done if ready else waiting).append(one)
+        self._open = waiting
+        return done
+
+    # -- beginnings ----------------------------------------------------------------------
+
+    def concerns(self, account: Account, headers: bytes) -> bool:
+        """Whether a message may have to be traced."""
+        if DEST in headers:
+            return True
+        return account.traced and TRACEPARENT.search(headers) is not None
+
+    def publish(self, session: ClientSession, op: Publish) -> None:
+        """A client publishes a message that may have to be traced."""
+        assert op.headers is not None
+        begun = self._begin(session, session.account, op.subject, op.headers, op.payload)
+        if not begun.skip:
+            session.route(op._replace(headers=begun.headers), begun.trace)
+            self._keep(begun.trace)
+
+    def routed(
+        self, link: RouteLink, account: Account, plan: Plan, op: Routed, reply: bytes, shown: bytes
+    ) -> None:
+        """The same from another server."""
+        assert op.headers is not None
+        begun = self._begin(link, account, op.subject, op.headers, op.payload)
+        if begun.skip:
+            return
+        rest = (account, plan, op.subject, reply, begun.headers, op.payload, shown, op.queues)
+        if begun.trace is None:
+            self._delivery.one(link, *rest)
+        else:
+            self.one(begun.trace, link, *rest)
+            self._keep(begun.trace)
+
+    def _keep(self, trace: Trace | None) -> None:
+        if trace is not None:
+            self._open.append(trace)
+
+    def _begin(
+        self,
+        origin: ClientSession | RouteLink,
+        account: Account,
+        subject: bytes,
+        headers: bytes,
+        payload: bytes,
+    ) -> Begun:
+        header = read_headers(headers)
+        wanted = header.get(DEST.decode())
+        if wanted is not None and DISABLED.decode() in wanted:
+            return Begun(headers)
+        only = False
+        if wanted is not None:
+            dest = wanted[0].encode()
+            only = header.get(ONLY, [""])[0].lower() in YES
+        elif is_sampled(header) and account.traced:
+            dest = account.options.trace_subject.encode()
+            if isinstance(origin, ClientSession) and not self._drawn(account):
+                return Begun(block.set_value(headers, DEST, DISABLED))
+        else:
+            return Begun(headers)
+        if ORIGIN in header:
+            return Begun(block.set_value(headers, DEST, DISABLED), skip=only)
+        if not is_valid_literal(dest):
+            return Begun(headers, skip=only)
+        if isinstance(origin, ClientSession) and not origin.may_publish(dest):
+            origin.deny_publish(dest)
+            return Begun(headers, skip=True)
+        hop = "" if isinstance(origin, ClientSession) else header.get(HOP.decode(), [""])[0]
+        size = len(headers) + len(payload)
+        now_ns = self._delivery.now_ns
+        from_client = isinstance(origin, ClientSession)
+        trace = Trace(account, dest, only, from_client, hop, header, size, now_ns)
+        _ingress(trace, origin, account, subject)
+        return Begun(headers, trace)
+
+    def _drawn(self, account: Account) -> bool:
+        percent = account.options.trace_sampling
+        return not 0 < percent < 100 or self._jitter(100) < percent
+
+    # -- the way of a message ------------------------------------------------------------
+
+    def one(
+        self,
+        trace: Trace,
+        origin: Origin,
+        account: Account,
+        plan: Plan,
+        subject: bytes,
+        reply: bytes,
+        headers: bytes,
+        payload: bytes,
+        shown: bytes,
+        queues: tuple[bytes, ...] = (),
+        imported: Bridge | None = None,
+    ) -> bool:
+        """As `Delivery.one`, with notes."""
+        message = (reply, headers, payload, imported)
+        way = _Way(self._delivery, self._jitter, trace, origin, account, *message)
+        reached = way.receivers(plan, shown)
+        for bridge in plan.bridges:
+            if isinstance(origin, RouteLink) and not bridge.response:
+                continue
+            reached |= self._across(way, bridge, subject)
+        return way.groups_and_links(plan, subject, shown, queues) or reached
+
+    def _across(self, way: "_Way", bridge: Bridge, subject: bytes) -> bool:
+        trace, account, delivery = way.trace, way.account, self._delivery
+        mapped = bridge.map_subject(subject)
+        if not mapped:
+            return False
+        plan = bridge.account.sublist.match(mapped)
+        name, to = bridge.account.name, mapped.decode(errors="replace")
+        if bridge.service or bridge.response:
+            source = subject.decode(errors="replace")
+            trace.note("si", **{"acc": name, "from": source, "to": to})
+        elif not plan.empty:
+            trace.note("se", acc=name, to=to)
+        if trace.only and not bridge.allow_trace:
+            return not bridge.service and not plan.empty
+        if plan.empty:
+            return False
+        back = delivery.lead_back(account, bridge, subject, way.reply)
+        if not bridge.allow_trace:
+            headers = block.set_value(way.headers, DEST, DISABLED)
+            return delivery.one(
+                way.origin, bridge.account, plan, mapped, back, headers, way.payload, mapped
+            )
+        headers = self._led_back(trace, account, bridge, subject, way.headers)
+        imported = None if bridge.service or bridge.response else bridge
+        message = (mapped, back, headers, way.payload, mapped, (), imported)
+        return self.one(trace, way.origin, bridge.account, plan, *message)
+
+    def _led_back(
+        self, trace: Trace, account: Account, bridge: Bridge, subject: bytes, headers: bytes
+    ) -> bytes:
+        """Headers whose destination other servers can use in the exporting account."""
+        if not bridge.service:
+            return headers
+        way = Bridge(
+            bridge.account, transform=bridge.transform, service=True, threshold_ns=RESPONSE_NS
+        )
+        dest = self._delivery.lead_back(account, way, subject, trace.dest)
+        return block.set_value(headers, DEST, dest)
+
+
+class _Way:
+    """One message in one account."""
+
+    __slots__ = (
+        "_delivery",
+        "_jitter",
+        "account",
+        "headers",
+        "imported",
+        "origin",
+        "payload",
+        "reply",
+        "trace",
+    )
+
+    def __init__(
+        self,
+        delivery: Delivery,
+        jitter: Jitter,
+        trace: Trace,
+        origin: Origin,
+        account: Account,
+        reply: bytes,
+        headers: bytes,
+        payload: bytes,
+        imported: Bridge | None = None,
+    ) -> None:
+        self._delivery = delivery
+        self.imported = imported
+        """The stream import through which the message came into this account."""
+        self._jitter = jitter
+        self.trace = trace
+        self.origin = origin
+        self.account = account
+        self.reply = reply
+        self.headers = headers
+        self.payload = payload
+
+    def receivers(self, plan: Plan, shown: bytes) -> bool:
+        """Clients and sinks that are not in a queue group."""
+        reached = False
+        for sub, session in plan.clients:
+            reached |= self._client(sub, session, shown)
+        for sink in plan.sinks:
+            reached |= self._sink(sink, shown)
+        return reached
+
+    def groups_and_links(
+        self, plan: Plan, subject: bytes, shown: bytes, queues: tuple[bytes, ...]
+    ) -> bool:
+        """Queue groups, and one message for each other server that is concerned."""
+        reached = False
+        if isinstance(self.origin, RouteLink):
+            for group in plan.groups:
+                if group.name in queues and group.local:
+                    reached |= self._member(group, self._jitter(len(group.local)), shown)
+            return reached
+        targets: dict[RouteLink, list[bytes]] = {link: [] for link in plan.links}
+        for group in plan.groups:
+            drawn = self._jitter(group.total)
+            if drawn < len(group.local):
+                if self._member(group, drawn, shown):
+                    reached = True
+                    continue
+                drawn = len(group.local)
+            link = group.remote_member(drawn)
+            if link is not None:
+                targets.setdefault(link, []).append(group.name)
+        for link, names in targets.items():
+            reached |= self._link(link, names, subject, shown)
+        return reached
+
+    def _member(self, group: Group, drawn: int, shown: bytes) -> bool:
+        for offset in range(len(group.local)):
+            sub = group.local[(drawn + offset) % len(group.local)]
+            target = sub.target
+            if isinstance(target, Sink):
+                return self._sink(target, shown)
+            if isinstance(target, ClientSession) and self._client(sub, target, shown):
+                return True
+        return False
+
+    def _client(self, sub: Subscription, session: ClientSession, shown: bytes) -> bool:
+        error = self._obstacle(sub, session, shown)
+        if not error and not self.trace.only:
+            self._delivery.to_client(
+                sub, session, self.origin, shown, self.reply, self.headers, self.payload
+            )
+        pattern = sub.subject if self.imported is None else _shadow(self.imported, sub.subject)
+        name = session.greeting.name
+        self.trace.to_client(sub, pattern, session.client_id, name, error)
+        return not error
+
+    def _obstacle(self, sub: Subscription, session: ClientSession, shown: bytes) -> str:
+        if session is self.origin and not session.echo:
+            return NO_ECHO
+        if sub.denied is not None and sub.denied.match(shown):
+            return SUB_DENIED
+        if session.closing:
+            return CLIENT_CLOSED
+        if sub.maximum and sub.delivered >= sub.maximum and not self.trace.only:
+            return SUB_EXCEEDED
+        return ""
+
+    def _sink(self, sink: Sink, shown: bytes) -> bool:
+        trace, headers = self.trace, self.headers
+        origin: Origin | Trace = self.origin
+        if sink.stream:
+            if not trace.only:
+                # What the stream delivers later is another message.
+                headers = block.set_value(headers, DEST, DISABLED)
+            trace.reached_stream(sink.stream)
+            origin = trace
+            sink.traced = True
+        elif sink.service:
+            # nats-server answers these in another account, which does not let them be traced.
+            names = {"from": shown.decode(errors="replace"), "to": shown.decode(errors="replace")}
+            trace.note("si", **{"acc": sink.service, **names})
+        if trace.only and not sink.stream:
+            return True
+        self._delivery.capture(sink, (shown, self.reply, headers, self.payload, origin))
+        return True
+
+    def _link(self, link: RouteLink, names: list[bytes], subject: bytes, shown: bytes) -> bool:
+        trace = self.trace
+        hop = trace.next_hop()
+        if trace.only and not link.traces:
+            trace.to_route(link, hop, ONLY_NO_SUPPORT)
+            return False
+        headers = block.set_value(self.headers, HOP, hop.encode())
+        self._delivery.to_link(
+            link,
+            self.origin,
+            self.account,
+            subject,
+            self.reply,
+            names,
+            headers,
+            self.payload,
+            shown,
+        )
+        trace.to_route(link, hop, "" if link.traces else NO_SUPPORT)
+        return True
+
+
+def _shadow(bridge: Bridge, pattern: bytes) -> bytes:
+    """What a subscription behind a stream import listens to in the exporting account."""
+    prefix, exported = bridge.prefix, bridge.exported
+    wanted = pattern.removeprefix(prefix) if pattern.startswith(prefix) else b">"
+    return exported if subset(exported, wanted) else wanted
+
+
+def _ingress(
+    trace: Trace, origin: ClientSession | RouteLink, account: Account, subject: bytes
+) -> None:
+    if isinstance(origin, ClientSession):
+        kind, cid, name = Peer.CLIENT, origin.client_id, origin.greeting.name
+    else:
+        kind, cid, name = Peer.ROUTE, connection_id(origin), origin.name
+    event = trace.note("in", kind=kind.value, cid=cid)
+    if name:
+        event.fields["name"] = name
+    event.fields |= {"acc": account.name, "subj": subject.decode(errors="replace")}
