@@ -17,22 +17,16 @@ def plain(data: bytes) -> dict[str, Any]:
     for one in event["events"]:
         assert one.pop("ts")
         assert one["type"] not in ("in", "eg") or one.pop("cid") > 0
-    first, *rest = event["events"]
-    event["events"] = [first, *sorted(rest, key=text)]
     header = event["request"].get("header", {})
     if header.pop("Nats-Request-Info", None) or "Nats-Trace-Hop" in header:
         event["request"].pop("msgsize")
     return event
 
 
-def text(value: object) -> str:
-    """A value as something to sort by."""
-    return json.dumps(value, sort_keys=True)
-
-
 def steps(event: dict[str, Any]) -> list[str]:
-    """The events in short: `type key=value ...`, sorted keys."""
-    return [
+    """The events in short, `type key=value ...`: ingress first, then in the order of the words."""
+    first, *rest = [
         " ".join([one["type"], *[f"{key}={one[key]}" for key in sorted(one) if key != "type"]])
         for one in event["events"]
     ]
+    return [first, *sorted(rest)]
