@@ -52,8 +52,8 @@ def read_connect(body: bytes) -> Greeting | None:
     if not _well_typed(given):
         return None
     flags = {key: bool(given[key]) for key in _FLAGS if key in given}
-    texts = {key: _text(given[key]) for key in _TEXTS if key in given}
-    secrets = {name: _text(given[key]) for key, name in _SECRETS.items() if key in given}
+    texts = {key: str(given[key]) for key in _TEXTS if key in given}
+    secrets = {name: str(given[key]) for key, name in _SECRETS.items() if key in given}
     protocol = given.get("protocol", 0)
     assert isinstance(protocol, int)
     return Greeting(
@@ -69,11 +69,6 @@ def read_connect(body: bytes) -> Greeting | None:
         names_account=bool(given.get("account") or given.get("new_account")),
         credentials=Credentials(**secrets),
     )
-
-
-def _text(value: object) -> str:
-    """A string that can be written as UTF-8: halves of surrogate pairs become U+FFFD."""
-    return str(value).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _well_typed(given: dict[str, object]) -> bool:

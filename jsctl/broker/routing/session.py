@@ -139,11 +139,8 @@ class ClientSession(Outbound):
     def start(self, now_ns: int) -> None:
         """Greet the client and set its first deadline."""
         accounts = self.hall.router.accounts
-        if accounts.nkeys:
-            self.challenge = new_challenge(self.hall.router.jitter)
-            self._info({"nonce": self.challenge.decode()})
-        else:
-            self._info({})
+        self.challenge = new_challenge(self.hall.router.jitter) if accounts.nkeys else b""
+        self._info({"nonce": self.challenge.decode()} if self.challenge else {})
         identity = uninvited(accounts)
         if identity is not None:
             self._accept(identity)
