@@ -177,11 +177,11 @@ class ApiService:
         now_ns = self.view.now_ns
         if self._leaving:
             leaving, self._leaving = self._leaving, []
-            for one in leaving:
-                if one.is_over(now_ns):
-                    self.answer(one.request, one.reply)
+            for left in leaving:
+                if left.is_over(now_ns):
+                    self.answer(left.request, left.reply)
                 else:
-                    self._leaving.append(one)
+                    self._leaving.append(left)
         if not self._held or now_ns < self._retry_due_ns:
             return
         self._retry_due_ns = now_ns + RETRY_NS
