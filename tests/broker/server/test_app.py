@@ -256,3 +256,14 @@ def test_a_bug_is_told_in_the_log_and_ends_the_server(broker: EchoBroker) -> Non
     assert "[FTL] Internal error, please report it:" in broker.logs
     assert "ValueError: a bug" in broker.logs
     assert broker.stop() == 1
+
+
+def test_the_process_is_gone_once_the_server_has_ended() -> None:
+    code = (
+        "import atexit, sys; atexit.register(print, 'taken apart');"
+        "sys.argv = ['jsctl', 'broker', '--version'];"
+        "from jsctl.__main__ import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("nats-server: v")
+    assert "taken apart" not in done.stdout
