@@ -4,7 +4,6 @@ import base64
 import hashlib
 import json
 import os
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from jsctl.spark.options import source_options
 from jsctl.spark.wire import open_wire
 from jsctl.testing import Broker, BrokerFactory
 from tests.spark.conftest import KINDS
+from tests.support.certificates import make_certificates
 
 
 @pytest.fixture(params=list(KINDS))
@@ -132,24 +132,10 @@ def test_creds_of_an_operator(jsctl_broker: BrokerFactory, tmp_path: Path) -> No
         connect(broker.url, creds=str(path))
 
 
-def openssl(*words: str, cwd: Path) -> None:
-    """Run it."""
-    subprocess.run(["openssl", *words], cwd=cwd, check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """ca.pem, and cert.pem with key.pem for this machine, signed by it."""
-    path = tmp_path_factory.mktemp("tls")
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl(
-        "req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca", cwd=path
-    )
-    openssl("req", *curve, "-keyout", "key.pem", "-out", "req.pem", "-subj", "/CN=u", cwd=path)
-    (path / "ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    words = ("-in", "req.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial")
-    openssl("x509", "-req", *words, "-extfile", "ext", "-out", "cert.pem", cwd=path)
-    return path
+    return make_certificates(tmp_path_factory.mktemp("tls"), "/CN=u")
 
 
 @pytest.mark.parametrize("first", [False, True], ids=["info first", "handshake first"])

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import ssl
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,25 +12,13 @@ from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ClusterOptions, HandshakeFirst, Options, TlsOptions
 from jsctl.broker.server.tls import public_key, server_context
 from tests.broker.server.harness import LOCAL, LineClient, Running, running
-
-
-def openssl(*words: str, cwd: Path) -> None:
-    subprocess.run(["openssl", *words], cwd=cwd, check=True, capture_output=True)
+from tests.support.certificates import make_certificates, openssl
 
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """ca.pem, and cert.pem with key.pem for localhost, signed by it."""
-    path = tmp_path_factory.mktemp("tls")
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca",
-            "-days", "2", cwd=path)  # fmt: skip
-    openssl("req", *curve, "-keyout", "key.pem", "-out", "req.pem", "-subj", "/CN=localhost",
-            cwd=path)  # fmt: skip
-    (path / "ext").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    openssl("x509", "-req", "-in", "req.pem", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
-            "-CAcreateserial", "-extfile", "ext", "-out", "cert.pem", cwd=path)  # fmt: skip
-    return path
+    return make_certificates(tmp_path_factory.mktemp("tls"))
 
 
 def block(path: Path) -> TlsOptions:
