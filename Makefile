@@ -53,6 +53,22 @@ test: install ## all tests
 test-quick: install ## the tests without servers, in a minute
 	$(BIN)/python -m pytest -q --quick $(PARALLEL)
 
+# The venv of each is kept beside .venv; a Python that is not there is said, not passed over.
+PYTHONS := 3.11 3.12 3.13 3.14
+TLS_TESTS := tests/broker/server/test_tls.py tests/client/test_tls.py tests/spark/test_login.py
+
+test-pythons: ## the quick tests and those of TLS on each Python from 3.11 to 3.14 that is found
+	@status=0; for version in $(PYTHONS); do \
+		found=$$(command -v python$$version) && "$$found" -c '' 2>/dev/null \
+			|| { echo "== Python $$version: not found"; continue; }; \
+		venv=.venv-$$version; echo "== $$("$$found" --version)"; \
+		"$$found" -m venv $$venv \
+			&& $$venv/bin/pip install --quiet --disable-pip-version-check \
+				-c constraints.txt -e '.[dev]' \
+			&& $$venv/bin/python -m pytest -q --quick $(PARALLEL) \
+			&& $$venv/bin/python -m pytest -q $(TLS_TESTS) || status=1; \
+	done; exit $$status
+
 test-spark-long: install ## the long Spark tests: kills, clusters, the oldest PySpark
 	$(BIN)/python -m pytest -q -m spark_long tests/spark
 	$(MAKE) test-spark-oldest
