@@ -67,6 +67,10 @@ CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
 STORE_FALLBACK_BYTES = 1024 * GIB
 SHARE = 3 / 4
 """Of memory and free disk that JetStream may use when no limit is set."""
+STOPS = (
+    "Internal error, the server stops: its state may be torn, and nothing of this turn was"
+    " acknowledged; please report it:"
+)
 RULE = "-------------------------------------------"
 
 
@@ -201,7 +205,7 @@ class Server:
         except* BrokerError as group:
             failures = [fatal_text(error) for error in leaves(group)]
         except* Exception as group:  # noqa: BLE001 (top of the process: a bug is told and ends it)
-            failures = ["Internal error, please report it:", *trace_lines(group)]
+            failures = [STOPS, *trace_lines(group)]
         finally:
             # The interpreter need not look through what it is about to drop: that takes longer
             # than all the rest of the end, and clients take the server for gone already.

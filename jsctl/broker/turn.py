@@ -97,6 +97,14 @@ class LogLine:
     text: str
 
 
+@dataclass(slots=True)
+class Fault:
+    """A bug that one operation met and that was kept to it; the edge logs it with its traceback."""
+
+    place: str
+    error: Exception
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
     """What the operating system says of the process; measured by the edge now and then."""
@@ -144,6 +152,8 @@ class TurnInputs:
     verified: list[tuple[int, bool]] = field(default_factory=list)
     queries: list[Query] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """Bugs that the edge met with single connections, and has logged."""
     process: ProcessFacts | None = None
     """A new measurement, about once a second."""
 
@@ -164,6 +174,7 @@ class TurnOutputs:
     verifies: list[Verify] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
     deadline_ns: int | None = None
     """The node wants a turn at this time even if nothing arrives."""
     relieved: bool = False

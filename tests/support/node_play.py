@@ -18,6 +18,8 @@ from jsctl.broker.turn import (
     Answer,
     Command,
     ConnKind,
+    Fault,
+    Jitter,
     ProcessFacts,
     Query,
     TurnInputs,
@@ -122,20 +124,26 @@ class PlayClient:
 class NodePlay:
     """Runs turns until nothing is left to do; time goes on only when the test says so."""
 
-    def __init__(self, options: Options | None = None, disk: SimDisk | None = None) -> None:
+    def __init__(
+        self,
+        options: Options | None = None,
+        disk: SimDisk | None = None,
+        jitter: Jitter | None = None,
+    ) -> None:
         rng = random.Random(7)
         self.disk = disk or SimDisk(rng)
         self.now_ns = START_NS
         self.clients: dict[int, PlayClient] = {}
         self.answers: list[Answer] = []
         self.exit: str | None = None
+        self.faults: list[Fault] = []
         self.reloads = 0
         self._synced: list[int] = []
         self._next_conn = 1
         self.node = Node(
             options or node_options(),
             disk=self.disk,
-            jitter=rng.randrange,
+            jitter=jitter or rng.randrange,
             server_id=SERVER_ID,
             incarnation="1" * 32,
         )
@@ -160,6 +168,7 @@ class NodePlay:
         self._perform(self.node.turn(inputs, self.now_ns))
 
     def _perform(self, outputs: TurnOutputs) -> None:
+        self.faults += outputs.faults
         for batch in outputs.disk:
             batch.run()
             self._synced.append(batch.ticket)

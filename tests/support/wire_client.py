@@ -54,6 +54,14 @@ class WireClient:
             kept += 1
         return b""
 
+    def rest(self, deadline_s: float = 30.0) -> bytes:
+        """What the server says until it hangs up."""
+        self._socket.settimeout(deadline_s)
+        heard, self._buffer = self._buffer, b""
+        while data := self._socket.recv(1 << 16):
+            heard += data
+        return heard
+
     def flush(self) -> None:
         """Return once the server has read everything sent so far."""
         self.send(b"PING\r\n")

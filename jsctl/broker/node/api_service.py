@@ -10,6 +10,7 @@ not answer from the past.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from jsctl.api.errors import api_error
 from jsctl.api.subjects import parse_api
@@ -33,6 +34,10 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.node import late
 from jsctl.broker.node.api_view import ApiView
 from jsctl.broker.node.gathering import Gathering
+from jsctl.broker.node.last_line import LastLine
+
+if TYPE_CHECKING:
+    from jsctl.broker.handlers.api import Route
 
 LEADERLESS_NS = 2_000_000_000
 """How long a request waits for its group to have a leader."""
@@ -83,6 +88,8 @@ class ApiService:
     """(account, peer, subject, headers, payload) on another one; False without a link."""
     audit: Callable[[ApiRequest, bytes], None]
     """Told of each answer that this server decided on."""
+    line: LastLine | None = None
+    """None: a bug in a handler goes up to the caller, for tests that look for them."""
     gathering: Gathering = field(init=False)
     _held: list[Held] = field(default_factory=list)
     _reading: dict[int, ApiRequest] = field(default_factory=dict)
@@ -95,16 +102,20 @@ class ApiService:
 
     # Where a request has to go
 
+    def place(self, request: ApiRequest) -> str | None:
+        """The group that decides on a request; None if nobody does. Changes nothing."""
+        target = self._target(request)
+        return None if target is None else self._group_of(target, request)
+
     def take(self, request: ApiRequest, hops: int = 0) -> None:
         """A request came in, here or by a peer's forward, through so many servers."""
         self._route(Held(request, self.view.now_ns + LEADERLESS_NS, hops), waited=False)
 
     def _route(self, held: Held, *, waited: bool) -> None:
         request = held.request
-        target = self._target(request)
-        if target is None:
+        group = self.place(request)
+        if group is None:
             return
-        group = self._group_of(target, request)
         leader = self.engine.leader_of(group)
         mine = self.engine.groups.by_name.get(group)
         if mine is not None and mine.leading:
@@ -222,8 +233,26 @@ class ApiService:
 
     def _decide(self, request: ApiRequest) -> None:
         resolved = late.api.resolve(request.subject)
-        if resolved is not None:
-            self._carry_out(request, late.api.answer(self.view, request, resolved))
+        if resolved is None:
+            return
+        decided: list[Decision] = []
+
+        def decide() -> None:
+            decided.append(late.api.answer(self.view, request, resolved))
+
+        if self.line is None:
+            decide()
+        elif not self.line.run(0, decide):
+            self._apologize(self.line, request, resolved.route)
+            return
+        self._carry_out(request, decided[0])
+
+    def _apologize(self, line: LastLine, request: ApiRequest, route: "Route") -> None:
+        """A handler met a bug: its asker hears that, and is let go if he is connected here."""
+        error = api_error("JSStreamGeneralErrorF", err="internal server error")
+        self.answer(request, late.api.refusal(route, error))
+        if request.entry == self.view.me and request.client.conn:
+            line.close_client(request.client.conn)
 
     def _carry_out(self, request: ApiRequest, decision: Decision) -> None:
         match decision:

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.stream_unit import DIRECT_QUEUE, StreamUnit
 from jsctl.broker.node import late
+from jsctl.broker.node.last_line import LastLine, client_of
 from jsctl.broker.raft.types import StandingKind
-from jsctl.broker.routing.targets import Sink, Subscription
+from jsctl.broker.routing.targets import Captured, Sink, Subscription
 
 FRESH_NS = 1_000_000_000
 """A replica that has not heard its leader for this long does not answer."""
@@ -75,23 +76,25 @@ class DirectGets:
         for subscription in desk.subscriptions:
             self.engine.env.traffic.unlisten(subscription)
 
-    def take(self, sink: Sink) -> bool:
+    def take(self, sink: Sink, line: LastLine) -> bool:
         """Answer what one of the desks captured; False if the sink is not a desk's."""
         desk = sink.owner
         if not isinstance(desk, Desk):
             return False
-        self.answer(desk, sink)
+        self.answer(desk, sink, line)
         return True
 
-    def answer(self, desk: Desk, sink: Sink) -> None:
+    def answer(self, desk: Desk, sink: Sink, line: LastLine) -> None:
         """Answer what a desk captured."""
+        for captured in sink.take():
+            if captured[1] and self.fresh(desk.unit):
+                line.run(client_of(captured[4]), self._answer_one, desk, captured)
+
+    def _answer_one(self, desk: Desk, captured: Captured) -> None:
+        subject, reply, _, payload, _ = captured
         account, stream = desk.unit.key
-        head = WORDS + stream.encode()
-        for subject, reply, _, payload, _ in sink.take():
-            if not reply or not self.fresh(desk.unit):
-                continue
-            wanted = subject.partition(head)[2][1:]
-            answers = late.direct.answer(desk.unit.stream, payload, wanted).messages
-            self.engine.env.traffic.deliver(
-                account, [(reply, b"", one.headers, one.payload, b"") for one in answers]
-            )
+        wanted = subject.partition(WORDS + stream.encode())[2][1:]
+        answers = late.direct.answer(desk.unit.stream, payload, wanted).messages
+        self.engine.env.traffic.deliver(
+            account, [(reply, b"", one.headers, one.payload, b"") for one in answers]
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from jsctl.api.codec import dumps, loads
+from jsctl.api.codec import DecodeError, dumps, loads
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.stream import StreamInfo
 from jsctl.broker.cluster.engine import Engine
@@ -105,7 +105,10 @@ class Gathering:
             return
         for stream, consumer, document in reply.infos:
             info: Info
-            info = loads(ConsumerInfo, document) if consumer else loads(StreamInfo, document)
+            try:
+                info = loads(ConsumerInfo, document) if consumer else loads(StreamInfo, document)
+            except DecodeError:
+                continue  # It is listed as missing when the time is up.
             open_.infos[(stream, consumer)] = info
             open_.waiting.discard((stream, consumer))
         if not open_.waiting:

@@ -85,6 +85,7 @@ class MonitorView:
             slow_consumers=PerKind(clients=sum(account.slow_consumers for account in accounts)),
             stale_connections=PerKind(clients=self._tallies.stale),
             subscriptions=sum(len(account.sublist) for account in accounts),
+            internal_errors=node.line.count,
             active_accounts=sum(account.connections > 0 for account in accounts),
         )
 

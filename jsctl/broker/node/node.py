@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.broker.conf.units import advertised
+from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.node import late, setup
 from jsctl.broker.node.departure import Departure
 from jsctl.broker.node.intake import ApiDoor, from_route, is_twin, open_doors, request_of
+from jsctl.broker.node.last_line import TEXT, LastLine, client_of
 from jsctl.broker.node.setup import random_name
 from jsctl.broker.node.sys_door import SysDoor
 from jsctl.broker.options import Options
@@ -14,13 +16,16 @@ from jsctl.broker.ports import Disk
 from jsctl.broker.routing.accounts import Accounts
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.sessions import Sessions
-from jsctl.broker.routing.targets import Sink
+from jsctl.broker.routing.targets import Captured, Sink
 from jsctl.broker.turn import (
+    Accepted,
+    Answer,
     Command,
     ConnKind,
     Jitter,
     LogLevel,
     LogLine,
+    Query,
     TurnInputs,
     TurnOutputs,
 )
@@ -60,6 +65,7 @@ class Node:
         self.sessions = Sessions(
             self.router, self.identity, self.router.limits, options.client.closed_clients_max
         )
+        self.line = LastLine(self.sessions, self._close_route)
         self.addresses: dict[str, tuple[str, int]] = {}
         self._client_urls: tuple[str, ...] = ()
         self.links: Links | None = None
@@ -129,7 +135,7 @@ class Node:
         view: ApiView = late.api_view.ApiView(engine, options, usage, self._jitter)
         self.engine, self._view = engine, view
         self.api = late.api_service.ApiService(
-            view, engine, self._publish, self._publish_at, self._sys.api_answer
+            view, engine, self._publish, self._publish_at, self._sys.api_answer, self.line
         )
         self._frames = late.peers.PeerFrames(self.router, engine, self.api, usage)
         self._direct = late.direct_gets.DirectGets(engine)
@@ -163,7 +169,7 @@ class Node:
             self._work(engine)
         outputs = TurnOutputs()
         for query in inputs.queries:
-            outputs.answers.append(self._sys.query(query))
+            outputs.answers.append(self._answer(query))
         self._emit(outputs, now_ns)
         return outputs
 
@@ -182,27 +188,35 @@ class Node:
             self.failed = "disk failure"
 
     def _take_connections(self, inputs: TurnInputs, now_ns: int) -> None:
-        sessions, links = self.sessions, self.links
+        sessions, links, run = self.sessions, self.links, self.line.run
+        self.line.count += len(inputs.faults)
         for accepted in inputs.accepted:
-            if accepted.kind is ConnKind.CLIENT:
-                session = sessions.accept(accepted, now_ns)
-                self._sys.accepted(session)
-                if self._protocol_log is not None:
-                    self._protocol_log.accepted(session)
-            elif links is not None:
-                links.opened(accepted, now_ns)
+            run(accepted.conn, self._accept, accepted, now_ns)
         for conn, ok in inputs.verified:
-            sessions.verified(conn, ok)
+            run(conn, sessions.verified, conn, ok)
         self._take_pending(inputs)
         for conn, chunk in inputs.chunks:
             if self._protocol_log is not None:
                 self._protocol_log.received(conn, chunk)
             if links is not None and links.owns(conn):
-                links.feed(conn, chunk, now_ns)
+                run(conn, links.feed, conn, chunk, now_ns)
             else:
-                sessions.feed(conn, chunk, now_ns)
+                run(conn, sessions.feed, conn, chunk, now_ns)
         self._take_closed(inputs, now_ns)
         self._follow_links()
+
+    def _accept(self, accepted: Accepted, now_ns: int) -> None:
+        if accepted.kind is ConnKind.CLIENT:
+            session = self.sessions.accept(accepted, now_ns)
+            self._sys.accepted(session)
+            if self._protocol_log is not None:
+                self._protocol_log.accepted(session)
+        elif self.links is not None:
+            self.links.opened(accepted, now_ns)
+
+    def _close_route(self, conn: int) -> None:
+        if self.links is not None and self.links.owns(conn):
+            self.links.mesh.bad(conn, "Internal Server Error", "Internal Error", self.router.now_ns)
 
     def _take_pending(self, inputs: TurnInputs) -> None:
         for conn, unsent in inputs.pending:
@@ -279,22 +293,35 @@ class Node:
             self._take_api(owner, sink)
         elif self._frames is not None and owner is self._frames:
             self._frames.take(sink, self.router.now_ns)
-        elif self._direct is None or not self._direct.take(sink):
+        elif self._direct is None or not self._direct.take(sink, self.line):
             self._sys.take(sink)
 
     def _take_api(self, door: ApiDoor, sink: Sink) -> None:
-        api, engine = self.api, self.engine
-        assert api is not None and engine is not None
+        api = self.api
+        assert api is not None
         for captured in sink.take():
             link = from_route(captured)
             if link is not None and not self._answers_for(link.peer):
                 continue
             if link is not None and is_twin(door, captured):
                 continue
-            request = request_of(
-                door, captured, engine.options.me, self.identity.cluster, self.identity.server_name
-            )
-            api.take(request)
+            found: list[ApiRequest] = []
+            if self.line.run(client_of(captured[4]), self._understand, door, captured, found):
+                api.take(found[0])
+
+    def _understand(self, door: ApiDoor, captured: Captured, found: list[ApiRequest]) -> None:
+        """What a request says and who decides on it; nothing is changed by it yet."""
+        api, engine, identity = self.api, self.engine, self.identity
+        assert api is not None and engine is not None
+        me, name = engine.options.me, identity.server_name
+        found.append(request_of(door, captured, me, identity.cluster, name))
+        api.place(found[0])
+
+    def _answer(self, query: Query) -> Answer:
+        answers: list[Answer] = []
+        if self.line.run(0, lambda: answers.append(self._sys.query(query))):
+            return answers[0]
+        return Answer(query.token, 500, "text/plain; charset=utf-8", TEXT)
 
     def _answers_for(self, server_id: str) -> bool:
         """Whether a request that another server routed here is ours: brokers see to their own
@@ -343,6 +370,7 @@ class Node:
         if self.links is not None:
             self.links.emit(outputs)
         outputs.logs += self._logs + self._departure.logs
+        outputs.faults += self.line.take()
         self._logs, self._departure.logs = [], []
         if self.failed:
             outputs.exit = outputs.exit or self.failed

@@ -14,6 +14,7 @@ from jsctl.broker.handlers.sys_schedule import EventSchedule
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.node import late
 from jsctl.broker.node.client_events import ClientEvents
+from jsctl.broker.node.last_line import client_of
 from jsctl.broker.node.setup import random_name, system_account
 from jsctl.broker.node.subscriber_counts import SubscriberCounts
 from jsctl.broker.node.system_imports import SERVED_HERE_ONLY, import_services
@@ -174,10 +175,10 @@ class SysDoor:
         if isinstance(sink.owner, SubscriberCounts):
             sink.owner.take(sink)
             return
-        account = sink.account
+        account, line = sink.account, self._node.line
         for captured in sink.take():
             if account is not None:
-                self.service().serve(account, captured)
+                line.run(client_of(captured[4]), self.service().serve, account, captured)
 
     def take_reload(self) -> bool:
         """Whether somebody asked for a reload since the last call."""

@@ -165,6 +165,9 @@ class Edge:
         except HandshakeFailed as error:
             self._log.line(LogLevel.ERROR, f"cid:{connection.id} - TLS handshake error: {error}")
             connection.abort(TLS_FAILED)
+        except Exception:
+            connection.abort(TLS_FAILED)
+            raise
 
     def _perform(self, outputs: TurnOutputs) -> None:
         for batch in outputs.disk:
@@ -195,6 +198,8 @@ class Edge:
             self._monitor.answer(answer)
         if outputs.logs:
             self._log.write(outputs.logs)
+        for fault in outputs.faults:
+            self._log.fault(fault.place, fault.error)
         if outputs.relieved:
             self._loop.call_soon(give_back_memory)
         if outputs.reload:
@@ -210,9 +215,18 @@ class Edge:
         if self._tasks is None:
             work.close()
             return
-        task = self._tasks.create_task(work)
+        task = self._tasks.create_task(self._alone(work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+
+    async def _alone(self, work: Coroutine[None, None, None]) -> None:
+        """A bug in a handshake or a dial ends that, not the tasks beside it."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 (the last line: one connection's work)
+            self._log.fault("a handshake or dial", error)
+            self._turns.inputs.faults.append("a handshake or dial")
+            self._turns.wake()
 
     def _synced(self, synced: list[int], failed: list[tuple[int, str]]) -> None:
         inputs = self._turns.inputs

@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import time
+import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
@@ -86,6 +87,12 @@ class Log:
     def line(self, level: LogLevel, text: str) -> None:
         """Write one line."""
         self.write([LogLine(level, text)])
+
+    def fault(self, place: str, error: BaseException) -> None:
+        """A bug that did not end the server: what it met, with its traceback."""
+        trace = "".join(traceback.format_exception(error)).splitlines()
+        head = f"Internal error in {place}, please report it: {error!r}"
+        self.write([LogLine(LogLevel.ERROR, text) for text in (head, *trace)])
 
     def format(self, line: LogLine) -> str:
         """A line as it is written, its line break included."""

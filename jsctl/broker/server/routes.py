@@ -24,8 +24,10 @@ class Dialer:
         try:
             async with asyncio.timeout(self._options.dial_timeout_ns / NANOSECONDS):
                 connection = await self._connect(wanted)
-        except (OSError, TimeoutError) as error:
-            self._failed(wanted, error.strerror or str(error) or "i/o timeout")
+        except (OSError, ValueError) as error:
+            # A name that no resolver takes is a ValueError; peers tell names of other servers.
+            reason = getattr(error, "strerror", None) or str(error)
+            self._failed(wanted, reason or "i/o timeout")
             return
         if self._context is None:
             connection.announce(tls=False)
@@ -35,6 +37,10 @@ class Dialer:
         except HandshakeFailed as error:
             connection.abort("TLS Handshake Failure")
             self._failed(wanted, f"TLS handshake: {error}")
+        except Exception:
+            connection.abort("TLS Handshake Failure")
+            self._failed(wanted, "TLS handshake")
+            raise
 
     async def _connect(self, wanted: Dial) -> Connection:
         connection = Connection(self._shared, ConnKind.ROUTE, wanted)

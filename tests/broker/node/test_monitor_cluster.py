@@ -20,6 +20,7 @@ STREAM = {"name": "S", "subjects": ["s.>"], "num_replicas": 3, "storage": "file"
 CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}}
 MAY_DIFFER = {
     "jsctl_version",
+    "jsctl_internal_errors",
     "git_commit",
     "feature_flags",
     "sync_always",

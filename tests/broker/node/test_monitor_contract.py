@@ -23,7 +23,12 @@ server_tags: ["az:1"]
 """
 STREAM = {"name": "S", "subjects": ["s.>"], "num_replicas": 1, "storage": "file"}
 CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}}
-OURS = {"jsctl_version", "jetstream.config.sync_always", "config.sync_always"}
+OURS = {
+    "jsctl_version",
+    "jsctl_internal_errors",
+    "jetstream.config.sync_always",
+    "config.sync_always",
+}
 """A broker names its product, and syncs before it acknowledges."""
 THEIRS = {
     "git_commit",

@@ -253,7 +253,7 @@ def test_a_bug_is_told_in_the_log_and_ends_the_server(broker: EchoBroker) -> Non
     with socket.create_connection(("127.0.0.1", broker.port)) as peer:
         peer.sendall(b"BUG\r\n")
         wait_for(lambda: not broker.running, "it has ended")
-    assert "[FTL] Internal error, please report it:" in broker.logs
+    assert "[FTL] Internal error, the server stops" in broker.logs
     assert "ValueError: a bug" in broker.logs
     assert broker.stop() == 1
 

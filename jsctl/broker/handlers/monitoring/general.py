@@ -70,10 +70,12 @@ def jetstream_varz(view: ServerView, *, whole: bool = True) -> JetStreamVarz:
 def varz(view: ServerView, options: object) -> dict[str, object]:
     """Everything about the process. `options` has nothing in it."""
     fields: dict[str, object] = {}
-    for key, value in encode(_varz(view, view.totals())).items():
+    totals = view.totals()
+    for key, value in encode(_varz(view, totals)).items():
         fields[key] = value
         if key == "version" and view.settings.product_version:
             fields["jsctl_version"] = view.settings.product_version
+            fields["jsctl_internal_errors"] = totals.internal_errors
     return fields
 
 

@@ -104,6 +104,8 @@ class Totals:
     stalled_clients: int = 0
     subscriptions: int = 0
     active_accounts: int = 0
+    internal_errors: int = 0
+    """Bugs that were kept to one operation; see the log."""
     disk_waiters: int = 0
     disk_waits: int = 0
     disk_wait_ns: int = 0

@@ -29,7 +29,8 @@ pytestmark = pytest.mark.processes
 
 # Keys that depend on facts which the two servers do not share.
 FREE = {
-    "jsctl_version", "git_commit", "auth_required", "metadata", "feature_flags", "cluster",
+    "jsctl_version", "jsctl_internal_errors", "git_commit", "auth_required", "metadata",
+    "feature_flags", "cluster",
     "meta_cluster", "name", "leader_since", "replicas", "raft_group", "stream_raft_group",
     "consumer_raft_groups", "system_account", "traffic_account", "is_system", "tags", "domain",
     "config", "http_req_stats", "meta", "mirror", "deleted", "last_active", "placement",
