@@ -17,7 +17,12 @@ from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, Retention
 from jsctl.broker.jetstream.consumer import filters_of
 from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.patterns import Budget, PatternSet, Tangled
-from jsctl.broker.subject.validity import has_wildcard, is_valid_subject
+from jsctl.broker.subject.validity import (
+    SUBJECT_BYTES_MAX,
+    has_wildcard,
+    is_too_long,
+    is_valid_subject,
+)
 
 SECOND_NS = 1_000_000_000
 ACK_WAIT_NS = 30 * SECOND_NS
@@ -237,6 +242,10 @@ def _check_texts(config: ConsumerConfig, stream: StreamConfig, limits: Limits) -
         raise api_error("JSConsumerMaxDeliverBackoffErr")
     if len(config.description.encode()) > DESCRIPTION_LENGTH_MAX:
         raise api_error("JSConsumerDescriptionTooLongErrF", max=DESCRIPTION_LENGTH_MAX)
+    subjects = (config.deliver_subject, config.filter_subject, *config.filter_subjects)
+    if is_too_long(*subjects, config.deliver_group):
+        text = f"subject is too long, maximum allowed is {SUBJECT_BYTES_MAX} bytes"
+        raise api_error("JSConsumerCreateErrF", err=text)
 
 
 def _check_push(config: ConsumerConfig, stream: StreamConfig, limits: Limits) -> None:

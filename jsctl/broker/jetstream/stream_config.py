@@ -15,7 +15,7 @@ from jsctl.broker.errors import ConfigError
 from jsctl.broker.subject.matching import overlaps, subset
 from jsctl.broker.subject.patterns import Tangled, first_meeting
 from jsctl.broker.subject.transforms import compile_transform
-from jsctl.broker.subject.validity import is_valid_subject
+from jsctl.broker.subject.validity import SUBJECT_BYTES_MAX, is_too_long, is_valid_subject
 
 NAME_LENGTH_MAX = 255
 DESCRIPTION_BYTES_MAX = 4096
@@ -52,6 +52,7 @@ def checked(
 ) -> StreamConfig:
     """The config with its defaults filled in. Raises ApiError."""
     _check_texts(config)
+    _check_lengths(config)
     config = _with_defaults(config, pedantic)
     config = _with_window(config, pedantic, limits or ConfigLimits())
     _check_policies(config)
@@ -63,6 +64,17 @@ def checked(
     if config.placement is not None and config.placement.preferred:
         raise invalid("preferred server not permitted in placement")
     return _with_level(config)
+
+
+def _check_lengths(config: StreamConfig) -> None:
+    """What has to find room in a line between servers."""
+    transform, republish = config.subject_transform, config.republish
+    if is_too_long(*config.subjects):
+        raise invalid(f"subject is too long, maximum allowed is {SUBJECT_BYTES_MAX} bytes")
+    for each in (transform, republish):
+        if each is not None and is_too_long(each.src, each.dest):
+            maximum = SUBJECT_BYTES_MAX
+            raise invalid(f"transform is too long, maximum allowed is {maximum} bytes")
 
 
 def _check_texts(config: StreamConfig) -> None:

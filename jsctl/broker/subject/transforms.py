@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.subject.matching import to_regex
-from jsctl.broker.subject.validity import is_valid_subject
+from jsctl.broker.subject.validity import SUBJECT_BYTES_MAX, is_valid_subject
 
 Part = Callable[[tuple[bytes, ...], bytes], bytes]
 """(values of the source's wildcards, whole subject) -> one destination token."""
@@ -40,12 +40,13 @@ class Transform:
     _parts: tuple[Part, ...]
 
     def apply(self, subject: bytes) -> bytes | None:
-        """The mapped subject, or None when `source` does not match."""
+        """The mapped subject; None when `source` does not match, or it would be too long."""
         found = self._regex.fullmatch(subject)
         if found is None:
             return None
         values = found.groups()
-        return b".".join([part(values, subject) for part in self._parts])
+        mapped = b".".join([part(values, subject) for part in self._parts])
+        return mapped if len(mapped) <= SUBJECT_BYTES_MAX else None
 
 
 def compile_transform(source: bytes, destination: bytes) -> Transform:

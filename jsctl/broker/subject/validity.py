@@ -6,6 +6,10 @@ end, `>` (one or more tokens); both are wildcards only when they are the whole t
 
 import re
 
+SUBJECT_BYTES_MAX = 16 * 1024
+"""Longest subject, pattern or queue name of a configuration. Clients say up to 4 KiB by default;
+a line between servers has room for 64 KiB, with a reply and queue names beside the subject."""
+
 _TOKEN = rb"[^.\x20\t\r\n\f]+"
 _PATTERN = re.compile(rb"(?:(?!>\.)" + _TOKEN + rb"(?:\.|\Z))*(?<!\.)\Z")
 _LITERAL = re.compile(rb"(?:(?![*>](?:\.|\Z))" + _TOKEN + rb"(?:\.|\Z))*(?<!\.)\Z")
@@ -20,6 +24,11 @@ def is_valid_subject(subject: bytes) -> bool:
 def is_valid_literal(subject: bytes) -> bool:
     """Whether one may publish to it: a valid subject without wildcards."""
     return bool(subject) and _LITERAL.match(subject) is not None
+
+
+def is_too_long(*texts: str) -> bool:
+    """Whether one of these is longer than a subject of a configuration may be."""
+    return any(len(text.encode()) > SUBJECT_BYTES_MAX for text in texts)
 
 
 def has_wildcard(subject: bytes) -> bool:
