@@ -3,13 +3,19 @@
 import os
 import sys
 
+INTERRUPTED = 130
+"""128 and the number of SIGINT: it came before the broker could trap it."""
+
 
 def main() -> int:
     """Run the command line; the exit status is returned."""
     if sys.argv[1:2] == ["broker"]:
-        from jsctl.commands.broker import main as run_broker
+        try:
+            from jsctl.commands.broker import main as run_broker
 
-        status = run_broker(sys.argv[2:])
+            status = run_broker(sys.argv[2:])
+        except KeyboardInterrupt:
+            status = INTERRUPTED
         # Clients have been let go: whoever saw that counts on the process being gone. Taking the
         # interpreter apart would keep it for tens of milliseconds, and nothing is left to do.
         sys.stdout.flush()
