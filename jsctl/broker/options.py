@@ -262,7 +262,10 @@ class MonitorOptions:
     https_port: int = PORT_OFF
     base_path: str = "/"
     request_bytes_max: int = 16 * KIB
+    header_ns: int = 5 * SECOND_NS
+    """How long a peer may take for a TLS handshake and for the head of a request."""
     idle_ns: int = 120 * SECOND_NS
+    """How long a connection may wait for its next request, or for its peer to read."""
     connections_max: int = 256
 
 

@@ -106,7 +106,8 @@ class Edge:
         secure = self.options.monitoring.https_port != PORT_OFF
         if kind == "monitor" and secure and self.options.tls:
             context = server_context(self.options.tls)
-        await self._listeners[kind].open(protocols[kind], context)
+        handshake_s = self.options.monitoring.header_ns / NANOSECONDS
+        await self._listeners[kind].open(protocols[kind], context, handshake_s)
 
     async def run(self, body: Callable[[], Awaitable[None]]) -> str:
         """Open everything by `body`, then serve until the node ends; the reason is returned."""

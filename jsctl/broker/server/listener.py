@@ -32,12 +32,18 @@ class Listener:
         self,
         protocol: Callable[[], asyncio.BaseProtocol],
         context: ssl.SSLContext | None = None,
+        handshake_s: float | None = None,
     ) -> None:
-        """Accept connections. Raises ConfigError if somebody else was quicker."""
+        """Accept connections, with `context` by TLS, whose handshakes have so long. Raises
+        ConfigError if somebody else was quicker."""
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                protocol, sock=self._socket, backlog=self._backlog, ssl=context
+                protocol,
+                sock=self._socket,
+                backlog=self._backlog,
+                ssl=context,
+                ssl_handshake_timeout=handshake_s if context is not None else None,
             )
         except OSError as error:
             raise self._error(error) from error

@@ -138,7 +138,8 @@ class ServerSide:
         await connection.spoke
         if connection.gone:
             return
-        if self._plain and await first_byte(connection, None) != HANDSHAKE_BYTE:
+        wait_s = self.options.timeout_ns / NANOSECONDS
+        if self._plain and await first_byte(connection, wait_s) != HANDSHAKE_BYTE:
             connection.release_writes()
             connection.resume_reading()
             return

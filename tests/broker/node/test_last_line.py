@@ -2,6 +2,7 @@
 ends the turn."""
 
 import random
+from typing import NoReturn
 
 import pytest
 
@@ -23,7 +24,7 @@ class Bug(Exception):
     """Foreseen by nobody."""
 
 
-def fails(*_: object, **__: object) -> None:
+def fails(*_: object, **__: object) -> NoReturn:
     """A part with a bug."""
     raise Bug("here")
 

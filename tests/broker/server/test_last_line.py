@@ -13,14 +13,15 @@ MAPPINGS = "mappings: { m: [{destination: one, weight: 50%}, {destination: two, 
 STREAM = b'{"name":"S","subjects":["s"]}'
 
 
+def set_off(broker: Broker, bug: str) -> None:
+    """From now on the bug is there."""
+    (broker.directory / bug).touch()
+
+
 class FaultyBroker(Broker):
     """The broker with bugs that files set off."""
 
     program = (sys.executable, "-m", "tests.support.faulty_broker")
-
-    def set_off(self, bug: str) -> None:
-        """From now on it is there."""
-        (self.directory / bug).touch()
 
 
 def internal_errors(broker: Broker) -> int:
@@ -39,7 +40,7 @@ def last_seq(broker: Broker) -> int:
 def test_a_bug_that_a_connection_met() -> None:
     with FaultyBroker("-js", config=MAPPINGS) as broker:
         innocent, victim = WireClient(broker.url), WireClient(broker.url)
-        broker.set_off("session")
+        set_off(broker, "session")
         victim.send(b"PUB m 1\r\nx\r\n")
         assert victim.rest() == b"-ERR 'Internal Server Error'\r\n"
         victim.close()
@@ -59,7 +60,7 @@ def test_a_bug_where_state_may_be_torn() -> None:
         acknowledged = 0
         for number in range(200):
             if number == 100:
-                broker.set_off("store-bug")
+                set_off(broker, "store-bug")
             try:
                 answer = client.request(b"s", b"%d" % number)
             except (AssertionError, OSError):

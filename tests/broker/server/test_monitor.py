@@ -1,8 +1,10 @@
 """The monitoring port speaks HTTP/1.1 well enough for browsers, curl and scrapers."""
 
 import asyncio
+import contextlib
 import json
 import urllib.request
+from typing import Any
 
 import pytest
 
@@ -10,12 +12,8 @@ from jsctl.broker.options import MonitorOptions, Options
 from tests.broker.server.harness import LOCAL, running
 
 
-def options(
-    base_path: str = "/", idle_ns: int = 60_000_000_000, connections_max: int = 256
-) -> Options:
-    monitoring = MonitorOptions(
-        port=-1, base_path=base_path, idle_ns=idle_ns, connections_max=connections_max
-    )
+def options(base_path: str = "/", **more: Any) -> Options:
+    monitoring = MonitorOptions(port=-1, base_path=base_path, **more)
     return Options(listen=LOCAL, monitoring=monitoring)
 
 
@@ -60,9 +58,13 @@ async def test_connections_are_kept_and_answers_stay_in_order() -> None:
     [
         (b"nonsense\r\n\r\n", b"400 Bad Request"),
         (b"GET / SPDY/3\r\n\r\n", b"400 Bad Request"),
-        (b"POST /varz HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", b"405 Method Not Allowed"),
-        (b"GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", b"400 Bad Request"),
+        (
+            b"POST /varz HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello",
+            b"405 Method Not Allowed",
+        ),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello", b"400 Bad Request"),
         (b"GET /" + b"x" * 20000, b"431 Request Header Fields Too Large"),
+        (b"GET / HTTP/1.1\r\n\r\n", b"400 Bad Request"),
         (b"GET /nope HTTP/1.0\r\n\r\n", b"404 Not Found"),
         (b"GET http://[bad HTTP/1.0\r\n\r\n", b"400 Bad Request"),
     ],
@@ -90,6 +92,36 @@ async def ends(reader: asyncio.StreamReader) -> bool:
             return await reader.read() == b""
         except ConnectionError:
             return True
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /varz HT", b"GET /varz HTTP/1.1\r\nHost: x\r\nA: "])
+async def test_half_a_request_is_not_waited_for(said: bytes) -> None:
+    """However often something of it comes."""
+    async with running(options(header_ns=300_000_000)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port("monitor"))
+        writer.write(said)
+        async with asyncio.timeout(30):
+            with contextlib.suppress(ConnectionError):
+                while not reader.at_eof():
+                    writer.write(b"x" * bool(said))
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(0.05):
+                            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_peer_that_does_not_read_gets_no_more_answers() -> None:
+    async with running(options(idle_ns=300_000_000)) as server:
+        request = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % (b"x" * 8000)
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port("monitor"), limit=1)
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(30):
+                while not writer.is_closing():
+                    writer.write(request * 100)
+                    await writer.drain()
+        asked = sum(len(inputs.queries) for inputs in server.node.seen)
+        assert 0 < asked < 5000
+        writer.close()
 
 
 async def test_idle_connections_and_too_many_are_closed() -> None:

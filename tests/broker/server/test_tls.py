@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.options import ClusterOptions, HandshakeFirst, Options, TlsOptions
+from jsctl.broker.options import ClusterOptions, HandshakeFirst, MonitorOptions, Options, TlsOptions
 from jsctl.broker.server.tls import public_key, server_context
 from tests.broker.server.harness import LOCAL, LineClient, Running, running
 from tests.support.certificates import make_certificates, openssl
@@ -145,6 +145,18 @@ async def test_a_peer_that_is_no_tls_server_is_not_dialed(certificates: Path) ->
         client = await server.client()
         await client.line()
         assert await client.ask(f"DIAL {server.port()}") == "NOT DIALED"
+        await client.close()
+
+
+async def test_half_a_handshake_of_the_monitoring_port_is_not_waited_for(
+    certificates: Path,
+) -> None:
+    monitoring = MonitorOptions(https_port=-1, header_ns=300_000_000)
+    options = Options(listen=LOCAL, monitoring=monitoring, tls=block(certificates))
+    async with running(options) as server:
+        client = await server.client("monitor")
+        client.writer.write(b"\x16\x03\x01")
+        assert await client.line() == ""
         await client.close()
 
 
