@@ -29,6 +29,7 @@ def info(**more: object) -> bytes:
 
 
 SAID = {
+    "half a pair of a broker": info(server_name="A", jsctl=True).replace(b'"A"', b'"\\ud800"'),
     "half a pair": info(server_name="A").replace(b'"A"', b'"\\ud800"'),
     "half a pair in a host": info(ip="I").replace(b'"I"', b'"nats-route://\\udc00:1/"'),
     "deep": b'INFO {"server_id":%s}\r\n' % (b"[" * 1500 + b"]" * 1500),
@@ -45,7 +46,10 @@ SAID = {
 def member(request: pytest.FixtureRequest) -> Iterator[tuple[Broker, int]]:
     """A server of a cluster, and its route port."""
     port = ReservedPort()
-    config = f"cluster {{ name: C, listen: '{HOST}:{port.number}' }}"
+    place = f"{HOST}:{port.number}"
+    config = (
+        f"jetstream: enabled, cluster {{ name: C, listen: '{place}', routes: ['nats://{place}'] }}"
+    )
     with KINDS[str(request.param)](config=config, name="member") as running:
         yield running, port.number
         port.release()
