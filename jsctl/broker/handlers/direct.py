@@ -36,7 +36,7 @@ def answer(stream: Stream, payload: bytes, subject: bytes = b"") -> Replies:
     if not payload.strip() and not subject:
         return _status(408, "Empty Request")
     try:
-        body = loads(MsgGetRequest, payload)
+        body = loads(MsgGetRequest, payload, strict=True)
     except (DecodeError, TypeError, ValueError):
         return _status(408, "Malformed Request")
     if subject:

@@ -272,17 +272,34 @@ def _with_subjects(config: StreamConfig) -> StreamConfig:
             return config
         return replace(config, subjects=(config.name,))
     subjects = [text.encode() for text in config.subjects]
-    for subject in subjects:
-        if not is_valid_subject(subject):
-            raise invalid("invalid subject")
-        _check_capture(config, subject)
+    wrong: ApiError | None = None
+    good = len(subjects)
+    for at, subject in enumerate(subjects):
+        try:
+            _check_subject(config, subject)
+        except ApiError as error:
+            wrong, good = error, at
+            break
+    _check_meeting([one for one in subjects if is_valid_subject(one)], set(subjects[:good]))
+    if wrong is not None:
+        raise wrong
+    return config
+
+
+def _check_meeting(subjects: list[bytes], counted: set[bytes]) -> None:
+    """Refuse subjects of which one of those counted meets a later one."""
     try:
         met = first_meeting(subjects)
     except Tangled:
         raise invalid(TANGLED) from None
-    if met is not None:
+    if met is not None and met[0] in counted:
         raise invalid(f'subject "{met[0].decode()}" overlaps with "{met[1].decode()}"')
-    return config
+
+
+def _check_subject(config: StreamConfig, subject: bytes) -> None:
+    if not is_valid_subject(subject):
+        raise invalid("invalid subject")
+    _check_capture(config, subject)
 
 
 def _check_capture(config: StreamConfig, subject: bytes) -> None:

@@ -247,6 +247,10 @@ class Contents(ABC):
         gone = self._deleted.count_range(start, self._last)
         return self._last + 1 - start - gone - self._lost.count_range(start, self._last)
 
+    def names(self, filters: Filters) -> list[bytes]:
+        """The subjects that pass, in no order."""
+        return self._index.select(filters)
+
     def subjects(self, filters: Filters) -> dict[bytes, int]:
         """Number of messages of each subject that passes."""
         return self._index.counts(filters)

@@ -151,10 +151,7 @@ class PatternSet:
             if token == b"*":
                 stack.extend((c, depth + 1) for name, c in children.items() if name != b">")
                 continue
-            for name in (token, b"*"):
-                child = children.get(name)
-                if child is not None:
-                    stack.append((child, depth + 1))
+            stack.extend((children[n], depth + 1) for n in (token, b"*") if n in children)
         return found
 
     def covers(
