@@ -14,7 +14,10 @@ _TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?"
     r"([Zz]|[+-]\d\d:\d\d)"
 )
-_DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h|d|w|M|y)")
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h|d|w|M|y)")
+_DURATION_NS_END = 1 << 63
+_DURATION_CHARACTERS_MAX = 200
+"""No duration within 64 bits is written with more by anybody."""
 _UNIT_NS = {
     "ns": 1,
     "us": 1_000,
@@ -87,9 +90,11 @@ def parse_duration(text: str, *, go_only: bool = False) -> int:
     `go_only` accepts only the units of Go itself (up to hours). Raises ValueError.
     """
     sign = -1 if text.startswith("-") else 1
-    rest = text.lstrip("+") if sign == 1 else text[1:]
+    rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0
+    if len(rest) > _DURATION_CHARACTERS_MAX:
+        raise ValueError("a duration of so many characters is not understood")
     total = 0.0
     whole = 0
     at = 0
@@ -102,7 +107,7 @@ def parse_duration(text: str, *, go_only: bool = False) -> int:
         else:
             whole += int(found[1]) * _UNIT_NS[found[2]]
         at = found.end()
-    if not rest or at < len(rest):
+    if not rest or at < len(rest) or whole + total >= _DURATION_NS_END:
         raise ValueError(f"invalid duration {text!r}")
     return sign * (whole + round(total))
 

@@ -19,8 +19,9 @@ UNITS_NS = {
     "h": HOUR_NS,
 }
 DURATION_MAX_NS = (1 << 63) - 1
-DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
-SIZE = re.compile(r"(-?\d{1,15})([KMGT]?)B?", re.IGNORECASE)
+DURATION_CHARACTERS_MAX = 200
+DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+SIZE = re.compile(r"(-?[0-9]{1,15})([KMGT]?)B?", re.IGNORECASE)
 SIZES = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": 1024 * GIB}
 PORT_MAX = 65535
 ANY_HOSTS = ("0.0.0.0", "::", "")
@@ -30,9 +31,11 @@ ANY_HOSTS = ("0.0.0.0", "::", "")
 def duration_ns(text: str) -> int | None:
     """Nanoseconds of a Go duration such as `1h30m`, `1.5s`, `-2ms`."""
     sign = -1 if text.startswith("-") else 1
-    rest = text.lstrip("+-") if text[:1] in ("+", "-") else text
+    rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0
+    if len(rest) > DURATION_CHARACTERS_MAX:
+        return None
     total, at = 0.0, 0
     while at < len(rest):
         part = DURATION_PART.match(rest, at)

@@ -53,8 +53,11 @@ def get(headers: bytes, key: bytes) -> bytes | None:
 
 def remove(headers: bytes, key: bytes) -> bytes:
     """The block without any header of that name; empty when no header is left."""
-    while (span := _span(headers, key)) is not None:
-        headers = headers[: span[0]] + headers[span[1] + 2 :]
+    if key in headers:
+        first, *lines = headers.split(b"\r\n")
+        start = key + b":"
+        kept = [line for line in lines[:-1] if not line.startswith(start)]
+        headers = b"\r\n".join([first, *kept, *lines[-1:]])
     return b"" if headers == EMPTY else headers
 
 
