@@ -345,6 +345,8 @@ class JetStreamLimits:
     batch_timeout_ns: int = 10 * SECOND_NS
     request_queue_max: int = 10_000
     info_queue_max: int = 10_000
+    turn_units_max: int = 256
+    """Work of requests that one turn does; see `node.portions`."""
     catchup_bytes_max: int = 64 * MIB
     buffered_bytes_max: int = 128 * MIB
     buffered_messages_max: int = 10_000

@@ -116,8 +116,9 @@ class PlayClient:
             size = int(words[-1])
             head = int(words[-2]) if words[0] == b"HMSG" else 0
             sizes = 2 if head else 1
-            reply = words[3].decode() if len(words) == 4 + sizes else ""
-            self.messages.append((words[1].decode(), reply, data[head:size]))
+            reply = words[3].decode(errors="surrogateescape") if len(words) == 4 + sizes else ""
+            subject = words[1].decode(errors="surrogateescape")
+            self.messages.append((subject, reply, data[head:size]))
             data = data[size + 2 :]
 
 
@@ -139,6 +140,7 @@ class NodePlay:
         self.faults: list[Fault] = []
         self.reloads = 0
         self._synced: list[int] = []
+        self._due_ns = START_NS + SECOND_NS
         self._next_conn = 1
         self.node = Node(
             options or node_options(),
@@ -156,7 +158,8 @@ class NodePlay:
         """A turn with inputs, then turns until the disk has nothing to report."""
         self._once(TurnInputs(**fields))
         for _ in range(ROUNDS_MAX):
-            if not self._synced or self.exit is not None:
+            busy = self._synced or self._due_ns <= self.now_ns
+            if not busy or self.exit is not None:
                 return
             self._once(TurnInputs())
         raise AssertionError("the node is not quiet")
@@ -177,6 +180,7 @@ class NodePlay:
         self.answers += outputs.answers
         self.reloads += outputs.reload
         self.exit = outputs.exit
+        self._due_ns = outputs.deadline_ns or self.now_ns + SECOND_NS
 
     def run(self, seconds: float) -> None:
         """Let time go by."""

@@ -9,7 +9,9 @@ from jsctl.broker.node import late, setup
 from jsctl.broker.node.departure import Departure
 from jsctl.broker.node.intake import ApiDoor, from_route, is_twin, open_doors, request_of
 from jsctl.broker.node.last_line import TEXT, LastLine, client_of
+from jsctl.broker.node.portions import Portions
 from jsctl.broker.node.setup import random_name
+from jsctl.broker.node.subscriber_counts import SubscriberCounts
 from jsctl.broker.node.sys_door import SysDoor
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk
@@ -78,6 +80,8 @@ class Node:
         self._refresh_due_ns = 0
         self._logs: list[LogLine] = []
         self.failed = ""
+        limits = options.jetstream.limits
+        self._portions = Portions(limits.turn_units_max, limits.request_queue_max)
         """Why the node has to end, once it has to."""
         self._departure = Departure(options, None, self.sessions, self.identity, jitter)
         self._sys = SysDoor(self)
@@ -161,6 +165,8 @@ class Node:
         self._take_connections(inputs, now_ns)
         for command in inputs.commands:
             self._command(command, now_ns)
+        for sink in self._portions.begin():
+            self._take_sink(sink)
         self._collect()
         if engine is not None:
             engine.tick_late(late)
@@ -289,9 +295,12 @@ class Node:
 
     def _take_sink(self, sink: Sink) -> None:
         owner = sink.owner
+        of_peers = self._frames is not None and owner is self._frames
+        if not of_peers and not isinstance(owner, SubscriberCounts):
+            self._portions.cut(sink)
         if isinstance(owner, ApiDoor):
             self._take_api(owner, sink)
-        elif self._frames is not None and owner is self._frames:
+        elif self._frames is not None and of_peers:
             self._frames.take(sink, self.router.now_ns)
         elif self._direct is None or not self._direct.take(sink, self.line):
             self._sys.take(sink)
@@ -381,6 +390,7 @@ class Node:
 
     def _deadline(self, now_ns: int) -> int | None:
         due: list[int | None] = [
+            now_ns if self._portions.waiting else None,
             self.sessions.deadline_ns(),
             self._sys.next_due_ns(),
             self._departure.next_due_ns(now_ns),

@@ -1,0 +1,76 @@
+"""Requests are worked off in portions: what many of them need does not keep everybody else waiting.
+
+A turn serves requests up to a number of units; what is left waits in order for the next turn,
+which follows at once and takes what arrived meanwhile as well. A request that is larger than a
+turn's units is served alone. Those beyond `waiting_max` are dropped, as nats-server does.
+"""
+
+from collections import deque
+
+from jsctl.broker.node.direct import Desk
+from jsctl.broker.routing.targets import Captured, Sink
+
+UNITS = 16
+"""Of a request of the JetStream or system API."""
+LOOKUP_UNITS = 1
+"""Of a direct get of one message."""
+UNIT_BYTES = 512
+"""A body counts one unit more for each of these."""
+LOOKUP_BYTES_MAX = 128
+
+
+class Portions:
+    """See the module. `units_max` is what a turn serves."""
+
+    def __init__(self, units_max: int, waiting_max: int) -> None:
+        self._units_max = units_max
+        self._waiting_max = waiting_max
+        self._left = units_max
+        self._waiting: deque[Sink] = deque()
+        self._rests: dict[int, list[Captured]] = {}
+        self.dropped = 0
+        """Requests that nobody answers, because too many waited."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the next turn has something to go on with."""
+        return bool(self._waiting)
+
+    def begin(self) -> list[Sink]:
+        """A turn begins: the sinks that go on, with what is left in them."""
+        self._left = self._units_max
+        going, self._waiting = self._waiting, deque()
+        for sink in going:
+            sink.messages[:0] = self._rests.pop(id(sink))
+        return list(going)
+
+    def cut(self, sink: Sink) -> None:
+        """Leave in a sink what this turn serves of it."""
+        messages = sink.messages
+        rest = self._rests.get(id(sink))
+        count = 0 if rest is not None else self._count(sink.owner, messages)
+        if count == len(messages) and rest is None:
+            return
+        sink.messages = messages[:count]
+        if rest is None:
+            self._waiting.append(sink)
+            rest = self._rests[id(sink)] = []
+        room = self._waiting_max - len(rest)
+        rest += messages[count : count + room]
+        self.dropped += max(0, len(messages) - count - room)
+
+    def _count(self, owner: object, messages: list[Captured]) -> int:
+        direct = isinstance(owner, Desk)
+        for count, captured in enumerate(messages):
+            if self._left <= 0:
+                return count
+            payload = captured[3]
+            units = UNITS + len(payload) // UNIT_BYTES
+            if direct and _is_lookup(payload):
+                units = LOOKUP_UNITS
+            self._left -= units
+        return len(messages)
+
+
+def _is_lookup(payload: bytes) -> bool:
+    return len(payload) <= LOOKUP_BYTES_MAX and b"multi" not in payload and b"batch" not in payload

@@ -1,0 +1,70 @@
+"""Many requests at once are served in turns: each in its order, others in between."""
+
+import json
+
+from jsctl.broker.turn import TurnInputs
+from tests.support.node_play import NodePlay, PlayClient
+
+
+def flooded(count: int, subject: str, body: bytes = b"") -> tuple[NodePlay, PlayClient, PlayClient]:
+    """A node in the middle of a flood: one turn has begun with it."""
+    play = NodePlay()
+    innocent = play.connect("b")
+    innocent.lines.clear()
+    client = play.connect("a")
+    client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s.>"], allow_direct=True)
+    client.publish("s.a", b"x")
+    client.subscribe("in.>")
+    flood = [
+        b"PUB %b in.%d %d\r\n%b\r\n" % (subject.encode(), number, len(body), body)
+        for number in range(count)
+    ]
+    client.messages.clear()
+    play._once(TurnInputs(chunks=[(client.conn, b"".join(flood))]))
+    return play, client, innocent
+
+
+def answered(client: PlayClient) -> list[str]:
+    return [to for to, _, _ in client.messages if to.startswith("in.")]
+
+
+def test_a_flood_of_requests_is_served_in_turns_and_in_order() -> None:
+    play, client, innocent = flooded(200, "$JS.API.STREAM.NAMES")
+    first = len(answered(client))
+    assert 1 <= first <= 16
+    play._once(TurnInputs(chunks=[(innocent.conn, b"PING\r\n")]))
+    assert b"PONG" in innocent.lines, "somebody else is served before the flood is over"
+    assert len(answered(client)) < 200
+    play.turn()
+    assert answered(client) == [f"in.{number}" for number in range(200)]
+
+
+def test_large_requests_get_turns_of_their_own() -> None:
+    body = json.dumps({"multi_last": [f"s.{n}" for n in range(20_000)]}).encode()
+    play, client, _ = flooded(5, "$JS.API.DIRECT.GET.S", body)
+    assert len(answered(client)) == 1
+    play.turn()
+    assert len(answered(client)) == 5
+
+
+def test_small_lookups_are_many_a_turn() -> None:
+    _, client, _ = flooded(200, "$JS.API.DIRECT.GET.S", b'{"seq":1}')
+    assert len(answered(client)) == 200
+
+
+def test_requests_beyond_the_queue_are_dropped() -> None:
+    play, client, _ = flooded(15_000, "$JS.API.DIRECT.GET.S", b'{"seq":1}')
+    play.turn()
+    assert 10_000 <= len(answered(client)) < 11_000
+    assert client.ask("$JS.API.STREAM.NAMES")["streams"] == ["S"]
+
+
+def test_system_requests_wait_as_well() -> None:
+    play = NodePlay()
+    client = play.connect("sys")
+    client.subscribe("in.>")
+    flood = b"".join(b"PUB $SYS.REQ.SERVER.PING.CONNZ in.%d 0\r\n\r\n" % n for n in range(100))
+    play._once(TurnInputs(chunks=[(client.conn, flood)]))
+    assert 1 <= len(answered(client)) <= 16
+    play.turn()
+    assert len(answered(client)) == 100
