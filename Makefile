@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser demo test test-quick test-pythons test-spark-long test-spark-oldest
-.PHONY: check format lint types contracts tidy bench bench-spark pictures conformance clean
+.PHONY: fuzz help install browser demo test test-quick test-pythons test-spark-long test-spark-oldest
+.PHONY: fuzz check format lint types contracts tidy bench bench-spark pictures conformance clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -68,6 +68,11 @@ test-pythons: ## the quick tests and those of TLS on each Python from 3.11 to 3.
 			&& $$venv/bin/python -m pytest -q --quick $(PARALLEL) \
 			&& $$venv/bin/python -m pytest -q $(TLS_TESTS) || status=1; \
 	done; exit $$status
+
+SECONDS ?= 60
+
+fuzz: install ## hostile input for every port and format, SECONDS=60 in all
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 test-spark-long: install ## the long Spark tests: kills, clusters, the oldest PySpark
 	$(BIN)/python -m pytest -q -m spark_long tests/spark

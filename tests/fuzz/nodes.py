@@ -1,0 +1,229 @@
+"""A whole node without I/O: sessions, the API, the system services, the monitoring pages.
+
+After each input an innocent client is served as before; now and then the node is made anew.
+"""
+
+import gc
+import json
+import random
+import re
+
+from jsctl.broker.options import ClusterOptions, Options
+from jsctl.broker.turn import Accepted, ConnKind, Query
+from tests.fuzz import requests
+from tests.fuzz.mutate import cuts, mutated
+from tests.fuzz.parsers import RouteHandshake, RouteParser
+from tests.fuzz.target import SIZE_MAX, Target
+from tests.support.node_play import NodePlay, PlayClient
+
+INPUTS_PER_NODE = 2000
+_QUEUES = re.compile(rb"SUB[ \t]+[^ \t]+[ \t]+[^ \t\r\n]+[ \t]+[^ \t\r\n]", re.IGNORECASE)
+"""Which member of a queue group gets a message is chance."""
+_CLIENT_ID = re.compile(rb'"client_id":[0-9]+,')
+
+_START = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"protocol":1}\r\n'
+
+
+class Nodes(Target):
+    """A node and its innocent client."""
+
+    options: Options | None = None
+    user = ""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """A new node."""
+        self.used = 0
+        gc.collect()  # a node refers to itself, and holds megabytes of a simulated disk
+        self.play = NodePlay(self.options)
+        self.innocent = self.play.connect(self.user)
+        self.innocent.subscribe("innocent")
+
+    def hostile(self, data: bytes, rng: random.Random) -> None:
+        """Carry the input out."""
+        raise NotImplementedError
+
+    def run(self, data: bytes, rng: random.Random) -> None:
+        self.used += 1
+        if self.used > INPUTS_PER_NODE or self.play.exit is not None:
+            self.begin()
+        try:
+            self.hostile(data, rng)
+            self.check_innocent()
+        except Exception:
+            self.begin()
+            raise
+
+    def check_innocent(self) -> None:
+        """Somebody else is still served."""
+        assert self.play.exit is None, f"the node ends: {self.play.exit}"
+        client = self.innocent
+        client.lines.clear()
+        client.messages.clear()
+        client.send(b"PING\r\nPUB innocent 2\r\nhi\r\n")
+        assert b"PONG" in client.lines, f"an innocent client hears only {client.lines}"
+        assert ("innocent", "", b"hi") in client.messages, "and gets its messages"
+
+
+class Session(Nodes):
+    """A client's bytes, from the first one on; whole and in pieces they do the same."""
+
+    name = "client-session"
+    options = Options(server_name="n1")
+    share = 0.2
+    words = (
+        b"PUB a 5\r\nhello\r\n", b"SUB > 9\r\n", b"SUB a.* q 2\r\n", b"UNSUB 9 1\r\n", b"PING\r\n",
+        b'CONNECT {"verbose":true,"pedantic":true,"headers":true}\r\n', b'{"echo":false}', b"PONG",
+        b"HPUB a 12 14\r\nNATS/1.0\r\n\r\nhi\r\n", b'"no_responders":true', b"$SYS.REQ.SERVER.PING",
+        b"." * 100, b"*." * 1000, b"a." * 1000, b'"user":"\\ud800"', b"[" * 1500, b"\xed\xa0\x80",
+        b"CONNECT " + b'{"a":' * 700 + b"1" + b"}" * 700 + b"\r\n", b'"protocol":' + b"9" * 4400,
+    )  # fmt: skip
+
+    samples = (
+
+            _START + b"SUB a 1\r\nPUB a 5\r\nhello\r\nPING\r\n",
+            _START + b"SUB a.> q 1\r\nSUB b 2\r\nPUB a.b r 3\r\nabc\r\nUNSUB 2\r\nPING\r\n",
+            _START + b"SUB a 1\r\nHPUB a 12 14\r\nNATS/1.0\r\n\r\nhi\r\nUNSUB 1 1\r\n",
+            _START + b"PUB a 1\r\nx\r\n" * 20 + b"SUB * 1\r\nSUB > 2\r\nPUB a.b 1\r\ny\r\n",
+            b"PING\r\nPONG\r\n", b'CONNECT {"verbose":true,"no_responders":true,"headers":true}\r\n'
+            b"PUB nobody r 0\r\n\r\nSUB r 1\r\nPUB nobody r 0\r\n\r\n",
+            )  # fmt: skip
+
+    def seeds(self) -> list[bytes]:
+        return list(self.samples)
+
+    def hostile(self, data: bytes, rng: random.Random) -> None:
+        whole = self._heard([data])
+        pieces = self._heard(cuts(rng, data))
+        whole, pieces = (_CLIENT_ID.sub(b"", one) for one in (whole, pieces))
+        if b"-ERR" not in whole + pieces and len(_QUEUES.findall(data)) < 2:
+            assert whole == pieces, f"{whole!r} is not {pieces!r}"
+
+    def _heard(self, chunks: list[bytes]) -> bytes:
+        play = self.play
+        conn, play._next_conn = play._next_conn, play._next_conn + 1
+        client = play.clients[conn] = _Listener(play, conn)
+        play.turn(accepted=[Accepted(conn, ConnKind.CLIENT, "127.0.0.1", 40000)])
+        client.heard.clear()
+        for chunk in chunks:
+            play.turn(chunks=[(conn, chunk)])
+        play.hang_up(client)
+        del play.clients[conn]
+        return b"".join(client.heard)
+
+
+class Routes(Nodes):
+    """What comes on a route's connection: before its handshake and behind it."""
+
+    name = "route-session"
+    share = 0.1
+    options = Options(server_name="n1", cluster=ClusterOptions(name="C", port=6222))
+    words = (*RouteParser.words, *RouteHandshake.words, b"$JSC.", b"$SYS._INBOX.", b"$SYS.>")
+
+    def seeds(self) -> list[bytes]:
+        hello = b'INFO {"server_id":"NX","server_name":"x","cluster":"C","host":"h","port":1}\r\n'
+        known = [b"CONNECT " + data + b"\r\n" for data in RouteHandshake().seeds()]
+        told = [hello + data for data in RouteParser().seeds()]
+        return [*known, *told, *[known[-1] + data for data in told], hello.replace(b"NX", b"")]
+
+    def hostile(self, data: bytes, rng: random.Random) -> None:
+        play = self.play
+        conn, play._next_conn = play._next_conn, play._next_conn + 1
+        play.clients[conn] = peer = _Listener(play, conn)
+        play.turn(accepted=[Accepted(conn, ConnKind.ROUTE, "127.0.0.1", 50000)])
+        for chunk in cuts(rng, data):
+            play.turn(chunks=[(conn, chunk)])
+        if rng.random() < 0.02:
+            play.run(0.3)
+        play.hang_up(peer)
+        del play.clients[conn]
+
+
+class _Listener(PlayClient):
+    """Keeps what it is sent as it is: hostile input makes lines that nobody parses."""
+
+    def __init__(self, play: NodePlay, conn: int) -> None:
+        super().__init__(play, conn)
+        self.heard: list[bytes] = []  # type: ignore[assignment]  # bytes instead of documents
+
+    def take(self, data: bytes) -> None:
+        self.heard.append(data)
+
+
+class Api(Nodes):
+    """Every subject of the JetStream and system API: `subject`, a line feed, and the body."""
+
+    name = "api"
+    share = 0.05
+    user = "a"
+
+    def begin(self) -> None:
+        super().begin()
+        self.asker = self.play.connect("a")
+        self.system = self.play.connect("sys")
+        for subject, body in requests.FIRST:
+            self.asker.request(subject, body)
+
+    def seeds(self) -> list[bytes]:
+        made = [(s, json.dumps(b).encode() if b is not None else b"") for s, b in requests.KNOWN]
+        return [subject.encode() + b"\n" + body for subject, body in made]
+
+    def make(self, rng: random.Random, pool: list[bytes]) -> bytes:
+        if rng.random() < 0.2:
+            return mutated(rng, pool[int(rng.random() * len(pool))], requests.WORDS, SIZE_MAX)
+        return requests.made(rng)
+
+    def hostile(self, data: bytes, rng: random.Random) -> None:
+        subject, _, body = data.partition(b"\n")
+        if not subject or any(byte <= 32 for byte in subject) or b".." in subject:
+            return
+        asker = self.system if subject.startswith(b"$SYS") and rng.random() < 0.8 else self.asker
+        asker.messages.clear()
+        asker.lines.clear()
+        asker._asked += 1
+        inbox = b"_INBOX.%d" % asker._asked
+        asker.send(b"SUB %b %d\r\n" % (inbox, asker._asked))
+        asker.send(b"PUB %b %b %d\r\n%b\r\n" % (subject, inbox, len(body), body))
+        asker.send(b"UNSUB %d\r\n" % asker._asked)
+        if rng.random() < 0.02:
+            self.play.run(0.3)
+        for to, _, answer in asker.messages:
+            if to == inbox.decode() and subject.startswith(b"$JS.API.STREAM"):
+                assert "type" in json.loads(answer), "an answer says what it is"
+        if any(line.startswith(b"-ERR") for line in asker.lines):
+            self.begin()
+
+
+class Pages(Nodes):
+    """Pages of the monitoring port with any parameters: `path?name=value&...`."""
+
+    name = "monitoring"
+    share = 0.1
+    user = "a"
+    words = (
+        b"offset=", b"limit=", b"-1", b"subs=detail", b"auth=1", b"sort=", b"acc=A", b"state=any",
+        b"cid=", b"filter_subject=a.>", b"streams=1", b"consumers=true", b"9" * 5000, b"&", b"=",
+        b"\xff", b"leader_only=1", b"js-enabled-only=1", b"test=a.b", b"raft=1", b"accounts=1",
+    )  # fmt: skip
+    paths = ("varz", "connz", "subsz", "routez", "jsz", "accountz", "accstatz", "healthz", "raftz",
+             "ipqueuesz", "gatewayz", "leafz", "stacksz", "", "none")  # fmt: skip
+
+    def seeds(self) -> list[bytes]:
+        return [f"/{path}?limit=5&offset=1".encode() for path in self.paths]
+
+    def hostile(self, data: bytes, rng: random.Random) -> None:
+        path, _, query = data.decode("latin-1").partition("?")
+        pairs = (pair.partition("=") for pair in query.split("&"))
+        params = {name: value for name, _, value in pairs}
+        self.play.answers.clear()
+        self.play.turn(queries=[Query(1, path, params)])
+        (answer,) = self.play.answers
+        assert 200 <= answer.status < 600
+        if answer.content_type == "application/json" and answer.status == 200:
+            json.loads(answer.body)
+
+
+TARGETS = (Session, Routes, Api, Pages)

@@ -1,0 +1,15 @@
+"""All targets by name."""
+
+from collections.abc import Callable
+
+from tests.fuzz import configuration, formats, live, nodes, parsers, stores
+from tests.fuzz.target import Target
+
+_KINDS = (
+    *parsers.TARGETS,
+    *nodes.TARGETS,
+    *stores.TARGETS,
+    configuration.Configuration,
+    live.Live,
+)
+TARGETS: dict[str, Callable[[], Target]] = {kind.name: kind for kind in _KINDS} | formats.MADE

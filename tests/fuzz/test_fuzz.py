@@ -1,0 +1,105 @@
+"""A minute of the fuzzer, the corpus, and proof that it finds what is wrong."""
+
+import json
+import random
+
+import pytest
+
+from jsctl.broker.errors import ProtocolError
+from jsctl.broker.protocol import client
+from tests.fuzz import mutate, parsers
+from tests.fuzz.formats import Decoder
+from tests.fuzz.runner import fuzz, minimized
+from tests.fuzz.target import CORPUS
+from tests.fuzz.targets import TARGETS
+
+INPUTS = {"live": 250, "api": 3000, "client-session": 2500, "route-session": 2500, "wal": 600}
+"""What a target gets in a few seconds; `monitoring` and all parsers get the default."""
+INPUTS_DEFAULT = 4000
+SEED = 1
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_target_holds(name: str) -> None:
+    target = TARGETS[name]()
+    try:
+        outcome = fuzz(target, seed=SEED, inputs=INPUTS.get(name, INPUTS_DEFAULT))
+    finally:
+        target.close()
+    assert not outcome.findings, "\n\n".join(one.text() for one in outcome.findings)
+
+
+def test_every_directory_of_the_corpus_belongs_to_a_target() -> None:
+    assert {path.name for path in CORPUS.iterdir() if path.is_dir()} <= set(TARGETS)
+
+
+def test_the_same_seed_makes_the_same_inputs() -> None:
+    for name in ("client-parser", "api", "configuration"):
+        target = TARGETS[name]()
+        made = [
+            [target.make(random.Random(seed), target.seeds()) for seed in range(50)]
+            for _ in range(2)
+        ]
+        target.close()
+        assert made[0] == made[1]
+        assert len(set(made[0])) > 40, f"inputs for {name} differ"
+
+
+def test_requests_are_wrong_in_all_ways() -> None:
+    bodies = [mutate.document(random.Random(seed), {"a": 1, "b": "x"}) for seed in range(300)]
+    values = [value for body in bodies for value in json.loads(body).values()]
+    kinds = {type(value) for value in values}
+    assert {int, str, list, dict, bool, float, type(None)} <= kinds
+    assert any(isinstance(v, str) and "\ud800" in v for v in values)
+    assert any(isinstance(v, int) and v > 2**64 for v in values)
+
+
+def test_a_mistake_is_found_made_small_and_told() -> None:
+    def decode(data: bytes) -> object:
+        if b"\xff" in data[2:]:
+            raise KeyError("not this format's error")
+        if len(data) < 2:
+            raise ProtocolError("short")
+        return data
+
+    outcome = fuzz(Decoder("planted", [b"abcdefgh"], decode, ProtocolError), seed=3, inputs=3000)
+    (finding,) = outcome.findings
+    assert len(finding.data) == 3
+    assert finding.data[2:] == b"\xff"
+    assert "KeyError" in finding.text()
+    assert "--target planted --from 3" in finding.text()
+
+
+def test_a_decoder_that_changes_what_it_reads_is_found() -> None:
+    target = Decoder(
+        "planted",
+        [b"abcdefgh"],
+        lambda data: data.replace(b"\x00", b""),
+        ProtocolError,
+        lambda made: bytes(made) + b"\x00x",  # type: ignore[call-overload]  # bytes all along
+    )
+    assert "round trip" in fuzz(target, seed=1, inputs=100).findings[0].error
+
+
+def test_a_slow_input_is_a_finding() -> None:
+    def decode(data: bytes) -> object:
+        return sum(n for n in range(300_000 if b"z" in data else 3))
+
+    target = Decoder("planted", [b"abc", b"z"], decode, ProtocolError)
+    target.cost_s_max = 0.002
+    (finding,) = fuzz(target, seed=1, inputs=1).findings
+    assert finding.data == b"z"
+    assert "takes" in finding.error
+
+
+def test_a_parser_that_depends_on_the_cuts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = client.Parser.feed
+    monkeypatch.setattr(
+        client.Parser, "feed", lambda self, chunk: whole(self, chunk) if len(chunk) != 1 else []
+    )
+    assert fuzz(parsers.ClientParser(), seed=1, inputs=300).findings
+
+
+def test_what_fails_is_made_small() -> None:
+    assert minimized(b"a" * 500 + b"X" + b"b" * 500, lambda data: b"X" in data) == b"X"
+    assert minimized(b"aXbYc", lambda data: b"X" in data and b"Y" in data) == b"XY"
