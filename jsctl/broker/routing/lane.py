@@ -64,6 +64,13 @@ class Lane:
         self._waiting_max = limits.waiting_bytes_max
         self._rows_allowed = limits.control_line_bytes_max >= ROWS_LINE_MIN
         self._shapes: dict[Shape, re.Pattern[bytes]] = {}
+        self._data = b""
+        self._clue: bool | None = None
+        """Whether a trace header may be somewhere in the input at hand; None: not looked yet.
+
+        One look at all of it costs a twentieth of one at each message, and input without headers
+        is never looked at.
+        """
 
     def feed(self, session: ClientSession, chunk: bytes, now_ns: int) -> None:
         """Take a chunk of a connection's input; everything in it is carried out."""
@@ -91,11 +98,13 @@ class Lane:
     def _work(self, session: ClientSession, data: bytes) -> None:
         size = len(data)
         position = 0
+        self._data, self._clue = data, None
         while 0 <= position < size and not session.closing:
             if session.waiting:
                 session.intake.keep(data[position:], 0)
-                return
+                break
             position = self._step(session, data, position)
+        self._data = b""
 
     def _step(self, session: ClientSession, data: bytes, position: int) -> int:
         """Carry out what begins at `position`; the position behind it, -1 at the end."""
@@ -216,7 +225,7 @@ class Lane:
         end = position + _fixed_size(shape) * len(rows) + sum(map(len, map(_SUBJECT, rows)))
         if shape.with_reply:
             end += sum(map(len, map(_REPLY, rows)))
-        traced = shape.header_size > 0 and _may_be_traced(session, data, position, end)
+        traced = shape.header_size > 0 and self._may_be_traced(session)
         plan = None if traced else self._common_plan(session, shape, rows)
         if plan is None:
             for row in rows:
@@ -247,7 +256,7 @@ class Lane:
     def _one(self, session: ClientSession, shape: Shape, row: Row) -> None:
         """One message of a fast session."""
         subject, reply, headers, payload = row
-        if headers and (DEST in headers or session.account.traced):
+        if headers and self._may_be_traced(session):
             session.publish(Publish(subject, reply, headers, payload))
             return
         self._count(session, 1, shape.size)
@@ -264,16 +273,18 @@ class Lane:
             if reply and not reached:
                 session.nobody(subject, reply)
 
+    def _may_be_traced(self, session: ClientSession) -> bool:
+        """Whether a message with headers has to be looked at more closely."""
+        clue = self._clue
+        if clue is None:
+            clue = self._clue = self._data.find(DEST) >= 0
+        return clue or session.account.traced
+
     def _count(self, session: ClientSession, count: int, size: int) -> None:
         session.in_messages += count
         session.in_bytes += count * size
         session.account.in_messages += count
         session.account.in_bytes += count * size
-
-
-def _may_be_traced(session: ClientSession, data: bytes, start: int, end: int) -> bool:
-    """Whether the messages that stand there have to be looked at one by one."""
-    return session.account.traced or data.find(DEST, start, end) >= 0
 
 
 def _run_length(data: bytes, position: int, line: bytes, stride: int) -> int:
