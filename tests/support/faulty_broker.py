@@ -45,8 +45,8 @@ class FaultyDisk:
     def list(self, directory: str) -> list[str]:
         return self.disk.list(directory)
 
-    def make_directory(self, path: str) -> None:
-        self.disk.make_directory(path)
+    def make_directory(self, path: str, *, durable: bool = True) -> None:
+        self.disk.make_directory(path, durable=durable)
 
     def rename(self, old: str, new: str) -> None:
         self.disk.rename(old, new)

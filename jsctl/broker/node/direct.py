@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from jsctl.broker.cluster.engine import Engine
 from jsctl.broker.cluster.stream_unit import DIRECT_QUEUE, StreamUnit
 from jsctl.broker.node import late
+from jsctl.broker.node.direct_responder import DirectGetResponder
 from jsctl.broker.node.last_line import LastLine, client_of
 from jsctl.broker.raft.types import StandingKind
-from jsctl.broker.routing.targets import Captured, Sink, Subscription
+from jsctl.broker.routing.targets import Captured, Sink
 
 FRESH_NS = 1_000_000_000
 """A replica that has not heard its leader for this long does not answer."""
@@ -16,19 +17,11 @@ WORDS = b"DIRECT.GET."
 
 
 @dataclass(slots=True)
-class Desk:
-    """One stream's direct gets; the owner of its sink."""
-
-    unit: StreamUnit
-    subscriptions: list[Subscription] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class DirectGets:
     """All streams of this server."""
 
     engine: Engine
-    _desks: dict[str, tuple[Desk, Sink]] = field(default_factory=dict)
+    _desks: dict[str, tuple[DirectGetResponder, Sink]] = field(default_factory=dict)
 
     def refresh(self) -> None:
         """Open desks of fresh replicas, close those of others."""
@@ -60,7 +53,7 @@ class DirectGets:
         return near and raft.applied >= raft.commit and self.engine.env.me in raft.members.voters
 
     def _open(self, name: str, unit: StreamUnit) -> None:
-        desk = Desk(unit)
+        desk = DirectGetResponder(unit)
         sink = Sink(desk)
         account, stream = unit.key
         for prefix in self.engine.env.api_prefixes:
@@ -79,18 +72,18 @@ class DirectGets:
     def take(self, sink: Sink, line: LastLine) -> bool:
         """Answer what one of the desks captured; False if the sink is not a desk's."""
         desk = sink.owner
-        if not isinstance(desk, Desk):
+        if not isinstance(desk, DirectGetResponder):
             return False
         self.answer(desk, sink, line)
         return True
 
-    def answer(self, desk: Desk, sink: Sink, line: LastLine) -> None:
+    def answer(self, desk: DirectGetResponder, sink: Sink, line: LastLine) -> None:
         """Answer what a desk captured."""
         for captured in sink.take():
             if captured[1] and self.fresh(desk.unit):
                 line.run(client_of(captured[4]), self._answer_one, desk, captured)
 
-    def _answer_one(self, desk: Desk, captured: Captured) -> None:
+    def _answer_one(self, desk: DirectGetResponder, captured: Captured) -> None:
         subject, reply, _, payload, _ = captured
         account, stream = desk.unit.key
         wanted = subject.partition(WORDS + stream.encode())[2][1:]

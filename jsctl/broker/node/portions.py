@@ -7,7 +7,7 @@ turn's units is served alone. Those beyond `waiting_max` are dropped, as nats-se
 
 from collections import deque
 
-from jsctl.broker.node.direct import Desk
+from jsctl.broker.node.direct_responder import DirectGetResponder
 from jsctl.broker.routing.targets import Captured, Sink
 
 UNITS = 16
@@ -60,7 +60,7 @@ class Portions:
         self.dropped += max(0, len(messages) - count - room)
 
     def _count(self, owner: object, messages: list[Captured]) -> int:
-        direct = isinstance(owner, Desk)
+        direct = isinstance(owner, DirectGetResponder)
         for count, captured in enumerate(messages):
             if self._left <= 0:
                 return count
