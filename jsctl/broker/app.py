@@ -5,19 +5,15 @@ is what operators, supervisors and test tools of nats-server look for.
 """
 
 import asyncio
-import base64
 import gc
-import hashlib
 import logging
 import os
-import resource
 import secrets
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,14 +23,19 @@ from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, par
 from jsctl.broker.conf.override import override
 from jsctl.broker.conf.units import host_text
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors
+from jsctl.broker.machine import (
+    allow_many_connections,
+    complete,
+    new_server_id,
+    store_path,
+    with_limits,
+)
 from jsctl.broker.options import (
     COMPATIBLE_API_LEVEL,
     COMPATIBLE_VERSION,
     GIB,
     KIB,
     MIB,
-    UNLIMITED,
-    JetStreamOptions,
     Options,
 )
 from jsctl.broker.ports import Disk
@@ -52,21 +53,12 @@ if TYPE_CHECKING:
     from jsctl.broker.conf.mapper import Loaded
 
 PROGRAM = "jsctl broker"
-NAME_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-PEER_ID_LENGTH = 8
-SERVER_KEY_PREFIX = 13 << 3
-"""What makes a public nkey begin with N."""
-CRC_POLYNOMIAL = 0x1021
 COLLECT_AFTER = (20_000, 20, 20)
 """Thresholds of the collector: what a turn makes for some hundred messages is gone before it looks.
 With the interpreter's own (700 objects) a fifth of a busy broker's time went into looking."""
 SWITCH_S = 0.0001
 """How long the disk thread waits for a turn to let it go on; it does so some times for each sync,
 and with the interpreter's own 5 ms every one of them could take a turn."""
-CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
-STORE_FALLBACK_BYTES = 1024 * GIB
-SHARE = 3 / 4
-"""Of memory and free disk that JetStream may use when no limit is set."""
 STOPS = (
     "Internal error, the server stops: its state may be torn, and nothing of this turn was"
     " acknowledged; please report it:"
@@ -281,6 +273,8 @@ class Server:
             self._info(f"  Cluster:  {options.cluster.name}")
         self._info(f"  Name:     {options.server_name}")
         if options.jetstream.enabled:
+            from jsctl.broker.node.setup import peer_id  # loaded late, with the node
+
             self._info(f"  Node:     {peer_id(options.server_name)}")
         self._info(f"  ID:       {self._server_id}")
         if options.config_file:
@@ -373,21 +367,6 @@ class Server:
         self._info(f"Reloaded server configuration{digest}")
 
 
-def complete(options: Options, server_id: str) -> Options:
-    """Options with the values that only a process can know: its name, temporary directory."""
-    jetstream = options.jetstream
-    if jetstream.enabled and not jetstream.store_dir:
-        default = Path(os.environ.get("TMPDIR", "/tmp")) / "nats"
-        jetstream = replace(jetstream, store_dir=str(default))
-        note = f"Temporary storage directory used, data could be lost on system reboot: {default}"
-        options = replace(options, warnings=(*options.warnings, note))
-    cluster = options.cluster
-    if options.clustered and not cluster.name:
-        cluster = replace(cluster, name=server_id[-22:])
-    name = options.server_name or server_id
-    return replace(options, server_name=name, jetstream=jetstream, cluster=cluster)
-
-
 FIXED: dict[str, Callable[[Options], object]] = {
     "server_name": lambda o: o.server_name,
     "listen": lambda o: o.listen,
@@ -414,76 +393,12 @@ def not_reloadable(old: Options, new: Options) -> list[ConfigError]:
     ]
 
 
-def allow_many_connections() -> None:
-    """Raise the soft limit of open files to the hard one: every connection is a file."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def store_path(jetstream: JetStreamOptions) -> Path:
-    """Where JetStream's files lie."""
-    return Path(jetstream.store_dir) / "jetstream"
-
-
-def with_limits(options: Options) -> Options:
-    """Options with JetStream's limits in bytes, where it is enabled."""
-    jetstream = options.jetstream
-    if not jetstream.enabled:
-        return options
-    memory, store = jetstream_limits(jetstream, store_path(jetstream))
-    jetstream = replace(jetstream, memory_bytes_max=memory, store_bytes_max=store)
-    return replace(options, jetstream=jetstream)
-
-
-def jetstream_limits(jetstream: JetStreamOptions, path: Path) -> tuple[int, int]:
-    """(memory, store) in bytes: what is set, or three quarters of what the machine has."""
-    memory, store = jetstream.memory_bytes_max, jetstream.store_bytes_max
-    if memory == UNLIMITED:
-        memory = int(machine_memory() * SHARE)
-    if store == UNLIMITED:
-        try:
-            found = os.statvfs(path)
-            store = int(found.f_bavail * found.f_frsize * SHARE)
-        except OSError:
-            store = STORE_FALLBACK_BYTES
-    return (memory, store)
-
-
-def machine_memory() -> int:
-    """Bytes of memory that this process may use."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        limit = CGROUP_MEMORY.read_text().strip()
-    except OSError:
-        return total
-    return min(total, int(limit)) if limit.isdecimal() else total
-
-
 def size_text(size: int) -> str:
     """Bytes as the start-up log shows them."""
     for unit, factor in (("TB", 1024 * GIB), ("GB", GIB), ("MB", MIB), ("KB", KIB)):
         if size >= factor:
             return f"{size / factor:.2f} {unit}"
     return f"{size} B"
-
-
-def peer_id(server_name: str) -> str:
-    """The short name that a server has in raft groups."""
-    digest = hashlib.sha256(server_name.encode()).digest()[:PEER_ID_LENGTH]
-    return bytes(NAME_DIGITS[byte % len(NAME_DIGITS)] for byte in digest).decode()
-
-
-def new_server_id() -> str:
-    """A fresh id in the form of a server's public nkey."""
-    raw = bytes([SERVER_KEY_PREFIX]) + secrets.token_bytes(32)
-    crc = 0
-    for byte in raw:
-        crc ^= byte << 8
-        for _ in range(8):
-            crc = (crc << 1) ^ (CRC_POLYNOMIAL if crc & 0x8000 else 0)
-        crc &= 0xFFFF
-    return base64.b32encode(raw + crc.to_bytes(2, "little")).decode().rstrip("=")
 
 
 def leaves(group: BaseExceptionGroup[BrokerError]) -> list[BrokerError]:

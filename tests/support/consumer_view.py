@@ -11,7 +11,8 @@ from jsctl.broker.jetstream.admission import StreamLeader
 from jsctl.broker.jetstream.assignments import GroupAssignment, StreamAssignment
 from jsctl.broker.jetstream.consumer import Consumer
 from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
-from jsctl.broker.jetstream.meta import Meta, assign_stream
+from jsctl.broker.jetstream.meta import Meta
+from jsctl.broker.jetstream.meta_entries import assign_stream
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jetstream.stream import Stream

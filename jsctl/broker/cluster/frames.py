@@ -33,7 +33,7 @@ from jsctl.broker.cluster.frame_items import (
     ServerNews,
 )
 from jsctl.broker.errors import ProtocolError
-from jsctl.broker.jetstream.meta import check_entry
+from jsctl.broker.jetstream.meta_entries import check_entry
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 

@@ -14,7 +14,7 @@ from jsctl.broker.cluster.env import Env
 from jsctl.broker.cluster.membership import Change, HandOver, Settled, Step, Waiting, next_step
 from jsctl.broker.cluster.meta_unit import MetaUnit
 from jsctl.broker.cluster.stream_unit import StreamUnit
-from jsctl.broker.jetstream.meta import MetaServer, add_server, settle_group
+from jsctl.broker.jetstream.meta_entries import MetaServer, add_server, settle_group
 from jsctl.broker.jetstream.placement import ServerFacts
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import StandingKind

@@ -91,7 +91,6 @@ class StreamUnit:
     """Waits for an answer until this stream serves here what was asked for."""
     leader: StreamLeader | None = None
     sink: Sink = field(init=False)
-    direct: Sink = field(init=False)
     watchers: dict[str, Watcher] = field(default_factory=dict)
     """Consumers with a replica here, by name."""
     _subscriptions: list[Subscription] = field(default_factory=list)
@@ -113,7 +112,6 @@ class StreamUnit:
 
     def __post_init__(self) -> None:
         self.sink = Sink(self, stream=self.assignment.name)
-        self.direct = Sink(self)
 
     @property
     def key(self) -> tuple[str, str]:

@@ -23,7 +23,7 @@ from jsctl.broker.jetstream.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.consumer_config import Limits
-from jsctl.broker.jetstream.meta import assign_consumer
+from jsctl.broker.jetstream.meta_entries import assign_consumer
 from jsctl.broker.jetstream.requests import ApiRequest
 
 NAME_LENGTH = 8

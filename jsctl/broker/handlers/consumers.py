@@ -49,7 +49,7 @@ from jsctl.broker.jetstream.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.consumer import Consumer
 from jsctl.broker.jetstream.consumer_config import GROUP_NAME, with_level
 from jsctl.broker.jetstream.consumer_entries import encode_reset
-from jsctl.broker.jetstream.meta import assign_consumer, remove_consumer
+from jsctl.broker.jetstream.meta_entries import assign_consumer, remove_consumer
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.starting import level_exceeded
 

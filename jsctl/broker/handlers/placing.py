@@ -18,7 +18,7 @@ from jsctl.broker.jetstream.assignments import (
     Origin,
     StreamAssignment,
 )
-from jsctl.broker.jetstream.meta import assign_consumer
+from jsctl.broker.jetstream.meta_entries import assign_consumer
 from jsctl.broker.jetstream.placement import (
     NoPeers,
     Placed,

@@ -17,7 +17,7 @@ from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, StepDo
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.assignments import StreamAssignment
-from jsctl.broker.jetstream.meta import assign_stream
+from jsctl.broker.jetstream.meta_entries import assign_stream
 from jsctl.broker.jetstream.placement import (
     Placed,
     ServerFacts,

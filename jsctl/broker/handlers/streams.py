@@ -25,7 +25,7 @@ from jsctl.broker.handlers.answers import (
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, Silent
 from jsctl.broker.handlers.view import AccountFacts, View
 from jsctl.broker.jetstream.assignments import StreamAssignment
-from jsctl.broker.jetstream.meta import assign_stream, remove_stream
+from jsctl.broker.jetstream.meta_entries import assign_stream, remove_stream
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.stream import SUBJECTS_PER_PAGE, Stream
 from jsctl.broker.jetstream.stream_config import (

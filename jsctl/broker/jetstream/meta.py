@@ -4,9 +4,6 @@ The meta leader decides (placement, limits, names) and logs the outcome; applyin
 files it. What the leader has proposed but not yet applied is laid over the applied state, so
 that two requests of one turn see each other. What applying changed is kept as `Change`s until
 the node takes them to build, change or drop groups.
-
-Entries are JSON objects with an `op`; keys of assets are (account, stream, consumer), the
-consumer empty for streams.
 """
 
 import json
@@ -17,7 +14,6 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
-from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.assignments import (
     ConsumerAssignment,
     GroupAssignment,
@@ -28,11 +24,17 @@ from jsctl.broker.jetstream.assignments import (
     stream_from,
 )
 from jsctl.broker.jetstream.listening import Listening
+from jsctl.broker.jetstream.meta_entries import (
+    Assignment,
+    Document,
+    Key,
+    MetaServer,
+    assignment_from,
+    key_from,
+    key_of,
+)
 from jsctl.broker.subject.patterns import PatternSet
 
-Key = tuple[str, str, str]
-Assignment = StreamAssignment | ConsumerAssignment
-Document = dict[str, object]
 UNDATED = -1
 """Stands for the index of an entry that is still in flight."""
 _K = TypeVar("_K", str, tuple[str, str])
@@ -45,17 +47,6 @@ class ChangeKind(Enum):
     ADDED = "added"
     UPDATED = "updated"
     REMOVED = "removed"
-
-
-@dataclass(frozen=True, slots=True)
-class MetaServer:
-    """A server that is or was part of the JetStream cluster."""
-
-    peer: str
-    name: str
-    incarnation: int
-    cluster: str = ""
-    removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,79 +64,6 @@ class Change:
     before: Assignment | None = None
     after: Assignment | None = None
     server: MetaServer | None = None
-
-
-def _entry(op: str, **values: object) -> bytes:
-    return json.dumps({"op": op, **values}, separators=(",", ":")).encode()
-
-
-def assign_stream(made: StreamAssignment) -> bytes:
-    """Create a stream, or replace its assignment; its consumers stay."""
-    return _entry("stream", assignment=stream_document(made))
-
-
-def remove_stream(account: str, name: str) -> bytes:
-    """Delete a stream with all its consumers."""
-    return _entry("remove", key=[account, name, ""])
-
-
-def assign_consumer(made: ConsumerAssignment) -> bytes:
-    """Create a consumer, or replace its assignment."""
-    return _entry("consumer", assignment=consumer_document(made))
-
-
-def remove_consumer(account: str, stream: str, name: str) -> bytes:
-    """Delete a consumer."""
-    return _entry("remove", key=[account, stream, name])
-
-
-def settle_group(made: Assignment, peers: Iterable[str] | None = None) -> bytes:
-    """The group is where it was to be: former peers may drop it.
-
-    Ignored if the group was sent elsewhere meanwhile. `peers` replaces the target, for a
-    group whose leader chose whom to keep.
-    """
-    chosen = None if peers is None else list(peers)
-    group, key = made.group, list(key_of(made))
-    return _entry("settle", key=key, group=group.name, peers=chosen, since=group.since)
-
-
-def add_server(server: MetaServer) -> bytes:
-    """A server joined, or came back as another incarnation."""
-    return _entry(
-        "server",
-        peer=server.peer,
-        name=server.name,
-        incarnation=server.incarnation,
-        cluster=server.cluster,
-    )
-
-
-def remove_server(peer: str) -> bytes:
-    """An operator removed a server; assets on it are reassigned by entries of their own."""
-    return _entry("remove_server", peer=peer)
-
-
-def check_entry(entry: bytes) -> None:
-    """Whether `apply` can do something with an entry that a peer made. Raises ProtocolError."""
-    try:
-        document = parse_object(entry)
-        op = str(document["op"])
-        if op in ("stream", "consumer"):
-            _assignment_from(document)
-        elif op in ("remove", "settle"):
-            _key_from(document)
-        elif op not in _APPLIERS or not isinstance(document["peer"], str):
-            raise KeyError(op)
-    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ProtocolError(f"meta entry: {error!r}") from error
-
-
-def key_of(made: Assignment) -> Key:
-    """Where an assignment is filed."""
-    if isinstance(made, StreamAssignment):
-        return (made.account, made.name, "")
-    return (made.account, made.stream, made.name)
 
 
 class _State:
@@ -287,7 +205,7 @@ class Meta:
         return applier(document)
 
     def _apply_asset(self, document: Document) -> int:
-        return self._put(_assignment_from(document))
+        return self._put(assignment_from(document))
 
     def _put(self, made: Assignment) -> int:
         key = key_of(made)
@@ -301,7 +219,7 @@ class Meta:
         return 1
 
     def _apply_remove(self, document: Document) -> int:
-        key = _key_from(document)
+        key = key_from(document)
         before = self._state.get(key)
         if before is None:
             return 0
@@ -316,7 +234,7 @@ class Meta:
         self._changes.append(Change(ChangeKind.REMOVED, *key, before=before))
 
     def _apply_settle(self, document: Document) -> int:
-        before = self._state.get(_key_from(document))
+        before = self._state.get(key_from(document))
         if before is None:
             return 0
         group = _settled(before.group, document)
@@ -363,13 +281,13 @@ class Meta:
     def _foresee(self, document: Document) -> dict[Key, Assignment | None]:
         op = document["op"]
         if op in ("stream", "consumer"):
-            made = _assignment_from(document)
+            made = assignment_from(document)
             return {key_of(made): _dated(made, self._seen(key_of(made)), UNDATED)}
         if op == "settle":
             return self._foresee_settled(document)
         if op != "remove":
             return {}
-        account, stream, consumer = key = _key_from(document)
+        account, stream, consumer = key = key_from(document)
         gone: dict[Key, Assignment | None] = {key: None}
         if not consumer:
             # A stream made anew while this is in flight has none of the old one's consumers.
@@ -377,7 +295,7 @@ class Meta:
         return gone
 
     def _foresee_settled(self, document: Document) -> dict[Key, Assignment | None]:
-        key = _key_from(document)
+        key = key_from(document)
         before = self._seen(key)
         group = None if before is None else _settled(before.group, document)
         if before is None or group is None:
@@ -450,18 +368,6 @@ _APPLIERS = {
 
 def _flat(nested: Mapping[_K, Mapping[str, _V]]) -> list[_V]:
     return [made for _, inner in sorted(nested.items()) for _, made in sorted(inner.items())]
-
-
-def _key_from(document: Document) -> Key:
-    key = document["key"]
-    assert isinstance(key, list)
-    account, stream, consumer = key
-    return (account, stream, consumer)
-
-
-def _assignment_from(document: Document) -> Assignment:
-    decoder = stream_from if document["op"] == "stream" else consumer_from
-    return decoder(document["assignment"])
 
 
 def _dated(made: Assignment, before: Assignment | None, index: int) -> Assignment:

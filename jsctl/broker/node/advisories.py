@@ -18,7 +18,8 @@ from jsctl.broker.cluster.meta_unit import GROUP_NAME
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.jetstream.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jetstream.consumer_facts import Advisory
-from jsctl.broker.jetstream.meta import Change, ChangeKind, MetaServer
+from jsctl.broker.jetstream.meta import Change, ChangeKind
+from jsctl.broker.jetstream.meta_entries import MetaServer
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.node import late
 from jsctl.broker.node.api_view import ApiView, known_leader

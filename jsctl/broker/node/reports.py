@@ -7,7 +7,7 @@ from jsctl.api.errors import ApiError
 from jsctl.broker.cluster.consumer_unit import ConsumerUnit
 from jsctl.broker.cluster.stream_unit import StreamUnit
 from jsctl.broker.jetstream.consumer_facts import Advisory
-from jsctl.broker.jetstream.meta import remove_consumer
+from jsctl.broker.jetstream.meta_entries import remove_consumer
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.node import late
 from jsctl.broker.node.api_view import ApiView

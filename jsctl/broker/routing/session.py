@@ -202,14 +202,6 @@ class ClientSession(Outbound):
 
     # -- operations ----------------------------------------------------------------------
 
-    def handle(self, ops: list[ClientOp], now_ns: int) -> None:
-        """Carry out operations, in order; stops when the session closes."""
-        self.last_in_ns = now_ns
-        for op in ops:
-            if self.closing:
-                return
-            self.take(op)
-
     def take(self, op: ClientOp) -> None:
         """Carry out one operation."""
         if not self.authorized and not isinstance(op, Connect | Bad):

@@ -3,7 +3,7 @@
 from jsctl.broker.cluster.frame_items import Announcement, Heartbeat, ServerNews
 from jsctl.broker.cluster.liveness import DOWN_AFTER_NS, Liveness
 from jsctl.broker.cluster.neighbours import NEVER_HEARD_NS, EngineOptions, Neighbours
-from jsctl.broker.jetstream.meta import MetaServer, add_server, remove_server
+from jsctl.broker.jetstream.meta_entries import MetaServer, add_server, remove_server
 from jsctl.broker.jetstream.placement import ServerFacts
 
 MINE = ServerNews(ServerFacts("me", "n1", "C", incarnation=1), "N1", "host", "1")

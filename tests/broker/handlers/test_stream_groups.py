@@ -8,7 +8,12 @@ import pytest
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.broker.handlers.decisions import ProposeMeta, RemoveMetaPeer, StepDown
 from jsctl.broker.jetstream.assignments import ConsumerAssignment, StreamAssignment
-from jsctl.broker.jetstream.meta import MetaServer, add_server, assign_consumer, settle_group
+from jsctl.broker.jetstream.meta_entries import (
+    MetaServer,
+    add_server,
+    assign_consumer,
+    settle_group,
+)
 from jsctl.broker.jetstream.placement import ServerFacts
 from tests.support.jetstream_rig import Rig
 

@@ -11,10 +11,8 @@ from jsctl.broker.jetstream.assignments import (
     Origin,
     StreamAssignment,
 )
-from jsctl.broker.jetstream.meta import (
-    Change,
-    ChangeKind,
-    Meta,
+from jsctl.broker.jetstream.meta import Change, ChangeKind, Meta
+from jsctl.broker.jetstream.meta_entries import (
     MetaServer,
     add_server,
     assign_consumer,

@@ -153,7 +153,9 @@ def check(data: bytes, cuts: list[int], connect: bytes) -> None:
     start = 0
     for cut in [*sorted(min(cut, len(data)) for cut in cuts), len(data)]:
         lane.sessions.feed(1, data[start:cut], 1)
-        session.handle(parser.feed(data[start:cut]), 1)
+        for op in parser.feed(data[start:cut]):
+            if not session.closing:
+                session.take(op)
         start = cut
     own = lane.sessions.get(1)
     assert own is not None

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from jsctl.broker.app import jetstream_limits, main, new_server_id, peer_id, size_text
+from jsctl.broker.app import main, size_text
+from jsctl.broker.machine import jetstream_limits, new_server_id
+from jsctl.broker.node.setup import peer_id
 from jsctl.broker.options import GIB, JetStreamOptions, Options
 from jsctl.broker.server import signals
 from jsctl.broker.server.turns import NodeLike

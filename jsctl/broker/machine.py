@@ -1,0 +1,91 @@
+"""What options leave open and only the machine can tell: names, directories, room, limits."""
+
+import base64
+import os
+import resource
+import secrets
+from dataclasses import replace
+from pathlib import Path
+
+from jsctl.broker.options import GIB, UNLIMITED, JetStreamOptions, Options
+
+SERVER_KEY_PREFIX = 13 << 3
+"""What makes a public nkey begin with N."""
+CRC_POLYNOMIAL = 0x1021
+CGROUP_MEMORY = Path("/sys/fs/cgroup/memory.max")
+STORE_FALLBACK_BYTES = 1024 * GIB
+SHARE = 3 / 4
+"""Of memory and free disk that JetStream may use when no limit is set."""
+
+
+def complete(options: Options, server_id: str) -> Options:
+    """Options with the values that only a process can know: its name, temporary directory."""
+    jetstream = options.jetstream
+    if jetstream.enabled and not jetstream.store_dir:
+        default = Path(os.environ.get("TMPDIR", "/tmp")) / "nats"
+        jetstream = replace(jetstream, store_dir=str(default))
+        note = f"Temporary storage directory used, data could be lost on system reboot: {default}"
+        options = replace(options, warnings=(*options.warnings, note))
+    cluster = options.cluster
+    if options.clustered and not cluster.name:
+        cluster = replace(cluster, name=server_id[-22:])
+    name = options.server_name or server_id
+    return replace(options, server_name=name, jetstream=jetstream, cluster=cluster)
+
+
+def allow_many_connections() -> None:
+    """Raise the soft limit of open files to the hard one: every connection is a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def store_path(jetstream: JetStreamOptions) -> Path:
+    """Where JetStream's files lie."""
+    return Path(jetstream.store_dir) / "jetstream"
+
+
+def with_limits(options: Options) -> Options:
+    """Options with JetStream's limits in bytes, where it is enabled."""
+    jetstream = options.jetstream
+    if not jetstream.enabled:
+        return options
+    memory, store = jetstream_limits(jetstream, store_path(jetstream))
+    jetstream = replace(jetstream, memory_bytes_max=memory, store_bytes_max=store)
+    return replace(options, jetstream=jetstream)
+
+
+def jetstream_limits(jetstream: JetStreamOptions, path: Path) -> tuple[int, int]:
+    """(memory, store) in bytes: what is set, or three quarters of what the machine has."""
+    memory, store = jetstream.memory_bytes_max, jetstream.store_bytes_max
+    if memory == UNLIMITED:
+        memory = int(machine_memory() * SHARE)
+    if store == UNLIMITED:
+        try:
+            found = os.statvfs(path)
+            store = int(found.f_bavail * found.f_frsize * SHARE)
+        except OSError:
+            store = STORE_FALLBACK_BYTES
+    return (memory, store)
+
+
+def machine_memory() -> int:
+    """Bytes of memory that this process may use."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        limit = CGROUP_MEMORY.read_text().strip()
+    except OSError:
+        return total
+    return min(total, int(limit)) if limit.isdecimal() else total
+
+
+def new_server_id() -> str:
+    """A fresh id in the form of a server's public nkey."""
+    raw = bytes([SERVER_KEY_PREFIX]) + secrets.token_bytes(32)
+    crc = 0
+    for byte in raw:
+        crc ^= byte << 8
+        for _ in range(8):
+            crc = (crc << 1) ^ (CRC_POLYNOMIAL if crc & 0x8000 else 0)
+        crc &= 0xFFFF
+    return base64.b32encode(raw + crc.to_bytes(2, "little")).decode().rstrip("=")
