@@ -1,5 +1,6 @@
 """Several brokers that form a cluster."""
 
+import re
 import tempfile
 import time
 from collections import Counter
@@ -20,6 +21,10 @@ from jsctl.testing.broker import (
 LEADER_S = 30.0
 SYSTEM_USER = "sys"
 SYSTEM_PASSWORD = "sys"
+SYSTEM_ACCOUNT = (
+    f"accounts {{ $SYS {{ users: [ {{ user: {SYSTEM_USER}, password: {SYSTEM_PASSWORD} }} ] }} }}"
+)
+ACCOUNTS = re.compile(r"\baccounts\s*[:=]?\s*{")
 
 
 class Cluster:
@@ -34,7 +39,10 @@ class Cluster:
         directory: Path | None = None,
         server: type[Broker] = Broker,
     ) -> None:
-        """`config` goes into every broker's configuration file. Names are n1, n2, ..."""
+        """`config` goes into every broker's configuration file. Names are n1, n2, ...
+
+        One that has `accounts` takes the place of the system account's.
+        """
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         if directory is None:
             self._temporary = temporary_directory()
@@ -45,10 +53,10 @@ class Cluster:
         self.brokers: dict[str, Broker] = {}
         for node, port in self._ports.items():
             listen = f"{HOST}:{port.number}"
+            accounts = "" if ACCOUNTS.search(config) else SYSTEM_ACCOUNT
             text = (
                 f'cluster {{ name: "{name}", listen: "{listen}", routes: [{routes}] }}\n'
-                f"accounts {{ $SYS {{ users: [ {{ user: {SYSTEM_USER}, "
-                f"password: {SYSTEM_PASSWORD} }} ] }} }}\n{config}\n"
+                f"{accounts}\n{config}\n"
             )
             self.brokers[node] = server("-js", name=node, config=text, directory=directory / node)
 

@@ -182,11 +182,12 @@ PERMISSIONS = {
 def test_permissions(kind: type[Broker]) -> None:
     """Of users by name and by nkey, each with its own."""
     seeds = [Seed(20 + number) for number in range(len(PERMISSIONS))]
-    users = ""
+    users = []
     for number, rules in enumerate(PERMISSIONS):
         own = f"permissions: {{ {rules} }}"
-        users += f"{{user: u{number}, password: p, {own}}}, {{nkey: {seeds[number].public}, {own}}}"
-    with kind(config=f"authorization {{ users: [ {users} ] }}") as server:
+        users.append(f"{{user: u{number}, password: p, {own}}}")
+        users.append(f"{{nkey: {seeds[number].public}, {own}}}")
+    with kind(config=f"authorization {{ users: [ {', '.join(users)} ] }}") as server:
         for number, expected in enumerate(PERMISSIONS.values()):
             with Caller(server.port) as caller:
                 assert caller.login({"user": f"u{number}", "pass": "p"})

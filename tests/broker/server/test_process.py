@@ -32,10 +32,10 @@ def test_an_interrupt_while_it_starts_is_no_bug(tmp_path: Path, when: str) -> No
     code = f"""
 import builtins, os, signal, sys
 real = builtins.__import__
-def interrupted(name, *rest):
+def interrupted(name, *rest, **named):
     if name == {"jsctl.commands.broker" if when == "import" else "jsctl.broker.node"!r}:
         os.kill(os.getpid(), signal.SIGINT)
-    return real(name, *rest)
+    return real(name, *rest, **named)
 builtins.__import__ = interrupted
 from jsctl.__main__ import main
 sys.argv = ["jsctl", "broker", "-a", "127.0.0.1", "-p", "-1", "-js", "-sd", {str(tmp_path)!r}]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+import cramjam
 import pytest
 
 from jsctl.api.health import HealthzOptions
@@ -259,7 +260,11 @@ def test_compressed_answers(view: "FakeView") -> None:
     assert isinstance(reply, SysReply)
     assert reply.headers == b"NATS/1.0\r\nContent-Encoding: gzip\r\n\r\n"
     assert json.loads(gzip.decompress(reply.payload))["data"]["server_id"] == "NAAA"
-    plain = serve(view, "$SYS.REQ.SERVER.PING.VARZ", b"", ask.replace(b"gzip", b"snappy"))
+    snappy = serve(view, "$SYS.REQ.SERVER.PING.VARZ", b"", ask.replace(b"gzip", b"snappy"))
+    assert isinstance(snappy, SysReply) and b"snappy" in snappy.headers
+    found = bytes(cramjam.snappy.decompress(snappy.payload))
+    assert json.loads(found)["data"]["server_id"] == "NAAA"
+    plain = serve(view, "$SYS.REQ.SERVER.PING.VARZ", b"", ask.replace(b"gzip", b"br"))
     assert isinstance(plain, SysReply) and b"identity" in plain.headers
 
 
