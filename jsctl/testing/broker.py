@@ -225,7 +225,11 @@ class Broker:
             self._temporary = None
 
     def __enter__(self) -> "Broker":
-        return self if self.running else self.start()
+        try:
+            return self if self.running else self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(
         self,
