@@ -14,6 +14,7 @@ from jsctl.testing import Broker, RealServer
 from tests.commands.conftest import KINDS, Run
 from tests.support.socks import socks_proxy
 
+pytestmark = pytest.mark.processes
 GIVEN = "cannot be used together: give one of --user, --creds, --nkey, and --jwt with --seed"
 
 

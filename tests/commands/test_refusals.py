@@ -32,6 +32,7 @@ accounts {
 }
 system_account: SYS
 """
+pytestmark = pytest.mark.processes
 PUBLISH = 'nats: permissions violation: Permissions Violation for Publish to "{}"'
 LISTEN = 'nats: permissions violation: Permissions Violation for Subscription to "{}"'
 

@@ -16,10 +16,18 @@ from tests.fuzz.targets import TARGETS
 INPUTS = {"live": 250, "api": 3000, "client-session": 2500, "route-session": 2500, "wal": 600}
 """What a target gets in a few seconds; `monitoring` and all parsers get the default."""
 INPUTS_DEFAULT = 4000
+PROCESSES = {"live"}
+"""The targets that start a broker."""
 SEED = 1
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.processes if name in PROCESSES else ())
+        for name in TARGETS
+    ],
+)
 def test_a_target_holds(name: str) -> None:
     target = TARGETS[name]()
     try:

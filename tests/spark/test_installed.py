@@ -91,6 +91,7 @@ def built(mode: str, sources: Path, directory: Path) -> None:
         file.extractall(site_of(directory))
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("mode", ["default", "compat", "strict", "wheel", "zip"])
 def test_a_worker_finds_the_format(mode: str, sources: Path, tmp_path: Path) -> None:
     python = environment(tmp_path / "env")

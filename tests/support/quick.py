@@ -25,8 +25,8 @@ FIXTURES = frozenset(
     }
 )
 """Whoever uses one of these needs a process."""
-TOOLS = frozenset({"git", "openssl"})
-"""Programs that do one thing and end."""
+TOOLS = frozenset({"git", "ldconfig", "openssl"})
+"""Programs that do one thing and end; `ctypes` asks `ldconfig` where a library is."""
 
 
 def is_quick(item: pytest.Item) -> bool:

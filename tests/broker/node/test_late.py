@@ -22,6 +22,7 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("clustered", [False, True])
 def test_a_server_without_jetstream_loads_none_of_it(clustered: bool) -> None:
     done = subprocess.run(

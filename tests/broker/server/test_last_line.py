@@ -5,11 +5,14 @@ import json
 import sys
 import urllib.request
 
+import pytest
+
 from jsctl.testing import Broker
 from tests.support.waiting import wait_for
 from tests.support.wire_client import WireClient
 
 MAPPINGS = "mappings: { m: [{destination: one, weight: 50%}, {destination: two, weight: 50%}] }"
+pytestmark = pytest.mark.processes
 STREAM = b'{"name":"S","subjects":["s"]}'
 
 

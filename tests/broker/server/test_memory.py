@@ -16,7 +16,10 @@ BEGUN = b'CONNECT {"verbose":false}\r\nPUB a 1048576\r\n' + b"x" * (MIB - 1000)
 CLIENTS = 200
 ALLOWED_BYTES = 64 * MIB
 STATUS = Path("/proc/self/status")
-pytestmark = pytest.mark.skipif(not STATUS.exists(), reason="reads /proc")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(not STATUS.exists(), reason="reads /proc"),
+]
 
 
 def resident_bytes(broker: Broker) -> int:

@@ -26,6 +26,7 @@ def test_memory_is_that_of_this_process() -> None:
     assert 10_000_000 < memory_bytes() < 10_000_000_000
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("when", ["import", "node"])
 def test_an_interrupt_while_it_starts_is_no_bug(tmp_path: Path, when: str) -> None:
     """Before the signal is trapped: while modules are loaded, and while the node is made."""
