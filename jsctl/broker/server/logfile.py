@@ -27,6 +27,24 @@ LEVELS = {
 }
 
 
+LINE_CHARS_MAX = 8192
+"""How much of a text a line shows. Lines of the protocol's trace have limits of their own:
+`max_control_line`, and `max_traced_msg_len` for payloads."""
+
+
+def one_line(text: str) -> str:
+    """A text that may come from outside, as it may stand in a line of the log.
+
+    Line breaks would start lines that nobody wrote, and a terminal obeys control characters: what
+    is not printable is shown as an escape sequence.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
 class Log:
     """Formats and writes lines; levels that are off are dropped."""
 
@@ -100,7 +118,10 @@ class Log:
         if self._options.logtime:
             now = datetime.now(UTC) if self._options.logtime_utc else datetime.now()
             stamp = now.strftime("%Y/%m/%d %H:%M:%S.%f ")
-        return f"{self._prefix}{stamp}[{line.level.value}] {line.text}\n"
+        text = line.text
+        if line.level is not LogLevel.TRACE and len(text) > LINE_CHARS_MAX:
+            text = f"{text[:LINE_CHARS_MAX]}... ({len(text) - LINE_CHARS_MAX} more characters)"
+        return f"{self._prefix}{stamp}[{line.level.value}] {one_line(text)}\n"
 
     def _rotate(self) -> None:
         path = Path(self._options.file)
@@ -124,5 +145,8 @@ class LoopMessages(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
-        self._log.line(LEVELS.get(record.levelno, LogLevel.ERROR), self.format(record))
+        """Write one record; each line of its traceback is a line."""
+        level = LEVELS.get(record.levelno, LogLevel.ERROR)
+        error = record.exc_info[1] if record.exc_info else None
+        trace = "".join(traceback.format_exception(error)).splitlines() if error else []
+        self._log.write([LogLine(level, text) for text in (record.getMessage(), *trace)])

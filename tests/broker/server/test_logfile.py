@@ -4,13 +4,14 @@ import io
 import logging
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import LogOptions
-from jsctl.broker.server.logfile import Log, LoopMessages
+from jsctl.broker.server.logfile import LINE_CHARS_MAX, Log, LoopMessages
 from jsctl.broker.turn import LogLevel, LogLine
 
 LINES = [LogLine(level, level.name.lower()) for level in LogLevel]
@@ -78,3 +79,39 @@ def test_messages_of_libraries_come_along() -> None:
     handler = LoopMessages(Log(LogOptions(logtime=False), output))
     handler.handle(logging.LogRecord("asyncio", logging.ERROR, "", 0, "oh %s", ("no",), None))
     assert output.getvalue() == f"[{os.getpid()}] [ERR] oh no\n"
+
+
+@pytest.mark.parametrize("level", list(LogLevel))
+def test_a_text_from_outside_is_one_line_without_control(level: LogLevel) -> None:
+    output = io.StringIO()
+    log = Log(LogOptions(logtime=False, debug=True, trace=True), output)
+    log.line(level, 'client "a\r\n[1] [INF] forged\x1b[2J\x9b1m\x85\u2028\u202e\0\ud800é" left')
+    shown = r"a\r\n[1] [INF] forged\x1b[2J\x9b1m\x85\u2028\u202e\x00\ud800é"
+    assert output.getvalue() == f'[{os.getpid()}] [{level.value}] client "{shown}" left\n'
+
+
+def test_a_line_has_an_end() -> None:
+    output = io.StringIO()
+    log = Log(LogOptions(logtime=False, trace=True), output)
+    log.line(LogLevel.ERROR, "x" * LINE_CHARS_MAX)
+    log.line(LogLevel.ERROR, "x" * (LINE_CHARS_MAX + 5))
+    log.line(LogLevel.TRACE, "x" * (LINE_CHARS_MAX + 5))
+    lengths = [line.count("x") for line in output.getvalue().splitlines()]
+    assert lengths == [LINE_CHARS_MAX, LINE_CHARS_MAX, LINE_CHARS_MAX + 5]
+    assert output.getvalue().splitlines()[1].endswith("... (5 more characters)")
+
+
+def test_tracebacks_of_libraries_keep_their_lines() -> None:
+    output = io.StringIO()
+    handler = LoopMessages(Log(LogOptions(logtime=False), output))
+    try:
+        raise ValueError("a\nb")
+    except ValueError:
+        caught = sys.exc_info()
+    handler.handle(logging.LogRecord("asyncio", logging.ERROR, "", 0, "one\ntwo", None, caught))
+    lines = output.getvalue().splitlines()
+    prefix = f"[{os.getpid()}] [ERR] "
+    assert all(line.startswith(prefix) for line in lines)
+    said = [line.removeprefix(prefix) for line in lines]
+    assert said[:2] == [r"one\ntwo", "Traceback (most recent call last):"]
+    assert said[-2:] == ["ValueError: a", "b"]
