@@ -39,4 +39,4 @@ class RouterTraffic:
     def generation(self, account: str) -> int:
         """Changes whenever somebody begins or ends to listen."""
         found = self.router.accounts.get(account)
-        return 0 if found is None else found.interest_generation()
+        return 0 if found is None else found.sublist.generation

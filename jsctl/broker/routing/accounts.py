@@ -18,7 +18,7 @@ from jsctl.broker.options import (
     Permissions,
     UserOptions,
 )
-from jsctl.broker.routing.targets import AccountSublist, Plan
+from jsctl.broker.routing.targets import AccountSublist, Plan, StreamImport
 from jsctl.broker.subject.transforms import Transform, compile_transform
 
 GLOBAL = "$G"
@@ -86,8 +86,8 @@ class Account:
         self.traced = bool(options.trace_subject)
         """Whether a `traceparent` header of others has messages traced."""
         self.mappings = [Mapping(one, cluster) for one in options.mappings]
-        self.audience: list[Account] = []
-        """Accounts that import streams from here: what they listen to is listened to here."""
+        self.streams: list[StreamImport] = []
+        """What is imported here: who listens to it listens in the exporting accounts, too."""
         self.interest: dict[tuple[bytes, bytes], int] = {}
         self.connections = 0
         self.in_messages = 0
@@ -95,16 +95,6 @@ class Account:
         self.out_messages = 0
         self.out_bytes = 0
         self.slow_consumers = 0
-
-    def interest_generation(self) -> int:
-        """Changes when somebody begins or ends to listen to what is published here, also where
-        it is led to by imports. Imports may form circles: each account counts once."""
-        if not self.audience:
-            return self.sublist.generation
-        reached = [self]
-        for account in reached:
-            reached += [one for one in account.audience if one not in reached]
-        return sum([account.sublist.generation for account in reached])
 
     def map_subject(self, subject: bytes, jitter: Jitter) -> bytes:
         """Where a client's publish really goes; empty when it is to be dropped."""

@@ -12,20 +12,18 @@ from typing import NamedTuple
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.deliveries import Deliveries, Item
 from jsctl.broker.routing.accounts import Account, Jitter
+from jsctl.broker.routing.crossing import Crossings, LeadBack, Origin
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import (
-    Bridge,
     Captured,
     Group,
     Outbound,
     Plan,
     RouteLink,
+    Shadow,
     Sink,
     Subscription,
 )
-
-CROSSINGS_MAX = 8
-"""Accounts that one message may be led through by chained imports."""
 
 ACK_PREFIX = b"$JS.ACK."
 Row = tuple[bytes, bytes, bytes, bytes]
@@ -40,9 +38,6 @@ class Shape(NamedTuple):
     with_reply: bool
 
 
-Origin = ClientSession | RouteLink | None
-
-
 class Delivery:
     """Collects what goes out of a turn. `expire` removes a subscription at its maximum.
 
@@ -53,14 +48,11 @@ class Delivery:
         self,
         jitter: Jitter,
         expire: Callable[[Subscription], None],
-        lead_back: Callable[[Account, Bridge, bytes, bytes], bytes],
+        lead_back: LeadBack,
     ) -> None:
         self._jitter = jitter
         self._expire = expire
-        self.lead_back = lead_back
-        self._crossings = 0
-        self._services: list[Bridge] = []
-        """The service imports that lead the message in hand, the last one last."""
+        self.crossings = Crossings(lead_back)
         self.now_ns = 0
         self.touched: list[Outbound] = []
         self.dirty: list[Sink] = []
@@ -207,15 +199,15 @@ class Delivery:
             sink.messages.append((shown, reply, headers or b"", payload, origin))
             self._capture(sink)
             reached = True
-        if plan.bridges and self._across(
-            origin, account, plan, subject, reply, headers, payload, shown
-        ):
-            reached = True
+        if plan.bridges or plan.shadows:
+            message = (subject, shown, reply, headers, payload)
+            reached |= self._across(origin, account, plan, *message)
         if isinstance(origin, RouteLink):
             for group in plan.groups:
                 if group.name in queues and group.local:
                     drawn = self._jitter(len(group.local))
-                    reached |= self._to_member(group, drawn, origin, shown, reply, headers, payload)
+                    rest = (origin, subject, shown, reply, headers, payload)
+                    reached |= self._to_member(group, drawn, *rest)
             return reached
         if plan.groups or plan.links:
             reached |= self._beyond(origin, account, plan, subject, reply, headers, payload, shown)
@@ -260,54 +252,25 @@ class Delivery:
         account: Account,
         plan: Plan,
         subject: bytes,
+        shown: bytes,
         reply: bytes,
         headers: bytes | None,
         payload: bytes,
-        shown: bytes,
     ) -> bool:
-        """Into other accounts. What came over a route was led across where it was published.
-
-        A message that is shown under its own subject, as JetStream's are, keeps it on a stream's
-        way; where it is delivered is nothing to the importer.
-        """
+        """To the listeners and the services of other accounts."""
         reached = False
-        if self._crossings >= CROSSINGS_MAX:
-            return False
-        self._crossings += 1
-        for bridge in plan.bridges:
-            if isinstance(origin, RouteLink) and not bridge.response:
+        for _, shadow in plan.shadows:
+            reached |= self.to_shadow(shadow, origin, subject, shown, reply, headers, payload)
+        for way in self.crossings.ways(origin, plan, subject):
+            if way.plan.empty:
                 continue
-            mapped = bridge.map_subject(subject)
-            other = bridge.account.sublist.match(mapped)
-            if not mapped or other.empty:
-                continue
-            back = self.lead_back(account, bridge, subject, reply)
-            there = bridge.account
-            if bridge.service:
-                told = self._introduced(origin, account, bridge, headers)
-                self._services.append(bridge)
-                reached |= self.one(origin, there, other, mapped, back, told, payload, mapped)
-                self._services.pop()
-                continue
-            seen = mapped if bridge.response or shown == subject else shown
-            reached |= self.one(origin, there, other, mapped, back, headers, payload, seen)
-        self._crossings -= 1
+            there, seen = way.bridge.account, way.subject
+            back, told = self.crossings.enter(way, account, subject, reply, headers)
+            try:
+                reached |= self.one(way.origin, there, way.plan, seen, back, told, payload, seen)
+            finally:
+                self.crossings.leave()
         return reached
-
-    def _introduced(
-        self, origin: Origin, account: Account, bridge: Bridge, headers: bytes | None
-    ) -> bytes:
-        """The headers of a request, telling the service who asks."""
-        from jsctl.broker.routing.request_info import introduce, pass_on  # see `node.late`
-
-        session = origin if isinstance(origin, ClientSession) else None
-        system = bridge.account.is_system
-        if not self._services:
-            return introduce(session, account.name, headers, shared=bridge.share, system=system)
-        before = self._services[-1].share
-        shared = bridge.share and not before
-        system = system and not before
-        return pass_on(session, account.name, headers or b"", shared=shared, system=system)
 
     def _beyond(
         self,
@@ -324,7 +287,7 @@ class Delivery:
         reached = False
         targets: dict[RouteLink, list[bytes]] = {link: [] for link in plan.links}
         for group in plan.groups:
-            link = self._to_group(group, origin, shown, reply, headers, payload)
+            link = self._to_group(group, origin, subject, shown, reply, headers, payload)
             if isinstance(link, RouteLink):
                 targets.setdefault(link, []).append(group.name)
             elif link:
@@ -333,25 +296,11 @@ class Delivery:
             self.to_link(link, origin, account, subject, reply, names, headers, payload, shown)
         return reached or bool(targets)
 
-    def _to_local(
-        self,
-        group: Group,
-        origin: Origin,
-        shown: bytes,
-        reply: bytes,
-        headers: bytes | None,
-        payload: bytes,
-    ) -> bool:
-        """Serve a member on this server: another one chose it."""
-        count = len(group.local)
-        return count > 0 and self._to_member(
-            group, self._jitter(count), origin, shown, reply, headers, payload
-        )
-
     def _to_group(
         self,
         group: Group,
         origin: Origin,
+        subject: bytes,
         shown: bytes,
         reply: bytes,
         headers: bytes | None,
@@ -363,7 +312,7 @@ class Delivery:
         """
         drawn = self._jitter(group.total)
         if drawn < len(group.local):
-            if self._to_member(group, drawn, origin, shown, reply, headers, payload):
+            if self._to_member(group, drawn, origin, subject, shown, reply, headers, payload):
                 return True
             drawn = len(group.local)
         return group.remote_member(drawn) or False
@@ -373,6 +322,7 @@ class Delivery:
         group: Group,
         drawn: int,
         origin: Origin,
+        subject: bytes,
         shown: bytes,
         reply: bytes,
         headers: bytes | None,
@@ -391,7 +341,33 @@ class Delivery:
                 sub, target, origin, shown, reply, headers, payload
             ):
                 return True
+            if isinstance(target, Shadow) and self.to_shadow(
+                target, origin, subject, shown, reply, headers, payload
+            ):
+                return True
         return False
+
+    def to_shadow(
+        self,
+        shadow: Shadow,
+        origin: Origin,
+        subject: bytes,
+        shown: bytes,
+        reply: bytes,
+        headers: bytes | None,
+        payload: bytes,
+    ) -> bool:
+        """One message to who listens through a stream import, unless a service import led it."""
+        sub, seen = shadow.sub, shadow.way.seen(subject, shown)
+        target = sub.target
+        if self.crossings.inside or not seen:
+            return False
+        if isinstance(target, Sink):
+            self.capture(target, (seen, reply, headers or b"", payload, origin))
+            return True
+        return isinstance(target, ClientSession) and self.to_client(
+            sub, target, origin, seen, reply, headers, payload
+        )
 
     def to_client(
         self,

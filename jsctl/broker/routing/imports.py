@@ -1,9 +1,9 @@
 """What accounts take from each other: stream and service imports, and the way back of replies.
 
-An import is a subscription whose target is a `Bridge` into the other account. A stream import
-listens in the exporting account and leads messages to the importing one; a service import
-listens in the importing account and leads requests to the exporting one. The reply of a request
-is replaced by one of this server's own (`_R_.`), whose messages are led back.
+Who listens to what a stream import brings listens in the exporting account as well: each such
+subscription has a shadow there, which other servers are told of. A service import is a
+subscription in the importing account whose target is a `Bridge` into the exporting one. The
+reply of a request is replaced by one of this server's own (`_R_.`), whose messages are led back.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,8 @@ from collections.abc import Callable
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ExportOptions, ImportOptions
 from jsctl.broker.routing.accounts import Account, Accounts, Jitter
-from jsctl.broker.routing.targets import Bridge, Subscription
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import Bridge, Shadow, Sink, StreamImport, Subscription
 from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.transforms import Transform, compile_transform
 
@@ -36,6 +37,7 @@ class Imports:
         self._add = add
         self._remove = remove
         self._responses: dict[Bridge, tuple[Subscription, int]] = {}
+        self._shadows: dict[Subscription, list[Subscription]] = {}
         self.now_ns = 0
 
     def __len__(self) -> int:
@@ -71,18 +73,40 @@ class Imports:
         else:
             if wanted.prefix:
                 local = wanted.prefix.rstrip(".").encode() + b"." + remote
-            exporter.audience.append(account)
-            bridge = Bridge(
-                account,
-                transform=_transform(remote, local),
-                allow_trace=wanted.allow_trace,
-                exported=remote,
-                prefix=local.removesuffix(remote) if local.endswith(remote) else local,
-            )
-            self._listen(exporter, remote, bridge)
+            forth, back = _transform(remote, local), _transform(local, remote)
+            trace = wanted.allow_trace
+            one = StreamImport(exporter, _pattern(local), forth, back, allow_trace=trace)
+            account.streams.append(one)
 
     def _listen(self, account: Account, pattern: bytes, bridge: Bridge) -> None:
         self._add(Subscription(account, pattern, b"", b"", bridge, local_only=True))
+
+    def listened(self, sub: Subscription) -> None:
+        """An account that imports streams has one more subscription; imports of imports are none.
+
+        The server's own services listen in every account already: they are not to hear a request
+        twice.
+        """
+        target = sub.target
+        if not isinstance(target, ClientSession | Sink):
+            return
+        if isinstance(target, Sink) and target.account is not None:
+            return
+        shadows = []
+        for one in sub.account.streams:
+            pattern = one.exported(sub.subject)
+            if pattern:
+                way = Shadow(sub, one)
+                shadows.append(Subscription(one.exporter, pattern, sub.queue, sub.sid, way))
+        if shadows:
+            self._shadows[sub] = shadows
+            for shadow in shadows:
+                self._add(shadow)
+
+    def left(self, sub: Subscription) -> None:
+        """A subscription has ended, and so do its shadows."""
+        for shadow in self._shadows.pop(sub, ()):
+            self._remove(shadow)
 
     def lead_back(self, account: Account, bridge: Bridge, subject: bytes, reply: bytes) -> bytes:
         """The reply to use behind `bridge` for a message of `account`."""
@@ -155,6 +179,9 @@ def _transform(source: bytes, destination: bytes) -> Transform:
     for position, piece in enumerate(pieces):
         if piece == b"*":
             ordinal += 1
-            number = order.index(b"%d" % ordinal) + 1 if b"%d" % ordinal in order else ordinal
+            name = b"%d" % ordinal
+            if order and name not in order:
+                raise ConfigError("not all wildcards are used", remedy=f"got {source!r}")
+            number = order.index(name) + 1 if order else ordinal
             pieces[position] = b"$%d" % number
     return compile_transform(_pattern(source), b".".join(pieces))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Outbound, RouteLink, Subscription
+from jsctl.broker.routing.targets import Outbound, RouteLink, Shadow, Subscription
 
 DETAILS_MAX = 1024
 """Subscriptions listed in one answer when the question names no limit."""
@@ -42,11 +42,14 @@ class SublistFacts:
         return self.hits / self.matches if self.matches else 0.0
 
 
-def _facts(sub: Subscription) -> SubscriptionFacts:
+def _facts(listed: Subscription) -> SubscriptionFacts:
+    sub = listed
     target = sub.target
+    if isinstance(target, Shadow):
+        sub, target = target.sub, target.sub.target
     return SubscriptionFacts(
-        sub.account.name,
-        sub.subject.decode(errors="replace"),
+        listed.account.name,
+        listed.subject.decode(errors="replace"),
         sub.queue.decode(errors="replace"),
         sub.sid.decode(errors="replace"),
         sub.delivered,

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from jsctl.broker.protocol.deliveries import Deliveries, Item, Said
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.routing.accounts import Account, Accounts, Jitter
-from jsctl.broker.routing.delivery import CROSSINGS_MAX, Delivery
+from jsctl.broker.routing.crossing import CROSSINGS_MAX
+from jsctl.broker.routing.delivery import Delivery
 from jsctl.broker.routing.imports import Imports
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.routes import Routes
@@ -76,12 +77,16 @@ class Router:
         self._insert(sub)
         if not sub.local_only:
             self.routes.changed(sub.account, sub.subject, sub.queue, 1)
+            if sub.account.streams:
+                self.imports.listened(sub)
 
     def unsubscribe(self, sub: Subscription) -> None:
         """Remove a client's or a sink's subscription and tell the routes."""
         self._remove(sub)
         if not sub.local_only:
             self.routes.changed(sub.account, sub.subject, sub.queue, -1)
+            if sub.account.streams:
+                self.imports.left(sub)
 
     def expire(self, sub: Subscription) -> None:
         """Remove a client's subscription that has had all it asked for."""
@@ -171,7 +176,7 @@ class Router:
 
     def _listens(self, account: Account, subject: bytes, crossings: int) -> bool:
         plan = account.sublist.match(subject)
-        if plan.clients or plan.sinks or plan.links or plan.groups:
+        if plan.clients or plan.sinks or plan.links or plan.groups or plan.shadows:
             return True
         return crossings > 0 and any(
             self._listens(one.account, one.map_subject(subject), crossings - 1)
@@ -182,7 +187,8 @@ class Router:
         """Subscriptions that match; remote queue members count by their weight."""
         plan = account.sublist.match(subject)
         groups = sum(group.total for group in plan.groups)
-        return len(plan.clients) + len(plan.sinks) + len(plan.links) + groups
+        one_by_one = len(plan.clients) + len(plan.sinks) + len(plan.links) + len(plan.shadows)
+        return one_by_one + groups
 
     def add_route(self, link: RouteLink) -> None:
         """A link has finished its handshake."""

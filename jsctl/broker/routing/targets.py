@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from jsctl.broker.subject.matching import intersection
 from jsctl.broker.subject.sublist import Sublist
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Sink:
 
 
 class Bridge:
-    """A way into another account: an import, or the way back of one request's replies.
+    """A way into another account: a service import, or the way back of one request's replies.
 
     `service`: replies of requests are led back. `response`: is such a way back, to `reply`;
     `single` ones end with their first message. `share`: who asks is told in detail.
@@ -140,8 +141,6 @@ class Bridge:
     __slots__ = (
         "account",
         "allow_trace",
-        "exported",
-        "prefix",
         "reply",
         "response",
         "service",
@@ -162,12 +161,8 @@ class Bridge:
         single: bool = False,
         threshold_ns: int = 0,
         allow_trace: bool = False,
-        exported: bytes = b"",
-        prefix: bytes = b"",
     ) -> None:
         self.account = account
-        self.exported = exported
-        self.prefix = prefix
         self.allow_trace = allow_trace
         self.transform = transform
         self.reply = reply
@@ -184,7 +179,58 @@ class Bridge:
         return self.transform.apply(subject) or b""
 
 
-Target: TypeAlias = "ClientSession | Sink | RouteLink | Bridge"
+class StreamImport:
+    """What an account takes of another one's subjects; `local` is the pattern it is known by.
+
+    `forth` maps subjects of the exporter to those of the importer, `back` the other way.
+    """
+
+    __slots__ = ("allow_trace", "back", "exporter", "forth", "local")
+
+    def __init__(
+        self,
+        exporter: Account,
+        local: bytes,
+        forth: Transform,
+        back: Transform,
+        *,
+        allow_trace: bool = False,
+    ) -> None:
+        self.exporter = exporter
+        self.local = local
+        self.forth = forth
+        self.back = back
+        self.allow_trace = allow_trace
+
+    def exported(self, pattern: bytes) -> bytes:
+        """What `pattern` listens to in the exporting account; empty when it is nothing."""
+        common = intersection(pattern, self.local)
+        return b"" if common is None else self.back.apply(common) or b""
+
+    def seen(self, subject: bytes, shown: bytes) -> bytes:
+        """The subject that the importer sees.
+
+        A message that is shown under another subject than its own, as JetStream's are, keeps
+        it: where it is delivered is nothing to the importer.
+        """
+        return self.forth.apply(subject) or b"" if shown == subject else shown
+
+
+class Shadow:
+    """The target of a subscription in an exporting account that stands for `sub` of an importer.
+
+    It has the queue group of `sub`, and other servers are told of it: whoever publishes in the
+    exporting account, on any server, sees one group, and the message crosses where it is received.
+    """
+
+    __slots__ = ("sub", "way")
+
+    def __init__(self, sub: Subscription, way: StreamImport) -> None:
+        self.sub = sub
+        self.way = way
+
+
+Target: TypeAlias = "ClientSession | Sink | RouteLink | Bridge | Shadow"
 
 
 class Subscription:
@@ -258,7 +304,17 @@ class Plan:
     one has one client and nothing else.
     """
 
-    __slots__ = ("bridges", "clients", "empty", "groups", "links", "simple", "sinks", "sole")
+    __slots__ = (
+        "bridges",
+        "clients",
+        "empty",
+        "groups",
+        "links",
+        "shadows",
+        "simple",
+        "sinks",
+        "sole",
+    )
 
     def __init__(
         self, plain: tuple[Subscription, ...], groups: tuple[tuple[Subscription, ...], ...]
@@ -267,6 +323,7 @@ class Plan:
         sinks: list[Sink] = []
         links: dict[int, RouteLink] = {}
         bridges: list[Bridge] = []
+        shadows: list[tuple[Subscription, Shadow]] = []
         self.simple = not groups
         for sub in plain:
             target = sub.target
@@ -277,6 +334,9 @@ class Plan:
             elif isinstance(target, Bridge):
                 bridges.append(target)
                 self.simple = False
+            elif isinstance(target, Shadow):
+                shadows.append((sub, target))
+                self.simple = False
             else:
                 clients.append((sub, target))
                 if sub.maximum or sub.denied is not None or target.tracks_replies:
@@ -284,6 +344,7 @@ class Plan:
         self.clients = clients
         self.sinks = sinks
         self.bridges = bridges
+        self.shadows = shadows
         self.links = list(links.values())
         self.groups = [Group(members) for members in groups]
         self.empty = not plain and not groups

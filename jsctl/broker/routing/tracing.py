@@ -7,9 +7,10 @@ note, and what not to deliver. Messages that are not traced never come here.
 from jsctl.broker.protocol import headers as block
 from jsctl.broker.protocol.ops import Publish, Routed
 from jsctl.broker.routing.accounts import Account, Jitter
-from jsctl.broker.routing.delivery import Delivery, Origin
+from jsctl.broker.routing.crossing import Origin, Way
+from jsctl.broker.routing.delivery import Delivery
 from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Bridge, Group, Plan, RouteLink, Sink, Subscription
+from jsctl.broker.routing.targets import Bridge, Group, Plan, RouteLink, Shadow, Sink, Subscription
 from jsctl.broker.routing.trace import (
     CLIENT_CLOSED,
     DEST,
@@ -29,7 +30,6 @@ from jsctl.broker.routing.trace import (
     is_sampled,
     read_headers,
 )
-from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.validity import is_valid_literal
 
 YES = ("1", "true", "on")
@@ -162,44 +162,33 @@ class Tracing:
         payload: bytes,
         shown: bytes,
         queues: tuple[bytes, ...] = (),
-        imported: Bridge | None = None,
     ) -> bool:
         """As `Delivery.one`, with notes."""
-        message = (reply, headers, payload, imported)
+        message = (subject, reply, headers, payload)
         way = _Way(self._delivery, self._jitter, trace, origin, account, *message)
         reached = way.receivers(plan, shown)
-        for bridge in plan.bridges:
-            if isinstance(origin, RouteLink) and not bridge.response:
-                continue
-            reached |= self._across(way, bridge, subject)
-        return way.groups_and_links(plan, subject, shown, queues) or reached
+        for step in self._delivery.crossings.ways(origin, plan, subject):
+            reached |= self._across(way, step, subject)
+        return way.groups_and_links(plan, shown, queues) or reached
 
-    def _across(self, way: "_Way", bridge: Bridge, subject: bytes) -> bool:
+    def _across(self, way: "_Way", step: Way, subject: bytes) -> bool:
         trace, account, delivery = way.trace, way.account, self._delivery
-        mapped = bridge.map_subject(subject)
-        if not mapped:
+        bridge = step.bridge
+        source, to = subject.decode(errors="replace"), step.subject.decode(errors="replace")
+        trace.note("si", **{"acc": bridge.account.name, "from": source, "to": to})
+        if (trace.only and not bridge.allow_trace) or step.plan.empty:
             return False
-        plan = bridge.account.sublist.match(mapped)
-        name, to = bridge.account.name, mapped.decode(errors="replace")
-        if bridge.service or bridge.response:
-            source = subject.decode(errors="replace")
-            trace.note("si", **{"acc": name, "from": source, "to": to})
-        elif not plan.empty:
-            trace.note("se", acc=name, to=to)
-        if trace.only and not bridge.allow_trace:
-            return not bridge.service and not plan.empty
-        if plan.empty:
-            return False
-        back = delivery.lead_back(account, bridge, subject, way.reply)
-        if not bridge.allow_trace:
-            headers = block.set_value(way.headers, DEST, DISABLED)
-            return delivery.one(
-                way.origin, bridge.account, plan, mapped, back, headers, way.payload, mapped
-            )
-        headers = self._led_back(trace, account, bridge, subject, way.headers)
-        imported = None if bridge.service or bridge.response else bridge
-        message = (mapped, back, headers, way.payload, mapped, (), imported)
-        return self.one(trace, way.origin, bridge.account, plan, *message)
+        back, told = delivery.crossings.enter(step, account, subject, way.reply, way.headers)
+        try:
+            headers = told or b""
+            rest = (step.origin, bridge.account, step.plan, step.subject, back)
+            if bridge.allow_trace:
+                headers = self._led_back(trace, account, bridge, subject, headers)
+                return self.one(trace, *rest, headers, way.payload, step.subject)
+            headers = block.set_value(headers, DEST, DISABLED)
+            return delivery.one(*rest, headers, way.payload, step.subject)
+        finally:
+            delivery.crossings.leave()
 
     def _led_back(
         self, trace: Trace, account: Account, bridge: Bridge, subject: bytes, headers: bytes
@@ -210,7 +199,7 @@ class Tracing:
         way = Bridge(
             bridge.account, transform=bridge.transform, service=True, threshold_ns=RESPONSE_NS
         )
-        dest = self._delivery.lead_back(account, way, subject, trace.dest)
+        dest = self._delivery.crossings.lead_back(account, way, subject, trace.dest)
         return block.set_value(headers, DEST, dest)
 
 
@@ -222,10 +211,10 @@ class _Way:
         "_jitter",
         "account",
         "headers",
-        "imported",
         "origin",
         "payload",
         "reply",
+        "subject",
         "trace",
     )
 
@@ -236,18 +225,17 @@ class _Way:
         trace: Trace,
         origin: Origin,
         account: Account,
+        subject: bytes,
         reply: bytes,
         headers: bytes,
         payload: bytes,
-        imported: Bridge | None = None,
     ) -> None:
         self._delivery = delivery
-        self.imported = imported
-        """The stream import through which the message came into this account."""
         self._jitter = jitter
         self.trace = trace
         self.origin = origin
         self.account = account
+        self.subject = subject
         self.reply = reply
         self.headers = headers
         self.payload = payload
@@ -259,11 +247,12 @@ class _Way:
             reached |= self._client(sub, session, shown)
         for sink in plan.sinks:
             reached |= self._sink(sink, shown)
+        if not self._delivery.crossings.inside:
+            for outer, shadow in plan.shadows:
+                reached |= self._shadow(outer, shadow, shown)
         return reached
 
-    def groups_and_links(
-        self, plan: Plan, subject: bytes, shown: bytes, queues: tuple[bytes, ...]
-    ) -> bool:
+    def groups_and_links(self, plan: Plan, shown: bytes, queues: tuple[bytes, ...]) -> bool:
         """Queue groups, and one message for each other server that is concerned."""
         reached = False
         if isinstance(self.origin, RouteLink):
@@ -283,7 +272,7 @@ class _Way:
             if link is not None:
                 targets.setdefault(link, []).append(group.name)
         for link, names in targets.items():
-            reached |= self._link(link, names, subject, shown)
+            reached |= self._link(link, names, shown)
         return reached
 
     def _member(self, group: Group, drawn: int, shown: bytes) -> bool:
@@ -294,17 +283,34 @@ class _Way:
                 return self._sink(target, shown)
             if isinstance(target, ClientSession) and self._client(sub, target, shown):
                 return True
+            if isinstance(target, Shadow) and self._shadow(sub, target, shown):
+                return True
         return False
 
-    def _client(self, sub: Subscription, session: ClientSession, shown: bytes) -> bool:
+    def _shadow(self, outer: Subscription, shadow: Shadow, shown: bytes) -> bool:
+        sub, way, delivery = shadow.sub, shadow.way, self._delivery
+        if delivery.crossings.inside:
+            return False
+        to = way.seen(self.subject, self.subject).decode(errors="replace")
+        self.trace.note("se", acc=sub.account.name, to=to)
+        if not way.allow_trace:
+            message = (self.subject, shown, self.reply, self.headers, self.payload)
+            return self.trace.only or delivery.to_shadow(shadow, self.origin, *message)
+        target, seen = sub.target, way.seen(self.subject, shown)
+        if isinstance(target, Sink):
+            return self._sink(target, seen)
+        return isinstance(target, ClientSession) and self._client(sub, target, seen, outer.subject)
+
+    def _client(
+        self, sub: Subscription, session: ClientSession, shown: bytes, pattern: bytes = b""
+    ) -> bool:
         error = self._obstacle(sub, session, shown)
         if not error and not self.trace.only:
             self._delivery.to_client(
                 sub, session, self.origin, shown, self.reply, self.headers, self.payload
             )
-        pattern = sub.subject if self.imported is None else _shadow(self.imported, sub.subject)
         name = session.greeting.name
-        self.trace.to_client(sub, pattern, session.client_id, name, error)
+        self.trace.to_client(sub, pattern or sub.subject, session.client_id, name, error)
         return not error
 
     def _obstacle(self, sub: Subscription, session: ClientSession, shown: bytes) -> str:
@@ -337,7 +343,7 @@ class _Way:
         self._delivery.capture(sink, (shown, self.reply, headers, self.payload, origin))
         return True
 
-    def _link(self, link: RouteLink, names: list[bytes], subject: bytes, shown: bytes) -> bool:
+    def _link(self, link: RouteLink, names: list[bytes], shown: bytes) -> bool:
         trace = self.trace
         hop = trace.next_hop()
         if trace.only and not link.traces:
@@ -348,7 +354,7 @@ class _Way:
             link,
             self.origin,
             self.account,
-            subject,
+            self.subject,
             self.reply,
             names,
             headers,
@@ -357,13 +363,6 @@ class _Way:
         )
         trace.to_route(link, hop, "" if link.traces else NO_SUPPORT)
         return True
-
-
-def _shadow(bridge: Bridge, pattern: bytes) -> bytes:
-    """What a subscription behind a stream import listens to in the exporting account."""
-    prefix, exported = bridge.prefix, bridge.exported
-    wanted = pattern.removeprefix(prefix) if pattern.startswith(prefix) else b">"
-    return exported if subset(exported, wanted) else wanted
 
 
 def _ingress(

@@ -56,6 +56,22 @@ def overlaps(left: bytes, right: bytes) -> bool:
     return len(left_tokens) == len(right_tokens)
 
 
+def intersection(left: bytes, right: bytes) -> bytes | None:
+    """The pattern of all subjects that both patterns match; None when there are none."""
+    left_tokens = left.split(b".")
+    right_tokens = right.split(b".")
+    both: list[bytes] = []
+    for position, (one, other) in enumerate(zip(left_tokens, right_tokens, strict=False)):
+        if one == b">":
+            return b".".join(both + right_tokens[position:])
+        if other == b">":
+            return b".".join(both + left_tokens[position:])
+        if one not in (other, b"*") and other != b"*":
+            return None
+        both.append(other if one == b"*" else one)
+    return b".".join(both) if len(left_tokens) == len(right_tokens) else None
+
+
 def to_regex(pattern: bytes) -> bytes:
     """A regular expression that matches what the pattern matches (use with `fullmatch`)."""
     parts = []

@@ -45,6 +45,25 @@ def test_streams(wanted: ImportOptions, published: bytes, heard: bytes) -> None:
     assert server.heard(1) == b""
 
 
+@pytest.mark.parametrize("to", ["t", "t.$1", "t.$2"])
+def test_an_import_that_loses_tokens_cannot_be_listened_to(to: str) -> None:
+    with pytest.raises(ConfigError):
+        Server(two([ExportOptions("s.>")], [ImportOptions("A", "s.*.*", to=to)]))
+
+
+def test_other_servers_are_told_of_listeners_in_the_exporting_account() -> None:
+    server = started([ExportOptions("s.>")], [ImportOptions("A", "s.>", prefix="p")])
+    link = RouteLink(9, "p")
+    server.router.add_route(link)
+    server.heard(9)
+    server.say(2, b"SUB p.s.x g 1\r\n")
+    assert server.heard(9) == b"RS+ B p.s.x g 1\r\nRS+ A s.x g 1\r\n"
+    server.route(link, b"RMSG A s.x | g 1\r\n1\r\nRMSG A s.x 1\r\n2\r\n")
+    assert server.heard(2) == b"MSG p.s.x 1 1\r\n1\r\n"
+    server.say(2, b"UNSUB 1\r\n")
+    assert server.heard(9) == b"RS- B p.s.x g\r\nRS- A s.x g\r\n"
+
+
 def test_a_token_may_have_to_name_the_importer() -> None:
     export = ExportOptions("s.*", account_token_position=2)
     server = started([export], [ImportOptions("A", "s.B")])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jsctl.broker.subject.matching import ALL, Filters, matches, overlaps, subset
+from jsctl.broker.subject.matching import ALL, Filters, intersection, matches, overlaps, subset
 from jsctl.broker.subject.validity import (
     has_wildcard,
     is_deliverable,
@@ -47,6 +47,8 @@ def test_matching_agrees_with_enumeration(left: bytes, right: bytes) -> None:
     assert {s for s in UNIVERSE if matches(s, left)} == one
     assert overlaps(left, right) == bool(one & other)
     assert subset(left, right) == (one <= other)
+    common = intersection(left, right)
+    assert (extent(common) if common else set()) == one & other
     both = Filters([left, right])
     assert set(both.select(UNIVERSE)) == one | other
     assert Filters([left, right]) == both

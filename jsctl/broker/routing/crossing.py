@@ -1,0 +1,94 @@
+"""Requests that service imports lead into other accounts, and their replies on the way back.
+
+What is decided here holds for every message, traced or not: which ways there are, what the other
+account is told of who asks, and where the reply goes. Stream imports are no such ways: who
+listens through one listens in the exporting account itself, see `Shadow`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from jsctl.broker.routing.accounts import Account
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import Bridge, Plan, RouteLink
+
+CROSSINGS_MAX = 8
+"""Accounts that one message may be led through by chained imports."""
+
+Origin = ClientSession | RouteLink | None
+LeadBack = Callable[[Account, Bridge, bytes, bytes], bytes]
+
+
+class Way(NamedTuple):
+    """One way out of an account: the subject on the other side, and who listens there.
+
+    `origin` is None for a reply from another server: it was sent to this one alone, which passes
+    it on to whomever it concerns, as if it came from here.
+    """
+
+    bridge: Bridge
+    origin: Origin
+    subject: bytes
+    plan: Plan
+
+
+class Crossings:
+    """The ways that the message in hand takes. `lead_back` gives the reply to use behind one."""
+
+    def __init__(self, lead_back: LeadBack) -> None:
+        self.lead_back = lead_back
+        self._taken: list[Bridge] = []
+        """The ways that lead the message in hand, the last one last."""
+
+    @property
+    def inside(self) -> bool:
+        """Whether the message in hand came into its account this way: streams do not export it."""
+        return bool(self._taken)
+
+    def ways(self, origin: Origin, plan: Plan, subject: bytes) -> Iterator[Way]:
+        """Where a message goes on. A request from another server was led across over there."""
+        if len(self._taken) >= CROSSINGS_MAX:
+            return
+        routed = isinstance(origin, RouteLink)
+        for bridge in plan.bridges:
+            if routed and not bridge.response:
+                continue
+            mapped = bridge.map_subject(subject)
+            if mapped:
+                other = bridge.account.sublist.match(mapped)
+                yield Way(bridge, None if routed else origin, mapped, other)
+
+    def enter(
+        self,
+        way: Way,
+        account: Account,
+        subject: bytes,
+        reply: bytes,
+        headers: bytes | None,
+    ) -> tuple[bytes, bytes | None]:
+        """Take a way: the reply and the headers of the message behind it. `leave` ends it."""
+        back = self.lead_back(account, way.bridge, subject, reply)
+        if way.bridge.service:
+            headers = self._introduced(way.origin, account, way.bridge, headers)
+        self._taken.append(way.bridge)
+        return back, headers
+
+    def leave(self) -> None:
+        """The message has been delivered behind the last way."""
+        self._taken.pop()
+
+    def _introduced(
+        self, origin: Origin, account: Account, bridge: Bridge, headers: bytes | None
+    ) -> bytes:
+        """The headers of a request, telling the service who asks."""
+        from jsctl.broker.routing.request_info import introduce, pass_on  # see `node.late`
+
+        session = origin if isinstance(origin, ClientSession) else None
+        system = bridge.account.is_system
+        services = [one for one in self._taken if one.service]
+        if not services:
+            return introduce(session, account.name, headers, shared=bridge.share, system=system)
+        before = services[-1].share
+        shared = bridge.share and not before
+        system = system and not before
+        return pass_on(session, account.name, headers or b"", shared=shared, system=system)
