@@ -43,6 +43,12 @@ class Innocent(threading.Thread):
         self.done = threading.Event()
 
     def run(self) -> None:
+        try:
+            self._ping()
+        except OSError:
+            self.gone = True
+
+    def _ping(self) -> None:
         with socket.create_connection(("127.0.0.1", self._port)) as connection:
             lines = connection.makefile("rb")
             connection.sendall(CONNECT)

@@ -201,6 +201,8 @@ class Node:
         for conn, ok in inputs.verified:
             run(conn, sessions.verified, conn, ok)
         self._take_pending(inputs)
+        for conn in sessions.begin(len(inputs.chunks)):
+            run(conn, sessions.go_on, conn)
         for conn, chunk in inputs.chunks:
             if self._protocol_log is not None:
                 self._protocol_log.received(conn, chunk)

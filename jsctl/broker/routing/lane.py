@@ -23,6 +23,7 @@ from operator import itemgetter
 from jsctl.broker.protocol.client import Head, control, publish, unfinished
 from jsctl.broker.protocol.ops import UNKNOWN, Bad, Publish
 from jsctl.broker.routing.delivery import Row, Shape
+from jsctl.broker.routing.effort import TARGETS_SHIFT
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.session import (
     AUTH_FAILURE,
@@ -51,6 +52,9 @@ WORD_MAX = 500
 ROWS_LINE_MIN = 2 * WORD_MAX + 64
 """Rows are for words up to `WORD_MAX`, so that no row's line can exceed its maximum."""
 
+WORDS_USUAL = 32
+"""Bytes of subject and reply, as far as the work of many rows is foreseen by their size."""
+
 _SUBJECT = itemgetter(0)
 _REPLY = itemgetter(1)
 
@@ -64,6 +68,8 @@ class Lane:
         self._waiting_max = limits.waiting_bytes_max
         self._rows_allowed = limits.control_line_bytes_max >= ROWS_LINE_MIN
         self._shapes: dict[Shape, re.Pattern[bytes]] = {}
+        self.resting: dict[ClientSession, None] = {}
+        """Who has input left that the next turns carry out."""
         self._data = b""
         self._clue: bool | None = None
         """Whether a trace header may be somewhere in the input at hand; None: not looked yet.
@@ -73,17 +79,20 @@ class Lane:
         """
 
     def feed(self, session: ClientSession, chunk: bytes, now_ns: int) -> None:
-        """Take a chunk of a connection's input; everything in it is carried out."""
+        """Take a chunk of a connection's input, and carry out what this turn can."""
         session.last_in_ns = now_ns
-        if session.waiting:
+        if session in self.resting:
+            session.intake.keep((session.intake.gather(chunk) or b""), 0)
+        elif session.waiting:
             self._hold(session, chunk)
-            return
-        data = session.intake.gather(chunk)
-        if data is not None:
-            self._work(session, data)
+        else:
+            data = session.intake.gather(chunk)
+            if data is not None:
+                self._work(session, data)
 
     def resume(self, session: ClientSession) -> None:
-        """Go on with what came in while the session waited for its password check."""
+        """Go on with what came in while the session waited, for a turn or a password check."""
+        self.resting.pop(session, None)
         data = session.intake.gather(b"")
         if data:
             self._work(session, data)
@@ -98,11 +107,16 @@ class Lane:
     def _work(self, session: ClientSession, data: bytes) -> None:
         size = len(data)
         position = 0
+        effort = session.hall.effort
+        effort.next()
         self._data, self._clue = data, None
         while 0 <= position < size and not session.closing:
-            if session.waiting:
+            if session.waiting or effort.left <= 0:
                 session.intake.keep(data[position:], 0)
+                if not session.waiting:
+                    self.resting[session] = None
                 break
+            effort.left -= 1
             position = self._step(session, data, position)
         self._data = b""
 
@@ -186,17 +200,22 @@ class Lane:
     ) -> int:
         """The same control line at every stride from `position` on; it stands twice at least."""
         stride = len(line) + head.size + 2
-        count = _run_length(data, position, line, stride)
-        end = position + count * stride
         session.repeats = 0
         subject, reply = head.subject, head.reply
         plan = session.plan_for(subject)
         refused = plan is DENIED or reply.startswith(RESERVED_REPLIES)
-        if refused or not plan.simple or (plan.empty and reply and session.no_responders):
+        single = refused or not plan.simple or (plan.empty and reply and session.no_responders)
+        effort = session.hall.effort
+        most = _affordable(effort.left, None if single else plan)
+        count = min(_run_length(data, position, line, stride), most)
+        end = position + count * stride
+        if single:
+            effort.left -= count
             shape = Shape(-1, head.size, bool(reply))
             for at in range(position + len(line), end, stride):
                 self._one(session, shape, (subject, reply, b"", data[at : at + head.size]))
             return end
+        effort.left -= count * plan.weight >> TARGETS_SHIFT
         self._count(session, count, head.size)
         if plan.empty:
             return end
@@ -216,21 +235,29 @@ class Lane:
             if len(self._shapes) >= SHAPES_MAX:
                 self._shapes.clear()
             expression = self._shapes[shape] = _row_expression(shape)
-        rows: list[Row] = expression.findall(data, position)
+        effort = session.hall.effort
+        left = effort.left
+        most = _affordable(left, None)
+        bound = position + most * (_fixed_size(shape) + WORDS_USUAL)
+        rows: list[Row] = expression.findall(data, position, bound)
         if rows and not rows[-1][0]:
             rows.pop()
+        del rows[most:]
         if not rows:
             session.repeats = 0
             return position
+        traced = shape.header_size > 0 and self._may_be_traced(session)
+        plan = None if traced else self._common_plan(session, shape, rows)
+        del rows[_affordable(left, plan) :]
         end = position + _fixed_size(shape) * len(rows) + sum(map(len, map(_SUBJECT, rows)))
         if shape.with_reply:
             end += sum(map(len, map(_REPLY, rows)))
-        traced = shape.header_size > 0 and self._may_be_traced(session)
-        plan = None if traced else self._common_plan(session, shape, rows)
         if plan is None:
+            effort.left -= len(rows)
             for row in rows:
                 self._one(session, shape, row)
             return end
+        effort.left -= len(rows) * plan.weight >> TARGETS_SHIFT
         self._count(session, len(rows), shape.size)
         delivery = session.hall.router.delivery
         reached = not plan.empty and delivery.rows(session, session.account, plan, shape, rows)
@@ -285,6 +312,12 @@ class Lane:
         session.in_bytes += count * size
         session.account.in_messages += count
         session.account.in_bytes += count * size
+
+
+def _affordable(left: int, plan: Plan | None) -> int:
+    """How many messages of a plan so many units are enough for; None: one for each."""
+    weight = 1 << TARGETS_SHIFT if plan is None else plan.weight or 1
+    return max((left << TARGETS_SHIFT) // weight, 1)
 
 
 def _run_length(data: bytes, position: int, line: bytes, stride: int) -> int:

@@ -30,6 +30,10 @@ class RoutingLimits:
     auth_timeout_ns: int = 2 * SECOND_NS
     unfinished_bytes_max: int = 256 << 20
     """What all clients together may have begun to send; see `unfinished`."""
+    turn_units_max: int = 4096
+    """Work of clients that one turn does; see `effort`."""
+    share_units_min: int = 64
+    """What each of them may have of it, however many there are."""
     waiting_bytes_max: int = 1 << 20
     """Input kept from a client while its password is being checked; more closes it."""
 

@@ -342,8 +342,11 @@ class ClientSession(Outbound):
             if len(plans) >= PLANS_CACHED_MAX:
                 plans.clear()
             plan = sublist.match(subject) if self.may_publish(subject) else DENIED
+            self.hall.effort.left -= plan.built
             if len(subject) <= CACHED_BYTES_MAX:
                 plans[subject] = plan
+        if plan.spread:
+            self.hall.effort.left -= plan.spread
         return plan
 
     def may_publish(self, subject: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jsctl.broker.routing.effort import Effort
 from jsctl.broker.turn import Verify
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ class SessionContext:
     router: Router
     limits: RoutingLimits
     identity: ServerIdentity
+    effort: Effort
+    """What this turn still does of the input at hand."""
     verifies: list[Verify] = field(default_factory=list)
     """Password checks for the edge."""
     closes: list[tuple[ClientSession, str]] = field(default_factory=list)

@@ -7,6 +7,7 @@ everything of a turn is done, has `emit` put what comes of it into the turn's ou
 from collections import deque
 from collections.abc import Iterator
 
+from jsctl.broker.routing.effort import Effort
 from jsctl.broker.routing.lane import Lane
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
@@ -24,6 +25,8 @@ NOBODY = -1
 """In place of a connection that a client waits for: it is not read any more."""
 CHECK = -2
 """The same: its password is being checked, and what it sends meanwhile need not be kept."""
+REST = -3
+"""The same: what came before is not carried out yet."""
 
 
 class Sessions:
@@ -36,7 +39,8 @@ class Sessions:
         limits: RoutingLimits,
         closed_max: int = CLOSED_SESSIONS_MAX,
     ) -> None:
-        self._hall = SessionContext(router, limits, identity)
+        self._effort = Effort(limits.turn_units_max, limits.share_units_min)
+        self._hall = SessionContext(router, limits, identity, self._effort)
         self._lane = Lane(limits)
         self._sessions: dict[int, ClientSession] = {}
         self._next_id = 5
@@ -48,6 +52,7 @@ class Sessions:
         self._resumes: list[int] = []
         self.closed: deque[ClientSession] = deque(maxlen=closed_max)
         self.total = 0
+        self._leaving: dict[ClientSession, str] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -72,6 +77,29 @@ class Sessions:
             reason = "Maximum Connections Exceeded"
             session.close(reason, b"maximum connections exceeded")
         return session
+
+    def begin(self, chunks: int) -> list[int]:
+        """A turn begins, with so many chunks of input: whose input of before goes on."""
+        resting = [session.conn for session in self._lane.resting]
+        self._effort.begin(chunks + len(resting))
+        return resting
+
+    def go_on(self, conn: int) -> None:
+        """Carry out more of what a client sent before."""
+        session = self._sessions.get(conn)
+        if session is None or session not in self._lane.resting:
+            return
+        if session.closing:
+            del self._lane.resting[session]
+        else:
+            self._lane.resume(session)
+            self._unfinished.note(session)
+        if session in self._lane.resting:
+            return
+        self._unpause(conn, REST)
+        reason = self._leaving.pop(session, None)
+        if reason is not None:
+            self.gone(conn, reason)
 
     def feed(self, conn: int, chunk: bytes, now_ns: int) -> None:
         """Bytes came from a client."""
@@ -99,6 +127,9 @@ class Sessions:
         session = self._sessions.get(conn)
         if session is None:
             return
+        if session in self._lane.resting and not session.closing:
+            self._leaving[session] = reason
+            return
         session.close(reason or "Client Closed")
         session.out.clear()
         self._forget(session)
@@ -117,6 +148,8 @@ class Sessions:
     def _forget(self, session: ClientSession) -> None:
         if self._sessions.pop(session.conn, None) is not None:
             self._unfinished.forget(session)
+            self._lane.resting.pop(session, None)
+            self._leaving.pop(session, None)
             self._stalled.pop(session.conn, None)
             self.closed.append(session)
             self._release(session)
@@ -135,6 +168,8 @@ class Sessions:
 
     def deadline_ns(self) -> int | None:
         """When `tick` may have something to do next."""
+        if self._lane.resting:
+            return self._hall.router.now_ns
         return self._due_ns if self._sessions else None
 
     def send_info(self) -> None:
@@ -229,6 +264,8 @@ class Sessions:
             self._pause(wanted.token, CHECK)
         outputs.verifies += hall.verifies
         hall.verifies.clear()
+        for session in self._lane.resting:
+            self._pause(session.conn, REST)
         outputs.pauses += self._pauses
         outputs.resumes += self._resumes
         self._pauses, self._resumes = [], []

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from jsctl.broker.routing.effort import SINK_TARGETS, TARGETS_SHIFT
 from jsctl.broker.subject.matching import intersection
 from jsctl.broker.subject.sublist import Sublist
 
@@ -301,11 +302,13 @@ class Plan:
     """Where messages of one subject go; shared by all that publish it, never changed.
 
     `simple` plans have only clients without a delivery limit or filter, sinks and links; a `sole`
-    one has one client and nothing else.
+    one has one client and nothing else. `weight` is what it serves, in clients; `spread` what one
+    message to them costs and `built` what making the plan does, in units of `effort`.
     """
 
     __slots__ = (
         "bridges",
+        "built",
         "clients",
         "empty",
         "groups",
@@ -314,6 +317,8 @@ class Plan:
         "simple",
         "sinks",
         "sole",
+        "spread",
+        "weight",
     )
 
     def __init__(
@@ -348,6 +353,9 @@ class Plan:
         self.links = list(links.values())
         self.groups = [Group(members) for members in groups]
         self.empty = not plain and not groups
+        self.weight = len(clients) + SINK_TARGETS * len(sinks)
+        self.spread = len(clients) >> TARGETS_SHIFT
+        self.built = 1 + (len(plain) + sum(map(len, groups)) >> TARGETS_SHIFT)
         self.sole = self.simple and len(clients) == 1 and not sinks and not links
 
     def same_targets(self, other: Plan) -> bool:
