@@ -8,7 +8,7 @@ from typing import Any
 import nats
 import pytest
 from nats.aio.client import Client
-from nats.js.api import ConsumerConfig, DeliverPolicy, StreamConfig
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy, StreamConfig
 
 from jsctl.testing import Cluster
 from tests.contract.conftest import KINDS
@@ -92,7 +92,7 @@ async def test_a_push_consumer_delivers_once_on_every_server(
         deliver_subject=deliver,
         deliver_group=queue or None,
         deliver_policy=DeliverPolicy.ALL,
-        ack_policy="none",
+        ack_policy=AckPolicy.NONE,
     )
     await js.add_consumer(name, config)
     for number in range(COUNT):
@@ -114,7 +114,7 @@ async def test_a_push_consumer_delivers_once_on_every_server(
 async def test_pulls_across_a_service_import(clients: dict[str, Client]) -> None:
     leader = await stream(clients["a1"], "PULL")
     js = clients["a1"].jetstream(timeout=WAIT_S)
-    await js.add_consumer("PULL", ConsumerConfig(durable_name="d", ack_policy="explicit"))
+    await js.add_consumer("PULL", ConsumerConfig(durable_name="d", ack_policy=AckPolicy.EXPLICIT))
     for number in range(COUNT):
         await js.publish("pull", b"%d" % number)
     other = "2" if leader == "1" else "1"
@@ -134,7 +134,8 @@ async def test_pulls_across_a_service_import(clients: dict[str, Client]) -> None
         await subscription.unsubscribe()
 
     async def acknowledged() -> bool:
-        return (await js.consumer_info("PULL", "d")).num_ack_pending == 0
+        info = await js.consumer_info("PULL", "d")
+        return bool(info.num_ack_pending == 0)
 
     await eventually(acknowledged, "all acks")
 
