@@ -170,9 +170,17 @@ class Live(Target):
         if not ended:
             self._process.kill()
         _, said = self._process.communicate(timeout=30)
+        stalls = self._stalls()
         self._begin()
         assert not ended, f"the broker ended: {said[-2000:].decode(errors='replace')}"
-        raise AssertionError(f"an innocent client waits for {worst:.2f} s, or was closed")
+        raise AssertionError(f"an innocent client waits for {worst:.2f} s, or was closed: {stalls}")
+
+    def _stalls(self) -> str:
+        """What the broker itself says of long turns."""
+        log = Path(self._directory.name, "log")
+        text = log.read_text(errors="replace") if log.exists() else ""
+        found = [line for line in text.split("\n") if "A turn took" in line]
+        return found[-1] if found else "no turn was long"
 
 
 def _free_port() -> int:
