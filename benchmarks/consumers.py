@@ -4,9 +4,9 @@ from time import perf_counter
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.words import AckPolicy
-from jsctl.broker.jetstream.consumer import Consumer
-from jsctl.broker.jetstream.consumer_config import with_defaults
-from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
+from jsctl.broker.jetstream.consumers.config import with_defaults
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.protocol.deliveries import singly
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import encode_frame

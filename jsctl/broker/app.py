@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from jsctl import __version__
+from jsctl.broker import lazy
 from jsctl.broker.conf.check import check, start_warnings
 from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, parse_flags
 from jsctl.broker.conf.override import override
@@ -43,14 +44,14 @@ from jsctl.broker.server import signals
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.files import RunFiles
 from jsctl.broker.server.listener import Listener, bind_all
-from jsctl.broker.server.logfile import Log, LoopMessages
+from jsctl.broker.server.logfile import LoopMessages, ServerLog
 from jsctl.broker.server.no_disk import NoDisk
 from jsctl.broker.server.tls import server_context
 from jsctl.broker.server.turns import NodeLike
 from jsctl.broker.turn import Command, LogLevel
 
 if TYPE_CHECKING:
-    from jsctl.broker.conf.mapper import Loaded
+    from jsctl.broker.conf.mapper import LoadedConfig
 
 PROGRAM = "jsctl broker"
 COLLECT_AFTER = (20_000, 20, 20)
@@ -121,7 +122,7 @@ def read_options(parsed: Parsed) -> Options:
     return override(_load(path).options if path else Options(), parsed)
 
 
-def _load(path: str) -> "Loaded":
+def _load(path: str) -> "LoadedConfig":
     from jsctl.broker.conf.mapper import load  # loaded late: flags alone need no grammar
 
     return load(path, os.environ)
@@ -177,7 +178,7 @@ class Server:
         self._make_node = make_node
         self._server_id = new_server_id()
         self.options = complete(options, self._server_id)
-        self._log = Log(options.log)
+        self._log = ServerLog(options.log)
         self._files = RunFiles(options.pid_file, options.ports_file_dir)
         self._edge: Edge | None = None
         self._listeners: dict[str, Listener] = {}
@@ -260,6 +261,17 @@ class Server:
         sys.setswitchinterval(SWITCH_S)
         gc.enable()
         self._info("Server is ready")
+        asyncio.get_running_loop().call_soon(self._load_ahead)
+
+    def _load_ahead(self) -> None:
+        """What the first request of a kind would wait for, one module between two turns.
+
+        The collector need not look through them later either.
+        """
+        if lazy.ahead():
+            asyncio.get_running_loop().call_soon(self._load_ahead)
+        else:
+            gc.freeze()
 
     def _info(self, text: str) -> None:
         self._log.line(LogLevel.INFO, text)
@@ -273,7 +285,7 @@ class Server:
             self._info(f"  Cluster:  {options.cluster.name}")
         self._info(f"  Name:     {options.server_name}")
         if options.jetstream.enabled:
-            from jsctl.broker.node.setup import peer_id  # loaded late, with the node
+            from jsctl.broker.routing.setup import peer_id  # loaded late, with the node
 
             self._info(f"  Node:     {peer_id(options.server_name)}")
         self._info(f"  ID:       {self._server_id}")

@@ -16,14 +16,14 @@ SIGNATURE_TEXT_MAX = 88
 """The length of a signature in the longer of its two forms."""
 
 
-class Kind(IntEnum):
+class KeyKind(IntEnum):
     """What an nkey belongs to; the value is its first byte."""
 
     ACCOUNT = 0
     USER = 20 << 3
 
 
-def decode(text: str, kind: Kind) -> bytes | None:
+def decode(text: str, kind: KeyKind) -> bytes | None:
     """The 32 bytes of a public nkey; None if the text is none of that kind."""
     if len(text) != TEXT_LENGTH or not text.isascii():
         return None

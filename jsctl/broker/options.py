@@ -103,7 +103,7 @@ class ResponsePermission:
 
 
 @dataclass(frozen=True, slots=True)
-class Permissions:
+class PermissionRules:
     """What a user, or a route, may publish and subscribe; None means everything."""
 
     publish: SubjectPermission | None = None
@@ -119,7 +119,7 @@ class UserOptions:
     password: str = ""
     """Plain text or bcrypt (`$2a$...`)."""
     nkey: str = ""
-    permissions: Permissions | None = None
+    permissions: PermissionRules | None = None
     connection_types: tuple[str, ...] = ()
     """Upper case names such as STANDARD; empty allows all."""
     proxy_required: bool = False
@@ -137,7 +137,7 @@ class AuthOptions:
     token: str = ""
     users: tuple[UserOptions, ...] = ()
     timeout_ns: int = 2 * SECOND_NS
-    default_permissions: Permissions | None = None
+    default_permissions: PermissionRules | None = None
 
     @property
     def required(self) -> bool:
@@ -226,7 +226,7 @@ class AccountOptions:
     exports: tuple[ExportOptions, ...] = ()
     imports: tuple[ImportOptions, ...] = ()
     jetstream: AccountJetStream | None = None
-    default_permissions: Permissions | None = None
+    default_permissions: PermissionRules | None = None
     mappings: tuple[MappingOptions, ...] = ()
     limits: AccountLimits = field(default_factory=AccountLimits)
     trace_subject: str = ""

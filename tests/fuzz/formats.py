@@ -9,12 +9,12 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 
-from jsctl.broker.cluster import state_file
-from jsctl.broker.cluster.frame_items import Heartbeat, PeerFrame, RaftBatch
-from jsctl.broker.cluster.frames import decode_frame, encode_frames
 from jsctl.broker.errors import Damaged, ProtocolError
+from jsctl.broker.peers.frames import decode_frame, encode_frames
+from jsctl.broker.peers.items import PeerFrame, PeerHeartbeat, RaftBatch
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Members
+from jsctl.broker.replication import state_file
 from jsctl.broker.store import identity, record, segment, wal_format
 from jsctl.broker.store.checkpoint import decode_index
 from jsctl.broker.store.seqset import SeqSet
@@ -141,7 +141,7 @@ def raft_messages() -> Target:
 def peer_frames() -> Target:
     """Frames between brokers, behind the checksum too."""
     frame = PeerFrame(sender="peer1")
-    frame.heartbeat = Heartbeat(1, 2, 3, 4, 5, False)
+    frame.heartbeat = PeerHeartbeat(1, 2, 3, 4, 5, False)
     frame.raft.append(RaftBatch(b"group", codec.encode_messages([])))
 
     def sealed(data: bytes) -> bytes:
@@ -169,10 +169,10 @@ def _item(kind: int, body: bytes) -> bytes:
 
 def state_files() -> Target:
     """Snapshots of groups."""
-    state = state_file.State(3, 100, 7, b"members", b"snapshot")
+    state = state_file.GroupState(3, 100, 7, b"members", b"snapshot")
 
     def encode(made: object) -> bytes:
-        assert isinstance(made, state_file.State)
+        assert isinstance(made, state_file.GroupState)
         return state_file.encode(made)
 
     return Decoder(
@@ -186,7 +186,7 @@ def stored_facts() -> Target:
     claim.groups[b"g"] = wal_format.Claimed(1, 2, True, 3, b"peer", False)
     mirror = wal_format.encode_mirror(OWNER, claim)
     header, _ = wal_format.encode_header(OWNER, 1, b"p" * 16, 4, b"body", 1, 1)
-    whoami = identity.encode(identity.Identity("server", "cluster", b"1" * 16))
+    whoami = identity.encode(identity.StoreIdentity("server", "cluster", b"1" * 16))
 
     def decode(data: bytes) -> object:
         kind, body = data[:1], data[1:]

@@ -3,11 +3,12 @@
 import random
 from collections.abc import Sequence
 
-from jsctl.broker.cluster import mesh_wire
 from jsctl.broker.errors import ProtocolError
-from jsctl.broker.jetstream import acks, publish_headers, pull
+from jsctl.broker.jetstream.consumers import acks, pull
+from jsctl.broker.jetstream.streams import publish_headers
 from jsctl.broker.protocol import client, headers, route
 from jsctl.broker.protocol.ops import Bad
+from jsctl.broker.routes import wire as mesh_wire
 from jsctl.broker.subject.validity import is_valid_subject
 from tests.fuzz.mutate import cuts
 from tests.fuzz.target import Target
@@ -35,8 +36,8 @@ class ClientParser(Target):
         ]
 
     def run(self, data: bytes, rng: random.Random) -> None:
-        whole = client.Parser(LINE_MAX, PAYLOAD_MAX).feed(data)
-        parser = client.Parser(LINE_MAX, PAYLOAD_MAX)
+        whole = client.ClientParser(LINE_MAX, PAYLOAD_MAX).feed(data)
+        parser = client.ClientParser(LINE_MAX, PAYLOAD_MAX)
         pieces = [op for piece in cuts(rng, data) for op in parser.feed(piece)]
         assert _same(whole, pieces), f"{whole} is not {pieces}"
         assert not any(isinstance(op, Bad) for op in whole[:-1]), "nothing follows what is bad"
@@ -65,8 +66,8 @@ class RouteParser(Target):
 
     def run(self, data: bytes, rng: random.Random) -> None:
         account = b"A" if rng.random() < 0.3 else b""
-        whole = route.Parser(LINE_MAX, PAYLOAD_MAX, account).feed(data)
-        parser = route.Parser(LINE_MAX, PAYLOAD_MAX, account)
+        whole = route.RouteParser(LINE_MAX, PAYLOAD_MAX, account).feed(data)
+        parser = route.RouteParser(LINE_MAX, PAYLOAD_MAX, account)
         pieces = [op for piece in cuts(rng, data) for op in parser.feed(piece)]
         assert _same(whole, pieces), f"{whole} is not {pieces}"
         assert not any(isinstance(op, Bad) for op in whole[:-1]), "nothing follows what is bad"

@@ -101,9 +101,11 @@ def test_a_slow_input_is_a_finding() -> None:
 
 
 def test_a_parser_that_depends_on_the_cuts_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = client.Parser.feed
+    whole = client.ClientParser.feed
     monkeypatch.setattr(
-        client.Parser, "feed", lambda self, chunk: whole(self, chunk) if len(chunk) != 1 else []
+        client.ClientParser,
+        "feed",
+        lambda self, chunk: whole(self, chunk) if len(chunk) != 1 else [],
     )
     assert fuzz(parsers.ClientParser(), seed=1, inputs=300).findings
 

@@ -7,11 +7,9 @@ history per group: what was ever applied at which index.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jsctl.broker.cluster.consumer_unit import ConsumerUnit
-from jsctl.broker.cluster.disk_jobs import Job
-from jsctl.broker.cluster.group import Group
-from jsctl.broker.cluster.stream_unit import StreamUnit
-from jsctl.broker.jetstream.assignments import GroupAssignment
+from jsctl.broker.assets.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import (
@@ -24,6 +22,8 @@ from jsctl.broker.raft.types import (
     VoteReply,
     VoteRequest,
 )
+from jsctl.broker.replication.disk_jobs import DiskJob
+from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.store.wal_batch import WalBatch
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.disks import DurableGroup, DurableLog
@@ -102,10 +102,10 @@ class Checker:
         log = process.machine.log
         if isinstance(batch, WalBatch):
             log.wrote(batch)
-        elif isinstance(batch, Job):
+        elif isinstance(batch, DiskJob):
             log.checkpointed(batch.group.name, batch.work.index)
 
-    def _first_seen(self, process: Process, group: Group) -> None:
+    def _first_seen(self, process: Process, group: RaftGroup) -> None:
         """A group that begins to run has everything of it that is on the disk."""
         raft, machine = group.raft, process.machine
         process.seen[group.name] = raft.applied
@@ -181,14 +181,14 @@ class Checker:
         entries = {one.index: one.term for one in log.slice(log.base_index + 1, log.last_index)}
         machine.memory[name] = DurableGroup(raft.term, raft.vote, log.base_index, entries)
 
-    def look(self, process: Process, group: Group) -> None:
+    def look(self, process: Process, group: RaftGroup) -> None:
         """Take in what a group applied; before the end of the turn, too, if it may be gone then."""
         seen, known, raft = process.seen, self.history(group.name), group.raft
         if group.name not in seen:
             self._first_seen(process, group)
-            if isinstance(group.unit, StreamUnit | ConsumerUnit) and known.assigned is None:
+            if isinstance(group.unit, StreamReplica | ConsumerReplica) and known.assigned is None:
                 known.assigned = group.unit.assignment.group
-            if isinstance(group.unit, StreamUnit) and known.books is None:
+            if isinstance(group.unit, StreamReplica) and known.books is None:
                 known.books = Books(group.unit.assignment)
         if known.excused or raft.applied <= seen[group.name]:
             return
@@ -220,9 +220,9 @@ class Checker:
         if raft.log.term_at(last) != known.entries[last - 1][0]:
             raise Violation(f"leader {raft.me} of {known.name} lacks committed entry {last}")
 
-    def _compare(self, process: Process, known: History, group: Group) -> None:
+    def _compare(self, process: Process, known: History, group: RaftGroup) -> None:
         index, unit = group.raft.applied, group.unit
-        if isinstance(unit, StreamUnit):
+        if isinstance(unit, StreamReplica):
             if known.books is not None and index == len(known.entries):
                 known.books.compare(process.machine.name, unit)
             return
@@ -250,7 +250,7 @@ class Checker:
                 raise Violation(f"{who} acknowledged {seq} of {name}, durable on {sorted(held)}")
 
 
-def snapshot_of(process: Process, group: Group) -> bytes:
+def snapshot_of(process: Process, group: RaftGroup) -> bytes:
     """The state of a consumer or of the meta group."""
     engine = process.engine
     if group.name == "_meta_":

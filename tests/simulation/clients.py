@@ -8,9 +8,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from jsctl.broker.cluster.group import Group
-from jsctl.broker.jetstream.acks import next_subject
+from jsctl.broker.jetstream.consumers.acks import next_subject
 from jsctl.broker.protocol.deliveries import Item
+from jsctl.broker.replication.group import RaftGroup
 from tests.simulation.machine import ACCOUNT, Machine, Process
 from tests.simulation.port import Publish
 from tests.simulation.violation import Violation
@@ -39,7 +39,7 @@ class Hub:
         """(consumer's group, sequence) whose ack was confirmed."""
         self.excused: Callable[[str], bool] = lambda name: False
         """Whether a group lost more than it can bear."""
-        self.look: Callable[[Process, Group], None] = lambda process, group: None
+        self.look: Callable[[Process, RaftGroup], None] = lambda process, group: None
         """The checker's look at a group that promises something."""
         self.delivered = 0
         self._acks: list[tuple[str, int, bytes]] = []

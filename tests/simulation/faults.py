@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jsctl.broker.jetstream.assignments import GroupAssignment
+from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import StandingKind
 from tests.simulation.figure_eight import FigureEight

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from jsctl.broker.cluster.engine import Engine
-from jsctl.broker.cluster.traffic import RouterTraffic
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.traffic import RouterTraffic
 from jsctl.broker.errors import DiskError
 from jsctl.broker.node import Node
-from jsctl.broker.node.setup import peer_id
 from jsctl.broker.options import ClusterOptions, JetStreamOptions, Options, RaftOptions, Url
-from jsctl.broker.protocol.deliveries import Item, Said, singly
+from jsctl.broker.protocol.deliveries import Item, OutgoingMessage, singly
 from jsctl.broker.raft.types import Message, PeerId
+from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.store.identity import INCARNATION_BYTES
 from jsctl.broker.turn import Accepted, ConnKind, Dial, DiskBatch, TurnInputs, TurnOutputs
 from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk, dropped_by
@@ -59,7 +59,7 @@ class CheckedTraffic(RouterTraffic):
 
     process: "Process"
 
-    def deliver(self, account: str, said: Sequence[Said]) -> None:
+    def deliver(self, account: str, said: Sequence[OutgoingMessage]) -> None:
         self.process.machine.watch.says(self.process, singly(said))
         super().deliver(account, said)
 

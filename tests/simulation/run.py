@@ -4,19 +4,19 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
-from jsctl.broker.cluster.group import Group
-from jsctl.broker.cluster.neighbours import TICK_NS
-from jsctl.broker.cluster.stream_unit import StreamUnit
+from jsctl.broker.assets.cluster_view import TICK_NS
+from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.errors import BrokerError
-from jsctl.broker.jetstream.assignments import (
+from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
     StreamAssignment,
 )
-from jsctl.broker.jetstream.meta import Meta
+from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.options import RaftOptions
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.raft.types import Message, StandingKind
+from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.checks import Checker, History, snapshot_of
 from tests.simulation.clients import Hub, Operator, Publisher, Reader
@@ -319,8 +319,8 @@ class Simulation:
                     self._compare(process, known, group)
 
     @staticmethod
-    def _compare(process: Process, known: History, group: Group) -> None:
-        if isinstance(group.unit, StreamUnit):
+    def _compare(process: Process, known: History, group: RaftGroup) -> None:
+        if isinstance(group.unit, StreamReplica):
             if known.books is not None:
                 known.books.compare_all(process.machine.name, group.unit)
             return

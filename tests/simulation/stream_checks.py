@@ -4,11 +4,11 @@ The books are a replica of their own, in memory: servers that restart, catch up 
 states must stand where it stands at the same index.
 """
 
-from jsctl.broker.cluster.stream_unit import StreamUnit
-from jsctl.broker.jetstream.assignments import StreamAssignment
-from jsctl.broker.jetstream.entries import Kind, Messages, decode
-from jsctl.broker.jetstream.publish_headers import MSG_ID, nats_fields
-from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.jetstream.meta.assignments import StreamAssignment
+from jsctl.broker.jetstream.streams.entries import Messages, StreamEntryKind, decode
+from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, nats_fields
+from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import decode_frame
 from tests.simulation.violation import Violation
@@ -37,7 +37,7 @@ class Books:
 
     def apply(self, index: int, data: bytes) -> None:
         """Take one committed entry, once."""
-        if data[0] == Kind.MESSAGES:
+        if data[0] == StreamEntryKind.MESSAGES:
             self._messages(index, data)
         self.stream.apply(index, data)
 
@@ -65,7 +65,7 @@ class Books:
             raise Violation(f"{self.name} acknowledged {seq}, which is another message")
         return self.indexes[seq]
 
-    def compare(self, server: str, unit: StreamUnit) -> None:
+    def compare(self, server: str, unit: StreamReplica) -> None:
         """A replica that stands at the same index is the same."""
         mine, theirs = self.stream.store, unit.stream.store
         for what in ("messages", "first_seq", "last_seq", "last_time_ns"):
@@ -75,7 +75,7 @@ class Books:
         if mine.digest() != theirs.digest():
             raise Violation(f"{server}: other messages in {self.name}")
 
-    def compare_all(self, server: str, unit: StreamUnit) -> None:
+    def compare_all(self, server: str, unit: StreamReplica) -> None:
         """The same with everything that a replica knows."""
         self.compare(server, unit)
         mine, theirs = self.stream, unit.stream

@@ -4,18 +4,18 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from jsctl.broker.cluster.founding import Founder
-from jsctl.broker.cluster.group import Group
-from jsctl.broker.cluster.groups import After, Groups
-from jsctl.broker.cluster.state_file import State
-from jsctl.broker.cluster.stream_unit import StreamImporter, StreamUnit
-from jsctl.broker.jetstream.admission import Admitted
+from jsctl.broker.assets.stream_replica import StreamImporter, StreamReplica
+from jsctl.broker.jetstream.streams.admission import Admitted
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft import election, replication
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.ready import Ready
-from jsctl.broker.raft.state import State as RaftState
+from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import VoteReply, VoteRequest
+from jsctl.broker.replication.bootstrap import GroupBootstrap
+from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.replication.groups import After, Groups
+from jsctl.broker.replication.state_file import GroupState
 from jsctl.broker.store.wal import Recovered, Wal, WalOptions
 from tests.simulation.figure_eight import figure_eight_plan
 from tests.simulation.plan import draw
@@ -27,7 +27,7 @@ STAGED = 6
 
 
 def _acks_before_sync(patch: Patch) -> None:
-    def seal_at_once(self: Groups, group: Group, ready: Ready) -> None:
+    def seal_at_once(self: Groups, group: RaftGroup, ready: Ready) -> None:
         write(self, group, ready)
         after, self._after = self._after, []
         for one in after:
@@ -56,9 +56,9 @@ def _commits_an_older_term_by_count(patch: Patch) -> None:
 
 def _a_lost_disk_counts_as_whole(patch: Patch) -> None:
     def begin(
-        self: Founder,
+        self: GroupBootstrap,
         key: bytes,
-        state: State | None,
+        state: GroupState | None,
         *,
         peers: Sequence[str],
         founders: Sequence[str],
@@ -77,8 +77,8 @@ def _a_lost_disk_counts_as_whole(patch: Patch) -> None:
             doubt=doubt,
         )
 
-    start = Founder.start
-    patch.setattr(Founder, "start", begin)
+    start = GroupBootstrap.start
+    patch.setattr(GroupBootstrap, "start", begin)
 
 
 def _forgets_the_tail_at_restart(patch: Patch) -> None:
@@ -93,14 +93,14 @@ def _forgets_the_tail_at_restart(patch: Patch) -> None:
 
 
 def _publishes_are_acknowledged_when_proposed(patch: Patch) -> None:
-    def hasty(self: StreamUnit, admitted: Admitted) -> None:
+    def hasty(self: StreamReplica, admitted: Admitted) -> None:
         propose(self, admitted)
         for acks in admitted.acks:
             items = [(reply, b"", b"", ack, b"") for reply, ack in acks or ()]
             self.env.traffic.deliver(self.assignment.account, items)
 
-    propose = StreamUnit._propose
-    patch.setattr(StreamUnit, "_propose", hasty)
+    propose = StreamReplica._propose
+    patch.setattr(StreamReplica, "_propose", hasty)
 
 
 def _a_received_store_is_never_synced_again(patch: Patch) -> None:

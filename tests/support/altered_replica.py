@@ -7,7 +7,7 @@ of software would leave it.
 from pathlib import Path
 
 from jsctl.broker.store.record import decode_frame, encode_frame
-from jsctl.broker.store.segment import Bad, encode_envelope, walk
+from jsctl.broker.store.segment import UnsoundBytes, encode_envelope, walk
 
 FRAME = 2
 
@@ -31,7 +31,7 @@ def _altered(data: bytes, needle: bytes, other: bytes) -> bytes | None:
     out: list[bytes] = []
     previous, found = 0, False
     for envelope in walk(data, 0, 0):
-        assert not isinstance(envelope, Bad), "the store was not sound before"
+        assert not isinstance(envelope, UnsoundBytes), "the store was not sound before"
         content = data[envelope.start : envelope.end]
         if envelope.kind == FRAME and needle in content:
             rows = [

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from jsctl.broker.cluster.engine import Engine
+from jsctl.broker.assets.engine import Engine
 from jsctl.broker.node import Node
-from jsctl.broker.node.setup import peer_id
 from jsctl.broker.options import ClusterOptions, Options, Url
+from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.turn import Accepted, ConnKind, Dial, DiskBatch, TurnInputs, TurnOutputs
 from tests.support.node_play import (
     ROUNDS_MAX,

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable
 from jsctl.api.codec import decode, encode
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.times import format_duration, parse_duration
-from jsctl.broker.jetstream.consumer import Consumer, config_entry
-from jsctl.broker.jetstream.consumer_config import with_defaults
-from jsctl.broker.jetstream.consumer_entries import encode_pause, encode_reset
-from jsctl.broker.jetstream.consumer_facts import Advisory, ConsumerTurn
-from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
-from jsctl.broker.protocol.deliveries import Item, Said, singly
+from jsctl.broker.jetstream.consumers.config import with_defaults
+from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
+from jsctl.broker.jetstream.consumers.entries import encode_pause, encode_reset
+from jsctl.broker.jetstream.consumers.facts import Advisory, ConsumerTurn
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.protocol.deliveries import Item, OutgoingMessage, singly
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import encode_frame
 
@@ -239,7 +239,7 @@ class Play:
         self._apply(made.entry)
         self._show(self.leader.committed(made.ticket))
 
-    def _show(self, said: list[Said]) -> None:
+    def _show(self, said: list[OutgoingMessage]) -> None:
         items = singly(said)
         self.sent += items
         for subject, reply, headers, payload, shown in items:

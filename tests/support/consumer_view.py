@@ -6,17 +6,17 @@ from typing import cast
 from jsctl.api.stream import StreamConfig
 from jsctl.broker.handlers.consumer_info import ConsumersView
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
-from jsctl.broker.handlers.view import AccountFacts, GroupView
-from jsctl.broker.jetstream.admission import StreamLeader
-from jsctl.broker.jetstream.assignments import GroupAssignment, StreamAssignment
-from jsctl.broker.jetstream.consumer import Consumer
-from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
-from jsctl.broker.jetstream.meta import Meta
-from jsctl.broker.jetstream.meta_entries import assign_stream
-from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.handlers.view import AccountQuota, GroupView
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
+from jsctl.broker.jetstream.meta.entries import assign_stream
+from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
-from jsctl.broker.jetstream.stream import Stream
-from jsctl.broker.jetstream.stream_config import ConfigLimits
+from jsctl.broker.jetstream.streams.admission import StreamLeader
+from jsctl.broker.jetstream.streams.config import ConfigLimits
+from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.turn import Jitter
 
 ACCOUNT = "$G"
@@ -54,7 +54,7 @@ class OneBroker:
             for peer in self.peers
         ]
 
-    def account(self, name: str) -> AccountFacts | None:
+    def account(self, name: str) -> AccountQuota | None:
         return None
 
     def stream(self, account: str, name: str) -> Stream | None:

@@ -23,16 +23,16 @@ from jsctl.broker.handlers.decisions import (
     Reply,
     StepDown,
 )
-from jsctl.broker.handlers.view import AccountFacts, GroupView, PeerView
-from jsctl.broker.jetstream.admission import StreamLeader
-from jsctl.broker.jetstream.assignments import StreamAssignment
-from jsctl.broker.jetstream.consumer import Consumer
-from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
-from jsctl.broker.jetstream.meta import ChangeKind, Meta
-from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.handlers.view import AccountQuota, GroupView, PeerView
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.jetstream.meta.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.meta.state import ChangeKind, Meta
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
-from jsctl.broker.jetstream.stream import Stream
-from jsctl.broker.jetstream.stream_config import ConfigLimits
+from jsctl.broker.jetstream.streams.admission import StreamLeader
+from jsctl.broker.jetstream.streams.config import ConfigLimits
+from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.subject.matching import matches
 
@@ -69,10 +69,10 @@ class Rig:
     def servers(self) -> list[ServerFacts]:
         return self.facts
 
-    def account(self, name: str) -> AccountFacts | None:
+    def account(self, name: str) -> AccountQuota | None:
         if name == "NOJS":
             return None
-        facts = AccountFacts(name, True, -1, -1, -1, -1, -1, -1, -1, False, 0, 0, 0, 0)
+        facts = AccountQuota(name, True, -1, -1, -1, -1, -1, -1, -1, False, 0, 0, 0, 0)
         return replace(facts, **self.limits)
 
     def stream(self, account: str, name: str) -> Stream | None:

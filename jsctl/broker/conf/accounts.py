@@ -23,10 +23,10 @@ from jsctl.broker.conf.fields import (
     texts,
     wrong_kind,
 )
-from jsctl.broker.conf.tree import Node
+from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.users import permissions, users, with_defaults
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.nkey import Kind, decode
+from jsctl.broker.nkey import KeyKind, decode
 from jsctl.broker.options import (
     GLOBAL_ACCOUNT,
     SYSTEM_ACCOUNT,
@@ -45,7 +45,7 @@ RESPONSE_TYPES = {"single": "singleton", "chunk": "chunked"}
 percent = in_range(0, 100)
 
 
-def subject(node: Node, reading: Reading) -> str:
+def subject(node: ConfigNode, reading: Reading) -> str:
     """A valid subject."""
     value = text(node, reading)
     if not is_valid_subject(value.encode()):
@@ -53,7 +53,7 @@ def subject(node: Node, reading: Reading) -> str:
     return value
 
 
-def account_jetstream(node: Node, reading: Reading) -> AccountJetStream | None:
+def account_jetstream(node: ConfigNode, reading: Reading) -> AccountJetStream | None:
     """`enabled`, `disabled`, a boolean, or a map of limits."""
     if isinstance(node.content, bool):
         return AccountJetStream() if node.content else None
@@ -63,12 +63,12 @@ def account_jetstream(node: Node, reading: Reading) -> AccountJetStream | None:
     return make(AccountJetStream, JETSTREAM.read(node, reading, "jetstream of an account"))
 
 
-def bytes_required(node: Node, reading: Reading) -> bool:
+def bytes_required(node: ConfigNode, reading: Reading) -> bool:
     """`max_bytes_required: true`; older files give a number here."""
     return bool(node.content) if isinstance(node.content, bool | int) else boolean(node, reading)
 
 
-def latency(node: Node, reading: Reading) -> tuple[str, int]:
+def latency(node: ConfigNode, reading: Reading) -> tuple[str, int]:
     """(subject, percent): a subject, or a map of `sampling` and `subject`."""
     if isinstance(node.content, str):
         return (subject(node, reading), 100)
@@ -78,7 +78,7 @@ def latency(node: Node, reading: Reading) -> tuple[str, int]:
     return (str(found["subject"]), int(str(found.get("sampling", 100))))
 
 
-def sampling(node: Node, reading: Reading) -> int:
+def sampling(node: ConfigNode, reading: Reading) -> int:
     """Percent as a number, as "25%", or "headers" (0)."""
     if isinstance(node.content, str):
         if node.content.strip().lower() == "headers":
@@ -90,7 +90,7 @@ def sampling(node: Node, reading: Reading) -> int:
     return int(str(in_range(1, 100)(node, reading)))
 
 
-def export(node: Node, reading: Reading) -> ExportOptions:
+def export(node: ConfigNode, reading: Reading) -> ExportOptions:
     """One export: exactly one of `stream` and `service`."""
     found = EXPORT.read(node, reading, "an export")
     service, stream = found.pop("service", None), found.pop("stream", None)
@@ -102,7 +102,7 @@ def export(node: Node, reading: Reading) -> ExportOptions:
     return make(ExportOptions, {**found, "subject": service or stream, "service": bool(service)})
 
 
-def check_position(node: Node, exported: str, position: object) -> None:
+def check_position(node: ConfigNode, exported: str, position: object) -> None:
     """Raise ConfigError unless the token that has to name the importer is a wildcard."""
     tokens = ["", *exported.split(".")]
     if not isinstance(position, int) or position == 0:
@@ -120,14 +120,14 @@ def latency_pair(value: object) -> tuple[object, object]:
     return (value[0], value[1])
 
 
-def one_direction(node: Node, service: object, stream: object) -> None:
+def one_direction(node: ConfigNode, service: object, stream: object) -> None:
     """Raise ConfigError unless exactly one is given."""
     if bool(service) == bool(stream):
         what = "both a stream and a service" if service else "neither a stream nor a service"
         raise node.error(f"found {what}", 'give exactly one of "stream" and "service"')
 
 
-def imported(node: Node, reading: Reading) -> ImportOptions:
+def imported(node: ConfigNode, reading: Reading) -> ImportOptions:
     """One import: exactly one of `stream` and `service`, each `{account, subject}`."""
     found = IMPORT.read(node, reading, "an import")
     service, stream = found.pop("service", None), found.pop("stream", None)
@@ -143,7 +143,7 @@ def imported(node: Node, reading: Reading) -> ImportOptions:
     return make(ImportOptions, {**found, **source, "service": bool(service)})
 
 
-def import_source(node: Node, reading: Reading) -> dict[str, object]:
+def import_source(node: ConfigNode, reading: Reading) -> dict[str, object]:
     """`{account, subject}`, both needed."""
     found = IMPORT_SOURCE.read(node, reading, "the source of an import")
     if not found.get("account") or not found.get("subject"):
@@ -151,10 +151,12 @@ def import_source(node: Node, reading: Reading) -> dict[str, object]:
     return found
 
 
-def each(read: Callable[[Node, Reading], object]) -> Callable[[Node, Reading], tuple[object, ...]]:
+def each(
+    read: Callable[[ConfigNode, Reading], object],
+) -> Callable[[ConfigNode, Reading], tuple[object, ...]]:
     """A reader of arrays whose elements `read` takes; each bad element is one error."""
 
-    def read_all(node: Node, reading: Reading) -> tuple[object, ...]:
+    def read_all(node: ConfigNode, reading: Reading) -> tuple[object, ...]:
         found: list[object] = []
         for item in array(node):
             try:
@@ -166,7 +168,7 @@ def each(read: Callable[[Node, Reading], object]) -> Callable[[Node, Reading], t
     return read_all
 
 
-def mapping_target(node: Node, reading: Reading) -> MappingTarget:
+def mapping_target(node: ConfigNode, reading: Reading) -> MappingTarget:
     """One `{destination, weight, cluster}`."""
     found = make(MappingTarget, TARGET.read(node, reading, "a mapping"))
     if not found.destination:
@@ -174,7 +176,7 @@ def mapping_target(node: Node, reading: Reading) -> MappingTarget:
     return found
 
 
-def weight(node: Node, reading: Reading) -> int:
+def weight(node: ConfigNode, reading: Reading) -> int:
     """0 to 100, as a number or as "50%"."""
     if isinstance(node.content, str):
         digits = node.content.strip().removesuffix("%")
@@ -184,7 +186,7 @@ def weight(node: Node, reading: Reading) -> int:
     return int(str(percent(node, reading)))
 
 
-def mappings(node: Node, reading: Reading) -> tuple[MappingOptions, ...]:
+def mappings(node: ConfigNode, reading: Reading) -> tuple[MappingOptions, ...]:
     """Subject mappings in the order of the file: the first that matches counts."""
     found: list[MappingOptions] = []
     for source, value in mapping(node).items():
@@ -196,7 +198,7 @@ def mappings(node: Node, reading: Reading) -> tuple[MappingOptions, ...]:
     return tuple(found)
 
 
-def mapping_targets(node: Node, reading: Reading) -> tuple[MappingTarget, ...]:
+def mapping_targets(node: ConfigNode, reading: Reading) -> tuple[MappingTarget, ...]:
     """Destinations of one source; their weights add up to 100 at most for each cluster."""
     if isinstance(node.content, str):
         return (MappingTarget(node.content),)
@@ -210,7 +212,7 @@ def mapping_targets(node: Node, reading: Reading) -> tuple[MappingTarget, ...]:
     return targets
 
 
-def trace(node: Node, reading: Reading) -> tuple[str, int]:
+def trace(node: ConfigNode, reading: Reading) -> tuple[str, int]:
     """`msg_trace`: a subject, or `{dest, sampling}`."""
     if isinstance(node.content, str):
         return (subject(node, reading), 100)
@@ -218,18 +220,18 @@ def trace(node: Node, reading: Reading) -> tuple[str, int]:
     return (str(found.get("dest", "")), int(str(found.get("sampling", 100))))
 
 
-def account(name: str, node: Node, reading: Reading) -> AccountOptions:
+def account(name: str, node: ConfigNode, reading: Reading) -> AccountOptions:
     """One account."""
     found = ACCOUNT.read(node, reading, f'account "{name}"')
     if "trace" in found:
         found["trace_subject"], found["trace_sampling"] = latency_pair(found.pop("trace"))
     result = make(AccountOptions, {"name": name, **found})
-    if result.nkey and decode(result.nkey, Kind.ACCOUNT) is None:
+    if result.nkey and decode(result.nkey, KeyKind.ACCOUNT) is None:
         raise node.error("not a valid public nkey for an account", "it begins with A")
     return replace(result, users=with_defaults(result.users, result.default_permissions))
 
 
-def accounts(node: Node, reading: Reading) -> tuple[AccountOptions, ...]:
+def accounts(node: ConfigNode, reading: Reading) -> tuple[AccountOptions, ...]:
     """The `accounts` block: a map, or a list of names."""
     if isinstance(node.content, list):
         names = [(item, text(item, reading)) for item in node.content]
@@ -253,7 +255,7 @@ def accounts(node: Node, reading: Reading) -> tuple[AccountOptions, ...]:
     return tuple(found)
 
 
-def check_name(node: Node, name: str) -> None:
+def check_name(node: ConfigNode, name: str) -> None:
     """Raise ConfigError for a name that is taken or unusable."""
     if name == GLOBAL_ACCOUNT:
         raise node.error(f"{name!r} is a reserved account name", "choose another one")
@@ -261,7 +263,7 @@ def check_name(node: Node, name: str) -> None:
         raise node.error(f"{name!r} is no account name", "no spaces, at least one character")
 
 
-def check_references(node: Node, found: list[AccountOptions], reading: Reading) -> None:
+def check_references(node: ConfigNode, found: list[AccountOptions], reading: Reading) -> None:
     """Note users that two accounts share and imports from accounts that do not exist."""
     owners: dict[str, str] = {}
     names = {entry.name for entry in found} | {GLOBAL_ACCOUNT, SYSTEM_ACCOUNT}
@@ -298,7 +300,7 @@ def check_references(node: Node, found: list[AccountOptions], reading: Reading) 
                 )
 
 
-def latency_subject(node: Node, reading: Reading) -> str:
+def latency_subject(node: ConfigNode, reading: Reading) -> str:
     """Where latency is reported: no wildcards."""
     value = subject(node, reading)
     if "*" in value or ">" in value:
@@ -306,7 +308,7 @@ def latency_subject(node: Node, reading: Reading) -> str:
     return value
 
 
-def response_type(node: Node, reading: Reading) -> str:
+def response_type(node: ConfigNode, reading: Reading) -> str:
     """singleton, stream, chunked."""
     value = text(node, reading).lower()
     value = RESPONSE_TYPES.get(value, value)
@@ -315,14 +317,14 @@ def response_type(node: Node, reading: Reading) -> str:
     return value
 
 
-def account_limits(node: Node, reading: Reading) -> AccountLimits:
+def account_limits(node: ConfigNode, reading: Reading) -> AccountLimits:
     """The `limits` block of an account."""
     if not isinstance(node.content, dict):
         raise wrong_kind(node, "a map { ... }")
     return make(AccountLimits, LIMITS.read(node, reading, "limits"))
 
 
-def stream_count(node: Node, reading: Reading) -> int:
+def stream_count(node: ConfigNode, reading: Reading) -> int:
     """A count; 0 and less mean unlimited."""
     value = integer(node, reading)
     return value if value > 0 else UNLIMITED

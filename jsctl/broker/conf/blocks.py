@@ -29,7 +29,7 @@ from jsctl.broker.conf.fields import (
     word,
     wrong_kind,
 )
-from jsctl.broker.conf.tree import Node
+from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns, route_url
 from jsctl.broker.conf.users import login_time
 from jsctl.broker.errors import ConfigError
@@ -63,7 +63,7 @@ CURVES_KNOWN = CURVES[:-1]
 PIN = re.compile(r"[0-9a-f]{64}")
 
 
-def handshake_first(node: Node, reading: Reading) -> tuple[HandshakeFirst, int | None]:
+def handshake_first(node: ConfigNode, reading: Reading) -> tuple[HandshakeFirst, int | None]:
     """A boolean, "auto", or a duration to wait for the client's first byte."""
     if isinstance(node.content, bool):
         return (HandshakeFirst.ALWAYS if node.content else HandshakeFirst.NEVER, None)
@@ -78,7 +78,7 @@ def handshake_first(node: Node, reading: Reading) -> tuple[HandshakeFirst, int |
     return (HandshakeFirst.AUTO, wait)
 
 
-def ciphers(node: Node, reading: Reading) -> tuple[str, ...]:
+def ciphers(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """At least one name; which ones OpenSSL has shows when the certificates are loaded."""
     found = texts(node, reading)
     if not found:
@@ -86,7 +86,7 @@ def ciphers(node: Node, reading: Reading) -> tuple[str, ...]:
     return tuple(name.upper() for name in found)
 
 
-def curves(node: Node, reading: Reading) -> tuple[str, ...]:
+def curves(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """The one curve to use: OpenSSL's choice among several cannot be narrowed from here."""
     found = texts(node, reading)
     if not found:
@@ -101,7 +101,7 @@ def curves(node: Node, reading: Reading) -> tuple[str, ...]:
     return (found[0].upper(),)
 
 
-def pins(node: Node, reading: Reading) -> tuple[str, ...]:
+def pins(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """SHA-256 digests in hex."""
     found = tuple(pin.lower() for pin in texts(node, reading))
     for pin in found:
@@ -110,7 +110,7 @@ def pins(node: Node, reading: Reading) -> tuple[str, ...]:
     return found
 
 
-def one_certificate(node: Node, reading: Reading) -> dict[str, object]:
+def one_certificate(node: ConfigNode, reading: Reading) -> dict[str, object]:
     """`certs`: an array of one `{cert_file, key_file}`."""
     items = array(node)
     if len(items) != 1:
@@ -118,7 +118,7 @@ def one_certificate(node: Node, reading: Reading) -> dict[str, object]:
     return CERTIFICATE.read(items[0], reading, "certs")
 
 
-def tls(node: Node, reading: Reading) -> TlsOptions:
+def tls(node: ConfigNode, reading: Reading) -> TlsOptions:
     """A `tls` block; needs a certificate and its key."""
     found = TLS.read(node, reading, "tls")
     certificate = found.pop("certificate", None)
@@ -137,7 +137,7 @@ def tls(node: Node, reading: Reading) -> TlsOptions:
     return result
 
 
-def compression(node: Node, reading: Reading) -> str:
+def compression(node: ConfigNode, reading: Reading) -> str:
     """Route compression: accepted, but routes are sent as they are."""
     if isinstance(node.content, dict):
         COMPRESSION.read(node, reading, "compression")
@@ -146,7 +146,7 @@ def compression(node: Node, reading: Reading) -> str:
     return "off"
 
 
-def route_urls(node: Node, reading: Reading) -> tuple[Url, ...]:
+def route_urls(node: ConfigNode, reading: Reading) -> tuple[Url, ...]:
     """An array of URLs; duplicates are dropped with a warning."""
     found: dict[Url, None] = {}
     for item in array(node):
@@ -160,7 +160,7 @@ def route_urls(node: Node, reading: Reading) -> tuple[Url, ...]:
     return tuple(found)
 
 
-def cluster_authorization(node: Node, reading: Reading) -> dict[str, object]:
+def cluster_authorization(node: ConfigNode, reading: Reading) -> dict[str, object]:
     """`{user, password, timeout}` of the cluster; no token, no users array."""
     for name, value in mapping(node).items():
         if name.lower() in ("token", "users"):
@@ -175,7 +175,7 @@ def cluster_authorization(node: Node, reading: Reading) -> dict[str, object]:
     return found
 
 
-def route_password(node: Node, reading: Reading) -> str:
+def route_password(node: ConfigNode, reading: Reading) -> str:
     """The password of routes: plain, as both ends of a route have to know it."""
     value = text(node, reading)
     if looks_hashed(value):
@@ -186,7 +186,7 @@ def route_password(node: Node, reading: Reading) -> str:
     return value
 
 
-def cluster_ping(node: Node, reading: Reading) -> int:
+def cluster_ping(node: ConfigNode, reading: Reading) -> int:
     """At most 30 seconds."""
     value = duration(node, reading)
     if value > CLUSTER_PING_MAX_NS:
@@ -194,7 +194,7 @@ def cluster_ping(node: Node, reading: Reading) -> int:
     return min(value, CLUSTER_PING_MAX_NS)
 
 
-def cluster(node: Node, reading: Reading) -> ClusterOptions:
+def cluster(node: ConfigNode, reading: Reading) -> ClusterOptions:
     """The `cluster` block."""
     found = CLUSTER.read(node, reading, "cluster")
     address = found.pop("listen", None)
@@ -206,7 +206,7 @@ def cluster(node: Node, reading: Reading) -> ClusterOptions:
     return make(ClusterOptions, found)
 
 
-def store_limit(node: Node, reading: Reading) -> int:
+def store_limit(node: ConfigNode, reading: Reading) -> int:
     """Bytes; not negative but for -1."""
     value = size(node, reading)
     if value < -1:
@@ -214,7 +214,7 @@ def store_limit(node: Node, reading: Reading) -> int:
     return value
 
 
-def sync(node: Node, reading: Reading) -> tuple[SyncMode | None, int | None]:
+def sync(node: ConfigNode, reading: Reading) -> tuple[SyncMode | None, int | None]:
     """(mode, interval): always, interval, never, or a duration, which is the interval alone."""
     if isinstance(node.content, str):
         for mode in SyncMode:
@@ -228,7 +228,7 @@ def sync(node: Node, reading: Reading) -> tuple[SyncMode | None, int | None]:
     return (None, duration(node, reading))
 
 
-def merge_sync(node: Node, found: dict[str, object], reading: Reading) -> None:
+def merge_sync(node: ConfigNode, found: dict[str, object], reading: Reading) -> None:
     """Fold `sync` and `sync_interval` into mode and interval.
 
     A duration alone does not weaken the default: acknowledged stays durable until somebody
@@ -255,7 +255,7 @@ def sync_pair(value: object) -> tuple[object, object]:
     return (value[0], value[1]) if isinstance(value, tuple) else (None, None)
 
 
-def domain(node: Node, reading: Reading) -> str:
+def domain(node: ConfigNode, reading: Reading) -> str:
     """A JetStream domain."""
     value = word(node, reading)
     if any(char in value for char in ".*>"):
@@ -263,7 +263,7 @@ def domain(node: Node, reading: Reading) -> str:
     return value
 
 
-def jetstream(node: Node, reading: Reading) -> JetStreamOptions:
+def jetstream(node: ConfigNode, reading: Reading) -> JetStreamOptions:
     """`jetstream: true`, `enabled`, `disabled`, or a map."""
     if isinstance(node.content, bool):
         return JetStreamOptions(enabled=node.content)
@@ -285,19 +285,19 @@ def jetstream(node: Node, reading: Reading) -> JetStreamOptions:
     return make(JetStreamOptions, {**found, "limits": make(JetStreamLimits, limits)})
 
 
-def js_limits(node: Node, reading: Reading) -> dict[str, object]:
+def js_limits(node: ConfigNode, reading: Reading) -> dict[str, object]:
     """The `limits` block."""
     found = JS_LIMITS.read(node, reading, "jetstream limits")
     batch = found.pop("batch", None)
     return found | (batch if isinstance(batch, dict) else {})
 
 
-def js_batch(node: Node, reading: Reading) -> dict[str, object]:
+def js_batch(node: ConfigNode, reading: Reading) -> dict[str, object]:
     """The `batch` block of the limits."""
     return JS_BATCH.read(node, reading, "batch")
 
 
-def raft(node: Node, reading: Reading) -> RaftOptions:
+def raft(node: ConfigNode, reading: Reading) -> RaftOptions:
     """Timings of replication. Raises ConfigError if an election can be quicker than it should."""
     found = make(RaftOptions, RAFT.read(node, reading, "raft"))
     if found.election_min_ns < 2 * found.heartbeat_ns:
@@ -309,7 +309,7 @@ def raft(node: Node, reading: Reading) -> RaftOptions:
     return found
 
 
-def positive_duration(node: Node, reading: Reading) -> int:
+def positive_duration(node: ConfigNode, reading: Reading) -> int:
     """A duration above zero."""
     value = duration(node, reading)
     if value <= 0:
@@ -322,7 +322,7 @@ def certificate_section() -> tuple[Field, Field]:
     return (Field(("cert_file",), "cert_file", text), Field(("key_file",), "key_file", text))
 
 
-def tls_version(node: Node, reading: Reading) -> str:
+def tls_version(node: ConfigNode, reading: Reading) -> str:
     """1.2 or 1.3, with or without quotes."""
     value = str(node.content)
     if value not in ("1.2", "1.3"):

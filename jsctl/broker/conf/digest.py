@@ -9,20 +9,20 @@ import json
 import math
 from datetime import datetime
 
-from jsctl.broker.conf.tree import Node
+from jsctl.broker.conf.tree import ConfigNode
 
 ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 SMALLEST_PLAIN_FLOAT = 1e-6
 LARGEST_PLAIN_FLOAT = 1e21
 
 
-def digest(root: Node) -> str:
+def digest(root: ConfigNode) -> str:
     """`sha256:` and the hex digest of a parsed file."""
     text = _json(root) + "\n"
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _json(node: Node) -> str:
+def _json(node: ConfigNode) -> str:
     content = node.content
     if isinstance(content, dict):
         pairs = (f"{_string(key)}:{_json(content[key])}" for key in sorted(content))

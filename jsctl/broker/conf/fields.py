@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from jsctl.broker.conf.tree import Content, Node
+from jsctl.broker.conf.tree import ConfigNode, Content
 from jsctl.broker.conf.units import duration_ns, host_port, port_number, size_bytes
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ANY_HOST, SECOND_NS
@@ -28,13 +28,13 @@ class Reading:
     strict_errors: list[ConfigError] = field(default_factory=list)
     """What only `-t` refuses."""
 
-    def no_effect(self, node: Node, name: str, why: str = "") -> None:
+    def no_effect(self, node: ConfigNode, name: str, why: str = "") -> None:
         """Note that an option was taken but changes nothing."""
         reason = f" ({why})" if why else ""
         self.warnings.append(f"{node.place}: {name} has no effect in this server{reason}")
 
 
-Reader = Callable[[Node, Reading], object]
+Reader = Callable[[ConfigNode, Reading], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Section:
         self.by_name: dict[str, Field] = {name: item for item in fields for name in item.names}
         self.once = once
 
-    def read(self, node: Node, reading: Reading, path: str = "") -> dict[str, object]:
+    def read(self, node: ConfigNode, reading: Reading, path: str = "") -> dict[str, object]:
         """Attribute -> value of what the map at `node` sets; errors go to `reading`."""
         found: dict[str, object] = {}
         for name, value in mapping(node).items():
@@ -76,7 +76,7 @@ class Section:
                 found[item.attribute] = result
         return found
 
-    def _check_once(self, item: Field, value: Node, found: dict[str, object]) -> None:
+    def _check_once(self, item: Field, value: ConfigNode, found: dict[str, object]) -> None:
         guarded = self.once is True or (self.once and item.attribute in self.once)
         if guarded and (value.again or (item.attribute and item.attribute in found)):
             raise value.error("it is given twice", "keep one of them")
@@ -87,7 +87,9 @@ def make(kind: Callable[..., T], values: dict[str, object]) -> T:
     return kind(**values)
 
 
-def unknown_field(node: Node, name: str, known: Mapping[str, Field], path: str = "") -> ConfigError:
+def unknown_field(
+    node: ConfigNode, name: str, known: Mapping[str, Field], path: str = ""
+) -> ConfigError:
     """The error for a name that no option has, with the nearest that one has."""
     where = f" in {path}" if path else ""
     usual = {item.names[0] for item in known.values()}
@@ -108,14 +110,14 @@ def named(error: ConfigError, name: str) -> ConfigError:
     return ConfigError(f"{name}: {error.reason}", place=error.place, remedy=error.remedy)
 
 
-def mapping(node: Node) -> dict[str, Node]:
+def mapping(node: ConfigNode) -> dict[str, ConfigNode]:
     """The content of a map. Raises ConfigError for another kind."""
     if not isinstance(node.content, dict):
         raise wrong_kind(node, "a map { ... }")
     return node.content
 
 
-def wrong_kind(node: Node, expected: str, remedy: str = "") -> ConfigError:
+def wrong_kind(node: ConfigNode, expected: str, remedy: str = "") -> ConfigError:
     """The error for a value of another kind than expected."""
     return node.error(f"expected {expected}, found {node.kind}{shown(node.content)}", remedy)
 
@@ -125,14 +127,14 @@ def shown(content: Content) -> str:
     return "" if isinstance(content, dict | list) else f" ({content!r})"
 
 
-def text(node: Node, _: Reading) -> str:
+def text(node: ConfigNode, _: Reading) -> str:
     """A string."""
     if not isinstance(node.content, str):
         raise wrong_kind(node, "a string", "put it in quotes")
     return node.content
 
 
-def word(node: Node, reading: Reading) -> str:
+def word(node: ConfigNode, reading: Reading) -> str:
     """A string without white space."""
     value = text(node, reading)
     if any(char.isspace() for char in value):
@@ -140,14 +142,14 @@ def word(node: Node, reading: Reading) -> str:
     return value
 
 
-def boolean(node: Node, _: Reading) -> bool:
+def boolean(node: ConfigNode, _: Reading) -> bool:
     """true, false, on, off, yes, no."""
     if not isinstance(node.content, bool):
         raise wrong_kind(node, "a boolean", "write true or false without quotes")
     return node.content
 
 
-def integer(node: Node, _: Reading) -> int:
+def integer(node: ConfigNode, _: Reading) -> int:
     """A whole number, perhaps with a size suffix."""
     if not isinstance(node.content, int) or isinstance(node.content, bool):
         raise wrong_kind(node, "an integer", "write a whole number without quotes")
@@ -157,7 +159,7 @@ def integer(node: Node, _: Reading) -> int:
 def in_range(low: int, high: int = (1 << 63) - 1) -> Reader:
     """A reader of integers within bounds, both included."""
 
-    def read(node: Node, reading: Reading) -> int:
+    def read(node: ConfigNode, reading: Reading) -> int:
         value = integer(node, reading)
         if not low <= value <= high:
             raise node.error(f"{value} is not within {low} and {high}", "write one that is")
@@ -171,7 +173,7 @@ count = in_range(0)
 int32 = in_range(0, (1 << 31) - 1)
 
 
-def port(node: Node, reading: Reading) -> int:
+def port(node: ConfigNode, reading: Reading) -> int:
     """0 to 65535, or -1 for any free port."""
     value = integer(node, reading)
     if port_number(str(value)) is None:
@@ -179,7 +181,7 @@ def port(node: Node, reading: Reading) -> int:
     return value
 
 
-def size(node: Node, reading: Reading) -> int:
+def size(node: ConfigNode, reading: Reading) -> int:
     """Bytes: an integer with or without suffix, or a string such as "1G"."""
     if isinstance(node.content, str):
         found = size_bytes(node.content)
@@ -189,7 +191,7 @@ def size(node: Node, reading: Reading) -> int:
     return integer(node, reading)
 
 
-def duration(node: Node, reading: Reading) -> int:
+def duration(node: ConfigNode, reading: Reading) -> int:
     """Nanoseconds of a duration; a bare number means seconds and is warned of."""
     if isinstance(node.content, str):
         found = duration_ns(node.content)
@@ -206,14 +208,14 @@ def duration(node: Node, reading: Reading) -> int:
     return seconds * SECOND_NS
 
 
-def timeout(node: Node, reading: Reading) -> int:
+def timeout(node: ConfigNode, reading: Reading) -> int:
     """Nanoseconds: seconds as a number (fractions allowed), or a duration."""
     if isinstance(node.content, int | float) and not isinstance(node.content, bool):
         return round(node.content * SECOND_NS)
     return duration(node, reading)
 
 
-def texts(node: Node, reading: Reading) -> tuple[str, ...]:
+def texts(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """A string, or an array of strings."""
     if isinstance(node.content, list):
         return tuple(text(item, reading) for item in node.content)
@@ -222,14 +224,14 @@ def texts(node: Node, reading: Reading) -> tuple[str, ...]:
     raise wrong_kind(node, "a string or an array of strings")
 
 
-def array(node: Node) -> list[Node]:
+def array(node: ConfigNode) -> list[ConfigNode]:
     """The elements of an array. Raises ConfigError for another kind."""
     if not isinstance(node.content, list):
         raise wrong_kind(node, "an array [ ... ]", "put it in brackets")
     return node.content
 
 
-def listen(node: Node, _: Reading) -> tuple[str, int]:
+def listen(node: ConfigNode, _: Reading) -> tuple[str, int]:
     """`host:port`, or a port on all addresses."""
     content = node.content
     if isinstance(content, int) and not isinstance(content, bool):
@@ -245,7 +247,7 @@ def listen(node: Node, _: Reading) -> tuple[str, int]:
 def one_of(*values: str) -> Reader:
     """A reader of one of some words, in any case."""
 
-    def read(node: Node, reading: Reading) -> str:
+    def read(node: ConfigNode, reading: Reading) -> str:
         value = text(node, reading).lower()
         if value not in values:
             raise node.error(f"{value!r} is not known", f"write one of {', '.join(values)}")
@@ -257,7 +259,7 @@ def one_of(*values: str) -> Reader:
 def ignored(*names: str, why: str = "") -> Field:
     """An option that is taken as it is and warned of: it changes nothing here."""
 
-    def read(node: Node, reading: Reading) -> None:
+    def read(node: ConfigNode, reading: Reading) -> None:
         reading.no_effect(node, f'"{names[0]}"', why)
 
     return Field(names, "", read)
@@ -271,7 +273,7 @@ def quiet(*names: str) -> Field:
 def rejected(*names: str, why: str, remedy: str) -> Field:
     """An option that must not be passed over: ignoring it would open what it closes."""
 
-    def read(node: Node, reading: Reading) -> None:
+    def read(node: ConfigNode, reading: Reading) -> None:
         del reading
         raise node.error(f"{names[0]} is not supported: {why}", remedy)
 
@@ -281,7 +283,7 @@ def rejected(*names: str, why: str, remedy: str) -> Field:
 def unless_off(*names: str, why: str, remedy: str) -> Field:
     """As `rejected`, but it may be there and say that it is off."""
 
-    def read(node: Node, reading: Reading) -> None:
+    def read(node: ConfigNode, reading: Reading) -> None:
         del reading
         if node.content is not False and node.content not in ([], {}):
             raise node.error(f"{names[0]} is not supported: {why}", remedy)

@@ -29,7 +29,7 @@ from jsctl.broker.conf.fields import (
     word,
 )
 from jsctl.broker.conf.parser import ReadFile, parse, read_file
-from jsctl.broker.conf.tree import Node
+from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.users import authorization
 from jsctl.broker.errors import ConfigError, ConfigErrors
 from jsctl.broker.options import (
@@ -53,21 +53,21 @@ KNOWN_FLAGS = ("js_ack_fc_v2", "js_api_reply_v2", "js_raft_delete_range", "js_sn
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedConfig:
     """A configuration file's options and what only a strict test of it refuses."""
 
     options: Options
     strict_errors: tuple[ConfigError, ...] = ()
 
 
-def load(path: str, environment: Mapping[str, str], read: ReadFile = read_file) -> Loaded:
+def load(path: str, environment: Mapping[str, str], read: ReadFile = read_file) -> LoadedConfig:
     """Read a file. Raises ConfigError, or ConfigErrors for wrong options."""
     return from_text(read(path), path, environment, read)
 
 
 def from_text(
     source: str, name: str, environment: Mapping[str, str], read: ReadFile = read_file
-) -> Loaded:
+) -> LoadedConfig:
     """The same for a text that is at hand; `name` stands for the file in errors."""
     root = parse(source, name, environment, read)
     reading = Reading()
@@ -82,7 +82,7 @@ def from_text(
         "config_digest": digest(root),
         "warnings": tuple(reading.warnings),
     }
-    return Loaded(make(Options, values), tuple(reading.strict_errors))
+    return LoadedConfig(make(Options, values), tuple(reading.strict_errors))
 
 
 def _position(error: ConfigError) -> tuple[str, int, int]:
@@ -130,22 +130,22 @@ def with_store_dir(block: object, store_dir: str) -> JetStreamOptions:
     return make(JetStreamOptions, {**attributes, "store_dir": store_dir})
 
 
-def max_connections(node: Node, reading: Reading) -> int:
+def max_connections(node: ConfigNode, reading: Reading) -> int:
     """A limit; negative allows none, like 0."""
     return max(0, integer(node, reading))
 
 
-def base_path(node: Node, reading: Reading) -> str:
+def base_path(node: ConfigNode, reading: Reading) -> str:
     """A path with a leading slash and without a trailing one."""
     return "/" + text(node, reading).strip("/")
 
 
-def metadata(node: Node, reading: Reading) -> tuple[tuple[str, str], ...]:
+def metadata(node: ConfigNode, reading: Reading) -> tuple[tuple[str, str], ...]:
     """A map of strings."""
     return tuple((name, text(value, reading)) for name, value in mapping(node).items())
 
 
-def feature_flags(node: Node, reading: Reading) -> tuple[tuple[str, bool], ...]:
+def feature_flags(node: ConfigNode, reading: Reading) -> tuple[tuple[str, bool], ...]:
     """A map of booleans; unknown names are warned of."""
     found = []
     for name, value in mapping(node).items():
@@ -155,7 +155,7 @@ def feature_flags(node: Node, reading: Reading) -> tuple[tuple[str, bool], ...]:
     return tuple(found)
 
 
-def write_timeout(node: Node, reading: Reading) -> WriteTimeout:
+def write_timeout(node: ConfigNode, reading: Reading) -> WriteTimeout:
     """default, close, retry."""
     value = text(node, reading)
     for policy in WriteTimeout:
@@ -164,7 +164,7 @@ def write_timeout(node: Node, reading: Reading) -> WriteTimeout:
     raise node.error(f"{value!r} is not known", "write default, close or retry")
 
 
-def lame_duck_duration(node: Node, reading: Reading) -> int:
+def lame_duck_duration(node: ConfigNode, reading: Reading) -> int:
     """At least 30 seconds."""
     value = duration(node, reading)
     if value < 30 * 1_000_000_000:
@@ -172,7 +172,7 @@ def lame_duck_duration(node: Node, reading: Reading) -> int:
     return value
 
 
-def lame_duck_grace(node: Node, reading: Reading) -> int:
+def lame_duck_grace(node: ConfigNode, reading: Reading) -> int:
     """Not negative."""
     value = duration(node, reading)
     if value < 0:
@@ -180,12 +180,12 @@ def lame_duck_grace(node: Node, reading: Reading) -> int:
     return value
 
 
-def tags(node: Node, reading: Reading) -> tuple[str, ...]:
+def tags(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """Server tags, without doubles."""
     return tuple(dict.fromkeys(texts(node, reading)))
 
 
-def no_ocsp(node: Node, reading: Reading) -> None:
+def no_ocsp(node: ConfigNode, reading: Reading) -> None:
     """`ocsp`: off, or a map whose mode is `never`; a response is neither stapled nor asked for."""
     mode = node.content
     if isinstance(mode, dict):

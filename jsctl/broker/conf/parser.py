@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jsctl.broker.conf.scan import BLANKS, BOOLEANS, BREAKS, END, SEPARATORS, SPACES, Scanner
-from jsctl.broker.conf.tree import Content, Node, Place
+from jsctl.broker.conf.tree import ConfigNode, Content, Place
 from jsctl.broker.errors import ConfigError
 
 NESTING_MAX = 64
@@ -33,7 +33,9 @@ def read_file(path: str) -> str:
     return text
 
 
-def parse(text: str, file: str, environment: Mapping[str, str], read: ReadFile = read_file) -> Node:
+def parse(
+    text: str, file: str, environment: Mapping[str, str], read: ReadFile = read_file
+) -> ConfigNode:
     """The tree of one file and all that it includes. Raises ConfigError, nothing else."""
     return _Parser(text, file, environment, read, (), 0).file_map()
 
@@ -55,12 +57,12 @@ class _Parser:
         self._expanding = expanding
         """Environment variables whose text is being parsed right now: a cycle shows here."""
         self._depth = depth
-        self._maps: list[dict[str, Node]] = []
+        self._maps: list[dict[str, ConfigNode]] = []
         self._nesting = 0
 
-    def file_map(self) -> Node:
+    def file_map(self) -> ConfigNode:
         scanner = self._scanner
-        root: dict[str, Node] = {}
+        root: dict[str, ConfigNode] = {}
         self._maps.append(root)
         braces = 0
         while True:
@@ -84,9 +86,9 @@ class _Parser:
                 self._pair_end()
         if braces:
             raise scanner.error("the file ends before '}'", "close the outer '{'")
-        return Node(root, Place(self._file, 1, 1))
+        return ConfigNode(root, Place(self._file, 1, 1))
 
-    def _pair(self, target: dict[str, Node], *, top: bool) -> None:
+    def _pair(self, target: dict[str, ConfigNode], *, top: bool) -> None:
         scanner = self._scanner
         start = scanner.position
         place = scanner.place()
@@ -107,7 +109,7 @@ class _Parser:
         if scanner.peek() == END:
             remedy = f"put a space before '{{' of {key!r}" if key.endswith("{") else "write a value"
             raise scanner.error(f"{key!r} has no value: found the end of the file", remedy, start)
-        target[key] = Node(self._value(), place, again=key in target)
+        target[key] = ConfigNode(self._value(), place, again=key in target)
 
     def _pair_end(self) -> None:
         """After a pair: a line break, `,` or `;`, or what closes the map, which is left."""
@@ -152,7 +154,7 @@ class _Parser:
         scanner = self._scanner
         start = scanner.position
         scanner.position += 1
-        content: dict[str, Node] = {}
+        content: dict[str, ConfigNode] = {}
         self._maps.append(content)
         while True:
             scanner.skip(SPACES)
@@ -173,7 +175,7 @@ class _Parser:
         scanner = self._scanner
         start = scanner.position
         scanner.position += 1
-        content: list[Node] = []
+        content: list[ConfigNode] = []
         while True:
             scanner.skip(SPACES)
             char = scanner.peek()
@@ -184,7 +186,7 @@ class _Parser:
             if char == ",":
                 raise scanner.error("found ',' where a value should be", "remove it")
             place = scanner.place()
-            content.append(Node(self._value(), place))
+            content.append(ConfigNode(self._value(), place))
             self._array_value_end()
         scanner.position += 1
         return content
@@ -246,7 +248,7 @@ class _Parser:
             return root[ENVIRONMENT_KEY].content
         raise self._scanner.error(f"environment variable {name} has no value", "", start)
 
-    def _include(self, target: dict[str, Node]) -> None:
+    def _include(self, target: dict[str, ConfigNode]) -> None:
         scanner = self._scanner
         scanner.skip_blank(BLANKS)
         start = scanner.position

@@ -7,7 +7,7 @@ from datetime import datetime
 from jsctl.broker.errors import ConfigError
 
 Scalar = bool | int | float | str | datetime
-Content = Scalar | list["Node"] | dict[str, "Node"]
+Content = Scalar | list["ConfigNode"] | dict[str, "ConfigNode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class Node:
+class ConfigNode:
     """One value. `place` is that of its key where it has one, as operators look for keys."""
 
     content: Content
@@ -42,7 +42,7 @@ class Node:
         """A ConfigError at this place."""
         return ConfigError(reason, place=str(self.place), remedy=remedy)
 
-    def items(self) -> Iterator["Node"]:
+    def items(self) -> Iterator["ConfigNode"]:
         """The elements of an array; nothing for other kinds."""
         if isinstance(self.content, list):
             yield from self.content

@@ -21,12 +21,12 @@ from jsctl.broker.conf.fields import (
     timeout,
     wrong_kind,
 )
-from jsctl.broker.conf.tree import Node
+from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns
-from jsctl.broker.nkey import Kind, decode
+from jsctl.broker.nkey import KeyKind, decode
 from jsctl.broker.options import (
     AuthOptions,
-    Permissions,
+    PermissionRules,
     ResponsePermission,
     SubjectPermission,
     UserOptions,
@@ -45,7 +45,7 @@ CONNECTION_TYPES = (
 )
 
 
-def subjects(node: Node, reading: Reading, queues: bool) -> tuple[str, ...]:
+def subjects(node: ConfigNode, reading: Reading, queues: bool) -> tuple[str, ...]:
     """Valid subjects; with `queues` each may be followed by a queue name."""
     found = texts(node, reading)
     for subject in found:
@@ -58,7 +58,9 @@ def subjects(node: Node, reading: Reading, queues: bool) -> tuple[str, ...]:
     return found
 
 
-def subject_permission(node: Node, reading: Reading, queues: bool) -> SubjectPermission | None:
+def subject_permission(
+    node: ConfigNode, reading: Reading, queues: bool
+) -> SubjectPermission | None:
     """A subject, a list of them, or a map of `allow` and `deny`."""
     if not isinstance(node.content, dict):
         return SubjectPermission(allow=subjects(node, reading, queues))
@@ -71,29 +73,29 @@ def subject_permission(node: Node, reading: Reading, queues: bool) -> SubjectPer
     return make(SubjectPermission, found) if found else None
 
 
-def publish(node: Node, reading: Reading) -> SubjectPermission | None:
+def publish(node: ConfigNode, reading: Reading) -> SubjectPermission | None:
     """What may be published."""
     return subject_permission(node, reading, queues=False)
 
 
-def subscribe(node: Node, reading: Reading) -> SubjectPermission | None:
+def subscribe(node: ConfigNode, reading: Reading) -> SubjectPermission | None:
     """What may be subscribed; entries may name a queue."""
     return subject_permission(node, reading, queues=True)
 
 
-def responses(node: Node, reading: Reading) -> ResponsePermission | None:
+def responses(node: ConfigNode, reading: Reading) -> ResponsePermission | None:
     """`allow_responses`: true, or a map of `max` and `expires`."""
     if isinstance(node.content, bool):
         return ResponsePermission() if node.content else None
     return make(ResponsePermission, RESPONSES.read(node, reading, "allow_responses"))
 
 
-def answers_max(node: Node, reading: Reading) -> int:
+def answers_max(node: ConfigNode, reading: Reading) -> int:
     """How many answers; 0 means the default, a negative number any."""
     return integer(node, reading) or ResponsePermission().messages_max
 
 
-def answers_time(node: Node, reading: Reading) -> int:
+def answers_time(node: ConfigNode, reading: Reading) -> int:
     """Nanoseconds of a duration with its unit; 0 means the default, a negative one for ever."""
     del reading
     found = duration_ns(node.content) if isinstance(node.content, str) else None
@@ -102,16 +104,16 @@ def answers_time(node: Node, reading: Reading) -> int:
     return found or ResponsePermission().expires_ns
 
 
-def permissions(node: Node, reading: Reading) -> Permissions:
+def permissions(node: ConfigNode, reading: Reading) -> PermissionRules:
     """A `permissions` map. `allow_responses` alone forbids all other publishing."""
-    found = make(Permissions, PERMISSIONS.read(node, reading, "permissions"))
+    found = make(PermissionRules, PERMISSIONS.read(node, reading, "permissions"))
     if found.responses and (found.publish is None or found.publish.allow is None):
         deny = found.publish.deny if found.publish else ()
         found = replace(found, publish=SubjectPermission(allow=(), deny=deny))
     return found
 
 
-def connection_types(node: Node, reading: Reading) -> tuple[str, ...]:
+def connection_types(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     """Names of connection types, in upper case."""
     found = tuple(name.upper() for name in texts(node, reading))
     for name in found:
@@ -122,7 +124,7 @@ def connection_types(node: Node, reading: Reading) -> tuple[str, ...]:
     return found
 
 
-def secret(node: Node, reading: Reading) -> str:
+def secret(node: ConfigNode, reading: Reading) -> str:
     """A password or token: plain, or a bcrypt hash. What looks like one has to be one."""
     value = text(node, reading)
     if looks_hashed(value) and parse_hash(value) is None:
@@ -132,12 +134,12 @@ def secret(node: Node, reading: Reading) -> str:
     return value
 
 
-def user(node: Node, reading: Reading) -> UserOptions:
+def user(node: ConfigNode, reading: Reading) -> UserOptions:
     """One entry of a `users` array."""
     mapping(node)
     found = make(UserOptions, USER.read(node, reading, "a user"))
     if found.nkey:
-        if decode(found.nkey, Kind.USER) is None:
+        if decode(found.nkey, KeyKind.USER) is None:
             raise node.error(
                 "not a valid public nkey for a user", "it begins with U and has 56 characters"
             )
@@ -150,7 +152,7 @@ def user(node: Node, reading: Reading) -> UserOptions:
     return found
 
 
-def proxy_required(node: Node, reading: Reading) -> bool:
+def proxy_required(node: ConfigNode, reading: Reading) -> bool:
     """Only false: there is no proxy protocol that could prove a proxy."""
     if boolean(node, reading):
         raise node.error(
@@ -159,7 +161,7 @@ def proxy_required(node: Node, reading: Reading) -> bool:
     return False
 
 
-def login_time(node: Node, reading: Reading) -> int:
+def login_time(node: ConfigNode, reading: Reading) -> int:
     """How long a client may take to log in; 0 means the default."""
     value = timeout(node, reading)
     if value < 0:
@@ -167,13 +169,13 @@ def login_time(node: Node, reading: Reading) -> int:
     return value or AuthOptions().timeout_ns
 
 
-def users(node: Node, reading: Reading) -> tuple[UserOptions, ...]:
+def users(node: ConfigNode, reading: Reading) -> tuple[UserOptions, ...]:
     """The `users` array."""
     return tuple(user(item, reading) for item in array(node))
 
 
 def with_defaults(
-    entries: Iterable[UserOptions], default: Permissions | None
+    entries: Iterable[UserOptions], default: PermissionRules | None
 ) -> tuple[UserOptions, ...]:
     """The users, those without permissions given the default ones."""
     if default is None:
@@ -181,7 +183,7 @@ def with_defaults(
     return tuple(u if u.permissions else replace(u, permissions=default) for u in entries)
 
 
-def authorization(node: Node, reading: Reading) -> AuthOptions:
+def authorization(node: ConfigNode, reading: Reading) -> AuthOptions:
     """The top level `authorization` block. Raises ConfigError for what excludes each other,
     and for what looks as if somebody had to log in when nobody would have to."""
     block = AUTHORIZATION.read(node, reading, "authorization")
@@ -204,7 +206,7 @@ def authorization(node: Node, reading: Reading) -> AuthOptions:
     return replace(found, given=True, users=users_)
 
 
-def check_duplicates(node: Node, entries: Iterable[UserOptions]) -> None:
+def check_duplicates(node: ConfigNode, entries: Iterable[UserOptions]) -> None:
     """Raise ConfigError if two users share a name or nkey."""
     seen: set[str] = set()
     for entry in entries:

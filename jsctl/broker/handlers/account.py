@@ -7,7 +7,7 @@ from jsctl.api.responses import AccountInfoResponse
 from jsctl.broker.handlers.answers import expect_empty, head
 from jsctl.broker.handlers.decisions import Decision, Reply
 from jsctl.broker.handlers.streams import reservation
-from jsctl.broker.handlers.view import AccountFacts, View
+from jsctl.broker.handlers.view import AccountQuota, View
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL
 
@@ -22,7 +22,7 @@ def info(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     return Reply(dumps(response))
 
 
-def account_info(view: View, facts: AccountFacts) -> AccountInfo:
+def account_info(view: View, facts: AccountQuota) -> AccountInfo:
     """Limits and use, counted from what is assigned and what the servers report."""
     streams = view.meta.streams(facts.name).values()
     reserved = {"file": 0, "memory": 0}

@@ -17,7 +17,7 @@ from jsctl.api.responses import ApiResponse, SuccessResponse
 from jsctl.api.times import format_time
 from jsctl.broker.handlers.decisions import Decision
 from jsctl.broker.handlers.view import GroupView, PeerView, View
-from jsctl.broker.jetstream.assignments import GroupAssignment
+from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
 

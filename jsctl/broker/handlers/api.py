@@ -37,14 +37,14 @@ from jsctl.broker.handlers import (
 )
 from jsctl.broker.handlers.answers import Handler, head
 from jsctl.broker.handlers.consumer_info import ConsumersView
-from jsctl.broker.handlers.decisions import Decision, Reply, Silent, Target
+from jsctl.broker.handlers.decisions import Decider, Decision, Reply, Silent
 from jsctl.broker.handlers.view import View
-from jsctl.broker.jetstream.publish_headers import nats_fields
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jetstream.streams.publish_headers import nats_fields
 from jsctl.broker.options import COMPATIBLE_API_LEVEL
 
 _LEVEL_HEADER = b"Nats-Required-Api-Level"
-_META, _STREAM = Target.META_LEADER, Target.STREAM_LEADER
+_META, _STREAM = Decider.META_LEADER, Decider.STREAM_LEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Route:
     """One operation: the type of its answer, who answers, and the handler."""
 
     kind: str
-    target: Target
+    target: Decider
     handler: Handler | None
     """None: `consumers` has it."""
     system: bool = False

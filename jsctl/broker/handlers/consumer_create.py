@@ -15,15 +15,15 @@ from jsctl.api.subjects import ApiCall
 from jsctl.api.words import ConsumerAction, Retention, Storage
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
 from jsctl.broker.handlers.placing import incarnations
-from jsctl.broker.handlers.view import AccountFacts, View
-from jsctl.broker.jetstream import consumer_config as rules
-from jsctl.broker.jetstream.assignments import (
+from jsctl.broker.handlers.view import AccountQuota, View
+from jsctl.broker.jetstream.consumers import config as rules
+from jsctl.broker.jetstream.consumers.config import ConsumerLimits
+from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
     StreamAssignment,
 )
-from jsctl.broker.jetstream.consumer_config import Limits
-from jsctl.broker.jetstream.meta_entries import assign_consumer
+from jsctl.broker.jetstream.meta.entries import assign_consumer
 from jsctl.broker.jetstream.requests import ApiRequest
 
 NAME_LENGTH = 8
@@ -83,8 +83,8 @@ def _named(asked: ConsumerCreateRequest, call: ApiCall) -> ConsumerConfig:
     return replace(config, name=name)
 
 
-def _limits(account: AccountFacts | None) -> Limits:
-    return Limits(account_ack_pending_max=0 if account is None else account.ack_pending_max)
+def _limits(account: AccountQuota | None) -> ConsumerLimits:
+    return ConsumerLimits(account_ack_pending_max=0 if account is None else account.ack_pending_max)
 
 
 def _updated(
@@ -121,7 +121,7 @@ def _created(
     config: ConsumerConfig,
     action: ConsumerAction,
     others: dict[str, ConsumerAssignment],
-    account: AccountFacts | None,
+    account: AccountQuota | None,
 ) -> ConsumerAssignment:
     if action is ConsumerAction.UPDATE:
         raise api_error("JSConsumerDoesNotExist")
@@ -147,7 +147,7 @@ def _created(
     )
 
 
-def _consumers_max(stream: StreamAssignment, account: AccountFacts | None) -> int:
+def _consumers_max(stream: StreamAssignment, account: AccountQuota | None) -> int:
     own = stream.config.max_consumers
     most = -1 if account is None else account.consumers_max
     known = [limit for limit in (own, most) if limit > 0]

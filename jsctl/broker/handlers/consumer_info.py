@@ -16,9 +16,9 @@ from jsctl.api.responses import (
 )
 from jsctl.api.times import format_time
 from jsctl.broker.handlers.view import GroupView, View
-from jsctl.broker.jetstream.consumer import Consumer
-from jsctl.broker.jetstream.consumer_leader import ConsumerLeader
-from jsctl.broker.jetstream.consumer_state import ConsumerState
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
 

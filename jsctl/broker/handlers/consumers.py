@@ -36,6 +36,7 @@ from jsctl.broker.handlers.consumer_info import (
     reset_response,
 )
 from jsctl.broker.handlers.decisions import (
+    Decider,
     Decision,
     Gather,
     ProposeGroup,
@@ -43,15 +44,14 @@ from jsctl.broker.handlers.decisions import (
     Reply,
     Silent,
     StepDown,
-    Target,
 )
-from jsctl.broker.jetstream.assignments import ConsumerAssignment
-from jsctl.broker.jetstream.consumer import Consumer
-from jsctl.broker.jetstream.consumer_config import GROUP_NAME, with_level
-from jsctl.broker.jetstream.consumer_entries import encode_reset
-from jsctl.broker.jetstream.meta_entries import assign_consumer, remove_consumer
+from jsctl.broker.jetstream.consumers.config import GROUP_NAME, with_level
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.entries import encode_reset
+from jsctl.broker.jetstream.consumers.starting import level_exceeded
+from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
+from jsctl.broker.jetstream.meta.entries import assign_consumer, remove_consumer
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jetstream.starting import level_exceeded
 
 NAMES_PER_PAGE = 1024
 INFOS_PER_PAGE = 256
@@ -258,19 +258,19 @@ def _candidates(
     return fitting
 
 
-HANDLERS: dict[str, tuple[str, Target, Handler]] = {
-    "consumer_create": ("consumer_create", Target.META_LEADER, create),
-    "consumer_create_durable": ("consumer_create", Target.META_LEADER, create),
-    "consumer_delete": ("consumer_delete", Target.META_LEADER, _delete),
-    "consumer_names": ("consumer_names", Target.META_LEADER, _names),
-    "consumer_list": ("consumer_list", Target.META_LEADER, _list),
-    "consumer_pause": ("consumer_pause", Target.META_LEADER, _pause),
-    "consumer_info": ("consumer_info", Target.CONSUMER_LEADER, _info),
-    "consumer_unpin": ("consumer_unpin", Target.CONSUMER_LEADER, _unpin),
-    "consumer_reset": ("consumer_reset", Target.CONSUMER_LEADER, _reset),
+HANDLERS: dict[str, tuple[str, Decider, Handler]] = {
+    "consumer_create": ("consumer_create", Decider.META_LEADER, create),
+    "consumer_create_durable": ("consumer_create", Decider.META_LEADER, create),
+    "consumer_delete": ("consumer_delete", Decider.META_LEADER, _delete),
+    "consumer_names": ("consumer_names", Decider.META_LEADER, _names),
+    "consumer_list": ("consumer_list", Decider.META_LEADER, _list),
+    "consumer_pause": ("consumer_pause", Decider.META_LEADER, _pause),
+    "consumer_info": ("consumer_info", Decider.CONSUMER_LEADER, _info),
+    "consumer_unpin": ("consumer_unpin", Decider.CONSUMER_LEADER, _unpin),
+    "consumer_reset": ("consumer_reset", Decider.CONSUMER_LEADER, _reset),
     "consumer_leader_stepdown": (
         "consumer_leader_stepdown",
-        Target.CONSUMER_LEADER,
+        Decider.CONSUMER_LEADER,
         _step_down,
     ),
 }

@@ -7,7 +7,7 @@ from enum import Enum
 from jsctl.broker.jetstream.requests import ApiRequest
 
 
-class Target(Enum):
+class Decider(Enum):
     """Who has to answer a request."""
 
     META_LEADER = "meta leader"

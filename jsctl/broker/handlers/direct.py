@@ -12,7 +12,7 @@ from jsctl.api.times import format_time, parse_time
 from jsctl.broker.errors import Damaged
 from jsctl.broker.handlers.decisions import Replies, Reply
 from jsctl.broker.handlers.stream_messages import find
-from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
 

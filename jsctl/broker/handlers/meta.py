@@ -16,8 +16,8 @@ from jsctl.broker.handlers.decisions import (
 )
 from jsctl.broker.handlers.stream_groups import candidates, require_cluster, without_peer
 from jsctl.broker.handlers.view import View
-from jsctl.broker.jetstream.assignments import StreamAssignment
-from jsctl.broker.jetstream.meta_entries import assign_stream, remove_server, remove_stream
+from jsctl.broker.jetstream.meta.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta.entries import assign_stream, remove_server, remove_stream
 from jsctl.broker.jetstream.requests import ApiRequest
 
 META_GROUP = "_meta_"

@@ -12,18 +12,18 @@ from jsctl.api.errors import api_error
 from jsctl.api.stream import StreamConfig
 from jsctl.api.words import Retention
 from jsctl.broker.handlers.view import View
-from jsctl.broker.jetstream.assignments import (
+from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
     Origin,
     StreamAssignment,
 )
-from jsctl.broker.jetstream.meta_entries import assign_consumer
-from jsctl.broker.jetstream.placement import (
+from jsctl.broker.jetstream.meta.entries import assign_consumer
+from jsctl.broker.jetstream.meta.placement import (
     NoPeers,
     Placed,
+    ReplicaStanding,
     ServerFacts,
-    Standing,
     Wanted,
     choose_peers,
     choose_subset,
@@ -113,13 +113,13 @@ def incarnations(
     }
 
 
-def standings(view: View, group: str) -> dict[str, Standing]:
+def standings(view: View, group: str) -> dict[str, ReplicaStanding]:
     """How far each peer is, as far as this server knows."""
-    found = {server.peer: Standing(online=server.online) for server in view.servers()}
+    found = {server.peer: ReplicaStanding(online=server.online) for server in view.servers()}
     seen = view.group(group)
     for peer in seen.replicas if seen is not None else ():
-        online = not peer.offline and found.get(peer.peer, Standing(online=False)).online
-        found[peer.peer] = Standing(online=online, lag=peer.lag)
+        online = not peer.offline and found.get(peer.peer, ReplicaStanding(online=False)).online
+        found[peer.peer] = ReplicaStanding(online=online, lag=peer.lag)
     return found
 
 

@@ -16,13 +16,9 @@ from jsctl.broker.handlers.answers import expect_empty, is_empty, parsed, succes
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, StepDown
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
-from jsctl.broker.jetstream.assignments import StreamAssignment
-from jsctl.broker.jetstream.meta_entries import assign_stream
-from jsctl.broker.jetstream.placement import (
-    Placed,
-    ServerFacts,
-    choose_replacement,
-)
+from jsctl.broker.jetstream.meta.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta.entries import assign_stream
+from jsctl.broker.jetstream.meta.placement import Placed, ServerFacts, choose_replacement
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.subject.validity import is_valid_literal
 

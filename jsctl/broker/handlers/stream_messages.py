@@ -13,7 +13,7 @@ from jsctl.broker.handlers.decisions import Decision, ProposeGroup, Reply, Silen
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jetstream.stream import Stream
+from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
 

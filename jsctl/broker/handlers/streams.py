@@ -23,12 +23,11 @@ from jsctl.broker.handlers.answers import (
     success,
 )
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, Silent
-from jsctl.broker.handlers.view import AccountFacts, View
-from jsctl.broker.jetstream.assignments import StreamAssignment
-from jsctl.broker.jetstream.meta_entries import assign_stream, remove_stream
+from jsctl.broker.handlers.view import AccountQuota, View
+from jsctl.broker.jetstream.meta.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta.entries import assign_stream, remove_stream
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jetstream.stream import SUBJECTS_PER_PAGE, Stream
-from jsctl.broker.jetstream.stream_config import (
+from jsctl.broker.jetstream.streams.config import (
     TANGLED,
     checked,
     invalid,
@@ -36,6 +35,7 @@ from jsctl.broker.jetstream.stream_config import (
     unsupported,
     updated,
 )
+from jsctl.broker.jetstream.streams.stream import SUBJECTS_PER_PAGE, Stream
 from jsctl.broker.subject.patterns import PatternSet, Tangled
 
 _NAME_HAS_PATH = "/\\"
@@ -144,7 +144,7 @@ def _check_overlap(view: View, request: ApiRequest, config: StreamConfig) -> Non
 
 
 def _check_account(
-    facts: AccountFacts, config: StreamConfig, others: list[StreamAssignment]
+    facts: AccountQuota, config: StreamConfig, others: list[StreamAssignment]
 ) -> None:
     memory = config.storage.value == "memory"
     if 0 <= facts.streams_max <= len(others):

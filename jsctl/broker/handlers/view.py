@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from jsctl.broker.jetstream.admission import StreamLeader
-from jsctl.broker.jetstream.consumer import Consumer
-from jsctl.broker.jetstream.meta import Meta
-from jsctl.broker.jetstream.placement import ServerFacts
-from jsctl.broker.jetstream.stream import Stream
-from jsctl.broker.jetstream.stream_config import ConfigLimits
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.jetstream.streams.admission import StreamLeader
+from jsctl.broker.jetstream.streams.config import ConfigLimits
+from jsctl.broker.jetstream.streams.stream import Stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class GroupView:
 
 
 @dataclass(frozen=True, slots=True)
-class AccountFacts:
+class AccountQuota:
     """JetStream limits of an account (-1: unlimited) and its use, in bytes and counts."""
 
     name: str
@@ -105,7 +105,7 @@ class View(Protocol):
     def servers(self) -> list[ServerFacts]:
         """All JetStream servers known, for placement."""
 
-    def account(self, name: str) -> AccountFacts | None:
+    def account(self, name: str) -> AccountQuota | None:
         """Limits and use; None for an unknown account."""
 
     def stream(self, account: str, name: str) -> Stream | None:

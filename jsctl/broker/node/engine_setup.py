@@ -3,19 +3,18 @@
 import hashlib
 
 from jsctl import __version__
-from jsctl.broker.cluster.engine import Engine
-from jsctl.broker.cluster.founding_file import read_founding
-from jsctl.broker.cluster.frame_items import ServerNews
-from jsctl.broker.cluster.groups import Limits
-from jsctl.broker.cluster.neighbours import TICK_NS, EngineOptions
+from jsctl.broker.assets.cluster_view import TICK_NS, EngineOptions
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.meta_group_file import read_founding
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.jetstream.placement import ServerFacts
-from jsctl.broker.node.setup import peer_id
+from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.options import Options
+from jsctl.broker.peers.items import ServerNews
 from jsctl.broker.ports import Disk
-from jsctl.broker.raft.types import Limits as RaftLimits
-from jsctl.broker.raft.types import Timing
+from jsctl.broker.raft.types import RaftLimits, Timing
+from jsctl.broker.replication.groups import GroupLimits
 from jsctl.broker.routing.limits import ServerIdentity
+from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.store.identity import INCARNATION_BYTES, read, read_or_create
 from jsctl.broker.turn import Jitter
 
@@ -57,7 +56,7 @@ def engine_options(options: Options, disk: Disk, incarnation: str, jitter: Jitte
         promised=max(len(options.cluster.routes), 1),
         domain=options.jetstream.domain,
         timing=timing,
-        limits=Limits(
+        limits=GroupLimits(
             checkpoint_bytes=raft.checkpoint_bytes,
             checkpoint_entries=raft.checkpoint_entries,
             entries_kept=raft.entries_kept,

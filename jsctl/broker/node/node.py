@@ -3,22 +3,30 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from jsctl.broker import lazy
 from jsctl.broker.conf.units import advertised
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.node import late, setup
-from jsctl.broker.node.departure import Departure
-from jsctl.broker.node.intake import ApiDoor, from_route, is_twin, open_doors, request_of
-from jsctl.broker.node.last_line import TEXT, LastLine, client_of
+from jsctl.broker.jsapi.subscriptions import (
+    ApiSubscriptions,
+    from_route,
+    is_twin,
+    open_doors,
+    request_of,
+)
+from jsctl.broker.node.lame_duck import LameDuck
 from jsctl.broker.node.portions import Portions
-from jsctl.broker.node.setup import random_name
-from jsctl.broker.node.subscriber_counts import SubscriberCounts
-from jsctl.broker.node.sys_door import SysDoor
+from jsctl.broker.node.protocol_log import protocol_log
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk
+from jsctl.broker.routing import setup
 from jsctl.broker.routing.accounts import Accounts
+from jsctl.broker.routing.last_line import TEXT, LastLine, client_of
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.sessions import Sessions
+from jsctl.broker.routing.setup import random_name
 from jsctl.broker.routing.targets import Captured, Sink
+from jsctl.broker.system.account import SystemAccount
+from jsctl.broker.system.subscriber_counts import SubscriberCounts
 from jsctl.broker.turn import (
     Accepted,
     Answer,
@@ -33,12 +41,30 @@ from jsctl.broker.turn import (
 )
 
 if TYPE_CHECKING:
-    from jsctl.broker.cluster.engine import Engine
-    from jsctl.broker.node.api_service import ApiService
-    from jsctl.broker.node.api_view import ApiView
-    from jsctl.broker.node.direct import DirectGets
-    from jsctl.broker.node.links import Links
-    from jsctl.broker.node.peers import PeerFrames
+    from jsctl.broker.assets import engine as jetstream_engine
+    from jsctl.broker.assets import traffic as asset_traffic
+    from jsctl.broker.assets.engine import Engine
+    from jsctl.broker.jsapi import direct_gets, live_view, replica_reports
+    from jsctl.broker.jsapi import service as api_service
+    from jsctl.broker.jsapi import usage as usage_of_accounts
+    from jsctl.broker.jsapi.direct_gets import DirectGets
+    from jsctl.broker.jsapi.live_view import ApiView
+    from jsctl.broker.jsapi.service import ApiService
+    from jsctl.broker.node import engine_setup, peer_frames
+    from jsctl.broker.node.peer_frames import PeerFrames
+    from jsctl.broker.routes import links as route_links
+    from jsctl.broker.routes.links import Links
+else:
+    route_links = lazy.module("jsctl.broker.routes.links")
+    asset_traffic = lazy.module("jsctl.broker.assets.traffic")
+    replica_reports = lazy.module("jsctl.broker.jsapi.replica_reports")
+    engine_setup = lazy.module("jsctl.broker.node.engine_setup")
+    jetstream_engine = lazy.module("jsctl.broker.assets.engine")
+    usage_of_accounts = lazy.module("jsctl.broker.jsapi.usage")
+    live_view = lazy.module("jsctl.broker.jsapi.live_view")
+    api_service = lazy.module("jsctl.broker.jsapi.service")
+    peer_frames = lazy.module("jsctl.broker.node.peer_frames")
+    direct_gets = lazy.module("jsctl.broker.jsapi.direct_gets")
 
 REFRESH_NS = 250_000_000
 """How often is looked whether replicas are fresh enough for direct gets."""
@@ -76,15 +102,15 @@ class Node:
         self._view: ApiView | None = None
         self._frames: PeerFrames | None = None
         self._direct: DirectGets | None = None
-        self._protocol_log = setup.protocol_log(options)
+        self._protocol_log = protocol_log(options)
         self._refresh_due_ns = 0
         self._logs: list[LogLine] = []
         self.failed = ""
         limits = options.jetstream.limits
         self._portions = Portions(limits.turn_units_max, limits.request_queue_max)
         """Why the node has to end, once it has to."""
-        self._departure = Departure(options, None, self.sessions, self.identity, jitter)
-        self._sys = SysDoor(self)
+        self._departure = LameDuck(options, None, self.sessions, self.identity, jitter)
+        self._sys = SystemAccount(self)
 
     # Start
 
@@ -103,7 +129,7 @@ class Node:
         """Recover. Raises ConfigError, DiskError, Damaged."""
         self.router.now_ns = now_ns
         if self.options.clustered:
-            self.links = late.links.Links.of(
+            self.links = route_links.Links.of(
                 self.options,
                 self._server_id,
                 self.addresses,
@@ -121,28 +147,28 @@ class Node:
 
     def _start_jetstream(self, now_ns: int) -> None:
         options = self.options
-        traffic = late.traffic.RouterTraffic(self.router)
-        reports = late.reports.UnitReports()
-        engine_options = late.engine_setup.engine_options(
+        traffic = asset_traffic.RouterTraffic(self.router)
+        reports = replica_reports.ReplicaReports()
+        engine_options = engine_setup.engine_options(
             options, self._disk, self._incarnation, self._jitter
         )
-        engine: Engine = late.engine.Engine(
+        engine: Engine = jetstream_engine.Engine(
             engine_options,
             disk=self._disk,
             traffic=traffic,
             jitter=self._jitter,
             new_id=lambda: random_name(self._jitter, 22),
             reports=reports,
-            news=lambda: late.engine_setup.news(options, engine, self._server_id, self.identity),
+            news=lambda: engine_setup.news(options, engine, self._server_id, self.identity),
         )
-        usage = late.usage.Usage(options, engine.assets)
-        view: ApiView = late.api_view.ApiView(engine, options, usage, self._jitter)
+        usage = usage_of_accounts.Usage(options, engine.assets)
+        view: ApiView = live_view.ApiView(engine, options, usage, self._jitter)
         self.engine, self._view = engine, view
-        self.api = late.api_service.ApiService(
+        self.api = api_service.ApiService(
             view, engine, self._publish, self._publish_at, self._sys.api_answer, self.line
         )
-        self._frames = late.peers.PeerFrames(self.router, engine, self.api, usage)
-        self._direct = late.direct_gets.DirectGets(engine)
+        self._frames = peer_frames.PeerFrames(self.router, engine, self.api, usage)
+        self._direct = direct_gets.DirectGets(engine)
         self._departure.engine = engine
         reports.view, reports.answer = view, self.api.answer
         reports.propose_meta = engine.to_meta
@@ -300,14 +326,14 @@ class Node:
         of_peers = self._frames is not None and owner is self._frames
         if not of_peers and not isinstance(owner, SubscriberCounts):
             self._portions.cut(sink)
-        if isinstance(owner, ApiDoor):
+        if isinstance(owner, ApiSubscriptions):
             self._take_api(owner, sink)
         elif self._frames is not None and of_peers:
             self._frames.take(sink, self.router.now_ns)
         elif self._direct is None or not self._direct.take(sink, self.line):
             self._sys.take(sink)
 
-    def _take_api(self, door: ApiDoor, sink: Sink) -> None:
+    def _take_api(self, door: ApiSubscriptions, sink: Sink) -> None:
         api = self.api
         assert api is not None
         for captured in sink.take():
@@ -320,7 +346,9 @@ class Node:
             if self.line.run(client_of(captured[4]), self._understand, door, captured, found):
                 api.take(found[0])
 
-    def _understand(self, door: ApiDoor, captured: Captured, found: list[ApiRequest]) -> None:
+    def _understand(
+        self, door: ApiSubscriptions, captured: Captured, found: list[ApiRequest]
+    ) -> None:
         """What a request says and who decides on it; nothing is changed by it yet."""
         api, engine, identity = self.api, self.engine, self.identity
         assert api is not None and engine is not None
@@ -407,6 +435,6 @@ class Node:
     def reload(self, options: Options) -> None:
         """Checked options; they count from the next turn, which has Command.RELOAD."""
         self.options = options
-        self._protocol_log = setup.protocol_log(options)
+        self._protocol_log = protocol_log(options)
         self._sys.tallies.loaded_ns = self.router.now_ns
         self.router.limits = setup.limits(options)

@@ -7,7 +7,7 @@ turn's units is served alone. Those beyond `waiting_max` are dropped, as nats-se
 
 from collections import deque
 
-from jsctl.broker.node.direct_responder import DirectGetResponder
+from jsctl.broker.jsapi.direct_responder import DirectGetResponder
 from jsctl.broker.routing.targets import Captured, Sink
 
 UNITS = 16

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jsctl.broker.conf.units import host_text
-from jsctl.broker.options import LogOptions
-from jsctl.broker.protocol.client import Parser
+from jsctl.broker.options import LogOptions, Options
+from jsctl.broker.protocol.client import ClientParser
 from jsctl.broker.protocol.ops import (
     Bad,
     ClientOp,
@@ -26,6 +26,7 @@ from jsctl.broker.protocol.ops import (
 )
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.setup import limits
 from jsctl.broker.turn import LogLevel, LogLine
 
 CREATED = "Client connection created"
@@ -42,7 +43,7 @@ FIRST_LONE = 0xDC00
 @dataclass(slots=True)
 class _Watched:
     session: ClientSession
-    parser: Parser
+    parser: ClientParser
 
 
 class ProtocolLog:
@@ -72,7 +73,7 @@ class ProtocolLog:
 
     def accepted(self, session: ClientSession) -> None:
         """A client connected."""
-        parser = Parser(self._limits.control_line_bytes_max, self._limits.payload_bytes_max)
+        parser = ClientParser(self._limits.control_line_bytes_max, self._limits.payload_bytes_max)
         self._watched[session.conn] = _Watched(session, parser)
         self._debug(session, CREATED)
 
@@ -214,3 +215,10 @@ def _user(session: ClientSession) -> str:
     if given.user:
         return f"{session.account.name}/user:{given.user}"
     return f"{session.account.name}/token" if given.token else ""
+
+
+def protocol_log(options: Options) -> ProtocolLog | None:
+    """Who reads along where the operator wants to; None costs nothing."""
+    log = options.log
+    wanted = log.debug or log.trace or log.trace_verbose
+    return ProtocolLog(log, limits(options)) if wanted else None

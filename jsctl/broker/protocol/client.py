@@ -1,6 +1,6 @@
 """The client protocol: bytes to operations (client protocol 1.1 to 1.5).
 
-`control` understands one control line; `Parser` cuts chunks into lines and payloads with it.
+`control` understands one control line; `ClientParser` cuts chunks into lines and payloads with it.
 The lane does the same cutting in bulk; both must agree on every input.
 
 What a client may not send at all, and whatever is not a verb, is `UNKNOWN`. Wrong counts and
@@ -147,7 +147,7 @@ def _unsub(words: list[bytes]) -> Unsubscribe | Bad:
     return VIOLATION
 
 
-class Parser:
+class ClientParser:
     """Cuts a connection's bytes into operations. After a `Bad` everything is ignored."""
 
     __slots__ = ("_dead", "_intake", "line_max", "payload_max")

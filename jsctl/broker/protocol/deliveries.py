@@ -74,11 +74,11 @@ class Deliveries:
         return b"".join(chain.from_iterable(parts))
 
 
-Said = Item | Deliveries
+OutgoingMessage = Item | Deliveries
 """What somebody in the broker has to say, to be published in order."""
 
 
-def singly(said: Sequence[Said]) -> list[Item]:
+def singly(said: Sequence[OutgoingMessage]) -> list[Item]:
     """All as single messages."""
     found: list[Item] = []
     for one in said:

@@ -143,7 +143,7 @@ def unfinished(rest: bytes, line_max: int) -> Bad | None:
     return LINE_TOO_LONG if len(rest) > max(line_max, BLANKS_MAX) * 2 else None
 
 
-class Parser:
+class RouteParser:
     """Cuts a route's bytes into operations. After a `Bad` everything is ignored.
 
     `line_max` is that of routes (`LINE_FACTOR` times a client's), `payload_max` bounds what a

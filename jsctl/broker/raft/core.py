@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 
 from jsctl.broker.raft import election, hibernation, reads, replication
 from jsctl.broker.raft.codec import encode_members
-from jsctl.broker.raft.log import Log
+from jsctl.broker.raft.log import RaftLog
 from jsctl.broker.raft.membership import Membership, next_members
-from jsctl.broker.raft.progress import Flow, PeerProgress, Progress
+from jsctl.broker.raft.progress import Flow, FollowerProgress, PeerProgress
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.ready import NOTHING, Base, Ready, RoleChange
-from jsctl.broker.raft.state import Jitter, State
+from jsctl.broker.raft.state import Jitter, RaftState
 from jsctl.broker.raft.types import (
     WHOLE,
     AddLearner,
@@ -29,11 +29,11 @@ from jsctl.broker.raft.types import (
     Heartbeat,
     HeartbeatReply,
     Index,
-    Limits,
     Members,
     Message,
     PeerId,
     Promote,
+    RaftLimits,
     Role,
     Standing,
     StandingKind,
@@ -45,7 +45,7 @@ from jsctl.broker.raft.types import (
 )
 
 
-class Raft(State):
+class Raft(RaftState):
     """A node of a group. Public attributes are read-only for callers.
 
     `term`, `role`, `leader`, `applied`, `members` (the set in effect), `standing`, `quiet`,
@@ -71,7 +71,7 @@ class Raft(State):
         volatile: bool = False,
         timing: Timing | None = None,
         jitter: Jitter,
-        limits: Limits | None = None,
+        limits: RaftLimits | None = None,
     ) -> None:
         """Start with what was recovered; all of it counts as durable.
 
@@ -81,10 +81,10 @@ class Raft(State):
         UNKNOWN node, which is taken to have forgotten votes unless this says that term and
         vote are certain. `volatile`: the log is in memory only.
         """
-        log = Log(base_index, base_term, entries, max(commit, applied))
+        log = RaftLog(base_index, base_term, entries, max(commit, applied))
         membership = Membership(base_index, members)
         membership.append(entries)
-        super().__init__(me, log, membership, timing or Timing(), jitter, limits or Limits())
+        super().__init__(me, log, membership, timing or Timing(), jitter, limits or RaftLimits())
         assert base_index <= max(applied, base_index) <= log.last_index
         if hard_state_known is None:
             hard_state_known = standing.kind != StandingKind.UNKNOWN
@@ -243,7 +243,7 @@ class Raft(State):
                 heard += self.quiet or progress.heard_tick > since
         return heard >= quorum_size(len(members.voters))
 
-    def _follows(self, progress: Progress) -> bool:
+    def _follows(self, progress: FollowerProgress) -> bool:
         """Whether a peer was with this leader in its term, with a log that counts."""
         whole = progress.standing == StandingKind.WHOLE
         return whole and not progress.down and progress.match >= self.own_term_index

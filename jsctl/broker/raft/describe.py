@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from jsctl.broker.raft.codec import decode_members
 from jsctl.broker.raft.ready import Ready
-from jsctl.broker.raft.state import State
+from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import (
     Append,
     AppendReply,
@@ -126,7 +126,7 @@ def describe_ready(ready: Ready) -> list[str]:
     return lines
 
 
-def describe_state(state: State) -> str:
+def describe_state(state: RaftState) -> str:
     """One line about a node: role, term, vote, log, members."""
     log = state.log
     parts = [

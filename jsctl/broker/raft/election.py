@@ -8,7 +8,7 @@ itself (`transfer`). SUSPECT and UNKNOWN nodes never campaign (`Standing`).
 from jsctl.broker.raft.codec import encode_members
 from jsctl.broker.raft.progress import NEVER
 from jsctl.broker.raft.quorum import Verdict, quorum_size, tally
-from jsctl.broker.raft.state import State
+from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import (
     Entry,
     EntryKind,
@@ -22,7 +22,7 @@ from jsctl.broker.raft.types import (
 )
 
 
-def may_campaign(state: State) -> bool:
+def may_campaign(state: RaftState) -> bool:
     """Voters with a whole log may."""
     return (
         state.standing.kind == StandingKind.WHOLE
@@ -31,26 +31,26 @@ def may_campaign(state: State) -> bool:
     )
 
 
-def reset_timeout(state: State) -> None:
+def reset_timeout(state: RaftState) -> None:
     """Draw a new election timeout and start it."""
     ticks = state.timing.election_ticks
     state.timeout = ticks + state.jitter(ticks)
     state.deadline = state.now + state.timeout
 
 
-def _reset_retry(state: State) -> None:
+def _reset_retry(state: RaftState) -> None:
     """A candidate tries again sooner than a follower would start: nobody leads anyway."""
     ticks = state.timing.election_ticks
     state.deadline = state.now + ticks // 2 + state.jitter(ticks)
 
 
-def campaign_soon(state: State, earliest: int = 0) -> None:
+def campaign_soon(state: RaftState, earliest: int = 0) -> None:
     """Campaign within a few ticks, at random so that few collide."""
     soon = max(state.now, earliest) + 1 + state.jitter(state.timing.soon_ticks + 1)
     state.deadline = min(state.deadline, soon)
 
 
-def become_follower(state: State, term: Term, leader: PeerId | None) -> None:
+def become_follower(state: RaftState, term: Term, leader: PeerId | None) -> None:
     """Follow `leader`, or nobody yet, in `term`."""
     if term > state.term:
         state.enter_term(term)
@@ -70,7 +70,7 @@ def become_follower(state: State, term: Term, leader: PeerId | None) -> None:
         state.write_hard_state()
 
 
-def _retire(state: State) -> None:
+def _retire(state: RaftState) -> None:
     """Drop what only leaders have. Answers that were waiting fail."""
     state.out.reads_failed.extend(token for token, _, _ in state.reads_waiting)
     state.out.reads_failed.extend(state.early_reads)
@@ -86,7 +86,7 @@ def _retire(state: State) -> None:
     state.quiet = False
 
 
-def become_leader(state: State) -> None:
+def become_leader(state: RaftState) -> None:
     """Lead from now on: everything of before gets committed with the first own entry."""
     assert state.role is Role.CANDIDATE
     # Invariant: a damaged node never leads, unless the whole group starts over.
@@ -111,7 +111,7 @@ def become_leader(state: State) -> None:
     state.verified = state.log.last_index
 
 
-def first_entry(state: State) -> Entry:
+def first_entry(state: RaftState) -> Entry:
     """The entry that commits all before it: empty, or the members as the first of a log.
 
     So the set can always be learned from the log alone, also by a node that lost everything.
@@ -125,7 +125,7 @@ def first_entry(state: State) -> Entry:
 # -- campaigns -------------------------------------------------------------------------------------
 
 
-def start(state: State) -> None:
+def start(state: RaftState) -> None:
     """The election timeout is over, or the caller wants this node to lead."""
     if not may_campaign(state):
         reset_timeout(state)
@@ -147,7 +147,7 @@ def start(state: State) -> None:
     _broadcast(state, state.term + 1, pre=True)
 
 
-def ask_votes(state: State, *, transfer: bool = False, fresh_term: Term = 0) -> None:
+def ask_votes(state: RaftState, *, transfer: bool = False, fresh_term: Term = 0) -> None:
     """Stand for election; `fresh_term` for starting the group over in that term."""
     state.enter_term(max(state.term + 1, fresh_term))
     state.vote = state.me
@@ -165,7 +165,7 @@ def ask_votes(state: State, *, transfer: bool = False, fresh_term: Term = 0) -> 
 
 
 def _broadcast(
-    state: State,
+    state: RaftState,
     term: Term,
     *,
     pre: bool = False,
@@ -191,7 +191,7 @@ def _broadcast(
             )
 
 
-def poll(state: State) -> None:
+def poll(state: RaftState) -> None:
     """UNKNOWN: ask the voters for their terms, and whether they are empty too."""
     half = state.timing.election_ticks // 2
     state.poll_due = state.now + half + state.jitter(half + 1)
@@ -202,7 +202,7 @@ def poll(state: State) -> None:
 # -- voters ----------------------------------------------------------------------------------------
 
 
-def on_vote_request(state: State, m: VoteRequest) -> None:
+def on_vote_request(state: RaftState, m: VoteRequest) -> None:
     """Answer a candidate."""
     if m.poll or (bound(state) and not m.transfer):
         reply(state, m, granted=False)
@@ -215,14 +215,14 @@ def on_vote_request(state: State, m: VoteRequest) -> None:
         _on_real_vote_request(state, m)
 
 
-def _maybe_give_way(state: State, m: VoteRequest) -> None:
+def _maybe_give_way(state: RaftState, m: VoteRequest) -> None:
     """Of two that ask at the same time one gives way, so that they do not split the votes."""
     own = (state.log.last_term, state.log.last_index, state.me)
     if (m.last_term, m.last_index, m.sender) > own:
         become_follower(state, state.term, None)
 
 
-def _on_real_vote_request(state: State, m: VoteRequest) -> None:
+def _on_real_vote_request(state: RaftState, m: VoteRequest) -> None:
     if m.term < state.term:
         reply(state, m, granted=False)
         return
@@ -242,17 +242,17 @@ def _on_real_vote_request(state: State, m: VoteRequest) -> None:
     reply(state, m, granted=granted)
 
 
-def bound(state: State) -> bool:
+def bound(state: RaftState) -> bool:
     """Whether this node leads, or promised a leader not to elect another one yet."""
     return state.role is Role.LEADER or state.now < state.promise_until
 
 
-def can_vote(state: State) -> bool:
+def can_vote(state: RaftState) -> bool:
     """UNKNOWN nodes do not vote: nobody knows what they had promised."""
     return state.standing.kind != StandingKind.UNKNOWN
 
 
-def up_to_date(state: State, m: VoteRequest) -> bool:
+def up_to_date(state: RaftState, m: VoteRequest) -> bool:
     """Candidate's log is at least this one, and at least what a SUSPECT node had promised."""
     needed = (state.log.last_term, state.log.last_index)
     if state.standing.kind == StandingKind.SUSPECT:
@@ -260,14 +260,14 @@ def up_to_date(state: State, m: VoteRequest) -> bool:
     return (m.last_term, m.last_index) >= needed
 
 
-def reply(state: State, m: VoteRequest, *, granted: bool) -> None:
+def reply(state: RaftState, m: VoteRequest, *, granted: bool) -> None:
     """Answer a request; an answer to a real one waits for the sync, it may be a promise."""
     emit = state.send if m.pre else state.send_after_sync
     empty = state.yields() and up_to_date(state, m)
     emit(VoteReply(m.sender, state.me, m.term, state.term, m.pre, granted, empty))
 
 
-def on_vote_reply(state: State, m: VoteReply) -> None:
+def on_vote_reply(state: RaftState, m: VoteReply) -> None:
     """Count a vote."""
     if state.standing.kind == StandingKind.UNKNOWN:
         state.polled[m.sender] = (m.voter_term, m.empty)
@@ -288,7 +288,7 @@ def on_vote_reply(state: State, m: VoteReply) -> None:
         _count(state, m)
 
 
-def _count(state: State, m: VoteReply) -> None:
+def _count(state: RaftState, m: VoteReply) -> None:
     state.votes.setdefault(m.sender, m.granted)
     verdict = tally(state.members.voters, state.votes, all_needed=state.fresh)
     if verdict is Verdict.LOST:
@@ -299,7 +299,7 @@ def _count(state: State, m: VoteReply) -> None:
         become_leader(state)
 
 
-def _maybe_start_over(state: State) -> None:
+def _maybe_start_over(state: RaftState) -> None:
     """Every voter is UNKNOWN with an empty log: nothing is left to lose.
 
     In a volatile group one that holds something may ask as well: restarts made the others forget
@@ -322,7 +322,7 @@ def _maybe_start_over(state: State) -> None:
     ask_votes(state, fresh_term=term)
 
 
-def on_timeout_now(state: State, m: TimeoutNow) -> None:
+def on_timeout_now(state: RaftState, m: TimeoutNow) -> None:
     """The leader of this term wants this node to lead."""
     if m.term == state.term and state.leader == m.sender and may_campaign(state):
         state.promise_until = NEVER

@@ -10,13 +10,13 @@ A follower may sleep while its leader does not (the answer was lost): the leader
 """
 
 from jsctl.broker.raft import reads
-from jsctl.broker.raft.progress import Progress
+from jsctl.broker.raft.progress import FollowerProgress
 from jsctl.broker.raft.quorum import quorum_size
-from jsctl.broker.raft.state import State
+from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import Heartbeat, Role, StandingKind
 
 
-def wanted(state: State) -> bool:
+def wanted(state: RaftState) -> bool:
     """Leader: whether the group may hibernate, as far as this node knows."""
     timing, log = state.timing, state.log
     if not timing.quiet_ticks or state.now - state.active_tick < timing.quiet_ticks:
@@ -37,14 +37,14 @@ def wanted(state: State) -> bool:
     )
 
 
-def sees_quorum(state: State) -> bool:
+def sees_quorum(state: RaftState) -> bool:
     """Leader: whether enough voters are not known to be down."""
     voters = state.members.voters
     up = sum(peer == state.me or peer not in state.down for peer in voters)
     return up >= quorum_size(len(voters))
 
 
-def agrees(state: State, m: Heartbeat) -> bool:
+def agrees(state: RaftState, m: Heartbeat) -> bool:
     """Follower: whether it has everything, durable, committed and handed out."""
     log = state.log
     return (
@@ -56,7 +56,7 @@ def agrees(state: State, m: Heartbeat) -> bool:
     )
 
 
-def on_quiet_reply(state: State, progress: Progress) -> None:
+def on_quiet_reply(state: RaftState, progress: FollowerProgress) -> None:
     """Leader: one more member sleeps; the last one lets the leader sleep too."""
     progress.quiet = True
     if wanted(state) and all(p.quiet or p.down for p in state.peers.values()):
@@ -64,14 +64,14 @@ def on_quiet_reply(state: State, progress: Progress) -> None:
         reads.end_lease(state)
 
 
-def start_proposing(state: State) -> None:
+def start_proposing(state: RaftState) -> None:
     """Leader: answers to earlier quiet heartbeats no longer count."""
     state.quiet_round = state.round + 1
     for progress in state.peers.values():
         progress.quiet = False
 
 
-def wake(state: State) -> None:
+def wake(state: RaftState) -> None:
     """Tick again, with all timeouts from zero."""
     state.quiet = False
     now = state.now

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from jsctl.broker.raft.types import ENTRY_OVERHEAD_BYTES, Entry, Index, Term
 
 
-class Log:
+class RaftLog:
     """Entries base_index + 1 .. last_index. Invariant: contiguous, terms never fall."""
 
     __slots__ = ("base_index", "base_term", "commit", "entries", "last_index", "stable")

@@ -28,7 +28,7 @@ class Flow(Enum):
     SNAPSHOT = "snapshot"
 
 
-class Progress:
+class FollowerProgress:
     """Leader's view of one peer. Invariant: match < next."""
 
     __slots__ = (
@@ -134,7 +134,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class PeerProgress:
-    """A `Progress` as reported to the caller."""
+    """A `FollowerProgress` as reported to the caller."""
 
     peer: PeerId
     match: Index

@@ -12,11 +12,11 @@ leader had committed anything by then. All reads of a turn share one round.
 
 from jsctl.broker.raft.progress import NEVER
 from jsctl.broker.raft.quorum import quorum_value
-from jsctl.broker.raft.state import State
+from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import Role
 
 
-def read_index(state: State, token: int) -> None:
+def read_index(state: RaftState, token: int) -> None:
     """Answer `token` in a Ready's `reads` once it is safe, or in `reads_failed`."""
     state.dirty = True
     waiting = len(state.reads_waiting) + len(state.early_reads)
@@ -33,14 +33,14 @@ def read_index(state: State, token: int) -> None:
         state.round_wanted = True
 
 
-def start_early(state: State) -> None:
+def start_early(state: RaftState) -> None:
     """The leader's first own entry is committed: reads that waited for it start."""
     tokens, state.early_reads = state.early_reads, []
     for token in tokens:
         read_index(state, token)
 
 
-def lease_valid(state: State) -> bool:
+def lease_valid(state: RaftState) -> bool:
     """Whether no other leader can exist at this moment."""
     voters = state.members.voters
     if len(voters) == 1 and voters[0] == state.me:
@@ -50,7 +50,7 @@ def lease_valid(state: State) -> bool:
     return quorum_tick(state) + state.timing.lease_ticks > state.now
 
 
-def quorum_tick(state: State) -> int:
+def quorum_tick(state: RaftState) -> int:
     """The tick since which a quorum is known to follow: when its heartbeats were sent."""
     progress = state.peers
     return quorum_value(
@@ -61,7 +61,7 @@ def quorum_tick(state: State) -> int:
     )
 
 
-def assign_round(state: State) -> None:
+def assign_round(state: RaftState) -> None:
     """Reads that wait for the next round wait for the one that was just sent."""
     current = state.round
     state.reads_waiting = [
@@ -69,7 +69,7 @@ def assign_round(state: State) -> None:
     ]
 
 
-def release(state: State) -> None:
+def release(state: RaftState) -> None:
     """Answer the reads whose round a quorum has answered."""
     progress = state.peers
     done = quorum_value(
@@ -88,7 +88,7 @@ def release(state: State) -> None:
         state.dirty = True
 
 
-def end_lease(state: State) -> None:
+def end_lease(state: RaftState) -> None:
     """Forget what confirmed the lease; the next read needs a fresh round."""
     for progress in state.peers.values():
         progress.acked_tick = NEVER

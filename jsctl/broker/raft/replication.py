@@ -6,9 +6,9 @@ durable there. Appends are built when a Ready is taken, so one append carries al
 
 from jsctl.broker.raft import hibernation, reads
 from jsctl.broker.raft.election import become_follower
-from jsctl.broker.raft.progress import Flow, Progress
+from jsctl.broker.raft.progress import Flow, FollowerProgress
 from jsctl.broker.raft.quorum import quorum_value
-from jsctl.broker.raft.state import State
+from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import (
     Append,
     AppendReply,
@@ -25,14 +25,14 @@ from jsctl.broker.raft.types import (
 # -- leader: sending -------------------------------------------------------------------------------
 
 
-def send_appends(state: State) -> None:
+def send_appends(state: RaftState) -> None:
     """Send every peer what it lacks and may be sent."""
     state.send_dirty = False
     for peer, progress in state.peers.items():
         send_to(state, peer, progress)
 
 
-def send_to(state: State, peer: PeerId, progress: Progress) -> None:
+def send_to(state: RaftState, peer: PeerId, progress: FollowerProgress) -> None:
     """Send one peer entries and the commit index, as far as flow control lets.
 
     A `resend` goes out even when the window is full, but without entries then: a peer that
@@ -69,7 +69,7 @@ def send_to(state: State, peer: PeerId, progress: Progress) -> None:
         progress.sent(prev + len(entries), size)
 
 
-def send_heartbeats(state: State) -> None:
+def send_heartbeats(state: RaftState) -> None:
     """Start a new round: it shows life, carries commit, and confirms reads and the lease."""
     state.round += 1
     state.round_wanted = False
@@ -89,7 +89,7 @@ def send_heartbeats(state: State) -> None:
 # -- leader: answers -------------------------------------------------------------------------------
 
 
-def leads(state: State, term: int, sender: PeerId) -> Progress | None:
+def leads(state: RaftState, term: int, sender: PeerId) -> FollowerProgress | None:
     """Progress of the sender of an answer to this leader; None when it does not count."""
     if term > state.term:
         become_follower(state, term, None)
@@ -102,7 +102,7 @@ def leads(state: State, term: int, sender: PeerId) -> Progress | None:
     return progress
 
 
-def on_append_reply(state: State, m: AppendReply) -> None:
+def on_append_reply(state: RaftState, m: AppendReply) -> None:
     """An ack moves the peer's match and perhaps the commit index; a rejection probes back."""
     progress = leads(state, m.term, m.sender)
     if progress is None:
@@ -122,7 +122,7 @@ def on_append_reply(state: State, m: AppendReply) -> None:
         state.send_dirty = state.dirty = True
 
 
-def on_heartbeat_reply(state: State, m: HeartbeatReply) -> None:
+def on_heartbeat_reply(state: RaftState, m: HeartbeatReply) -> None:
     """Confirms the lease and reads; makes good lost appends and acks."""
     progress = leads(state, m.term, m.sender)
     if progress is None:
@@ -145,14 +145,14 @@ def on_heartbeat_reply(state: State, m: HeartbeatReply) -> None:
         reads.release(state)
 
 
-def note_standing(state: State, progress: Progress, standing: StandingKind) -> None:
+def note_standing(state: RaftState, progress: FollowerProgress, standing: StandingKind) -> None:
     """A peer that is no longer UNKNOWN counts from now on."""
     if progress.standing != standing:
         progress.standing = standing
         maybe_commit(state)
 
 
-def note_match(state: State, peer: PeerId, progress: Progress, index: Index) -> None:
+def note_match(state: RaftState, peer: PeerId, progress: FollowerProgress, index: Index) -> None:
     """A peer has durably everything up to `index`."""
     assert index <= state.log.last_index, "ack beyond the end of the log"
     if progress.flow is Flow.SNAPSHOT:
@@ -169,7 +169,7 @@ def note_match(state: State, peer: PeerId, progress: Progress, index: Index) -> 
         send_timeout_now(state, peer)
 
 
-def send_timeout_now(state: State, peer: PeerId) -> None:
+def send_timeout_now(state: RaftState, peer: PeerId) -> None:
     """Tell a peer to campaign at once.
 
     It may do so much later, if the message is late: the lease is over for the rest of the term.
@@ -178,7 +178,7 @@ def send_timeout_now(state: State, peer: PeerId) -> None:
     state.send(TimeoutNow(peer, state.me, state.term))
 
 
-def maybe_commit(state: State) -> None:
+def maybe_commit(state: RaftState) -> None:
     """Leader: commit what is durable at a quorum of voters."""
     if state.role is not Role.LEADER:
         return
@@ -192,7 +192,7 @@ def maybe_commit(state: State) -> None:
         advance_commit(state, index)
 
 
-def durable_at(state: State, peer: PeerId) -> Index:
+def durable_at(state: RaftState, peer: PeerId) -> Index:
     """Up to where a voter counts. UNKNOWN ones do not, they may have forgotten a later term."""
     if peer == state.me:
         return state.log.stable
@@ -200,12 +200,12 @@ def durable_at(state: State, peer: PeerId) -> Index:
     return 0 if progress.standing == StandingKind.UNKNOWN else progress.match
 
 
-def may_commit(state: State, index: Index) -> bool:
+def may_commit(state: RaftState, index: Index) -> bool:
     """Only entries of the own term are committed by counting (raft paper, figure 8)."""
     return index >= state.own_term_index
 
 
-def advance_commit(state: State, index: Index) -> None:
+def advance_commit(state: RaftState, index: Index) -> None:
     """Leader: `index` is committed; what waited for it goes ahead."""
     log = state.log
     for entry in log.slice(log.commit + 1, index):
@@ -223,7 +223,7 @@ def advance_commit(state: State, index: Index) -> None:
         _leave(state)
 
 
-def _leave(state: State) -> None:
+def _leave(state: RaftState) -> None:
     """This leader's own removal is committed: tell everyone, hand over, step down."""
     send_appends(state)
     best = best_voter(state)
@@ -232,7 +232,7 @@ def _leave(state: State) -> None:
     become_follower(state, state.term, None)
 
 
-def best_voter(state: State) -> PeerId | None:
+def best_voter(state: RaftState) -> PeerId | None:
     """The voter to hand over to: whole, heard lately, with the longest log."""
     since = state.now - state.timing.election_ticks
     able = [
@@ -249,7 +249,7 @@ def best_voter(state: State) -> PeerId | None:
 # -- follower --------------------------------------------------------------------------------------
 
 
-def hear_leader(state: State, term: int, leader: PeerId) -> bool:
+def hear_leader(state: RaftState, term: int, leader: PeerId) -> bool:
     """Take note of a leader's message; False when it comes from a past term."""
     if term < state.term:
         return False
@@ -265,7 +265,7 @@ def hear_leader(state: State, term: int, leader: PeerId) -> bool:
     return True
 
 
-def on_append(state: State, m: Append) -> None:
+def on_append(state: RaftState, m: Append) -> None:
     """Store entries that continue the log, or say where it may continue."""
     if not hear_leader(state, m.term, m.sender):
         _reply_stale(state, m.sender, m.prev_index)
@@ -292,14 +292,14 @@ def on_append(state: State, m: Append) -> None:
     acknowledge(state, matched)
 
 
-def _reply_stale(state: State, sender: PeerId, index: Index) -> None:
+def _reply_stale(state: RaftState, sender: PeerId, index: Index) -> None:
     """Tell the leader of a past term which term it is."""
     state.send_after_sync(
         AppendReply(sender, state.me, state.term, index, True, 0, 0, state.standing.kind)
     )
 
 
-def _reject(state: State, m: Append) -> None:
+def _reject(state: RaftState, m: Append) -> None:
     hint_index, hint_term = state.log.last_not_above(m.prev_index, m.prev_term)
     if hint_index == m.prev_index:  # The same index with a lower term here: it is no match.
         hint_index, hint_term = state.log.last_not_above(hint_index - 1, m.prev_term)
@@ -317,7 +317,7 @@ def _reject(state: State, m: Append) -> None:
     )
 
 
-def commit_to(state: State, commit: Index) -> None:
+def commit_to(state: RaftState, commit: Index) -> None:
     """Follower: take the leader's commit index as far as the log is verified."""
     state.leader_commit = max(state.leader_commit, commit)
     commit = min(commit, state.verified)
@@ -328,7 +328,7 @@ def commit_to(state: State, commit: Index) -> None:
         state.review_standing()
 
 
-def acknowledge(state: State, matched: Index) -> None:
+def acknowledge(state: RaftState, matched: Index) -> None:
     """Follower: promise what is verified, once it is durable.
 
     The ack may go with this Ready when the entries are durable already or written by it. What an
@@ -344,7 +344,7 @@ def acknowledge(state: State, matched: Index) -> None:
     send_ack(state, matched)
 
 
-def send_ack(state: State, index: Index) -> None:
+def send_ack(state: RaftState, index: Index) -> None:
     """Follower: tell the leader what is, or will be with this Ready, durable."""
     assert state.leader is not None
     state.acked = index
@@ -364,7 +364,7 @@ def send_ack(state: State, index: Index) -> None:
     )
 
 
-def on_heartbeat(state: State, m: Heartbeat) -> None:
+def on_heartbeat(state: RaftState, m: Heartbeat) -> None:
     """Answer a leader's sign of life."""
     if not hear_leader(state, m.term, m.sender):
         _reply_stale(state, m.sender, 0)
@@ -387,7 +387,7 @@ def on_heartbeat(state: State, m: Heartbeat) -> None:
     )
 
 
-def on_persisted(state: State, index: Index, term: int) -> None:
+def on_persisted(state: RaftState, index: Index, term: int) -> None:
     """Own entries are durable: count them, or pay owed acks."""
     if not state.log.persisted(index, term):
         return

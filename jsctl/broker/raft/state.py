@@ -14,19 +14,19 @@ Rules that hold everywhere:
 
 from collections.abc import Callable, Sequence
 
-from jsctl.broker.raft.log import Log
+from jsctl.broker.raft.log import RaftLog
 from jsctl.broker.raft.membership import Membership
-from jsctl.broker.raft.progress import NEVER, Progress
+from jsctl.broker.raft.progress import NEVER, FollowerProgress
 from jsctl.broker.raft.ready import Ready, RoleChange
 from jsctl.broker.raft.types import (
     AppendReply,
     Entry,
     EntryKind,
     Index,
-    Limits,
     Members,
     Message,
     PeerId,
+    RaftLimits,
     Role,
     Standing,
     StandingKind,
@@ -38,7 +38,7 @@ Jitter = Callable[[int], int]
 """jitter(n) gives a number from 0 to n - 1."""
 
 
-class State:
+class RaftState:
     """See the module. Fields are changed by this package only."""
 
     __slots__ = (
@@ -57,11 +57,11 @@ class State:
     def __init__(
         self,
         me: PeerId,
-        log: Log,
+        log: RaftLog,
         membership: Membership,
         timing: Timing,
         jitter: Jitter,
-        limits: Limits,
+        limits: RaftLimits,
     ) -> None:
         self.me = me
         self.log = log
@@ -124,7 +124,7 @@ class State:
         self.poll_due = 1
 
     def _init_leader(self) -> None:
-        self.peers: dict[PeerId, Progress] = {}
+        self.peers: dict[PeerId, FollowerProgress] = {}
         self.own_term_index: Index = 0
         """Index of the empty entry of the own term."""
         self.elected_alone = False
@@ -195,7 +195,7 @@ class State:
         self.peers = {peer: p for peer, p in self.peers.items() if peer in members}
         for peer in members.all():
             if peer != self.me and peer not in self.peers:
-                progress = Progress(self.log.last_index + 1, self.now, learner=False)
+                progress = FollowerProgress(self.log.last_index + 1, self.now, learner=False)
                 progress.down = peer in self.down
                 self.peers[peer] = progress
         for peer, progress in self.peers.items():

@@ -117,7 +117,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RaftLimits:
     """Bounds of one group's memory and messages."""
 
     append_bytes_max: int = 256 * 1024
@@ -265,7 +265,7 @@ class Promote:
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
+class RemoveMember:
     """Membership change: `peer` leaves.
 
     `forced` goes ahead although fewer voters than a quorum of the rest were heard lately.
@@ -275,4 +275,4 @@ class Remove:
     forced: bool = False
 
 
-Change: TypeAlias = AddLearner | Promote | Remove
+Change: TypeAlias = AddLearner | Promote | RemoveMember

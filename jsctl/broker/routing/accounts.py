@@ -15,10 +15,10 @@ from jsctl.broker.options import (
     AccountOptions,
     MappingOptions,
     Options,
-    Permissions,
+    PermissionRules,
     UserOptions,
 )
-from jsctl.broker.routing.targets import AccountSublist, Plan, StreamImport
+from jsctl.broker.routing.targets import AccountSublist, StreamImport, SublistResult
 from jsctl.broker.subject.transforms import Transform, compile_transform
 
 GLOBAL = "$G"
@@ -82,7 +82,7 @@ class Account:
         self.options = options
         self.limits: AccountLimits = options.limits
         self.jetstream: AccountJetStream | None = options.jetstream
-        self.sublist = AccountSublist(Plan)
+        self.sublist = AccountSublist(SublistResult)
         self.traced = bool(options.trace_subject)
         """Whether a `traceparent` header of others has messages traced."""
         self.mappings = [Mapping(one, cluster) for one in options.mappings]
@@ -115,7 +115,7 @@ class User:
     name: str
     password: bytes
     account: Account
-    permissions: Permissions | None
+    permissions: PermissionRules | None
     connection_types: tuple[str, ...] = ()
     public_key: bytes = b""
     """32 bytes, whose text is the name."""
@@ -156,8 +156,8 @@ class Accounts:
         name = options.no_auth_user
         self.no_auth_user = self.nkeys.get(name) or self.users.get(name)
 
-    def _add(self, user: UserOptions, account: Account, default: Permissions | None) -> None:
-        public = nkey.decode(user.nkey, nkey.Kind.USER) if user.nkey else b""
+    def _add(self, user: UserOptions, account: Account, default: PermissionRules | None) -> None:
+        public = nkey.decode(user.nkey, nkey.KeyKind.USER) if user.nkey else b""
         if public is None or not (user.name or user.nkey):
             # Nobody could log in as this one, and without other users nobody would have to.
             raise ConfigError(

@@ -9,7 +9,7 @@ import hmac
 from dataclasses import dataclass
 
 from jsctl.broker import nkey
-from jsctl.broker.options import Permissions
+from jsctl.broker.options import PermissionRules
 from jsctl.broker.passwords import looks_hashed
 from jsctl.broker.routing.accounts import Account, Accounts, Jitter, User
 
@@ -19,19 +19,19 @@ CHALLENGE_BYTES = 11
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClientIdentity:
     """An accepted client; `user` is a name or a public nkey, empty for clients without either."""
 
     account: Account
     user: str
-    permissions: Permissions | None
+    permissions: PermissionRules | None
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     """Accepted as `identity` if the password belongs to the hash."""
 
-    identity: Identity
+    identity: ClientIdentity
     password: bytes
     hashed: bytes
 
@@ -62,13 +62,15 @@ def _same(given: bytes, expected: bytes) -> bool:
     return hmac.compare_digest(given, expected)
 
 
-def _identity(user: User) -> Identity | None:
+def _identity(user: User) -> ClientIdentity | None:
     if user.connection_types and CONNECTION_TYPE not in user.connection_types:
         return None
-    return Identity(user.account, user.name, user.permissions)
+    return ClientIdentity(user.account, user.name, user.permissions)
 
 
-def _secret(given: str, expected: bytes, identity: Identity | None) -> Identity | Check | None:
+def _secret(
+    given: str, expected: bytes, identity: ClientIdentity | None
+) -> ClientIdentity | Check | None:
     if identity is None:
         return None
     secret = given.encode()
@@ -83,7 +85,7 @@ def new_challenge(jitter: Jitter) -> bytes:
     return base64.urlsafe_b64encode(raw).rstrip(b"=")
 
 
-def _signed(user: User, signature: str, challenge: bytes) -> Identity | None:
+def _signed(user: User, signature: str, challenge: bytes) -> ClientIdentity | None:
     signed = nkey.decode_signature(signature)
     if signed is None or not challenge or not nkey.verify(user.public_key, challenge, signed):
         return None
@@ -92,7 +94,7 @@ def _signed(user: User, signature: str, challenge: bytes) -> Identity | None:
 
 def authenticate(
     accounts: Accounts, given: Credentials, challenge: bytes
-) -> Identity | Check | None:
+) -> ClientIdentity | Check | None:
     """Find out who a client is; None means that it has to go.
 
     `challenge` is the nonce that this connection, and no other, was given in INFO. Without nkey
@@ -101,7 +103,7 @@ def authenticate(
     key = given.nkey if accounts.nkeys else ""
     default = accounts.no_auth_user
     if not accounts.required or (given.empty and not key and accounts.anonymous):
-        return Identity(accounts.default, "", None)
+        return ClientIdentity(accounts.default, "", None)
     if key:
         holder = accounts.nkeys.get(key)
         if holder is not None and holder is default:
@@ -113,13 +115,13 @@ def authenticate(
     if user is not None:
         return _secret(given.password, user.password, _identity(user))
     if accounts.token and given.token:
-        anyone = Identity(accounts.default, "", accounts.token_permissions)
+        anyone = ClientIdentity(accounts.default, "", accounts.token_permissions)
         return _secret(given.token, accounts.token, anyone)
     return None
 
 
-def uninvited(accounts: Accounts) -> Identity | None:
+def uninvited(accounts: Accounts) -> ClientIdentity | None:
     """Who a client is before it has said anything; None if it has to log in."""
     if accounts.anonymous:
-        return Identity(accounts.default, "", None)
+        return ClientIdentity(accounts.default, "", None)
     return None if accounts.no_auth_user is None else _identity(accounts.no_auth_user)

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Bridge, Plan, RouteLink
+from jsctl.broker.routing.targets import AccountImport, RouteLink, SublistResult
 
 CROSSINGS_MAX = 8
 """Accounts that one message may be led through by chained imports."""
 
 Origin = ClientSession | RouteLink | None
-LeadBack = Callable[[Account, Bridge, bytes, bytes], bytes]
+LeadBack = Callable[[Account, AccountImport, bytes, bytes], bytes]
 
 
 class Way(NamedTuple):
@@ -26,10 +26,10 @@ class Way(NamedTuple):
     it on to whomever it concerns, as if it came from here.
     """
 
-    bridge: Bridge
+    bridge: AccountImport
     origin: Origin
     subject: bytes
-    plan: Plan
+    plan: SublistResult
 
 
 class Crossings:
@@ -37,7 +37,7 @@ class Crossings:
 
     def __init__(self, lead_back: LeadBack) -> None:
         self.lead_back = lead_back
-        self._taken: list[Bridge] = []
+        self._taken: list[AccountImport] = []
         """The ways that lead the message in hand, the last one last."""
 
     @property
@@ -45,7 +45,7 @@ class Crossings:
         """Whether the message in hand came into its account this way: streams do not export it."""
         return bool(self._taken)
 
-    def ways(self, origin: Origin, plan: Plan, subject: bytes) -> Iterator[Way]:
+    def ways(self, origin: Origin, plan: SublistResult, subject: bytes) -> Iterator[Way]:
         """Where a message goes on. A request from another server was led across over there."""
         if len(self._taken) >= CROSSINGS_MAX:
             return
@@ -78,10 +78,10 @@ class Crossings:
         self._taken.pop()
 
     def _introduced(
-        self, origin: Origin, account: Account, bridge: Bridge, headers: bytes | None
+        self, origin: Origin, account: Account, bridge: AccountImport, headers: bytes | None
     ) -> bytes:
         """The headers of a request, telling the service who asks."""
-        from jsctl.broker.routing.request_info import introduce, pass_on  # see `node.late`
+        from jsctl.broker.routing.request_info import introduce, pass_on  # see `lazy`
 
         session = origin if isinstance(origin, ClientSession) else None
         system = bridge.account.is_system

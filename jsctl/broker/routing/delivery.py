@@ -16,12 +16,12 @@ from jsctl.broker.routing.crossing import Crossings, LeadBack, Origin
 from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.targets import (
     Captured,
-    Group,
     Outbound,
-    Plan,
+    QueueGroup,
     RouteLink,
     Shadow,
     Sink,
+    SublistResult,
     Subscription,
 )
 
@@ -38,7 +38,7 @@ class Shape(NamedTuple):
     with_reply: bool
 
 
-class Delivery:
+class Deliverer:
     """Collects what goes out of a turn. `expire` removes a subscription at its maximum.
 
     `lead_back` gives the reply to use in another account, see `Imports`.
@@ -79,7 +79,7 @@ class Delivery:
         self,
         origin: ClientSession,
         account: Account,
-        plan: Plan,
+        plan: SublistResult,
         subject: bytes,
         reply: bytes,
         payloads: list[bytes],
@@ -119,7 +119,12 @@ class Delivery:
             target.producers.add(origin.conn)
 
     def rows(
-        self, origin: ClientSession, account: Account, plan: Plan, shape: Shape, rows: list[Row]
+        self,
+        origin: ClientSession,
+        account: Account,
+        plan: SublistResult,
+        shape: Shape,
+        rows: list[Row],
     ) -> bool:
         """Messages of one shape, whose subjects all have the targets of `plan`."""
         count = len(rows)
@@ -178,7 +183,7 @@ class Delivery:
         self,
         origin: Origin,
         account: Account,
-        plan: Plan,
+        plan: SublistResult,
         subject: bytes,
         reply: bytes,
         headers: bytes | None,
@@ -213,7 +218,7 @@ class Delivery:
             reached |= self._beyond(origin, account, plan, subject, reply, headers, payload, shown)
         return reached
 
-    def many(self, account: Account, plan: Plan, items: Sequence[Item]) -> None:
+    def many(self, account: Account, plan: SublistResult, items: Sequence[Item]) -> None:
         """Messages of the broker itself, whose subjects all have the targets of `plan`."""
         if not plan.sole:
             for subject, reply, headers, payload, deliver_as in items:
@@ -237,7 +242,7 @@ class Delivery:
         _sent(session, account, len(items), size)
         self.write(session, b"".join(parts))
 
-    def together(self, account: Account, plan: Plan, made: Deliveries) -> None:
+    def together(self, account: Account, plan: SublistResult, made: Deliveries) -> None:
         """As `many` for a plan that is `sole`."""
         sub, session = plan.clients[0]
         if session.closing:
@@ -250,7 +255,7 @@ class Delivery:
         self,
         origin: Origin,
         account: Account,
-        plan: Plan,
+        plan: SublistResult,
         subject: bytes,
         shown: bytes,
         reply: bytes,
@@ -276,7 +281,7 @@ class Delivery:
         self,
         origin: ClientSession | None,
         account: Account,
-        plan: Plan,
+        plan: SublistResult,
         subject: bytes,
         reply: bytes,
         headers: bytes | None,
@@ -298,7 +303,7 @@ class Delivery:
 
     def _to_group(
         self,
-        group: Group,
+        group: QueueGroup,
         origin: Origin,
         subject: bytes,
         shown: bytes,
@@ -319,7 +324,7 @@ class Delivery:
 
     def _to_member(
         self,
-        group: Group,
+        group: QueueGroup,
         drawn: int,
         origin: Origin,
         subject: bytes,

@@ -2,7 +2,7 @@
 
 Who listens to what a stream import brings listens in the exporting account as well: each such
 subscription has a shadow there, which other servers are told of. A service import is a
-subscription in the importing account whose target is a `Bridge` into the exporting one. The
+subscription in the importing account whose target is a `AccountImport` into the exporting one. The
 reply of a request is replaced by one of this server's own (`_R_.`), whose messages are led back.
 """
 
@@ -12,7 +12,7 @@ from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ExportOptions, ImportOptions
 from jsctl.broker.routing.accounts import Account, Accounts, Jitter
 from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Bridge, Shadow, Sink, StreamImport, Subscription
+from jsctl.broker.routing.targets import AccountImport, Shadow, Sink, StreamImport, Subscription
 from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.transforms import Transform, compile_transform
 
@@ -36,7 +36,7 @@ class Imports:
         self._jitter = jitter
         self._add = add
         self._remove = remove
-        self._responses: dict[Bridge, tuple[Subscription, int]] = {}
+        self._responses: dict[AccountImport, tuple[Subscription, int]] = {}
         self._shadows: dict[Subscription, list[Subscription]] = {}
         self.now_ns = 0
 
@@ -60,7 +60,7 @@ class Imports:
             )
         remote, local = wanted.subject.encode(), (wanted.to or wanted.subject).encode()
         if wanted.service:
-            bridge = Bridge(
+            bridge = AccountImport(
                 exporter,
                 transform=_transform(local, remote),
                 service=True,
@@ -78,7 +78,7 @@ class Imports:
             one = StreamImport(exporter, _pattern(local), forth, back, allow_trace=trace)
             account.streams.append(one)
 
-    def _listen(self, account: Account, pattern: bytes, bridge: Bridge) -> None:
+    def _listen(self, account: Account, pattern: bytes, bridge: AccountImport) -> None:
         self._add(Subscription(account, pattern, b"", b"", bridge, local_only=True))
 
     def listened(self, sub: Subscription) -> None:
@@ -108,7 +108,9 @@ class Imports:
         for shadow in self._shadows.pop(sub, ()):
             self._remove(shadow)
 
-    def lead_back(self, account: Account, bridge: Bridge, subject: bytes, reply: bytes) -> bytes:
+    def lead_back(
+        self, account: Account, bridge: AccountImport, subject: bytes, reply: bytes
+    ) -> bytes:
         """The reply to use behind `bridge` for a message of `account`."""
         if bridge.response:
             self._answered(bridge)
@@ -116,13 +118,15 @@ class Imports:
             return reply
         self._expire()
         own = b"_R_.%014x" % self._jitter(_TOKEN_RANGE)
-        back = Bridge(account, reply=reply, single=bridge.single, threshold_ns=bridge.threshold_ns)
+        back = AccountImport(
+            account, reply=reply, single=bridge.single, threshold_ns=bridge.threshold_ns
+        )
         sub = Subscription(bridge.account, own, b"", b"", back)
         self._responses[back] = (sub, self.now_ns + bridge.threshold_ns)
         self._add(sub)
         return own
 
-    def _answered(self, bridge: Bridge) -> None:
+    def _answered(self, bridge: AccountImport) -> None:
         waiting = self._responses.pop(bridge, None)
         if waiting is None:
             return

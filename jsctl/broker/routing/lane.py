@@ -34,7 +34,7 @@ from jsctl.broker.routing.session import (
     WITH_REPLY,
     ClientSession,
 )
-from jsctl.broker.routing.targets import Plan
+from jsctl.broker.routing.targets import SublistResult
 from jsctl.broker.routing.trace import DEST
 
 COLUMNS_FROM = 12
@@ -266,7 +266,9 @@ class Lane:
                 session.nobody(subject, reply)
         return end
 
-    def _common_plan(self, session: ClientSession, shape: Shape, rows: list[Row]) -> Plan | None:
+    def _common_plan(
+        self, session: ClientSession, shape: Shape, rows: list[Row]
+    ) -> SublistResult | None:
         """The plan that serves all rows alike; None when they must be looked at one by one."""
         subjects = set(map(_SUBJECT, rows))
         plans = [session.plan_for(subject) for subject in subjects]
@@ -314,7 +316,7 @@ class Lane:
         session.account.in_bytes += count * size
 
 
-def _affordable(left: int, plan: Plan | None) -> int:
+def _affordable(left: int, plan: SublistResult | None) -> int:
     """How many messages of a plan so many units are enough for; None: one for each."""
     weight = 1 << TARGETS_SHIFT if plan is None else plan.weight or 1
     return max((left << TARGETS_SHIFT) // weight, 1)

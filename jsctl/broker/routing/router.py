@@ -7,16 +7,16 @@ connection (`flush`) and captured messages per sink (`take_dirty`). A turn sets 
 
 from collections.abc import Sequence
 
-from jsctl.broker.protocol.deliveries import Deliveries, Item, Said
+from jsctl.broker.protocol.deliveries import Deliveries, Item, OutgoingMessage
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.routing.accounts import Account, Accounts, Jitter
 from jsctl.broker.routing.crossing import CROSSINGS_MAX
-from jsctl.broker.routing.delivery import Delivery
+from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.imports import Imports
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.routes import Routes
 from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Outbound, Plan, RouteLink, Sink, Subscription
+from jsctl.broker.routing.targets import Outbound, RouteLink, Sink, SublistResult, Subscription
 from jsctl.broker.routing.tracing import Tracing
 
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
@@ -30,7 +30,7 @@ class Router:
         self.limits = limits
         self.jitter = jitter
         self.imports = Imports(accounts, jitter, self.add, self.unsubscribe)
-        self.delivery = Delivery(jitter, self.expire, self.imports.lead_back)
+        self.delivery = Deliverer(jitter, self.expire, self.imports.lead_back)
         self.tracing = Tracing(self.delivery, jitter)
         self.routes = Routes(accounts, self.delivery, self.tracing, self._insert, self._remove)
         self.slow: list[tuple[Outbound, str]] = []
@@ -136,7 +136,7 @@ class Router:
                 return True
         return False
 
-    def publish_batch(self, account: Account, said: Sequence[Said]) -> None:
+    def publish_batch(self, account: Account, said: Sequence[OutgoingMessage]) -> None:
         """Publish many messages, in order."""
         items: list[Item] = []
         for one in said:
@@ -152,7 +152,7 @@ class Router:
             self.delivery.together(account, plan, one)
         self._publish_items(account, items)
 
-    def _sole_of(self, account: Account, subjects: Sequence[bytes]) -> Plan | None:
+    def _sole_of(self, account: Account, subjects: Sequence[bytes]) -> SublistResult | None:
         """The plan of some subjects that lead to one client and to nobody else."""
         first, *others = account.sublist.match_many(subjects)
         same = all([one is first or (one.sole and one.clients == first.clients) for one in others])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
 from jsctl.broker.routing.accounts import Account, Accounts
-from jsctl.broker.routing.delivery import ACK_PREFIX, Delivery
+from jsctl.broker.routing.delivery import ACK_PREFIX, Deliverer
 from jsctl.broker.routing.targets import RouteLink, Subscription
 from jsctl.broker.routing.tracing import Tracing
 from jsctl.broker.subject.transforms import fnv1a32
@@ -44,7 +44,7 @@ class Routes:
     def __init__(
         self,
         accounts: Accounts,
-        delivery: Delivery,
+        delivery: Deliverer,
         tracing: Tracing,
         insert: Callable[[Subscription], None],
         remove: Callable[[Subscription], None],

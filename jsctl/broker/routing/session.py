@@ -29,10 +29,10 @@ from jsctl.broker.protocol.ops import (
     Subscribe,
     Unsubscribe,
 )
-from jsctl.broker.routing.auth import Check, Identity, authenticate, new_challenge, uninvited
+from jsctl.broker.routing.auth import Check, ClientIdentity, authenticate, new_challenge, uninvited
 from jsctl.broker.routing.greeting import Greeting, read_connect
 from jsctl.broker.routing.permissions import Permissions
-from jsctl.broker.routing.targets import Outbound, Plan, Subscription
+from jsctl.broker.routing.targets import Outbound, SublistResult, Subscription
 from jsctl.broker.subject.validity import is_valid_literal, is_valid_subject
 from jsctl.broker.turn import Accepted, Verify
 
@@ -50,7 +50,7 @@ CACHED_BYTES_MAX = 512
 KEPT_SUBSCRIPTIONS_MAX = 64
 """Subscriptions of a closed session that monitoring can still show."""
 
-DENIED = Plan((), ())
+DENIED = SublistResult((), ())
 """Stands for "may not publish this" among cached plans; compared by identity."""
 
 RTT_INTERVAL_NS = 3600 * 1_000_000_000
@@ -127,7 +127,7 @@ class ClientSession(Outbound):
         self.intake = Intake()
         self.held = 0
         self.heads: dict[bytes, Head] = {}
-        self.plans: dict[bytes, Plan] = {}
+        self.plans: dict[bytes, SublistResult] = {}
         self.generation = -1
         self.shape: tuple[int, int, bool] = (-1, -1, False)
         self.repeats = 0
@@ -269,7 +269,7 @@ class ClientSession(Outbound):
         if check is not None and not self.closing:
             self._connected(check.identity if ok else None)
 
-    def _connected(self, identity: Identity | None) -> None:
+    def _connected(self, identity: ClientIdentity | None) -> None:
         greeting = self.greeting
         if identity is None or greeting.names_account:
             self.close(AUTH_FAILURE, AUTH_VIOLATION)
@@ -294,7 +294,7 @@ class ClientSession(Outbound):
                 self.rtt_ns = self.rtt_ns or max(now_ns - self.started_ns, 1)
                 self._first_ping(now_ns)
 
-    def _accept(self, identity: Identity) -> bool:
+    def _accept(self, identity: ClientIdentity) -> bool:
         """Take on an identity; False when its account is full (the session closes then)."""
         if self.authorized:
             self.account.connections -= 1
@@ -330,7 +330,7 @@ class ClientSession(Outbound):
 
     # -- publishing ----------------------------------------------------------------------
 
-    def plan_for(self, subject: bytes) -> Plan:
+    def plan_for(self, subject: bytes) -> SublistResult:
         """Where this client's messages on a subject go; DENIED when it may not publish it."""
         sublist = self.account.sublist
         plans = self.plans

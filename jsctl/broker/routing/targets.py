@@ -132,7 +132,7 @@ class Sink:
         return messages
 
 
-class Bridge:
+class AccountImport:
     """A way into another account: a service import, or the way back of one request's replies.
 
     `service`: replies of requests are led back. `response`: is such a way back, to `reply`;
@@ -231,7 +231,7 @@ class Shadow:
         self.way = way
 
 
-Target: TypeAlias = "ClientSession | Sink | RouteLink | Bridge | Shadow"
+Target: TypeAlias = "ClientSession | Sink | RouteLink | AccountImport | Shadow"
 
 
 class Subscription:
@@ -275,7 +275,7 @@ class Subscription:
         self.denied: Filters | None = None
 
 
-class Group:
+class QueueGroup:
     """The members of one queue group that a subject matches."""
 
     __slots__ = ("local", "name", "remote", "total")
@@ -298,7 +298,7 @@ class Group:
         return None
 
 
-class Plan:
+class SublistResult:
     """Where messages of one subject go; shared by all that publish it, never changed.
 
     `simple` plans have only clients without a delivery limit or filter, sinks and links; a `sole`
@@ -327,7 +327,7 @@ class Plan:
         clients: list[tuple[Subscription, ClientSession]] = []
         sinks: list[Sink] = []
         links: dict[int, RouteLink] = {}
-        bridges: list[Bridge] = []
+        bridges: list[AccountImport] = []
         shadows: list[tuple[Subscription, Shadow]] = []
         self.simple = not groups
         for sub in plain:
@@ -336,7 +336,7 @@ class Plan:
                 sinks.append(target)
             elif isinstance(target, RouteLink):
                 links[id(target)] = target
-            elif isinstance(target, Bridge):
+            elif isinstance(target, AccountImport):
                 bridges.append(target)
                 self.simple = False
             elif isinstance(target, Shadow):
@@ -351,14 +351,14 @@ class Plan:
         self.bridges = bridges
         self.shadows = shadows
         self.links = list(links.values())
-        self.groups = [Group(members) for members in groups]
+        self.groups = [QueueGroup(members) for members in groups]
         self.empty = not plain and not groups
         self.weight = len(clients) + SINK_TARGETS * len(sinks)
         self.spread = len(clients) >> TARGETS_SHIFT
         self.built = 1 + (len(plain) + sum(map(len, groups)) >> TARGETS_SHIFT)
         self.sole = self.simple and len(clients) == 1 and not sinks and not links
 
-    def same_targets(self, other: Plan) -> bool:
+    def same_targets(self, other: SublistResult) -> bool:
         """Whether two simple plans serve exactly the same."""
         return self is other or (
             self.clients == other.clients
@@ -367,4 +367,4 @@ class Plan:
         )
 
 
-AccountSublist = Sublist[Subscription, Plan]
+AccountSublist = Sublist[Subscription, SublistResult]

@@ -33,7 +33,7 @@ NO_SUPPORT = (
 )
 
 
-class Peer(IntEnum):
+class TracedPeer(IntEnum):
     """Kinds of connections, as events number them."""
 
     CLIENT = 0
@@ -110,7 +110,7 @@ class Trace:
     ) -> None:
         """A client got it, or did not for a reason; `pattern` is what it listens to."""
         other = sub.account.name if sub.account is not self.account else ""
-        event = self.note("eg", kind=Peer.CLIENT.value, cid=cid)
+        event = self.note("eg", kind=TracedPeer.CLIENT.value, cid=cid)
         told: dict[str, str] = {
             "name": name,
             "acc": other,
@@ -122,7 +122,7 @@ class Trace:
 
     def to_route(self, link: RouteLink, hop: str, error: str = "") -> None:
         """Another server got it, or did not for a reason."""
-        event = self.note("eg", kind=Peer.ROUTE.value, cid=connection_id(link))
+        event = self.note("eg", kind=TracedPeer.ROUTE.value, cid=connection_id(link))
         told = {"name": link.name, "hop": hop, "error": error}
         event.fields.update({key: value for key, value in told.items() if value})
 

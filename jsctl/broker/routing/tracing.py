@@ -1,6 +1,6 @@
 """Messages that are traced: who begins a trace, and the way of such a message, noted step by step.
 
-The way is that of `Delivery`, whose leaves do the delivering; what is here decides only what to
+The way is that of `Deliverer`, whose leaves do the delivering; what is here decides only what to
 note, and what not to deliver. Messages that are not traced never come here.
 """
 
@@ -8,9 +8,17 @@ from jsctl.broker.protocol import headers as block
 from jsctl.broker.protocol.ops import Publish, Routed
 from jsctl.broker.routing.accounts import Account, Jitter
 from jsctl.broker.routing.crossing import Origin, Way
-from jsctl.broker.routing.delivery import Delivery
+from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Bridge, Group, Plan, RouteLink, Shadow, Sink, Subscription
+from jsctl.broker.routing.targets import (
+    AccountImport,
+    QueueGroup,
+    RouteLink,
+    Shadow,
+    Sink,
+    SublistResult,
+    Subscription,
+)
 from jsctl.broker.routing.trace import (
     CLIENT_CLOSED,
     DEST,
@@ -24,8 +32,8 @@ from jsctl.broker.routing.trace import (
     SUB_DENIED,
     SUB_EXCEEDED,
     TRACEPARENT,
-    Peer,
     Trace,
+    TracedPeer,
     connection_id,
     is_sampled,
     read_headers,
@@ -54,7 +62,7 @@ class Begun:
 class Tracing:
     """Traced messages of all accounts. `take` gives the traces that are complete."""
 
-    def __init__(self, delivery: Delivery, jitter: Jitter) -> None:
+    def __init__(self, delivery: Deliverer, jitter: Jitter) -> None:
         self._delivery = delivery
         self._jitter = jitter
         self._open: list[Trace] = []
@@ -89,7 +97,13 @@ class Tracing:
             self._keep(begun.trace)
 
     def routed(
-        self, link: RouteLink, account: Account, plan: Plan, op: Routed, reply: bytes, shown: bytes
+        self,
+        link: RouteLink,
+        account: Account,
+        plan: SublistResult,
+        op: Routed,
+        reply: bytes,
+        shown: bytes,
     ) -> None:
         """The same from another server."""
         assert op.headers is not None
@@ -155,7 +169,7 @@ class Tracing:
         trace: Trace,
         origin: Origin,
         account: Account,
-        plan: Plan,
+        plan: SublistResult,
         subject: bytes,
         reply: bytes,
         headers: bytes,
@@ -191,12 +205,12 @@ class Tracing:
             delivery.crossings.leave()
 
     def _led_back(
-        self, trace: Trace, account: Account, bridge: Bridge, subject: bytes, headers: bytes
+        self, trace: Trace, account: Account, bridge: AccountImport, subject: bytes, headers: bytes
     ) -> bytes:
         """Headers whose destination other servers can use in the exporting account."""
         if not bridge.service:
             return headers
-        way = Bridge(
+        way = AccountImport(
             bridge.account, transform=bridge.transform, service=True, threshold_ns=RESPONSE_NS
         )
         dest = self._delivery.crossings.lead_back(account, way, subject, trace.dest)
@@ -220,7 +234,7 @@ class _Way:
 
     def __init__(
         self,
-        delivery: Delivery,
+        delivery: Deliverer,
         jitter: Jitter,
         trace: Trace,
         origin: Origin,
@@ -240,7 +254,7 @@ class _Way:
         self.headers = headers
         self.payload = payload
 
-    def receivers(self, plan: Plan, shown: bytes) -> bool:
+    def receivers(self, plan: SublistResult, shown: bytes) -> bool:
         """Clients and sinks that are not in a queue group."""
         reached = False
         for sub, session in plan.clients:
@@ -252,7 +266,9 @@ class _Way:
                 reached |= self._shadow(outer, shadow, shown)
         return reached
 
-    def groups_and_links(self, plan: Plan, shown: bytes, queues: tuple[bytes, ...]) -> bool:
+    def groups_and_links(
+        self, plan: SublistResult, shown: bytes, queues: tuple[bytes, ...]
+    ) -> bool:
         """Queue groups, and one message for each other server that is concerned."""
         reached = False
         if isinstance(self.origin, RouteLink):
@@ -275,7 +291,7 @@ class _Way:
             reached |= self._link(link, names, shown)
         return reached
 
-    def _member(self, group: Group, drawn: int, shown: bytes) -> bool:
+    def _member(self, group: QueueGroup, drawn: int, shown: bytes) -> bool:
         for offset in range(len(group.local)):
             sub = group.local[(drawn + offset) % len(group.local)]
             target = sub.target
@@ -369,9 +385,9 @@ def _ingress(
     trace: Trace, origin: ClientSession | RouteLink, account: Account, subject: bytes
 ) -> None:
     if isinstance(origin, ClientSession):
-        kind, cid, name = Peer.CLIENT, origin.client_id, origin.greeting.name
+        kind, cid, name = TracedPeer.CLIENT, origin.client_id, origin.greeting.name
     else:
-        kind, cid, name = Peer.ROUTE, connection_id(origin), origin.name
+        kind, cid, name = TracedPeer.ROUTE, connection_id(origin), origin.name
     event = trace.note("in", kind=kind.value, cid=cid)
     if name:
         event.fields["name"] = name

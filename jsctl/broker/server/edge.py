@@ -15,10 +15,10 @@ from jsctl.broker.server.disk_worker import DiskWorker
 from jsctl.broker.server.files import Addresses
 from jsctl.broker.server.interfaces import reached_at
 from jsctl.broker.server.listener import Listener
-from jsctl.broker.server.logfile import Log
+from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.monitor import Monitor
 from jsctl.broker.server.process import give_back_memory
-from jsctl.broker.server.routes import Dialer
+from jsctl.broker.server.routes import RouteDialer
 from jsctl.broker.server.signals import HEARD
 from jsctl.broker.server.tls import HandshakeFailed, ServerSide, server_context
 from jsctl.broker.server.turns import Clock, NodeLike, Reloadable, Turns
@@ -38,7 +38,7 @@ COMMANDS = {
 class Edge:
     """One running server. Create it in the loop, `bind`, `start`, `serve`, then `run`."""
 
-    def __init__(self, node: NodeLike, options: Options, log: Log) -> None:
+    def __init__(self, node: NodeLike, options: Options, log: ServerLog) -> None:
         """Raises ConfigError for a port that is taken and for certificates of no use."""
         self.options = options
         self.addresses = Addresses()
@@ -51,7 +51,7 @@ class Edge:
         self._disk = DiskWorker(self._synced, self._crashed)
         self._verifier = Verifier(options.edge.verify_threads, self._verified)
         self._monitor = Monitor(options.monitoring, self._ask)
-        self._dialer = Dialer(self._connections, options.cluster)
+        self._dialer = RouteDialer(self._connections, options.cluster)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False

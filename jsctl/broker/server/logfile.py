@@ -45,7 +45,7 @@ def one_line(text: str) -> str:
     )
 
 
-class Log:
+class ServerLog:
     """Formats and writes lines; levels that are off are dropped."""
 
     def __init__(self, options: LogOptions, stream: TextIO | None = None) -> None:
@@ -140,7 +140,7 @@ class Log:
 class LoopMessages(logging.Handler):
     """What asyncio and libraries say through `logging` ends in the operator's log."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: ServerLog) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 

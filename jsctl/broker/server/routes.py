@@ -11,7 +11,7 @@ from jsctl.broker.turn import ConnKind, Dial
 NANOSECONDS = 1_000_000_000
 
 
-class Dialer:
+class RouteDialer:
     """Opens route connections; failures are reported to the node, never raised."""
 
     def __init__(self, shared: Connections, options: ClusterOptions) -> None:

@@ -22,9 +22,9 @@ from jsctl.broker.store.segment import (
     REMOVE,
     STATE,
     TRUNCATE,
-    Bad,
     Segment,
     Table,
+    UnsoundBytes,
     segment_name,
     walk,
 )
@@ -204,7 +204,7 @@ class Compaction:
         wanted = set(self.live)
         raws: list[bytes] = []
         for one in walk(data, 0, 0):
-            if isinstance(one, Bad):
+            if isinstance(one, UnsoundBytes):
                 return False
             mark = max(mark, one.mark)
             content = data[one.start : one.end]

@@ -17,7 +17,7 @@ from jsctl.broker.store import record
 from jsctl.broker.store.record import Columns, Record, Row
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.subject_index import SubjectIndex
-from jsctl.broker.store.transfer import Bounds
+from jsctl.broker.store.transfer import TransferBounds
 from jsctl.broker.subject.matching import Filters
 
 _SCAN_RECORDS_MAX = 256
@@ -255,9 +255,9 @@ class Contents(ABC):
         """Number of messages of each subject that passes."""
         return self._index.counts(filters)
 
-    def bounds(self, from_seq: int) -> Bounds:
+    def bounds(self, from_seq: int) -> TransferBounds:
         """What the store is besides its records; `from_seq` is passed on."""
-        return Bounds(
+        return TransferBounds(
             from_seq,
             self._first,
             self._last,

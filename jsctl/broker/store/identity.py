@@ -20,7 +20,7 @@ _HARMLESS = {"lock", *(f"{slot}.new" for slot in _SLOTS)}
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class StoreIdentity:
     """`incarnation` has 16 bytes; `generation` counts the writes."""
 
     server: str
@@ -29,7 +29,7 @@ class Identity:
     generation: int = 1
 
 
-def encode(identity: Identity) -> bytes:
+def encode(identity: StoreIdentity) -> bytes:
     """A slot's content."""
     server, cluster = identity.server.encode(), identity.cluster.encode()
     head = _HEADER.pack(
@@ -44,7 +44,7 @@ def encode(identity: Identity) -> bytes:
     return body + crc32(body).to_bytes(4, "little")
 
 
-def decode(data: bytes) -> Identity | None:
+def decode(data: bytes) -> StoreIdentity | None:
     """The identity in a slot, or None if the slot does not check."""
     if len(data) < _HEADER.size + 4:
         return None
@@ -55,12 +55,12 @@ def decode(data: bytes) -> Identity | None:
     if magic != _MAGIC or zero or len(body) != _HEADER.size + server + cluster:
         return None
     names = body[_HEADER.size :]
-    return Identity(names[:server].decode(), names[server:].decode(), incarnation, generation)
+    return StoreIdentity(names[:server].decode(), names[server:].decode(), incarnation, generation)
 
 
-def read(disk: Disk) -> Identity | None:
+def read(disk: Disk) -> StoreIdentity | None:
     """The store's identity; None for a store that has none. Raises Damaged if no slot checks."""
-    found: list[Identity] = []
+    found: list[StoreIdentity] = []
     seen = False
     for slot in _SLOTS:
         if not disk.exists(slot):
@@ -77,7 +77,7 @@ def read(disk: Disk) -> Identity | None:
     return max(found, key=lambda one: one.generation, default=None)
 
 
-def write(disk: Disk, identity: Identity) -> None:
+def write(disk: Disk, identity: StoreIdentity) -> None:
     """Write both slots, one after the other, each durable before the next. Raises DiskError."""
     disk.make_directory("")
     for slot in _SLOTS:
@@ -91,7 +91,7 @@ def write(disk: Disk, identity: Identity) -> None:
         disk.sync_directory("")
 
 
-def read_or_create(disk: Disk, server: str, cluster: str, incarnation: bytes) -> Identity:
+def read_or_create(disk: Disk, server: str, cluster: str, incarnation: bytes) -> StoreIdentity:
     """The store's identity; a store without one gets it now, with this incarnation.
 
     A new name of server or cluster is written as the next generation. Raises DiskError, and
@@ -107,7 +107,7 @@ def read_or_create(disk: Disk, server: str, cluster: str, incarnation: bytes) ->
         )
     if known is not None and (known.server, known.cluster) == (server, cluster):
         return known
-    made = Identity(
+    made = StoreIdentity(
         server,
         cluster,
         known.incarnation if known else incarnation,

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from jsctl.broker.store import record
 from jsctl.broker.store.record import RECORD_OVERHEAD, Columns, Row
-from jsctl.broker.store.stream_store import Facts, Job, StreamStore
+from jsctl.broker.store.stream_store import Facts, StoreJob, StreamStore
 
 MEMORY_OVERHEAD = 16
 """What a message counts in a memory stream's `bytes` beyond its own."""
@@ -35,11 +35,11 @@ class MemoryStore(StreamStore):
         """The mark: there is nothing that a restart would find, ever."""
         return self._mark
 
-    def checkpoint(self) -> Job | None:
+    def checkpoint(self) -> StoreJob | None:
         """Nothing to do."""
         return None
 
-    def done(self, job: Job) -> None:
+    def done(self, job: StoreJob) -> None:
         """Never called, as there are no jobs."""
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from jsctl.broker.ports import Disk
 from jsctl.broker.store.checkpoint import CheckpointJob, Compaction, Durable, encode_index
 from jsctl.broker.store.opened_store import OpenedStore
 from jsctl.broker.store.segmented import StoreOptions
-from jsctl.broker.store.stream_store import Job
+from jsctl.broker.store.stream_store import StoreJob
 
 _INDEX_CHANGES_MIN = 50_000
 _COMPACTIONS_MAX = 2
@@ -35,7 +35,7 @@ class MessageStore(OpenedStore):
         """Up to here a restart finds everything without the caller's log."""
         return self._durable.mark if self._durable else 0
 
-    def checkpoint(self, index: bool = False) -> Job | None:
+    def checkpoint(self, index: bool = False) -> StoreJob | None:
         """Work that makes everything up to now durable; None if it is.
 
         Only one at a time: the caller reports a job `done` before it asks for the next one.
@@ -75,7 +75,7 @@ class MessageStore(OpenedStore):
             self._changes = 0
         return self._job
 
-    def done(self, job: Job) -> None:
+    def done(self, job: StoreJob) -> None:
         """A job has been run without an error."""
         assert job is self._job, "one job at a time"
         self._durable = self._job.durable
@@ -83,7 +83,7 @@ class MessageStore(OpenedStore):
             self._replace(one)
         self._job = None
 
-    def failed(self, job: Job) -> None:
+    def failed(self, job: StoreJob) -> None:
         """A job ended with an error other than SyncFailed: its work is done by a later one."""
         assert job is self._job, "one job at a time"
         alive = {one.number for one in self._segments}

@@ -26,16 +26,16 @@ from jsctl.broker.store.segment import (
     SEAL,
     STATE,
     TRUNCATE,
-    Bad,
     Envelope,
     Segment,
+    UnsoundBytes,
     seal_offset,
     segment_name,
     walk,
 )
 from jsctl.broker.store.segmented import SegmentedStore, StoreOptions, columns_of
 from jsctl.broker.store.seqset import SeqSet
-from jsctl.broker.store.transfer import Bounds
+from jsctl.broker.store.transfer import TransferBounds
 
 _NAME = re.compile(r"(\d{10})\.seg")
 _READ_STEP = 4096
@@ -182,7 +182,7 @@ class OpenedStore(SegmentedStore):
         data = self._contents(number)
         whole = True
         for one in walk(data, start, previous):
-            if isinstance(one, Bad) and not self._is_promised(number, one.start, sure):
+            if isinstance(one, UnsoundBytes) and not self._is_promised(number, one.start, sure):
                 whole = False
                 break
             self._replay(segment, data, one)
@@ -200,8 +200,8 @@ class OpenedStore(SegmentedStore):
         self._unsynced.add(segment.number)
         return segment.size
 
-    def _replay(self, segment: Segment, data: bytes, one: Envelope | Bad) -> None:
-        if isinstance(one, Bad):
+    def _replay(self, segment: Segment, data: bytes, one: Envelope | UnsoundBytes) -> None:
+        if isinstance(one, UnsoundBytes):
             self._replay_bad(segment, data, one)
         else:
             self._replay_envelope(segment, data, one)
@@ -212,7 +212,7 @@ class OpenedStore(SegmentedStore):
     def _replay_envelope(self, segment: Segment, data: bytes, one: Envelope) -> None:
         content = data[one.start : one.end]
         if one.kind == STATE:
-            self._replay_state(Bounds.decode(content))
+            self._replay_state(TransferBounds.decode(content))
         elif one.kind == REMOVE:
             for first, last in SeqSet.decode(content).ranges():
                 self._forget(first, last)
@@ -228,7 +228,7 @@ class OpenedStore(SegmentedStore):
             for found, end in columns_of(data, one):
                 self._take(segment, found, end)
 
-    def _replay_bad(self, segment: Segment, data: bytes, one: Bad) -> None:
+    def _replay_bad(self, segment: Segment, data: bytes, one: UnsoundBytes) -> None:
         where = f"{segment_name(segment.number)}: bytes {one.start} to {one.end} are damaged"
         self._notes.setdefault(segment.number, []).append(where)
         self._gap = True
@@ -256,7 +256,7 @@ class OpenedStore(SegmentedStore):
         segment.add(found, end, 0)
         self._count_in(found)
 
-    def _replay_state(self, bounds: Bounds) -> None:
+    def _replay_state(self, bounds: TransferBounds) -> None:
         """Bounds say what was there before: what should be and is not is lost."""
         if bounds.last < self._last:
             # The store was emptied for an import: what lies before is of no more use.
@@ -347,7 +347,7 @@ class OpenedStore(SegmentedStore):
         made = Segment(segment.number)
         crc = 0
         for one in walk(data, 0, 0):
-            if isinstance(one, Bad):
+            if isinstance(one, UnsoundBytes):
                 raise Damaged("the newest segment is damaged", path=segment_name(segment.number))
             crc = one.crc
             for found, end in columns_of(data, one):
@@ -357,7 +357,7 @@ class OpenedStore(SegmentedStore):
         segment.table = made.table
 
     def _fill(self, saved: SavedIndex) -> None:
-        bounds = Bounds.decode(saved.state[8:])
+        bounds = TransferBounds.decode(saved.state[8:])
         self._bytes = int.from_bytes(saved.state[:8], "little")
         self._first, self._last, self._last_time = bounds.first, bounds.last, bounds.last_time
         self._mark, self._digest, self._deleted = bounds.mark, bounds.digest, bounds.deleted

@@ -37,7 +37,7 @@ class Envelope(NamedTuple):
     crc: int
 
 
-class Bad(NamedTuple):
+class UnsoundBytes(NamedTuple):
     """Bytes in which no sound envelope begins; `frame`: a frame whose content is damaged."""
 
     start: int
@@ -56,8 +56,8 @@ def encode_envelope(kind: int, mark: int, previous: int, content: bytes) -> tupl
     return packed + crc.to_bytes(4, "little"), crc
 
 
-def walk(data: bytes, start: int, previous: int | None) -> Iterator[Envelope | Bad]:
-    """Everything in `data` from an offset on, verified; what does not check as `Bad`.
+def walk(data: bytes, start: int, previous: int | None) -> Iterator[Envelope | UnsoundBytes]:
+    """Everything in `data` from an offset on, verified; what does not check as `UnsoundBytes`.
 
     `previous` is the checksum of the envelope before, None if it is not known.
     """
@@ -66,12 +66,12 @@ def walk(data: bytes, start: int, previous: int | None) -> Iterator[Envelope | B
         found = _envelope_at(data, start, previous)
         if found is None:
             end = _resynchronise(data, start + 1)
-            yield Bad(start, end, None)
+            yield UnsoundBytes(start, end, None)
             start, previous = end, None
             continue
         start, previous = found.end, found.crc
         if found.kind == FRAME and not record.frame_is_sound(data[found.start : found.end]):
-            yield Bad(found.start, found.end, found)
+            yield UnsoundBytes(found.start, found.end, found)
             continue
         yield found
 

@@ -18,10 +18,10 @@ from jsctl.broker.store.segment import (
     SEAL,
     STATE,
     TRUNCATE,
-    Bad,
     Envelope,
     Segment,
     Table,
+    UnsoundBytes,
     seal_offset,
     segment_name,
     walk,
@@ -375,13 +375,13 @@ def _run_length(seqs: Sequence[int], at: int, most: int) -> int:
     return bisect_right(range(most), 0, key=lambda n: seqs[at + n] - first - n)
 
 
-def add_to_table(table: Table, data: bytes, one: Envelope | Bad) -> None:
+def add_to_table(table: Table, data: bytes, one: Envelope | UnsoundBytes) -> None:
     """Note what a walk met, if it is a frame, or what is sound in a damaged one."""
     for found, end in columns_of(data, one):
         table.add(found, end, 0)
 
 
-def columns_of(data: bytes, one: Envelope | Bad) -> list[tuple[Columns, int]]:
+def columns_of(data: bytes, one: Envelope | UnsoundBytes) -> list[tuple[Columns, int]]:
     """The sound records that a walk met, as columns with the offset behind each."""
     if isinstance(one, Envelope):
         if one.kind != FRAME:

@@ -19,7 +19,7 @@ Facts = tuple[int, int, int, bytes]
 """crc, message bytes, time, subject of one record."""
 
 
-class Job(Protocol):
+class StoreJob(Protocol):
     """Work for the disk thread; afterwards the store's `done(job)` is called on the loop."""
 
     def run(self) -> None:
@@ -29,7 +29,7 @@ class Job(Protocol):
 class StreamStore(Contents):
     """The messages of one stream."""
 
-    _importing: transfer.Importer | None = None
+    _importing: transfer.StoreImporter | None = None
 
     def append(self, frame: bytes, mark: int) -> None:
         """Take a frame. Records that the store has already (after an import) are left out.
@@ -167,13 +167,13 @@ class StreamStore(Contents):
         stays where it was until the last chunk.
         """
         if self._importing is None:
-            self._importing = transfer.Importer(self)
+            self._importing = transfer.StoreImporter(self)
         done = self._importing.feed(chunk)
         if done:
             self._importing = None
         return done
 
-    def import_start(self, bounds: transfer.Bounds) -> None:
+    def import_start(self, bounds: transfer.TransferBounds) -> None:
         """Make ready for the rows of an export; called by the importer."""
         if 1 < bounds.from_seq <= self._last + 1:
             return
@@ -191,7 +191,7 @@ class StreamStore(Contents):
         self._wrote(frame, self._mark, found)
         self._count_in(found)
 
-    def import_end(self, bounds: transfer.Bounds) -> None:
+    def import_end(self, bounds: transfer.TransferBounds) -> None:
         """Take the bounds that the export ended with; called by the importer."""
         gone = self._live(self._first, bounds.first - 1, self._last)
         for first, last in bounds.deleted.ranges():
@@ -280,11 +280,11 @@ class StreamStore(Contents):
         """Up to here a restart finds everything without the caller's log."""
 
     @abstractmethod
-    def checkpoint(self) -> Job | None:
+    def checkpoint(self) -> StoreJob | None:
         """Work after which `durable_mark` has grown to the present mark."""
 
     @abstractmethod
-    def done(self, job: Job) -> None:
+    def done(self, job: StoreJob) -> None:
         """The job has been run without an error."""
 
     @abstractmethod

@@ -26,7 +26,7 @@ _HEAD, _ROWS, _END = 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class TransferBounds:
     """What a store is besides its records."""
 
     from_seq: int
@@ -46,13 +46,13 @@ class Bounds:
         return packed + self.deleted.encode()
 
     @staticmethod
-    def decode(data: bytes) -> "Bounds":
+    def decode(data: bytes) -> "TransferBounds":
         """Inverse of `encode`. Raises Damaged."""
         if len(data) < _BOUNDS.size:
             raise Damaged("bounds are cut short", path="chunk")
         from_seq, first, last, last_time, mark, digest = _BOUNDS.unpack_from(data)
         deleted = SeqSet.decode(data[_BOUNDS.size :])
-        return Bounds(
+        return TransferBounds(
             from_seq, first, last, last_time, mark, int.from_bytes(digest, "little"), deleted
         )
 
@@ -60,7 +60,7 @@ class Bounds:
 class Source(Protocol):
     """The store that is read."""
 
-    def bounds(self, from_seq: int) -> Bounds:
+    def bounds(self, from_seq: int) -> TransferBounds:
         """Its bounds now."""
 
     def live_seqs(self, start: int, stop: int, count: int) -> list[int]:
@@ -70,16 +70,16 @@ class Source(Protocol):
         """Verified records. Raises Damaged."""
 
 
-class Target(Protocol):
+class TransferTarget(Protocol):
     """The store that is filled."""
 
-    def import_start(self, bounds: Bounds) -> None:
+    def import_start(self, bounds: TransferBounds) -> None:
         """Make ready."""
 
     def import_frame(self, frame: bytes) -> None:
         """Take rows."""
 
-    def import_end(self, bounds: Bounds) -> None:
+    def import_end(self, bounds: TransferBounds) -> None:
         """Take bounds."""
 
     def digest(self) -> int:
@@ -106,7 +106,7 @@ def export(store: Source, from_seq: int) -> Iterator[bytes]:
     deleted = now.deleted
     deleted.remove_range(head.last + 1, (1 << 64) - 1)
     unchanged = now.mark == head.mark
-    end = Bounds(
+    end = TransferBounds(
         from_seq,
         min(now.first, head.last + 1),
         head.last,
@@ -118,12 +118,12 @@ def export(store: Source, from_seq: int) -> Iterator[bytes]:
     yield _chunk(_END, end.encode())
 
 
-class Importer:
+class StoreImporter:
     """Feeds chunks to a store, in order."""
 
     __slots__ = ("_started", "_store")
 
-    def __init__(self, store: Target) -> None:
+    def __init__(self, store: TransferTarget) -> None:
         self._store = store
         self._started = False
 
@@ -136,17 +136,17 @@ class Importer:
         if crc32(body, kind) != crc or (kind == _HEAD) == self._started:
             raise Damaged("a chunk does not check or is out of order", path="chunk")
         if kind == _HEAD:
-            self._store.import_start(Bounds.decode(body))
+            self._store.import_start(TransferBounds.decode(body))
             self._started = True
         elif kind == _ROWS:
             if not record.frame_is_sound(body):
                 raise Damaged("rows of a chunk do not check", path="chunk")
             self._store.import_frame(body)
         else:
-            self._end(Bounds.decode(body))
+            self._end(TransferBounds.decode(body))
         return bool(kind == _END)
 
-    def _end(self, bounds: Bounds) -> None:
+    def _end(self, bounds: TransferBounds) -> None:
         self._store.import_end(bounds)
         if bounds.digest and self._store.digest() != bounds.digest:
             raise Damaged("the imported store has another digest", path="chunk")

@@ -22,11 +22,11 @@ class Tangled(Exception):
     """Patterns with so many wildcards in the way of each other that nobody compares them."""
 
 
-class _Node:
+class _PatternNode:
     __slots__ = ("children", "owners", "pattern")
 
     def __init__(self) -> None:
-        self.children: dict[bytes, _Node] = {}
+        self.children: dict[bytes, _PatternNode] = {}
         self.owners = _NOBODY
         """Shared and empty until there is one: most nodes have none."""
         self.pattern = b""
@@ -58,7 +58,7 @@ class PatternSet:
     __slots__ = ("_root",)
 
     def __init__(self, patterns: Iterable[bytes] = ()) -> None:
-        self._root = _Node()
+        self._root = _PatternNode()
         for pattern in patterns:
             self.insert(pattern)
 
@@ -68,7 +68,7 @@ class PatternSet:
         for token in pattern.split(b"."):
             child = node.children.get(token)
             if child is None:
-                child = node.children[token] = _Node()
+                child = node.children[token] = _PatternNode()
             node = child
         if owner in node.owners:
             return False
@@ -78,7 +78,7 @@ class PatternSet:
 
     def remove(self, pattern: bytes, owner: str = "") -> None:
         """Take a pattern out; unknown ones are ignored."""
-        path: list[tuple[_Node, bytes]] = []
+        path: list[tuple[_PatternNode, bytes]] = []
         node = self._root
         for token in pattern.split(b"."):
             child = node.children.get(token)
@@ -186,7 +186,7 @@ class PatternSet:
         return False
 
 
-def _gather(node: _Node, found: set[str]) -> None:
+def _gather(node: _PatternNode, found: set[str]) -> None:
     stack = [node]
     while stack:
         node = stack.pop()
@@ -194,7 +194,7 @@ def _gather(node: _Node, found: set[str]) -> None:
         stack.extend(node.children.values())
 
 
-def _first_below(node: _Node, ignoring: Collection[str], budget: Budget) -> bytes:
+def _first_below(node: _PatternNode, ignoring: Collection[str], budget: Budget) -> bytes:
     """A pattern at or below a node that somebody else owns; empty if there is none."""
     stack = [node]
     while stack:
@@ -206,12 +206,12 @@ def _first_below(node: _Node, ignoring: Collection[str], budget: Budget) -> byte
     return b""
 
 
-def _counts(node: _Node, ignoring: Collection[str]) -> bool:
+def _counts(node: _PatternNode, ignoring: Collection[str]) -> bool:
     return any(owner not in ignoring for owner in node.owners)
 
 
 def _walk_together(
-    pairs: list[tuple[_Node, _Node]], ignoring: Collection[str], budget: Budget
+    pairs: list[tuple[_PatternNode, _PatternNode]], ignoring: Collection[str], budget: Budget
 ) -> tuple[bytes, bytes] | None:
     """Go down two tries at once; `pairs` are nodes that the same tokens may lead to."""
     while pairs:
@@ -230,7 +230,10 @@ def _walk_together(
 
 
 def _tails(
-    mine: dict[bytes, _Node], theirs: dict[bytes, _Node], ignoring: Collection[str], budget: Budget
+    mine: dict[bytes, _PatternNode],
+    theirs: dict[bytes, _PatternNode],
+    ignoring: Collection[str],
+    budget: Budget,
 ) -> tuple[bytes, bytes] | None:
     """`>` on one side meets whatever follows on the other."""
     tail = mine.get(b">")
@@ -246,9 +249,9 @@ def _tails(
 
 
 def _descend(
-    mine: dict[bytes, _Node],
-    theirs: dict[bytes, _Node],
-    pairs: list[tuple[_Node, _Node]],
+    mine: dict[bytes, _PatternNode],
+    theirs: dict[bytes, _PatternNode],
+    pairs: list[tuple[_PatternNode, _PatternNode]],
     budget: Budget,
 ) -> None:
     before = len(pairs)

@@ -37,11 +37,11 @@ M = TypeVar("M")
 Build = Callable[[tuple[T, ...], tuple[tuple[T, ...], ...]], M]
 
 
-class _Node(Generic[T]):
+class _SublistNode(Generic[T]):
     __slots__ = ("children", "groups", "plain")
 
     def __init__(self) -> None:
-        self.children: dict[bytes, _Node[T]] = {}
+        self.children: dict[bytes, _SublistNode[T]] = {}
         self.plain: dict[int, T] = {}
         self.groups: dict[bytes, dict[int, T]] = {}
 
@@ -57,7 +57,7 @@ class Sublist(Generic[T, M]):
 
     def __init__(self, build: Build[T, M]) -> None:
         self._build = build
-        self._root: _Node[T] = _Node()
+        self._root: _SublistNode[T] = _SublistNode()
         self._cache: dict[bytes, M] = {}
         self._singles: dict[int, M] = {}
         self._count = 0
@@ -81,7 +81,7 @@ class Sublist(Generic[T, M]):
         for token in pattern.split(b"."):
             child = node.children.get(token)
             if child is None:
-                child = node.children[token] = _Node()
+                child = node.children[token] = _SublistNode()
             node = child
         members = node.groups.setdefault(sub.queue, {}) if sub.queue else node.plain
         if id(sub) in members:
@@ -93,7 +93,7 @@ class Sublist(Generic[T, M]):
 
     def remove(self, pattern: bytes, sub: T) -> None:
         """Take a subscription out; unknown ones are ignored."""
-        path: list[tuple[_Node[T], bytes]] = []
+        path: list[tuple[_SublistNode[T], bytes]] = []
         node = self._root
         for token in pattern.split(b"."):
             child = node.children.get(token)
@@ -162,7 +162,7 @@ class Sublist(Generic[T, M]):
     def _collect(self, tokens: list[bytes], plain: list[T], groups: dict[bytes, list[T]]) -> None:
         """Gather what matches. A branch is put off while the one of `*` is followed."""
         size = len(tokens)
-        branches: list[tuple[_Node[T], int]] = [(self._root, 0)]
+        branches: list[tuple[_SublistNode[T], int]] = [(self._root, 0)]
         while branches:
             node, position = branches.pop()
             children = node.children
@@ -192,7 +192,7 @@ class Sublist(Generic[T, M]):
             stack.extend(node.children.values())
 
 
-def _add(node: _Node[T], plain: list[T], groups: dict[bytes, list[T]]) -> None:
+def _add(node: _SublistNode[T], plain: list[T], groups: dict[bytes, list[T]]) -> None:
     plain.extend(node.plain.values())
     for queue, members in node.groups.items():
         groups.setdefault(queue, []).extend(members.values())

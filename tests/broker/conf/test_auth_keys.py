@@ -199,7 +199,7 @@ WORKS: dict[str, dict[str, str]] = {
     | dict.fromkeys(("exports", "imports"), "broker/routing/test_imports.py")
     | {"nkey": "broker/conf/test_conf_mapper.py", "limits": "broker/routing/test_sessions.py"},
     "cluster authorization": dict.fromkeys(
-        ("user", "password", "timeout"), "broker/cluster/test_mesh.py"
+        ("user", "password", "timeout"), "broker/routes/test_mesh.py"
     ),
     "tls": dict.fromkeys(
         ("cert_file", "key_file", "ca_file", "verify", "pinned_certs", "min_version",

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from jsctl.broker.conf.digest import digest
 from jsctl.broker.conf.parser import parse
-from jsctl.broker.conf.tree import Node
+from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.errors import ConfigError
 from jsctl.testing import find_real_server
 
 
-def plain(node: Node) -> object:
+def plain(node: ConfigNode) -> object:
     content = node.content
     if isinstance(content, dict):
         return {key: plain(value) for key, value in content.items()}

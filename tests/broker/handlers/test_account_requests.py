@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jsctl.broker.handlers import api
-from jsctl.broker.handlers.decisions import Target
+from jsctl.broker.handlers.decisions import Decider
 from tests.support.jetstream_rig import Rig
 
 
@@ -97,14 +97,14 @@ def test_features_that_are_not_there_are_refused(config: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("subject", "target"),
     [
-        (b"$JS.API.STREAM.INFO.S", Target.STREAM_LEADER),
-        (b"$JS.API.STREAM.CREATE.S", Target.META_LEADER),
-        (b"$JS.API.CONSUMER.INFO.S.C", Target.CONSUMER_LEADER),
-        (b"$JS.API.CONSUMER.CREATE.S.C.a.b", Target.META_LEADER),
-        (b"$JS.API.ACCOUNT.STREAM.MOVE.A.S", Target.META_LEADER),
+        (b"$JS.API.STREAM.INFO.S", Decider.STREAM_LEADER),
+        (b"$JS.API.STREAM.CREATE.S", Decider.META_LEADER),
+        (b"$JS.API.CONSUMER.INFO.S.C", Decider.CONSUMER_LEADER),
+        (b"$JS.API.CONSUMER.CREATE.S.C.a.b", Decider.META_LEADER),
+        (b"$JS.API.ACCOUNT.STREAM.MOVE.A.S", Decider.META_LEADER),
     ],
 )
-def test_who_answers(subject: bytes, target: Target) -> None:
+def test_who_answers(subject: bytes, target: Decider) -> None:
     resolved = api.resolve(subject)
     assert resolved is not None
     assert resolved.route.target is target

@@ -19,10 +19,10 @@ from jsctl.broker.handlers.decisions import (
     Silent,
     StepDown,
 )
-from jsctl.broker.jetstream.assignments import ConsumerAssignment
-from jsctl.broker.jetstream.consumer_advisories import advisory_message
-from jsctl.broker.jetstream.consumer_entries import decode_reset
-from jsctl.broker.jetstream.consumer_facts import Advisory, AdvisoryKind
+from jsctl.broker.jetstream.consumers.advisories import advisory_message
+from jsctl.broker.jetstream.consumers.entries import decode_reset
+from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind
+from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from tests.support.consumer_play import Play
 from tests.support.consumer_view import ACCOUNT, OneBroker, as_view, request_of
 

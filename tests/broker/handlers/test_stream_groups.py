@@ -7,14 +7,14 @@ import pytest
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.broker.handlers.decisions import ProposeMeta, RemoveMetaPeer, StepDown
-from jsctl.broker.jetstream.assignments import ConsumerAssignment, StreamAssignment
-from jsctl.broker.jetstream.meta_entries import (
+from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
+from jsctl.broker.jetstream.meta.entries import (
     MetaServer,
     add_server,
     assign_consumer,
     settle_group,
 )
-from jsctl.broker.jetstream.placement import ServerFacts
+from jsctl.broker.jetstream.meta.placement import ServerFacts
 from tests.support.jetstream_rig import Rig
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jsctl.broker.jetstream.stream import SUBJECTS_PER_PAGE
+from jsctl.broker.jetstream.streams.stream import SUBJECTS_PER_PAGE
 from tests.support.jetstream_rig import Rig
 from tests.support.real_server import RealServer, real_server
 

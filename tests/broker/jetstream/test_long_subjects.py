@@ -7,7 +7,8 @@ import pytest
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import Republish, StreamConfig, SubjectTransform
-from jsctl.broker.jetstream import consumer_config, stream_config
+from jsctl.broker.jetstream.consumers import config as consumer_config
+from jsctl.broker.jetstream.streams import config as stream_config
 from jsctl.broker.subject.transforms import compile_transform
 from jsctl.broker.subject.validity import SUBJECT_BYTES_MAX
 

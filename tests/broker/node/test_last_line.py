@@ -8,9 +8,9 @@ import pytest
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.handlers import api, direct
-from jsctl.broker.handlers.decisions import Target
-from jsctl.broker.node.last_line import TEXT
+from jsctl.broker.handlers.decisions import Decider
 from jsctl.broker.options import MappingOptions, MappingTarget
+from jsctl.broker.routing.last_line import TEXT
 from tests.support.node_play import NodePlay, node_options
 from tests.support.sim_disk import SimDisk
 
@@ -101,7 +101,7 @@ def test_a_bug_in_a_handler_is_answered_and_ends_the_connection(
 ) -> None:
     play = NodePlay()
     victim, other = play.connect("a"), play.connect("a")
-    route = api.Route("account_info", Target.META_LEADER, fails)
+    route = api.Route("account_info", Decider.META_LEADER, fails)
     monkeypatch.setitem(api.ROUTES, "account_info", route)
     answer = victim.ask("$JS.API.INFO")
     assert answer["error"] == {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jsctl.broker.protocol.client import Parser
+from jsctl.broker.protocol.client import ClientParser
 from jsctl.broker.protocol.ops import (
     LINE_TOO_LONG,
     PAYLOAD_TOO_LARGE,
@@ -82,7 +82,7 @@ BAD: list[tuple[bytes, Bad]] = [
 
 
 def pieces(data: bytes, *cuts: int) -> list[ClientOp]:
-    parser = Parser(64, 100)
+    parser = ClientParser(64, 100)
     ops: list[ClientOp] = []
     start = 0
     for cut in [*cuts, len(data)]:
@@ -113,8 +113,8 @@ def test_line_of_the_maximum_passes() -> None:
 
 
 def test_endless_blanks_are_refused() -> None:
-    assert Parser(64, 100).feed(b"PUB " + b" " * 70000) == [LINE_TOO_LONG]
-    assert Parser(64, 100).feed(b"PING" + b" " * 70000) == [LINE_TOO_LONG]
+    assert ClientParser(64, 100).feed(b"PUB " + b" " * 70000) == [LINE_TOO_LONG]
+    assert ClientParser(64, 100).feed(b"PING" + b" " * 70000) == [LINE_TOO_LONG]
 
 
 @given(

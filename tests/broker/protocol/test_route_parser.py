@@ -18,7 +18,7 @@ from jsctl.broker.protocol.ops import (
     Routed,
     RouteOp,
 )
-from jsctl.broker.protocol.route import Parser
+from jsctl.broker.protocol.route import RouteParser
 
 CASES: list[tuple[bytes, list[RouteOp]]] = [
     (b"PING\r\nPONG\r\n", [Ping(), Pong()]),
@@ -64,7 +64,7 @@ BAD: list[tuple[bytes, Bad]] = [
 
 
 def pieces(data: bytes, step: int, account: bytes = b"") -> list[RouteOp]:
-    parser = Parser(1024, 1000, account)
+    parser = RouteParser(1024, 1000, account)
     ops: list[RouteOp] = []
     for start in range(0, len(data), step):
         ops += parser.feed(data[start : start + step])

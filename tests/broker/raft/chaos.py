@@ -2,9 +2,9 @@
 
 from jsctl.broker.raft.types import (
     AddLearner,
-    Limits,
     Promote,
-    Remove,
+    RaftLimits,
+    RemoveMember,
     Role,
     StandingKind,
     Timing,
@@ -28,7 +28,7 @@ class Chaos:
         timing: Timing | None = None,
     ) -> None:
         names = "abcdefgh"[: nodes + spare]
-        limits = Limits(append_bytes_max=400, inflight_bytes_max=1500, committed_entries_max=5)
+        limits = RaftLimits(append_bytes_max=400, inflight_bytes_max=1500, committed_entries_max=5)
         timing = timing or Timing(quiet_ticks=(0, 4, 40)[seed % 3])
         self.net = Network(seed, names, names[:nodes], timing=timing, limits=limits)
         self.random = self.net.random
@@ -138,7 +138,7 @@ class Chaos:
         elif peer not in raft.members:
             raft.propose_members(AddLearner(peer))
         elif len(raft.members.voters) > 2:
-            raft.propose_members(Remove(peer))
+            raft.propose_members(RemoveMember(peer))
         self.net.pump(self.net.nodes[raft.me])
 
     def _compact(self) -> None:

@@ -15,10 +15,10 @@ from jsctl.broker.raft.ready import Ready
 from jsctl.broker.raft.types import (
     WHOLE,
     Entry,
-    Limits,
     Members,
     Message,
     PeerId,
+    RaftLimits,
     Role,
     Standing,
     StandingKind,
@@ -97,7 +97,7 @@ class Network:
         voters: str,
         *,
         timing: Timing | None = None,
-        limits: Limits | None = None,
+        limits: RaftLimits | None = None,
     ) -> None:
         self.random = random.Random(seed)
         self.now = 0.0
@@ -106,7 +106,7 @@ class Network:
         self.members = Members(tuple(voters))
         self.checker = Checker(self.members)
         self.timing = timing or Timing()
-        self.limits = limits or Limits()
+        self.limits = limits or RaftLimits()
         self.loss = self.duplicates = self.slow = 0.0
         self.sync_ms = 10.0
         self.cut: set[tuple[PeerId, PeerId]] = set()

@@ -10,8 +10,8 @@ from jsctl.broker.raft.types import (
     AppendReply,
     Entry,
     EntryKind,
-    Limits,
     Members,
+    RaftLimits,
     Role,
     Standing,
     StandingKind,
@@ -28,7 +28,7 @@ def node(
     *,
     term: int = 0,
     standing: Standing = WHOLE,
-    limits: Limits | None = None,
+    limits: RaftLimits | None = None,
 ) -> Raft:
     return Raft(
         "a",
@@ -60,7 +60,7 @@ def settle(raft: Raft) -> None:
         pass
 
 
-def leader(terms: Sequence[int] = (), limits: Limits | None = None) -> Raft:
+def leader(terms: Sequence[int] = (), limits: RaftLimits | None = None) -> Raft:
     """A leader elected by b; nothing is acknowledged yet."""
     raft = node(terms=terms, limits=limits)
     for _ in range(raft.timing.election_ticks):
@@ -74,7 +74,7 @@ def leader(terms: Sequence[int] = (), limits: Limits | None = None) -> Raft:
     return raft
 
 
-def serving(limits: Limits | None = None) -> Raft:
+def serving(limits: RaftLimits | None = None) -> Raft:
     raft = leader(limits=limits)
     ack(raft, "b", raft.last_index)
     ack(raft, "c", raft.last_index)

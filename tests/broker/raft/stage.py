@@ -35,7 +35,7 @@ from jsctl.broker.raft.types import (
     Members,
     Message,
     Promote,
-    Remove,
+    RemoveMember,
     Standing,
     StandingKind,
 )
@@ -181,7 +181,7 @@ class Stage:
         self._change(words[0], Promote(words[1]))
 
     def do_remove(self, words: list[str]) -> None:
-        self._change(words[0], Remove(words[1], forced="forced" in words))
+        self._change(words[0], RemoveMember(words[1], forced="forced" in words))
 
     def _change(self, name: str, change: Change) -> None:
         raft = self.raft(name)

@@ -15,11 +15,11 @@ from jsctl.broker.raft.types import (
     EntryKind,
     Heartbeat,
     HeartbeatReply,
-    Limits,
     Members,
     Message,
     Promote,
-    Remove,
+    RaftLimits,
+    RemoveMember,
     Role,
     Standing,
     StandingKind,
@@ -96,7 +96,7 @@ def test_acks_of_strangers_do_not_count() -> None:
 
 
 def test_committed_entries_come_in_portions() -> None:
-    raft = node(ALONE, limits=Limits(committed_entries_max=2))
+    raft = node(ALONE, limits=RaftLimits(committed_entries_max=2))
     raft.propose([b"1", b"2", b"3", b"4"])
     take(raft)
 
@@ -199,7 +199,7 @@ def test_a_repeated_vote_is_written_again() -> None:
 
 
 def test_proposals_are_bounded_by_bytes() -> None:
-    raft = serving(Limits(proposal_bytes_max=10))
+    raft = serving(RaftLimits(proposal_bytes_max=10))
     assert raft.propose([b"1234", b"567"]) == 2
     assert raft.propose([b"the last one may be large"]) == 4
     assert raft.propose([b"8"]) is None
@@ -209,7 +209,7 @@ def test_proposals_are_bounded_by_bytes() -> None:
 
 
 def test_appends_are_bounded_by_bytes_and_window() -> None:
-    raft = serving(Limits(append_bytes_max=300, inflight_bytes_max=500))
+    raft = serving(RaftLimits(append_bytes_max=300, inflight_bytes_max=500))
     raft.propose([b"x" * 100] * 6)
     sent = [len(m.entries) for m in raft.ready().send if isinstance(m, Append) and m.to == "b"]
     assert sent == [2, 2]
@@ -220,7 +220,7 @@ def test_appends_are_bounded_by_bytes_and_window() -> None:
 
 
 def test_reads_are_bounded() -> None:
-    raft = serving(Limits(reads_max=1))
+    raft = serving(RaftLimits(reads_max=1))
     raft.read_index(1)
     raft.read_index(2)
     assert raft.ready().reads_failed == [2]
@@ -244,7 +244,7 @@ def test_no_change_before_the_first_own_entry_is_committed() -> None:
 
 
 def test_only_an_idle_leader_changes_members() -> None:
-    assert node().refusal(Remove("b")) == "not the leader"
+    assert node().refusal(RemoveMember("b")) == "not the leader"
     raft = serving()
     assert raft.transfer("b")
     assert not raft.transfer("c")
@@ -473,7 +473,7 @@ def test_a_removed_leader_hands_over_to_nobody_that_is_down() -> None:
     settle(raft)
     ack(raft, "b", 1)
     settle(raft)
-    assert raft.propose_members(Remove("a")) == 2
+    assert raft.propose_members(RemoveMember("a")) == 2
     settle(raft)
     raft.peer_down("b")
     ack(raft, "b", 2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jsctl.broker.raft.log import Log
+from jsctl.broker.raft.log import RaftLog
 from jsctl.broker.raft.types import Entry, EntryKind
 
 
@@ -12,8 +12,8 @@ def entries(first: int, *terms: int) -> list[Entry]:
     return [Entry(first + i, term, EntryKind.DATA, b"x") for i, term in enumerate(terms)]
 
 
-def log(*terms: int, base: int = 0, base_term: int = 0, commit: int = 0) -> Log:
-    return Log(base, base_term, entries(base + 1, *terms), commit)
+def log(*terms: int, base: int = 0, base_term: int = 0, commit: int = 0) -> RaftLog:
+    return RaftLog(base, base_term, entries(base + 1, *terms), commit)
 
 
 def test_terms_of_what_is_there_compacted_and_missing() -> None:

@@ -11,7 +11,7 @@ from jsctl.broker.raft.types import (
     EntryKind,
     Members,
     Promote,
-    Remove,
+    RemoveMember,
 )
 
 ABC = Members(("a", "b", "c"))
@@ -82,11 +82,11 @@ def test_sets_come_in_order() -> None:
         (ABCD, Promote("d"), Members(("a", "b", "c", "d"))),
         (ABC, Promote("d"), None),
         (ABC, Promote("a"), None),
-        (ABC, Remove("c"), AB),
-        (ABCD, Remove("d"), ABC),
-        (ABC, Remove("x"), None),
-        (Members(("a",)), Remove("a"), None),
-        (Members(("a",), ("b",)), Remove("b"), Members(("a",))),
+        (ABC, RemoveMember("c"), AB),
+        (ABCD, RemoveMember("d"), ABC),
+        (ABC, RemoveMember("x"), None),
+        (Members(("a",)), RemoveMember("a"), None),
+        (Members(("a",), ("b",)), RemoveMember("b"), Members(("a",))),
     ],
 )
 def test_steps(members: Members, change: Change, expected: Members | None) -> None:

@@ -9,7 +9,7 @@ from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.membership import Membership
 from jsctl.broker.raft.quorum import quorum_value
 from jsctl.broker.raft.ready import Ready
-from jsctl.broker.raft.state import State
+from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import AppendReply, Role, VoteReply, VoteRequest
 from tests.broker.raft.chaos import Chaos
 
@@ -18,7 +18,7 @@ SEEDS = 400
 
 
 def _ack_before_sync(patch: Patch) -> None:
-    def send_ack(state: State, index: int) -> None:
+    def send_ack(state: RaftState, index: int) -> None:
         assert state.leader is not None
         state.acked = index
         state.send(AppendReply(state.leader, state.me, state.term, index))
@@ -28,7 +28,7 @@ def _ack_before_sync(patch: Patch) -> None:
 
 
 def _vote_before_sync(patch: Patch) -> None:
-    def reply(state: State, m: VoteRequest, *, granted: bool) -> None:
+    def reply(state: RaftState, m: VoteRequest, *, granted: bool) -> None:
         state.send(VoteReply(m.sender, state.me, m.term, state.term, m.pre, granted))
 
     patch.setattr(election, "reply", reply)
@@ -58,14 +58,14 @@ def _members_not_reverted(patch: Patch) -> None:
 
 
 def _suspect_campaigns(patch: Patch) -> None:
-    def may_campaign(state: State) -> bool:
+    def may_campaign(state: RaftState) -> bool:
         return state.me in state.members.voters and state.role is not Role.LEADER
 
     patch.setattr(election, "may_campaign", may_campaign)
 
 
 def _suspect_votes_by_its_short_log(patch: Patch) -> None:
-    def up_to_date(state: State, m: VoteRequest) -> bool:
+    def up_to_date(state: RaftState, m: VoteRequest) -> bool:
         return (m.last_term, m.last_index) >= (state.log.last_term, state.log.last_index)
 
     patch.setattr(election, "up_to_date", up_to_date)
@@ -76,7 +76,7 @@ def _unknown_votes(patch: Patch) -> None:
 
 
 def _lease_without_margin(patch: Patch) -> None:
-    def lease_valid(state: State) -> bool:
+    def lease_valid(state: RaftState) -> bool:
         heard = [
             state.now if peer == state.me else state.peers[peer].heard_tick
             for peer in state.members.voters
@@ -91,7 +91,7 @@ def _no_round_for_reads(patch: Patch) -> None:
 
 
 def _no_first_entry_wait(patch: Patch) -> None:
-    def read_index(state: State, token: int) -> None:
+    def read_index(state: RaftState, token: int) -> None:
         state.dirty = True
         if state.role is Role.LEADER:
             state.out.reads.append((token, state.log.commit))

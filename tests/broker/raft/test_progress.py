@@ -1,16 +1,16 @@
 """How a leader feeds one peer."""
 
-from jsctl.broker.raft.progress import Flow, Progress
+from jsctl.broker.raft.progress import Flow, FollowerProgress
 
 
-def replicating(match: int = 5) -> Progress:
-    made = Progress(match + 1, 0, learner=False)
+def replicating(match: int = 5) -> FollowerProgress:
+    made = FollowerProgress(match + 1, 0, learner=False)
     made.acked(match)
     return made
 
 
 def test_probing_sends_one_append_and_waits() -> None:
-    made = Progress(8, 0, learner=False)
+    made = FollowerProgress(8, 0, learner=False)
     assert not made.blocked(100)
     made.sent(9, 10)
 
@@ -19,7 +19,7 @@ def test_probing_sends_one_append_and_waits() -> None:
 
 
 def test_an_ack_ends_probing() -> None:
-    made = Progress(8, 0, learner=False)
+    made = FollowerProgress(8, 0, learner=False)
 
     assert made.acked(3)
     assert (made.flow, made.match, made.next) == (Flow.REPLICATE, 3, 4)
@@ -28,7 +28,7 @@ def test_an_ack_ends_probing() -> None:
 
 
 def test_an_ack_without_news_ends_probing_too() -> None:
-    made = Progress(8, 0, learner=False)
+    made = FollowerProgress(8, 0, learner=False)
 
     assert not made.acked(0)
     assert (made.flow, made.next) == (Flow.REPLICATE, 1)
@@ -57,7 +57,7 @@ def test_a_rejection_while_replicating_probes_behind_the_match() -> None:
 
 
 def test_a_rejection_while_probing_backs_off_to_the_hint() -> None:
-    made = Progress(20, 0, learner=False)
+    made = FollowerProgress(20, 0, learner=False)
     made.sent(20, 1)
 
     assert not made.rejected(12, 3)

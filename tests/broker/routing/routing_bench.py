@@ -4,7 +4,7 @@ import itertools
 import re
 
 from jsctl.broker.options import Options
-from jsctl.broker.protocol.route import Parser as RouteParser
+from jsctl.broker.protocol.route import RouteParser
 from jsctl.broker.routing.accounts import Accounts
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import Router

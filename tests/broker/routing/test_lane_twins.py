@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from jsctl.broker.options import (
     AuthOptions,
     Options,
-    Permissions,
+    PermissionRules,
     SubjectPermission,
     UserOptions,
 )
-from jsctl.broker.protocol.client import Parser
-from jsctl.broker.protocol.route import Parser as RouteParser
+from jsctl.broker.protocol.client import ClientParser
+from jsctl.broker.protocol.route import RouteParser
 from jsctl.broker.routing.accounts import Accounts
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import Router
@@ -23,7 +23,7 @@ LIMITS = RoutingLimits(payload_bytes_max=4096, control_line_bytes_max=2048)
 USER = UserOptions(
     name="u",
     password="p",
-    permissions=Permissions(publish=SubjectPermission(deny=("deny.>",))),
+    permissions=PermissionRules(publish=SubjectPermission(deny=("deny.>",))),
 )
 OPTIONS = Options(auth=AuthOptions(users=(USER,)))
 
@@ -147,7 +147,7 @@ connects = st.sampled_from(
 
 def check(data: bytes, cuts: list[int], connect: bytes) -> None:
     lane, simple = Side(connect), Side(connect)
-    parser = Parser(LIMITS.control_line_bytes_max, LIMITS.payload_bytes_max)
+    parser = ClientParser(LIMITS.control_line_bytes_max, LIMITS.payload_bytes_max)
     session = simple.sessions.get(1)
     assert session is not None
     start = 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jsctl.broker.options import Permissions as Rules
+from jsctl.broker.options import PermissionRules as Rules
 from jsctl.broker.options import ResponsePermission, SubjectPermission
 from jsctl.broker.routing.permissions import DECISIONS_CACHED_MAX, Permissions
 

@@ -12,7 +12,7 @@ from jsctl.broker.options import (
     MappingOptions,
     MappingTarget,
     Options,
-    Permissions,
+    PermissionRules,
     ResponsePermission,
     SubjectPermission,
     UserOptions,
@@ -274,11 +274,11 @@ def test_who_talks_is_pinged_once_an_hour() -> None:
 
 
 def test_permissions_of_a_user() -> None:
-    rules = Permissions(
+    rules = PermissionRules(
         publish=SubjectPermission(("ok", "req")),
         subscribe=SubjectPermission(("in.>", "ok"), ("in.secret",)),
     )
-    responder = Permissions(responses=ResponsePermission())
+    responder = PermissionRules(responses=ResponsePermission())
     users = (
         UserOptions(name="u", password="p", permissions=rules),
         UserOptions(name="r", password="p", permissions=responder),
@@ -350,7 +350,7 @@ def test_nothing_is_said_to_connections_that_are_gone() -> None:
 
 @pytest.mark.parametrize("login", [AuthOptions(user="u", password="p"), AuthOptions(token="t")])
 def test_default_permissions_hold_for_a_single_user_and_a_token(login: AuthOptions) -> None:
-    rules = Permissions(publish=SubjectPermission(allow=()))
+    rules = PermissionRules(publish=SubjectPermission(allow=()))
     server = Server(Options(auth=replace(login, default_permissions=rules)))
     server.client(1, b',"user":"u","pass":"p"' if login.user else b',"auth_token":"t"')
     server.say(1, b"PUB a 0\r\n\r\n")

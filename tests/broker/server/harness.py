@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from jsctl.broker.options import Listen, Options
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.listener import bind_all
-from jsctl.broker.server.logfile import Log
+from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.turn import Command
 from tests.broker.server.echo_node import EchoNode
 
@@ -24,7 +24,7 @@ class Running:
         self.output = io.StringIO()
         self.node = EchoNode(options)
         self.clients: list[LineClient] = []
-        self.edge = Edge(self.node, options, Log(options.log, self.output))
+        self.edge = Edge(self.node, options, ServerLog(options.log, self.output))
 
     def port(self, kind: str = "client") -> int:
         address = self.edge.address(kind)

@@ -14,8 +14,8 @@ import pytest
 
 from jsctl.broker.app import main, size_text
 from jsctl.broker.machine import jetstream_limits, new_server_id
-from jsctl.broker.node.setup import peer_id
 from jsctl.broker.options import GIB, JetStreamOptions, Options
+from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.server import signals
 from jsctl.broker.server.turns import NodeLike
 from jsctl.testing import Broker, find_real_server

@@ -11,7 +11,7 @@ import pytest
 
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import LogOptions
-from jsctl.broker.server.logfile import LINE_CHARS_MAX, Log, LoopMessages
+from jsctl.broker.server.logfile import LINE_CHARS_MAX, LoopMessages, ServerLog
 from jsctl.broker.turn import LogLevel, LogLine
 
 LINES = [LogLine(level, level.name.lower()) for level in LogLevel]
@@ -27,21 +27,21 @@ LINES = [LogLine(level, level.name.lower()) for level in LogLevel]
 )
 def test_levels(options: LogOptions, tags: list[str]) -> None:
     output = io.StringIO()
-    Log(options, output).write(LINES)
+    ServerLog(options, output).write(LINES)
     assert re.findall(r"\[([A-Z]{3})\]", output.getvalue()) == tags
 
 
 def test_a_line_with_and_without_time() -> None:
     line = LogLine(LogLevel.INFO, "text")
-    assert Log(LogOptions(logtime=False)).format(line) == f"[{os.getpid()}] [INF] text\n"
+    assert ServerLog(LogOptions(logtime=False)).format(line) == f"[{os.getpid()}] [INF] text\n"
     for utc in (False, True):
-        text = Log(LogOptions(logtime_utc=utc)).format(line)
+        text = ServerLog(LogOptions(logtime_utc=utc)).format(line)
         assert re.fullmatch(r"\[\d+\] \d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{6} \[INF\] text\n", text)
 
 
 def test_a_file_is_reopened_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    log = Log(LogOptions(file=str(path)))
+    log = ServerLog(LogOptions(file=str(path)))
     log.line(LogLevel.INFO, "one")
     path.rename(tmp_path / "old")
     log.reopen()
@@ -52,7 +52,7 @@ def test_a_file_is_reopened_where_it_was(tmp_path: Path) -> None:
 
 
 def test_a_file_is_rotated_and_old_ones_are_deleted(tmp_path: Path) -> None:
-    log = Log(LogOptions(file=str(tmp_path / "log"), size_bytes_max=200, files_max=2))
+    log = ServerLog(LogOptions(file=str(tmp_path / "log"), size_bytes_max=200, files_max=2))
     for number in range(40):
         log.line(LogLevel.INFO, f"line {number}")
     log.close()
@@ -64,19 +64,19 @@ def test_a_file_is_rotated_and_old_ones_are_deleted(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="error opening log file: No such file"):
-        Log(LogOptions(file=str(tmp_path / "no" / "log")))
+        ServerLog(LogOptions(file=str(tmp_path / "no" / "log")))
 
 
 def test_a_stream_that_is_closed_does_not_stop_the_server() -> None:
     output = io.StringIO()
-    log = Log(LogOptions(), output)
+    log = ServerLog(LogOptions(), output)
     output.close()
     log.line(LogLevel.INFO, "nobody reads this")
 
 
 def test_messages_of_libraries_come_along() -> None:
     output = io.StringIO()
-    handler = LoopMessages(Log(LogOptions(logtime=False), output))
+    handler = LoopMessages(ServerLog(LogOptions(logtime=False), output))
     handler.handle(logging.LogRecord("asyncio", logging.ERROR, "", 0, "oh %s", ("no",), None))
     assert output.getvalue() == f"[{os.getpid()}] [ERR] oh no\n"
 
@@ -84,7 +84,7 @@ def test_messages_of_libraries_come_along() -> None:
 @pytest.mark.parametrize("level", list(LogLevel))
 def test_a_text_from_outside_is_one_line_without_control(level: LogLevel) -> None:
     output = io.StringIO()
-    log = Log(LogOptions(logtime=False, debug=True, trace=True), output)
+    log = ServerLog(LogOptions(logtime=False, debug=True, trace=True), output)
     log.line(level, 'client "a\r\n[1] [INF] forged\x1b[2J\x9b1m\x85\u2028\u202e\0\ud800é" left')
     shown = r"a\r\n[1] [INF] forged\x1b[2J\x9b1m\x85\u2028\u202e\x00\ud800é"
     assert output.getvalue() == f'[{os.getpid()}] [{level.value}] client "{shown}" left\n'
@@ -92,7 +92,7 @@ def test_a_text_from_outside_is_one_line_without_control(level: LogLevel) -> Non
 
 def test_a_line_has_an_end() -> None:
     output = io.StringIO()
-    log = Log(LogOptions(logtime=False, trace=True), output)
+    log = ServerLog(LogOptions(logtime=False, trace=True), output)
     log.line(LogLevel.ERROR, "x" * LINE_CHARS_MAX)
     log.line(LogLevel.ERROR, "x" * (LINE_CHARS_MAX + 5))
     log.line(LogLevel.TRACE, "x" * (LINE_CHARS_MAX + 5))
@@ -103,7 +103,7 @@ def test_a_line_has_an_end() -> None:
 
 def test_tracebacks_of_libraries_keep_their_lines() -> None:
     output = io.StringIO()
-    handler = LoopMessages(Log(LogOptions(logtime=False), output))
+    handler = LoopMessages(ServerLog(LogOptions(logtime=False), output))
     try:
         raise ValueError("a\nb")
     except ValueError:

@@ -6,7 +6,7 @@ import pytest
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import identity
-from jsctl.broker.store.identity import Identity
+from jsctl.broker.store.identity import StoreIdentity
 from tests.support.sim_disk import SimDisk
 
 FIRST = b"0123456789abcdef"
@@ -16,7 +16,7 @@ OTHER = b"fedcba9876543210"
 def made() -> SimDisk:
     disk = SimDisk(random.Random(1))
     known = identity.read_or_create(disk, "n1", "east", FIRST)
-    assert known == Identity("n1", "east", FIRST)
+    assert known == StoreIdentity("n1", "east", FIRST)
     return disk
 
 
@@ -25,7 +25,7 @@ def test_it_stays_the_same_through_crashes() -> None:
     disk.crash()
     assert identity.read_or_create(disk, "n1", "east", OTHER).incarnation == FIRST
     renamed = identity.read_or_create(disk, "n1", "west", OTHER)
-    assert renamed == Identity("n1", "west", FIRST, 2)
+    assert renamed == StoreIdentity("n1", "west", FIRST, 2)
     disk.crash()
     assert identity.read(disk) == renamed
 
@@ -36,12 +36,12 @@ def test_every_flipped_bit_and_cut_of_one_copy_is_harmless() -> None:
         image = disk.content(slot)
         for bit in range(8 * len(image)):
             disk.flip_bit(slot, bit)
-            assert identity.read(disk) == Identity("n1", "east", FIRST)
+            assert identity.read(disk) == StoreIdentity("n1", "east", FIRST)
             assert identity.decode(disk.content(slot)) is None
             disk.overwrite(slot, image)
         for length in range(len(image)):
             disk.overwrite(slot, image[:length])
-            assert identity.read(disk) == Identity("n1", "east", FIRST)
+            assert identity.read(disk) == StoreIdentity("n1", "east", FIRST)
         disk.overwrite(slot, image)
 
 

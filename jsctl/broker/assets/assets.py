@@ -1,0 +1,333 @@
+"""Streams and consumers on this server, built and dropped as the meta state says."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from jsctl.api.words import Retention, Storage
+from jsctl.broker.assets.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.lost_log import forget_loss
+from jsctl.broker.assets.meta_replica import GROUP_NAME as META_GROUP
+from jsctl.broker.assets.replica_context import ReplicaContext
+from jsctl.broker.assets.stores import StreamStores
+from jsctl.broker.assets.stream_replica import StreamReplica, split_snapshot
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.leader import CONSUMER_DELETED
+from jsctl.broker.jetstream.meta.assignments import (
+    ConsumerAssignment,
+    GroupAssignment,
+    StreamAssignment,
+)
+from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
+from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import Timing
+from jsctl.broker.replication import state_file
+from jsctl.broker.replication.bootstrap import GroupBootstrap
+from jsctl.broker.replication.group import GroupKind, RaftGroup
+from jsctl.broker.replication.state_file import LoadedState
+from jsctl.broker.turn import LogLevel
+
+StreamKey = tuple[str, str]
+ConsumerKey = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class Assets:
+    """Everything that this server hosts a replica of."""
+
+    env: ReplicaContext
+    founder: GroupBootstrap
+    new_id: Callable[[], str]
+    streams: dict[StreamKey, StreamReplica] = field(default_factory=dict)
+    consumers: dict[ConsumerKey, ConsumerReplica] = field(default_factory=dict)
+    pushers: dict[str, ConsumerReplica] = field(default_factory=dict)
+    """Push consumers, by group name."""
+    postponed: dict[tuple[str, ...], StreamAssignment | ConsumerAssignment] = field(
+        default_factory=dict
+    )
+    """Assignments that wait until the place of an earlier replica is free."""
+    unremembered: dict[tuple[str, ...], StreamAssignment | ConsumerAssignment] = field(
+        default_factory=dict
+    )
+    """Those of memory replicas that this process has to get anew. They wait until it knows where
+    the group is now: only then, when all of its members forgot it, may it start over."""
+    unsettled: dict[str, "StreamReplica | ConsumerReplica"] = field(default_factory=dict)
+    """Units whose group has to be brought to the wanted peers, by group name."""
+
+    def follow(self, change: MetaChange) -> None:
+        """Do what one applied change of the meta state asks of this server."""
+        after = change.after
+        if isinstance(after, StreamAssignment):
+            self._follow_stream(after)
+        elif isinstance(after, ConsumerAssignment):
+            self._follow_consumer(after)
+        elif change.kind is ChangeKind.REMOVED and change.server is None:
+            if change.consumer:
+                self._drop_consumer((change.account, change.stream, change.consumer))
+            else:
+                self._drop_stream((change.account, change.stream))
+        self.env.watcher.changed(change)
+
+    def _follow_stream(self, assignment: StreamAssignment, newest: bool = False) -> None:
+        key = (assignment.account, assignment.name)
+        unit = self.streams.get(key)
+        if unit is not None and unit.assignment.group.name != assignment.group.name:
+            self._drop_stream(key)
+            unit = None
+        if self.env.me not in assignment.group.members:
+            if unit is not None:
+                self._drop_stream(key)
+            return
+        if unit is None:
+            if self._waits(key, f"streams/{assignment.group.name}", assignment, newest):
+                return
+            unit = self._build_stream(assignment)
+        else:
+            unit.assigned(assignment)
+        self.unsettled[unit.group.name] = unit
+
+    def _follow_consumer(self, assignment: ConsumerAssignment, newest: bool = False) -> None:
+        key = (assignment.account, assignment.stream, assignment.name)
+        unit = self.consumers.get(key)
+        if unit is not None and unit.assignment.group.name != assignment.group.name:
+            self._drop_consumer(key)
+            unit = None
+        stream = self.streams.get(key[:2])
+        if self.env.me not in assignment.group.members or stream is None:
+            if unit is not None:
+                self._drop_consumer(key)
+            return
+        if unit is None:
+            if self._waits(key, f"consumers/{assignment.group.name}", assignment, newest):
+                return
+            unit = self._build_consumer(assignment, stream)
+        else:
+            unit.assigned(assignment)
+        self.unsettled[unit.group.name] = unit
+
+    def _waits(
+        self,
+        key: tuple[str, ...],
+        place: str,
+        assignment: StreamAssignment | ConsumerAssignment,
+        newest: bool,
+    ) -> bool:
+        """Whether a replica cannot be built yet; it is remembered then."""
+        group = assignment.group
+        self.postponed.pop(key, None)
+        self.unremembered.pop(key, None)
+        if self.env.groups.discarding(place):
+            self.postponed[key] = assignment
+            return True
+        made_here = group.incarnations.get(self.env.me) == self.founder.boot
+        if group.storage == "memory" and not made_here and not newest:
+            self.unremembered[key] = assignment
+            return True
+        return False
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether all assignments are applied here that the meta leader has."""
+        meta = self.env.groups.by_name.get(META_GROUP)
+        return meta is not None and meta.raft.abreast
+
+    @property
+    def waiting(self) -> bool:
+        """Whether `retry` may have something to do."""
+        return bool(self.postponed) or (bool(self.unremembered) and self.knows_all)
+
+    def retry(self, consumers_of: Callable[[str, str], Iterable[ConsumerAssignment]]) -> None:
+        """Build what waited, as far as that is possible now."""
+        postponed, self.postponed = self.postponed, {}
+        newest = self.knows_all
+        if newest:
+            postponed |= self.unremembered
+            self.unremembered = {}
+        for assignment in postponed.values():
+            if isinstance(assignment, ConsumerAssignment):
+                self._follow_consumer(assignment, newest)
+                continue
+            self._follow_stream(assignment, newest)
+            for consumer in consumers_of(assignment.account, assignment.name):
+                self._follow_consumer(consumer, newest)
+
+    # Building
+
+    def _load(self, directory: str, name: str) -> LoadedState:
+        if self.founder.left_over(name.encode()):
+            self.env.disk.remove_tree(directory)
+        loaded = state_file.load(self.env.disk, directory)
+        for damage in loaded.damage:
+            self.env.log(LogLevel.ERROR, f"Damaged state: {damage}; it is fetched from a peer")
+        return loaded
+
+    def _raft(self, group: GroupAssignment, loaded: LoadedState, *, doubt: bool = False) -> Raft:
+        return self.founder.start(
+            group.name.encode(),
+            loaded.state,
+            peers=group.members,
+            founders=group.founders,
+            life=group.incarnations.get(self.env.me),
+            volatile=group.storage == "memory",
+            doubt=doubt or bool(loaded.damage),
+        )
+
+    def _build_stream(self, assignment: StreamAssignment) -> StreamReplica:
+        group = assignment.group
+        directory = f"streams/{group.name}"
+        loaded = self._load(directory, group.name)
+        volatile = assignment.config.storage is Storage.MEMORY
+        stores = StreamStores(self.env.disk, directory, volatile)
+        number, snapshot = 0, b""
+        if loaded.state is not None and not volatile:
+            number, snapshot = split_snapshot(loaded.state.snapshot)
+        stores.keep_only(number)
+        store = stores.open(number)
+        stream = Stream(assignment.account, assignment.config, assignment.created_ns, store)
+        if snapshot:
+            stream.restore(snapshot)
+        unit = StreamReplica(self.env, assignment, stream, directory, stores, number, volatile)
+        if loaded.state is not None:
+            unit.generation = loaded.state.generation
+        for first, last in store.state().lost:
+            self.env.log(
+                LogLevel.ERROR,
+                f"Stream '{assignment.account} > {assignment.name}': messages {first} to {last}"
+                " are damaged on this server",
+            )
+        raft = self._raft(group, loaded)
+        unit.group = self._add(group, GroupKind.STREAM, raft, unit, loaded)
+        self.streams[(assignment.account, assignment.name)] = unit
+        self.env.owe(unit.owed, assignment.request)
+        if group.preferred == self.env.me and raft.term == 0:
+            raft.campaign()
+        return unit
+
+    def _build_consumer(
+        self, assignment: ConsumerAssignment, stream: StreamReplica
+    ) -> ConsumerReplica:
+        group = assignment.group
+        directory = f"consumers/{group.name}"
+        loaded = self._load(directory, group.name)
+        volatile = group.storage == "memory"
+        consumer = Consumer(
+            assignment.stream,
+            assignment.name,
+            assignment.config,
+            created_ns=assignment.created_ns,
+            acks_watched=stream.stream.config.retention is not Retention.LIMITS,
+        )
+        if loaded.state is not None and not volatile:
+            consumer.restore(loaded.state.snapshot)
+        unit = ConsumerReplica(
+            self.env,
+            assignment,
+            consumer,
+            stream,
+            directory,
+            self.new_id,
+            volatile,
+        )
+        if loaded.state is not None:
+            unit.generation = loaded.state.generation
+        raft = self._raft(group, loaded)
+        unit.group = self._add(group, GroupKind.CONSUMER, raft, unit, loaded)
+        self.consumers[(assignment.account, assignment.stream, assignment.name)] = unit
+        stream.watchers[assignment.name] = unit
+        if assignment.config.deliver_subject:
+            self.pushers[group.name] = unit
+        self.env.owe(unit.owed, assignment.request)
+        if group.preferred == self.env.me and raft.term == 0:
+            raft.campaign()
+        return unit
+
+    def _add(
+        self,
+        assigned: GroupAssignment,
+        kind: GroupKind,
+        raft: Raft,
+        unit: StreamReplica | ConsumerReplica,
+        loaded: LoadedState,
+    ) -> RaftGroup:
+        group = RaftGroup(assigned.name, assigned.name.encode(), kind, raft, unit, {})
+        if loaded.state is not None:
+            group.checkpointed = loaded.state.index
+            group.applied_term = loaded.state.term
+        self.env.groups.add(group)
+        return group
+
+    # Dropping
+
+    def _drop_stream(self, key: StreamKey) -> None:
+        self.postponed.pop(key, None)
+        self.unremembered.pop(key, None)
+        unit = self.streams.pop(key, None)
+        if unit is None:
+            return
+        for name in list(unit.watchers):
+            self._drop_consumer((*key, name))
+        self.unsettled.pop(unit.group.name, None)
+        self._bury(unit.group)
+        unit.delete()
+
+    def _drop_consumer(self, key: ConsumerKey) -> None:
+        self.postponed.pop(key, None)
+        self.unremembered.pop(key, None)
+        unit = self.consumers.pop(key, None)
+        if unit is None:
+            return
+        self.unsettled.pop(unit.group.name, None)
+        unit.stream.watchers.pop(key[2], None)
+        self.pushers.pop(unit.group.name, None)
+        unit.end(CONSUMER_DELETED)
+        self._bury(unit.group)
+        unit.delete()
+        unit.stream.consumed_anew()
+
+    def _bury(self, group: RaftGroup) -> None:
+        groups = self.env.groups
+        groups.remove(group)
+        meta = groups.by_name.get(META_GROUP)
+        self.founder.tombstone(group.key, 0 if meta is None else meta.raft.applied)
+
+    def tidy(self, timing: Timing) -> None:
+        """Now and then; `timing` is what groups are to keep time by."""
+        if timing != self.founder.timing:
+            self.founder.timing = timing
+            for group in self.env.groups.by_name.values():
+                group.raft.retime(timing)
+        self._forget_removed()
+        self._settle_loss()
+        if not self.env.disk_full:
+            self.env.disk.hold_room()
+
+    def _forget_removed(self) -> None:
+        """Let go of records of removed groups that nothing can bring back."""
+        groups = self.env.groups
+        meta = groups.by_name.get(META_GROUP)
+        if meta is not None and self.founder.tombstones:
+            alive = {group.key for group in groups.by_name.values()}
+            self.founder.forget(meta.checkpointed, alive)
+
+    def _settle_loss(self) -> None:
+        """When all assignments are known, every group that was here has begun, in
+        doubt if need be, and says so itself; what is assigned from now on is new."""
+        founder, groups = self.founder, self.env.groups
+        if founder.loss_marked and self.knows_all:
+            founder.lost = ""
+            if groups.idle and not groups.wal.pending_bytes:
+                founder.loss_marked = False
+                forget_loss(self.env.disk)
+
+    def park(self) -> None:
+        """This server was removed from the cluster: serve nothing, delete nothing."""
+        self.close()
+        self.streams.clear()
+        self.consumers.clear()
+        self.pushers.clear()
+        self.unsettled.clear()
+
+    def close(self) -> None:
+        """Release files; keep all data."""
+        for unit in self.streams.values():
+            unit.close()

@@ -1,0 +1,148 @@
+"""What a server knows of the others: who is there, what they tell, who leads which group."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.peers.election_timeout import ElectionTimeout
+from jsctl.broker.peers.items import Announcement, Founding, ServerNews
+from jsctl.broker.peers.liveness import Liveness
+from jsctl.broker.raft.types import RaftLimits, Timing
+from jsctl.broker.replication.groups import GroupLimits
+from jsctl.broker.store.wal import SEGMENT_BYTES
+
+TICK_NS = 50_000_000
+NEVER_HEARD_NS = 365 * 24 * 3600 * 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Who this server is. `promised`: servers that the configuration names."""
+
+    me: str
+    server_name: str
+    cluster: str
+    incarnation: bytes
+    boot: int
+    clustered: bool
+    promised: int
+    domain: str = ""
+    timing: Timing = field(default_factory=Timing)
+    limits: GroupLimits = field(default_factory=GroupLimits)
+    raft_limits: RaftLimits = field(default_factory=RaftLimits)
+    log_segment_bytes: int = SEGMENT_BYTES
+
+    @property
+    def life(self) -> int:
+        """The incarnation as a number."""
+        return int.from_bytes(self.incarnation[:8], "big") >> 1
+
+
+class ClusterView:
+    """The part of the engine that only looks. Peers are peer ids; times in ns."""
+
+    def __init__(
+        self, options: EngineOptions, liveness: Liveness, news: Callable[[], ServerNews]
+    ) -> None:
+        self.options = options
+        self.liveness = liveness
+        self.now_ns = 0
+        self.servers: dict[str, ServerNews] = {}
+        """What each server told last."""
+        self.leaders: dict[str, Announcement] = {}
+        """Group name -> who leads it."""
+        self.founding: Founding | None = None
+        """The meta group that this server belongs to."""
+        self.meta_state = Meta()
+        self._news = news
+        self._foundings: dict[str, Founding] = {}
+        self._patience = ElectionTimeout(options.timing.election_ticks * TICK_NS)
+
+    def pace(self) -> Timing:
+        """What groups are to keep time by, as late as servers were lately."""
+        self._patience.heard(self.liveness.late_ns)
+        self.liveness.late_ns = 0
+        timing = self.options.timing
+        ticks = timing.election_ticks * self._patience.factor(self.now_ns)
+        return timing if ticks == timing.election_ticks else replace(timing, election_ticks=ticks)
+
+    def peers_up(self) -> list[str]:
+        """Servers that are heard, known by their news or not yet."""
+        return [life.peer for life in self.liveness.lives() if life.up]
+
+    def online(self, peer: str) -> bool:
+        """Whether a server is heard, or is this one."""
+        return peer == self.options.me or self.liveness.is_up(peer)
+
+    def known_servers(self) -> list[ServerFacts]:
+        """All JetStream servers ever heard of, marked by whether they are online."""
+        found = [self._news().facts]
+        for peer, news in self.servers.items():
+            if news.facts.jetstream and not self.is_removed(news.facts):
+                online = self.liveness.is_up(peer) and not news.lame_duck
+                found.append(replace(news.facts, online=online))
+        return found
+
+    def is_removed(self, facts: ServerFacts) -> bool:
+        """Whether an operator removed a server, in its present life."""
+        known = self.meta_state.servers.get(facts.peer)
+        return known is not None and known.removed and known.incarnation == facts.incarnation
+
+    def name_of(self, peer: str) -> str:
+        """The name of a server."""
+        if peer == self.options.me:
+            return self.options.server_name
+        news = self.servers.get(peer)
+        if news is not None:
+            return news.facts.name
+        known = self.meta_state.servers.get(peer)
+        if known is not None:
+            return known.name
+        return f"Server name unknown at this time (peerID: {peer})"
+
+    def silent_ns(self, peer: str) -> int:
+        """How long a server has not been heard; a very long time when it never was."""
+        life = self.liveness.life(peer)
+        if life is None or not life.heard_ns:
+            return NEVER_HEARD_NS
+        return max(self.now_ns - life.heard_ns, 0)
+
+    def left(self, peer: str) -> bool:
+        """Whether a server said that it goes, and is gone."""
+        life = self.liveness.life(peer)
+        return life is not None and life.leaving and not life.up
+
+    def facts(self) -> list[ServerFacts]:
+        """All JetStream servers that are heard, this one first."""
+        mine = self._news().facts
+        others = [self.servers[peer].facts for peer in self.peers_up() if peer in self.servers]
+        return [facts for facts in (mine, *others) if facts.jetstream]
+
+    def learn_leader(self, known: Announcement) -> None:
+        before = self.leaders.get(known.group)
+        if before is None or known.term >= before.term:
+            self.leaders[known.group] = known
+
+    def leader_of(self, group: str) -> str:
+        """Peer id of a group's leader as far as known here; empty when not, or when it is down.
+
+        One that was not heard for a while is remembered: when it comes back and never missed
+        this server, it has no reason to say again what it leads.
+        """
+        known = self.leaders.get(group)
+        if known is None:
+            return ""
+        up = known.leader == self.options.me or self.liveness.is_up(known.leader)
+        return known.leader if up else ""
+
+    def forget_leader(self, peer: str) -> None:
+        """A server restarted or left: it leads nothing any more."""
+        for group, known in list(self.leaders.items()):
+            if known.leader == peer:
+                del self.leaders[group]
+
+    def foreign(self, peer: str) -> bool:
+        """Whether a server belongs to another meta group than this one."""
+        theirs, mine = self._foundings.get(peer), self.founding
+        return theirs is not None and mine is not None and theirs.meta_id != mine.meta_id

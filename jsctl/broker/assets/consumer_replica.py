@@ -1,0 +1,317 @@
+"""A consumer on this server: its replica, and while this server leads, its deliveries.
+
+The leader's server subscribes to the consumer's pull requests, acknowledgements and flow control
+replies. Once a turn, when something happened, the leader says what to publish and what to log.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from jsctl.api.words import AckPolicy
+from jsctl.broker.assets.replica_context import REFUSED_NS, PendingReply, ReplicaContext
+from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, next_subject
+from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
+from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
+from jsctl.broker.jetstream.consumers.leader import LEADERSHIP_CHANGE, ConsumerLeader
+from jsctl.broker.jetstream.consumers.starting import begin
+from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
+from jsctl.broker.protocol.deliveries import OutgoingMessage
+from jsctl.broker.replication.group import RaftGroup, SyncJob, Waiter
+from jsctl.broker.replication.state_file import GroupState, WriteState
+from jsctl.broker.replication.state_import import StateImporter, pieces
+from jsctl.broker.routing.targets import Sink, Subscription
+from jsctl.broker.turn import LogLevel
+
+
+@dataclass(slots=True)
+class ConsumerReplica:
+    """Implements `group.Unit`, `env.Runner` and `stream_unit.Watcher`."""
+
+    env: ReplicaContext
+    assignment: ConsumerAssignment
+    consumer: Consumer
+    stream: StreamReplica
+    directory: str
+    new_id: Callable[[], str]
+    volatile: bool
+    generation: int = 0
+    group: RaftGroup = field(init=False)
+    leader: ConsumerLeader | None = None
+    acks: Sink = field(init=False)
+    pulls: Sink = field(init=False)
+    flow: Sink = field(init=False)
+    owed: PendingReply = field(default_factory=PendingReply)
+    """Waits for an answer until this consumer serves here what was asked for."""
+    due_ns: int | None = None
+    """When `run` has to be called even if nothing happens."""
+    _heard: int = -1
+    """Generation of interest that was looked at last; push consumers wait for listeners."""
+    _config_refused: bool = False
+    """The log did not take the newest config."""
+    _tickets: dict[int, int] = field(default_factory=dict)
+    """Log index -> ticket of the leader's turn."""
+    _subscriptions: list[Subscription] = field(default_factory=list)
+    _checkpointed: int = 0
+    _told_damage: tuple[int, int] | None = None
+    _said: list[OutgoingMessage] = field(default_factory=list)
+    """To be published once the entries of this drain are applied."""
+
+    def __post_init__(self) -> None:
+        self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
+
+    @property
+    def account(self) -> str:
+        """The account that the consumer belongs to."""
+        return self.assignment.account
+
+    def interest_changed(self) -> bool:
+        """Whether somebody began or ended to listen since the last turn, if that matters."""
+        if self.leader is None or self.leader.push is None:
+            return False
+        return self.env.traffic.generation(self.account) != self._heard
+
+    # group.Unit
+
+    def apply(self, index: int, data: bytes) -> int:
+        """Take one committed entry; publish what waited for it."""
+        result = self.consumer.apply(index, data)
+        if self.leader is not None:
+            # Who asked for the entry, and whoever asks after him, sees what it did.
+            self.leader.follow_log(self.env.now_ns)
+        ticket = self._tickets.pop(index, None)
+        if ticket is not None and self.leader is not None:
+            self._said += self.leader.committed(ticket)
+        return result
+
+    def caught_up(self) -> None:
+        """Tell the stream what was consumed; look for more to do."""
+        acked = self.consumer.take_acked()
+        said, self._said = self._said, []
+        if acked and self.stream.takes_away:
+            # Who is told that an ack counts finds the message gone.
+            self.stream.consumed(acked, said)
+        else:
+            self._publish(said)
+        if self.leader is not None:
+            self._answer()
+            self.env.wake(self.group.name, self)
+
+    def _answer(self) -> None:
+        leader = self.leader
+        if leader is not None and leader.ready and self._is_current():
+            owed = self.owed.take(self.env.now_ns)
+            if owed is not None:
+                self.env.reports.consumer_serves(self, owed)
+
+    def _is_current(self) -> bool:
+        return self.assignment.config == self.consumer.config
+
+    def founded(self) -> None:
+        """Where it starts is the first entry, if this server surely knows the whole stream."""
+        if self.stream.leader is None:
+            return
+        progress = ConsumerProgress(self.consumer.state.copy())
+        begin(progress, self.consumer, self.stream.store)
+        entry = progress.take(self.consumer.epoch)
+        if entry is not None:
+            self.env.groups.propose(self.group, [entry], None)
+
+    def lead(self, term: int) -> None:
+        """Start to deliver."""
+        self.leader = ConsumerLeader(
+            self.consumer,
+            self.stream.store,
+            replicated=len(self.group.raft.members.voters) > 1,
+            has_interest=lambda subject: self.env.traffic.wanted(self.account, subject),
+            jitter=self.env.jitter,
+            new_id=self.new_id,
+            now_ns=self.env.now_ns,
+        )
+        # Nobody repairs what the only replica has lost: pass over it, as the log says.
+        self.leader.delivery.skip_damaged = len(self.stream.group.raft.members.voters) == 1
+        stream, name = self.assignment.stream, self.assignment.name
+        for pattern, sink in (
+            *((next_subject(stream, name, one), self.pulls) for one in self.env.api_prefixes),
+            *self._confirmations(),
+        ):
+            made = self.env.traffic.listen(self.account, pattern, sink)
+            if made is not None:
+                self._subscriptions.append(made)
+        self._propose_config()
+        self._answer()
+        self.env.wake(self.group.name, self)
+
+    def _confirmations(self) -> Iterator[tuple[bytes, Sink]]:
+        """What clients confirm. Where nothing is, who waits for an answer hears that at once."""
+        stream, name, config = self.assignment.stream, self.assignment.name, self.consumer.config
+        if config.ack_policy is not AckPolicy.NONE:
+            yield ack_pattern(stream, name), self.acks
+        if config.flow_control:
+            yield flow_pattern(stream, name), self.flow
+
+    def unlead(self) -> None:
+        """Stop to deliver; waiting pulls are told to ask the next leader."""
+        self._quit(LEADERSHIP_CHANGE)
+
+    def _quit(self, reason: str, pending: bool = False) -> None:
+        for subscription in self._subscriptions:
+            self.env.traffic.unlisten(subscription)
+        self._subscriptions.clear()
+        leader, self.leader = self.leader, None
+        self._tickets.clear()
+        self._said.clear()
+        self.due_ns = None
+        for sink in (self.acks, self.pulls, self.flow):
+            sink.take()
+        if leader is not None:
+            self._publish(leader.close(reason, pending=pending))
+
+    def end(self, reason: str, *, pending: bool = False) -> None:
+        """The consumer is deleted, or the server goes: tell waiting pulls so."""
+        self._quit(reason, pending)
+
+    # Once a turn
+
+    def run(self) -> None:
+        """Take what came in, deliver, log the progress."""
+        leader = self.leader
+        if leader is None:
+            return
+        if not self.group.raft.accepting:
+            # The leader's state is ahead of the log; what the log refuses, it would never learn.
+            self.due_ns = self.env.now_ns + REFUSED_NS
+            return
+        if self._config_refused:
+            self._propose_config()
+        self._heard = self.env.traffic.generation(self.account)
+        leader.scale(len(self.group.raft.members.voters) > 1)
+        turn = leader.turn(
+            self.env.now_ns,
+            acks=self.acks.take(),
+            pulls=self.pulls.take(),
+            flow=self.flow.take(),
+            most=self.env.deliveries,
+        )
+        if turn.entry is not None:
+            index = self.env.groups.propose(self.group, [turn.entry], None)
+            if index is not None:
+                self._tickets[index] = turn.ticket
+        self._publish(turn.publish)
+        if turn.advisories:
+            self.env.reports.advisories(self, turn.advisories)
+        if turn.damaged is not None and turn.damaged != self._told_damage:
+            self._told_damage = turn.damaged
+            first, last = turn.damaged
+            self.env.log(
+                LogLevel.ERROR,
+                f"Consumer '{self.account} > {self.assignment.stream} > {self.assignment.name}'"
+                f" waits: messages {first} to {last} cannot be read on this server",
+            )
+        if turn.inactive:
+            self.env.reports.inactive(self)
+        self.due_ns = turn.next_due_ns
+        if turn.again:
+            self.env.wake_again(self.group.name, self)
+
+    def _publish(self, items: list[OutgoingMessage]) -> None:
+        if items:
+            self.env.traffic.deliver(self.account, items)
+
+    def propose(self, entry: bytes, waiter: Waiter) -> bool:
+        """An entry of an API request; False when this server does not lead."""
+        return self.env.groups.propose(self.group, [entry], waiter) is not None
+
+    # stream_unit.Watcher
+
+    def stored(self, subjects: list[bytes]) -> None:
+        """The stream took messages with these subjects."""
+        if self.leader is not None:
+            self.leader.stored(subjects)
+            self.env.wake(self.group.name, self)
+
+    def stream_changed(self) -> None:
+        """The stream lost messages, or was replaced by a received state."""
+        if self.leader is not None:
+            self.leader.delivery.store = self.stream.store
+            self.leader.stream_changed()
+            self.env.wake(self.group.name, self)
+
+    def needs(self, seq: int, subject: bytes) -> bool:
+        """Whether this consumer still has to see a message, or waits for its ack."""
+        return self.consumer.needs(seq, subject)
+
+    def interested(self, subject: bytes) -> bool:
+        """Whether messages on a subject are for this consumer."""
+        return self.consumer.filters.match(subject)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every subject of the stream is for this consumer."""
+        return self.consumer.filters.is_all
+
+    @property
+    def leading(self) -> bool:
+        """Whether deliveries are made here."""
+        return self.leader is not None
+
+    # Configuration travels through the consumer's own log
+
+    def assigned(self, assignment: ConsumerAssignment) -> None:
+        """The meta state has another assignment for this consumer."""
+        if assignment.request != self.assignment.request:
+            self.env.owe(self.owed, assignment.request)
+        self.assignment = assignment
+        self.group.raft.expect(assignment.group.members)
+        self._propose_config()
+        self._answer()
+
+    def _propose_config(self) -> None:
+        self._config_refused = False
+        if self.leader is None or self._is_current():
+            return
+        entry = config_entry(self.assignment.config)
+        self._config_refused = self.env.groups.propose(self.group, [entry], None) is None
+        if self._config_refused:
+            self.env.wake(self.group.name, self)
+
+    # Durability
+
+    def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
+        """Write the state."""
+        if index <= self._checkpointed:
+            return None
+        self._checkpointed = index
+        self.generation += 1
+        state = GroupState(self.generation, index, term, members, self.consumer.snapshot())
+        return WriteState(self.env.disk, self.directory, state, ())
+
+    def checkpointed(self, job: SyncJob) -> None:
+        """Nothing more to do."""
+
+    def state_overtaken(self) -> None:
+        """The state file does not speak of this state: write one with the next checkpoint."""
+        self._checkpointed = -1
+
+    def export(self) -> Iterator[bytes]:
+        """The whole state."""
+        return pieces([self.consumer.snapshot()])
+
+    def importer(self) -> StateImporter:
+        """Take the state of another replica."""
+        return StateImporter(self.env.disk, self.directory, self._next_generation, self._take)
+
+    def _next_generation(self) -> int:
+        self.generation += 1
+        return self.generation
+
+    def _take(self, snapshot: bytes) -> None:
+        self.consumer.restore(snapshot)
+
+    def close(self) -> None:
+        """Release what is held outside; keep the data."""
+        self._quit(LEADERSHIP_CHANGE)
+
+    def delete(self) -> None:
+        """Remove the data: the meta group decided so."""
+        self.env.groups.discard(self.env.disk, self.directory)

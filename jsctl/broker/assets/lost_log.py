@@ -1,0 +1,54 @@
+"""A log of which a part is lost without a trace: which groups were in it nobody can tell.
+
+Such a server may have voted in any group that was assigned to it, and have promised entries to
+it. So until it knows all assignments again, a group without a record here is in doubt, although
+it was founded with this very disk. That outlives restarts, in a mark beside the log, for the log
+itself is sound again from the next start on.
+"""
+
+from jsctl.broker.assets import meta_group_file as founding_file
+from jsctl.broker.assets import meta_replica as meta_unit
+from jsctl.broker.ports import Disk
+from jsctl.broker.replication import state_file
+from jsctl.broker.replication.state_file import GroupState, WriteState
+from jsctl.broker.store.wal_recovery import Recovered
+
+MARK = "log-lost"
+
+
+def find_loss(disk: Disk, recovered: Recovered) -> str:
+    """What is known of a loss, in this run or an earlier one; empty when the log is complete.
+
+    Noted among the damage, too. Raises DiskError.
+    """
+    what = _loss(disk, recovered)
+    if what:
+        recovered.damage.append(f"{what}; groups without a record are in doubt until filled up")
+    return what
+
+
+def _loss(disk: Disk, recovered: Recovered) -> str:
+    if disk.exists(MARK):
+        return "part of the log was lost in an earlier run"
+    what = ""
+    if recovered.unsure:
+        what = "part of the log is lost"
+    elif recovered.empty and _had_a_log(disk, recovered):
+        what = "the log is lost"
+    if what:
+        disk.make_directory(MARK)
+        WriteState(disk, MARK, GroupState(1, 0, 0, b"", what.encode()), ()).run()
+    return what
+
+
+def _had_a_log(disk: Disk, recovered: Recovered) -> bool:
+    """A log is made before the first meta group; a meta state was in a log before."""
+    if not disk.exists(founding_file.DIRECTORY):
+        return False
+    written = state_file.load(disk, meta_unit.DIRECTORY)
+    return not recovered.files or written.state is not None or bool(written.damage)
+
+
+def forget_loss(disk: Disk) -> None:
+    """Every group that was assigned to this server has a record again. Raises DiskError."""
+    disk.remove_tree(MARK)

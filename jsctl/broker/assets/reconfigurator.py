@@ -1,0 +1,161 @@
+"""What leaders do for their groups now and then: bring members to the wanted peers.
+
+Stream and consumer leaders follow their assignment. The meta leader follows the servers it sees:
+a JetStream server that is up and not a member joins, as a learner first; one that an operator
+removed leaves.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.membership import (
+    HandOver,
+    MembershipChange,
+    Settled,
+    Step,
+    Waiting,
+    next_step,
+)
+from jsctl.broker.assets.meta_replica import MetaReplica
+from jsctl.broker.assets.replica_context import ReplicaContext
+from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.jetstream.meta.entries import MetaServer, add_server, settle_group
+from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import StandingKind
+from jsctl.broker.turn import LogLevel
+
+PERIOD_NS = 100_000_000
+SETTLE_REPEAT_NS = 1_000_000_000
+"""A report that a group settled is repeated when nothing came of it."""
+
+
+@dataclass(slots=True)
+class Reconfigurator:
+    """One server's part in bringing groups to where they are to be."""
+
+    env: ReplicaContext
+    assets: Assets
+    online: Callable[[str], bool]
+    to_meta: Callable[[list[bytes]], None]
+    """Hand entries to whoever leads the meta group."""
+    status: dict[str, Waiting] = field(default_factory=dict)
+    """What groups of this server wait for, by group name."""
+    _told_ns: dict[str, int] = field(default_factory=dict)
+    _due_ns: int = 0
+
+    def due(self, now_ns: int) -> bool:
+        """Whether it is time to look again."""
+        if now_ns < self._due_ns:
+            return False
+        self._due_ns = now_ns + PERIOD_NS
+        return True
+
+    def next_due_ns(self) -> int | None:
+        """When to look again; None when every group is where it is to be."""
+        return self._due_ns if self.assets.unsettled else None
+
+    def steer(self) -> None:
+        """One look at every group that is not settled.
+
+        Not with assignments of the past, as after a restart: peers that were to join or to leave
+        then have long been told otherwise.
+        """
+        if not self.assets.knows_all:
+            return
+        for name, unit in list(self.assets.unsettled.items()):
+            if not unit.group.leading:
+                if unit.assignment.group.settled and _at(unit):
+                    self.assets.unsettled.pop(name, None)
+                continue
+            held = self._held_by_consumers(unit) if isinstance(unit, StreamReplica) else []
+            staying = (peer for peer in held if peer in unit.group.raft.members)
+            wanted = (*unit.assignment.group.peers, *staying)
+            step = next_step(unit.group.raft, wanted, self.online)
+            self._do(unit.group.raft, step, name)
+            if isinstance(step, Settled) and held:
+                self.status[name] = Waiting("blocked", "waiting for consumers to migrate")
+            elif isinstance(step, Settled):
+                self._settled(unit)
+
+    def _held_by_consumers(self, unit: StreamReplica) -> list[str]:
+        """Peers that consumers have not left yet; their stream stays until they have.
+
+        Consumers may be ahead of it: on peers that were to join the stream and did not get there.
+        """
+        wanted = unit.assignment.group.peers
+        account, stream = unit.key
+        held: list[str] = []
+        for (owner, name, _), consumer in self.assets.consumers.items():
+            if (owner, name) != (account, stream) or consumer.assignment.group.settled:
+                continue
+            held += [
+                peer
+                for peer in consumer.assignment.group.former
+                if peer not in wanted and peer not in held
+            ]
+        return held
+
+    def _do(self, raft: Raft, step: Step, name: str) -> None:
+        self.status.pop(name, None)
+        if isinstance(step, MembershipChange):
+            why = raft.refusal(step.change)
+            if why:
+                self.status[name] = Waiting("membership", why)
+            else:
+                raft.propose_members(step.change)
+                self.env.groups.touch(self.env.groups.by_name[name])
+        elif isinstance(step, HandOver):
+            raft.transfer(step.to)
+            self.env.groups.touch(self.env.groups.by_name[name])
+        elif isinstance(step, Waiting):
+            self.status[name] = step
+
+    def _settled(self, unit: StreamReplica | ConsumerReplica) -> None:
+        name, now_ns = unit.group.name, self.env.now_ns
+        assignment = unit.assignment
+        if assignment.group.settled:
+            self.assets.unsettled.pop(name, None)
+            self._told_ns.pop(name, None)
+            return
+        if unit.group.raft.commit < unit.group.raft.membership.active_index:
+            return
+        if now_ns - self._told_ns.get(name, 0) > SETTLE_REPEAT_NS:
+            self._told_ns[name] = now_ns
+            self.to_meta([settle_group(assignment)])
+
+    # The meta group
+
+    def steer_meta(self, unit: MetaReplica, servers: Sequence[ServerFacts]) -> None:
+        """One look at the servers; only the meta leader does something."""
+        raft, meta = unit.group.raft, unit.meta
+        if not unit.group.leading:
+            return
+        entries: list[bytes] = []
+        wanted: list[str] = []
+        for facts in servers:
+            known = meta.servers.get(facts.peer)
+            if known is not None and known.removed and known.incarnation == facts.incarnation:
+                continue
+            seen = MetaServer(facts.peer, facts.name, facts.incarnation, facts.cluster)
+            if known != seen:
+                entries.append(add_server(seen))
+                self.env.log(LogLevel.INFO, f"JetStream server '{facts.name}' joins the cluster")
+            wanted.append(facts.peer)
+        wanted += [
+            peer
+            for peer in raft.members.all()
+            if peer not in wanted and not (peer in meta.servers and meta.servers[peer].removed)
+        ]
+        if entries and not meta.in_flight:
+            unit.propose(entries, None)
+        self._do(raft, next_step(raft, wanted, self.online), unit.group.name)
+
+
+def _at(unit: StreamReplica | ConsumerReplica) -> bool:
+    """Whether the members are the wanted peers, as far as a follower can tell."""
+    raft = unit.group.raft
+    whole = raft.standing.kind is StandingKind.WHOLE
+    return whole and set(raft.members.voters) == set(unit.assignment.group.peers)

@@ -1,0 +1,230 @@
+"""What the units of one server share: who it is, its disk, its router, its groups, the time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from jsctl.api.errors import ApiError, api_error
+from jsctl.broker.jetstream.consumers.facts import Advisory
+from jsctl.broker.jetstream.meta.state import MetaChange
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.ports import Disk
+from jsctl.broker.protocol.deliveries import OutgoingMessage
+from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.replication.groups import Groups
+from jsctl.broker.routing.targets import Sink, Subscription
+from jsctl.broker.turn import Jitter, LogLevel, LogLine
+
+if TYPE_CHECKING:
+    from jsctl.broker.assets.consumer_replica import ConsumerReplica
+    from jsctl.broker.assets.stream_replica import StreamReplica
+
+
+class AccountTraffic(Protocol):
+    """The router, as far as streams and consumers need it. Accounts by name."""
+
+    def listen(
+        self, account: str, pattern: bytes, sink: Sink, queue: bytes = b""
+    ) -> Subscription | None:
+        """Capture what is published; None for an unknown account."""
+
+    def unlisten(self, subscription: Subscription) -> None:
+        """End a capture."""
+
+    def deliver(self, account: str, said: Sequence[OutgoingMessage]) -> None:
+        """Publish a batch, in order."""
+
+    def wanted(self, account: str, subject: bytes) -> bool:
+        """Whether anybody listens."""
+
+    def generation(self, account: str) -> int:
+        """Changes whenever somebody begins or ends to listen."""
+
+
+TURN_MESSAGES_MAX = 512
+"""What all consumers together deliver in a turn, about; the rest follows in the next turns, so
+that nobody else waits long for his."""
+SHORT_TURN_MESSAGES_MAX = 128
+ALONE_AFTER_NS = 20_000_000
+"""Turns are shorter until nobody else had work for the server for so long."""
+DELIVERIES_MIN = 16
+OWED_NS = 5_000_000_000
+"""Who asked for something does not wait longer than this."""
+REFUSED_NS = 20_000_000
+"""How soon a leader tries again whose log takes nothing: leadership is being handed over, or too
+much is not committed yet."""
+
+
+@dataclass(slots=True)
+class PendingReply:
+    """The answer to the request that made or changed an asset; its leader gives it, once.
+
+    Every replica keeps it, as any of them may lead by then; after a while it has been given.
+    """
+
+    request: ApiRequest | None = None
+    until_ns: int = 0
+
+    def note(self, request: ApiRequest | None, now_ns: int) -> None:
+        """Somebody waits for an answer."""
+        self.request, self.until_ns = request, now_ns + OWED_NS
+
+    def take(self, now_ns: int) -> ApiRequest | None:
+        """The request to answer now; None when nobody waits (any more)."""
+        request, self.request = self.request, None
+        return request if now_ns < self.until_ns else None
+
+
+class ConsumerWatcher(Protocol):
+    """A consumer with a replica here."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether deliveries are made here."""
+
+    def stored(self, subjects: list[bytes]) -> None:
+        """The stream took messages with these subjects."""
+
+    def stream_changed(self) -> None:
+        """The stream lost messages, or was replaced by a received state."""
+
+    def needs(self, seq: int, subject: bytes) -> bool:
+        """Whether this consumer still has to see a message, or waits for its ack."""
+
+    def interested(self, subject: bytes) -> bool:
+        """Whether messages on a subject are for this consumer."""
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every subject of the stream is for this consumer."""
+
+
+class AssetWatcher(Protocol):
+    """Who tells operators what became of groups and assets."""
+
+    def changed(self, change: MetaChange) -> None:
+        """A change of the meta state was applied and followed here."""
+
+    def leader_changed(self, group: RaftGroup, leader: str) -> None:
+        """A group has another leader (a peer id) as seen here, or none (empty)."""
+
+
+class Nobody:
+    """A `AssetWatcher` that tells nobody."""
+
+    def changed(self, change: MetaChange) -> None:
+        """Nothing."""
+
+    def leader_changed(self, group: RaftGroup, leader: str) -> None:
+        """Nothing."""
+
+
+@dataclass(slots=True)
+class ReplicaContext:
+    """Shared by all units of a server; `now_ns` is set at the start of each turn."""
+
+    me: str
+    server_name: str
+    cluster: str
+    incarnation: int
+    boot: int
+    """This run of the process; what only memory holds is bound to it."""
+    disk: Disk
+    traffic: AccountTraffic
+    groups: Groups
+    jitter: Jitter
+    reports: "Reports"
+    domain: str = ""
+    disk_full: bool = False
+    """There is less room than the log needs for itself: nothing new is taken."""
+    replaying: bool = False
+    """What the meta state says now was decided before this server started."""
+    now_ns: int = 0
+    logs: list[LogLine] = field(default_factory=list)
+    dirty: dict[str, "Runner"] = field(default_factory=dict)
+    """Units that have something to do in this turn, by group name, in order."""
+
+    later: dict[str, "Runner"] = field(default_factory=dict)
+    """Units that have more to do in the next turn."""
+
+    deliveries: int = TURN_MESSAGES_MAX
+    """How many messages a consumer may deliver when it is run next."""
+
+    watcher: AssetWatcher = field(default_factory=Nobody)
+    _put_off: bool = False
+    _others_ns: int = 0
+    """When a unit had work while others had more to do from the turn before."""
+
+    @property
+    def api_prefixes(self) -> tuple[bytes, ...]:
+        """What subjects of the API start with: with the domain as well, if there is one."""
+        plain = b"$JS.API."
+        return (plain, f"$JS.{self.domain}.API.".encode()) if self.domain else (plain,)
+
+    def owe(self, owed: PendingReply, request: ApiRequest | None) -> None:
+        """The meta state names who waits for an answer; who waited before a restart does not."""
+        if not self.replaying:
+            owed.note(request, self.now_ns)
+
+    def refusal(self, unit: "StreamReplica") -> ApiError | None:
+        """Why a stream may not take messages now: the disk, the server or its account is full."""
+        if self.disk_full and not unit.volatile:
+            return api_error("JSInsufficientResourcesErr")
+        return self.reports.refusal(unit)
+
+    def wake_again(self, name: str, runner: "Runner") -> None:
+        """`runner.run` is called in the next turn, which follows at once."""
+        self.later[name] = runner
+
+    def go_on(self, others: bool) -> None:
+        """Wake who has more to do from the turn before. That takes long: in every second turn
+        what else there is to do (`others`, or a unit) goes first, as the disk or somebody waits
+        for it."""
+        if self.later and self.dirty:
+            self._others_ns = self.now_ns
+        self._put_off = bool(self.later) and (others or bool(self.dirty)) and not self._put_off
+        if not self._put_off:
+            later, self.later = self.later, {}
+            self.dirty.update(later)
+
+    def share(self, runners: int) -> None:
+        """So many units are about to run: what one of them may deliver."""
+        alone = self.now_ns - self._others_ns > ALONE_AFTER_NS
+        most = TURN_MESSAGES_MAX if alone else SHORT_TURN_MESSAGES_MAX
+        self.deliveries = max(most // runners, DELIVERIES_MIN)
+
+    def log(self, level: LogLevel, text: str) -> None:
+        """A fact for the operator."""
+        self.logs.append(LogLine(level, text))
+
+    def wake(self, name: str, runner: "Runner") -> None:
+        """`runner.run` is called before the turn ends, or in the next one if that is certain:
+        who has had a share of this turn does not get another one."""
+        if name not in self.later:
+            self.dirty[name] = runner
+
+
+class Reports(Protocol):
+    """Who wants to know what the units of this server find out."""
+
+    def stream_serves(self, unit: "StreamReplica", request: ApiRequest) -> None:
+        """A stream's leader serves what a request asked for: answer it."""
+
+    def consumer_serves(self, unit: "ConsumerReplica", request: ApiRequest) -> None:
+        """The same for a consumer."""
+
+    def advisories(self, unit: "ConsumerReplica", facts: list[Advisory]) -> None:
+        """Facts to be told to operators."""
+
+    def refusal(self, unit: "StreamReplica") -> ApiError | None:
+        """Why a stream may not take messages, by limits of its account or of the server."""
+
+    def inactive(self, unit: "ConsumerReplica") -> None:
+        """The consumer was not used for its threshold: it is to be deleted."""
+
+
+class Runner(Protocol):
+    """A unit that works once a turn when something happened to it."""
+
+    def run(self) -> None:
+        """Do what there is to do now; may propose, deliver and reply."""

@@ -1,0 +1,42 @@
+"""The router as streams and consumers see it: accounts by name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jsctl.broker.protocol.deliveries import OutgoingMessage
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.targets import Sink, Subscription
+
+
+@dataclass(slots=True)
+class RouterTraffic:
+    """Implements `env.Traffic`."""
+
+    router: Router
+
+    def listen(
+        self, account: str, pattern: bytes, sink: Sink, queue: bytes = b""
+    ) -> Subscription | None:
+        """Capture what is published; None for an unknown account."""
+        found = self.router.accounts.get(account)
+        return None if found is None else self.router.subscribe(found, pattern, sink, queue)
+
+    def unlisten(self, subscription: Subscription) -> None:
+        """End a capture."""
+        self.router.unsubscribe(subscription)
+
+    def deliver(self, account: str, said: Sequence[OutgoingMessage]) -> None:
+        """Publish a batch, in order."""
+        found = self.router.accounts.get(account)
+        if found is not None:
+            self.router.publish_batch(found, said)
+
+    def wanted(self, account: str, subject: bytes) -> bool:
+        """Whether anybody listens."""
+        found = self.router.accounts.get(account)
+        return found is not None and self.router.has_interest(found, subject)
+
+    def generation(self, account: str) -> int:
+        """Changes whenever somebody begins or ends to listen."""
+        found = self.router.accounts.get(account)
+        return 0 if found is None else found.sublist.generation

@@ -1,0 +1,112 @@
+"""Acknowledgements as they come in: parsed by the batch, folded to sequences.
+
+The ack subject tells delivery count and sequences; the payload is one of a few words. Plain
+acks, nearly all of them, take the short way and end as a list of stream sequences.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from jsctl.api.jsontext import parse_object
+from jsctl.api.times import parse_duration
+from jsctl.broker.jetstream.consumers.state import ConsumerState
+
+Captured = tuple[bytes, bytes, bytes, bytes, object]
+"""(subject, reply, headers, payload, where it came from)."""
+
+NAK_DELAY_NS_MAX = 10 * 365 * 86400 * 1_000_000_000
+"""A message that is put off longer will not come again anyway."""
+_PLAIN = frozenset({b"", b"+ACK", b"+OK"})
+_SEQ_TOKEN = 5
+
+
+def ack_prefix(stream: str, consumer: str) -> bytes:
+    """What the ack subjects of a consumer start with."""
+    return f"$JS.ACK.{stream}.{consumer}.".encode()
+
+
+def ack_pattern(stream: str, consumer: str) -> bytes:
+    """What a consumer's leader subscribes to for acks."""
+    return ack_prefix(stream, consumer) + b">"
+
+
+def flow_pattern(stream: str, consumer: str) -> bytes:
+    """What a consumer's leader subscribes to for answers to flow control requests."""
+    return f"$JS.FC.{stream}.{consumer}.>".encode()
+
+
+def next_subject(stream: str, consumer: str, prefix: bytes = b"$JS.API.") -> bytes:
+    """What a consumer's leader subscribes to for pull requests."""
+    return prefix + f"CONSUMER.MSG.NEXT.{stream}.{consumer}".encode()
+
+
+class Ack(NamedTuple):
+    """One acknowledgement with its word. `deliveries` as the subject says."""
+
+    seq: int
+    cseq: int
+    deliveries: int
+    word: bytes
+    reply: bytes
+
+
+class Folded(NamedTuple):
+    """A batch of acks of a consumer with policy explicit."""
+
+    done: list[int]
+    """Pending sequences acknowledged plainly; no duplicates."""
+    answers: list[bytes]
+    """Who wants to hear that their plain ack is safe."""
+    others: list[Ack]
+    """What is not a plain ack, in order."""
+
+
+def parse(ack: Captured) -> Ack | None:
+    """One ack; None when its subject is not one of ours."""
+    tokens = ack[0].split(b".")
+    try:
+        deliveries, seq, cseq = int(tokens[4]), int(tokens[_SEQ_TOKEN]), int(tokens[6])
+    except (ValueError, IndexError):
+        return None
+    return Ack(seq, cseq, deliveries, ack[3], ack[1])
+
+
+def fold(acks: Iterable[Captured], state: ConsumerState) -> Folded:
+    """Split a batch into plain acks and others.
+
+    A repeated ack is answered as well; one for a message that was not delivered is not.
+    """
+    done: list[int] = []
+    answers: list[bytes] = []
+    others: list[Ack] = []
+    plain, token, add = _PLAIN, _SEQ_TOKEN, done.append
+    for ack in acks:
+        if ack[3] not in plain:
+            other = parse(ack)
+            if other is not None:
+                others.append(other)
+            continue
+        try:
+            seq = int(ack[0].split(b".", 6)[token])
+        except (ValueError, IndexError):
+            continue
+        add(seq)
+        if ack[1] and 0 < seq <= state.delivered_stream:
+            answers.append(ack[1])
+    pending = state.pending
+    return Folded(list(dict.fromkeys(filter(pending.__contains__, done))), answers, others)
+
+
+def nak_delay(word: bytes) -> int | None:
+    """The delay in ns that a `-NAK` names; None for none, or one that is not understood."""
+    argument = word[len(b"-NAK") :].strip()
+    if not argument:
+        return None
+    try:
+        if argument.startswith(b"{"):
+            delay = parse_object(argument).get("delay", 0)
+        else:
+            delay = parse_duration(argument.decode(), go_only=True)
+    except ValueError:
+        return None
+    return min(max(delay, 0), NAK_DELAY_NS_MAX) if isinstance(delay, int) else None

@@ -1,0 +1,487 @@
+"""What a consumer's config may be: defaults, validation, what may change, who may overlap.
+
+Every check raises `ApiError` with the code of the real server; the order is its order, so that
+a config with two mistakes is refused for the same one.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.errors import ApiError, api_error
+from jsctl.api.stream import StreamConfig
+from jsctl.api.times import format_duration, parse_time
+from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, Retention
+from jsctl.broker.jetstream.consumers.consumer import filters_of
+from jsctl.broker.subject.matching import subset
+from jsctl.broker.subject.patterns import Budget, PatternSet, Tangled
+from jsctl.broker.subject.validity import (
+    SUBJECT_BYTES_MAX,
+    has_wildcard,
+    is_too_long,
+    is_valid_subject,
+)
+
+SECOND_NS = 1_000_000_000
+ACK_WAIT_NS = 30 * SECOND_NS
+INACTIVE_THRESHOLD_NS = 5 * SECOND_NS
+"""For consumers without a durable name."""
+PINNED_TTL_NS = 120 * SECOND_NS
+FLOW_CONTROL_HEARTBEAT_NS = SECOND_NS
+HEARTBEAT_NS_MIN = 100_000_000
+EXPIRES_NS_MIN = 1_000_000
+MAX_WAITING = 512
+MAX_ACK_PENDING = 1000
+NAME_LENGTH_MAX = 255
+DESCRIPTION_LENGTH_MAX = 4096
+METADATA_BYTES_MAX = 128 * 1024
+_NAME = re.compile(r"[^\s.*>\\/]+")
+GROUP_NAME = re.compile(r"[a-zA-Z0-9/_=-]{1,16}")
+_TOLD_KEYS = ("_nats.ver", "_nats.level")
+LEVEL_KEY = "_nats.req.level"
+TANGLED = "filter subjects have too many wildcards to be compared"
+_NO_STREAM = StreamConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerLimits:
+    """What server and account allow; 0 or below: no limit."""
+
+    server_ack_pending_max: int = 0
+    account_ack_pending_max: int = 0
+    request_batch_max: int = 0
+
+
+_NO_LIMITS = ConsumerLimits()
+Check = Callable[[ConsumerConfig, StreamConfig, ConsumerLimits], None]
+
+
+def is_valid_name(name: str) -> bool:
+    """Whether a consumer may be called so."""
+    return _NAME.fullmatch(name) is not None and len(name) <= NAME_LENGTH_MAX
+
+
+def replicas_of(config: ConsumerConfig, stream: StreamConfig) -> int:
+    """How many peers a consumer has."""
+    if config.num_replicas:
+        return config.num_replicas
+    shared = stream.retention is not Retention.LIMITS
+    if config.durable_name or shared:
+        return max(1, stream.num_replicas)
+    return 1
+
+
+# Defaults.
+
+_FLOORS: tuple[tuple[str, int, str], ...] = (
+    ("max_waiting", 0, "max_waiting must not be negative"),
+    ("max_ack_pending", -1, "max_ack_pending must be set to -1"),
+    ("max_batch", 0, "max_batch must not be negative"),
+    ("max_expires", 0, "max_expires must not be negative"),
+    ("max_bytes", 0, "max_bytes must not be negative"),
+    ("idle_heartbeat", 0, "idle_heartbeat must not be negative"),
+    ("inactive_threshold", 0, "inactive_threshold must not be negative"),
+    ("priority_timeout", 0, "priority_timeout must not be negative"),
+)
+"""Fields whose values below the floor become the floor."""
+
+
+def with_defaults(
+    config: ConsumerConfig,
+    stream: StreamConfig = _NO_STREAM,
+    limits: ConsumerLimits = _NO_LIMITS,
+    *,
+    pedantic: bool = False,
+) -> ConsumerConfig:
+    """The config with everything set that was left open.
+
+    `pedantic` refuses what would have to be changed. Raises ApiError.
+    """
+    config = _floored(config, pedantic)
+    changed: dict[str, int | bool] = {}
+    if not config.deliver_subject and config.max_waiting == 0:
+        changed["max_waiting"] = MAX_WAITING
+    waits = config.ack_policy in (AckPolicy.EXPLICIT, AckPolicy.ALL)
+    ack_wait = config.ack_wait or (ACK_WAIT_NS if waits else 0)
+    if config.backoff:
+        if pedantic and ack_wait != config.backoff[0]:
+            raise _pedantic("first backoff value has to equal batch AckWait")
+        ack_wait = config.backoff[0]
+    changed["ack_wait"] = ack_wait
+    changed["max_ack_pending"] = _ack_pending(config, stream, limits, pedantic)
+    changed["inactive_threshold"] = _threshold(config, stream, pedantic)
+    if not config.deliver_subject and config.max_batch == 0 and limits.request_batch_max > 0:
+        if pedantic:
+            raise _pedantic("max_request_batch must be set if it's JetStream limits are set")
+        changed["max_batch"] = limits.request_batch_max
+    if config.priority_policy is PriorityPolicy.PINNED_CLIENT and not config.priority_timeout:
+        changed["priority_timeout"] = PINNED_TTL_NS
+    if config.ack_policy is AckPolicy.FLOW_CONTROL and not pedantic:
+        changed["flow_control"] = True
+        changed["idle_heartbeat"] = FLOW_CONTROL_HEARTBEAT_NS
+    return replace(config, **changed)  # type: ignore[arg-type]  # names of int and bool fields
+
+
+def _pedantic(text: str) -> ApiError:
+    return api_error("JSPedanticErrF", err=text)
+
+
+def _floored(config: ConsumerConfig, pedantic: bool) -> ConsumerConfig:
+    changed: dict[str, int] = {}
+    if config.max_deliver == 0 or config.max_deliver < -1:
+        if pedantic and config.max_deliver < -1:
+            raise _pedantic("max_deliver must be set to -1")
+        changed["max_deliver"] = -1
+    for name, floor, text in _FLOORS:
+        if getattr(config, name) < floor:
+            if pedantic:
+                raise _pedantic(text)
+            changed[name] = floor
+    return replace(config, **changed)  # type: ignore[arg-type]  # names of int fields
+
+
+def _ack_pending(
+    config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits, pedantic: bool
+) -> int:
+    if config.max_ack_pending:
+        return config.max_ack_pending
+    inherited = stream.consumer_limits.max_ack_pending
+    if pedantic and inherited > 0:
+        raise _pedantic("max_ack_pending must be set if it's configured in stream limits")
+    if inherited or config.ack_policy is AckPolicy.NONE:
+        return inherited
+    most = (MAX_ACK_PENDING, limits.server_ack_pending_max, limits.account_ack_pending_max)
+    return min(limit for limit in most if limit > 0)
+
+
+def _threshold(config: ConsumerConfig, stream: StreamConfig, pedantic: bool) -> int:
+    if config.inactive_threshold:
+        return config.inactive_threshold
+    inherited = stream.consumer_limits.inactive_threshold
+    if pedantic and inherited > 0:
+        raise _pedantic("inactive_threshold must be set if it's configured in stream limits")
+    if inherited or config.durable_name:
+        return inherited
+    return INACTIVE_THRESHOLD_NS
+
+
+def required_level(config: ConsumerConfig) -> int:
+    """The API level that a server needs to run this consumer."""
+    if config.ack_policy is AckPolicy.FLOW_CONTROL:
+        return 4
+    shared = config.priority_policy is not PriorityPolicy.NONE or config.priority_groups
+    # A pause until the zero time is none.
+    return 1 if shared or config.priority_timeout or parse_time(config.pause_until) else 0
+
+
+def with_level(config: ConsumerConfig) -> ConsumerConfig:
+    """Note the API level that the config needs; what the server tells is not kept."""
+    kept = {key: text for key, text in config.metadata.items() if key not in _TOLD_KEYS}
+    return replace(config, metadata={**kept, LEVEL_KEY: str(required_level(config))})
+
+
+# Validation.
+
+
+def check(
+    config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits = _NO_LIMITS
+) -> None:
+    """Refuse a config (with defaults) that cannot be. Raises ApiError."""
+    for one in _CHECKS:
+        one(config, stream, limits)
+
+
+def _bad(text: str) -> ApiError:
+    return api_error("JSStreamInvalidConfigF", err=text)
+
+
+def _check_names(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    if config.name and not is_valid_name(config.name):
+        raise _bad("consumer name can not contain '.', '*', '>', '\\', '/'")
+    if config.durable_name and not is_valid_name(config.durable_name):
+        raise _bad("consumer durable name can not contain '.', '*', '>', '\\', '/'")
+
+
+def _check_replicas(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    has = max(1, stream.num_replicas)
+    if config.num_replicas > has:
+        raise api_error("JSConsumerReplicasExceedsStream")
+    if config.num_replicas < 0:
+        raise api_error("JSReplicasCountCannotBeNegative")
+    shared = stream.retention is not Retention.LIMITS
+    if shared and config.num_replicas not in (0, has):
+        raise api_error("JSConsumerReplicasShouldMatchStream")
+
+
+def _check_waits(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    if any(wait < 0 for wait in config.backoff):
+        raise api_error("JSConsumerBackOffNegativeErr")
+    if config.ack_wait < 0:
+        raise api_error("JSConsumerAckWaitNegativeErr")
+
+
+def _check_flow_acks(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    if config.ack_policy is not AckPolicy.FLOW_CONTROL:
+        return
+    if not config.deliver_subject:
+        raise api_error("JSConsumerAckFCRequiresPushErr")
+    if not config.flow_control:
+        raise api_error("JSConsumerAckFCRequiresFCErr")
+    if config.idle_heartbeat != FLOW_CONTROL_HEARTBEAT_NS:
+        raise _bad("flow control ack policy heartbeat needs to be 1s")
+    if config.max_ack_pending <= 0:
+        raise api_error("JSConsumerAckFCRequiresMaxAckPendingErr")
+    if config.ack_wait or config.backoff:
+        raise api_error("JSConsumerAckFCRequiresNoAckWaitErr")
+    if config.max_deliver > 0:
+        raise api_error("JSConsumerAckFCRequiresNoMaxDeliverErr")
+
+
+def _check_texts(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    if config.max_deliver != -1 and len(config.backoff) > config.max_deliver:
+        raise api_error("JSConsumerMaxDeliverBackoffErr")
+    if len(config.description.encode()) > DESCRIPTION_LENGTH_MAX:
+        raise api_error("JSConsumerDescriptionTooLongErrF", max=DESCRIPTION_LENGTH_MAX)
+    subjects = (config.deliver_subject, config.filter_subject, *config.filter_subjects)
+    if is_too_long(*subjects, config.deliver_group):
+        text = f"subject is too long, maximum allowed is {SUBJECT_BYTES_MAX} bytes"
+        raise api_error("JSConsumerCreateErrF", err=text)
+
+
+def _check_push(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    subject = config.deliver_subject.encode()
+    if not subject:
+        return
+    if has_wildcard(subject):
+        raise api_error("JSConsumerDeliverToWildcardsErr")
+    if not is_valid_subject(subject):
+        raise api_error("JSConsumerInvalidDeliverSubject")
+    if any(subset(subject, own.encode()) for own in stream.subjects):
+        raise api_error("JSConsumerDeliverCycleErr")
+    if config.max_waiting:
+        raise api_error("JSConsumerPushMaxWaitingErr")
+    if config.max_ack_pending > 0 and config.ack_policy is AckPolicy.NONE:
+        raise api_error("JSConsumerMaxPendingAckPolicyRequiredErr")
+    if 0 < config.idle_heartbeat < HEARTBEAT_NS_MIN:
+        raise api_error("JSConsumerSmallHeartbeatErr")
+
+
+def _check_pull(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    if config.deliver_subject:
+        return
+    if config.ack_policy is AckPolicy.NONE and stream.retention is Retention.WORK_QUEUE:
+        raise api_error("JSConsumerPullRequiresAckErr")
+    if config.rate_limit_bps:
+        raise api_error("JSConsumerPullWithRateLimitErr")
+    if config.idle_heartbeat:
+        raise api_error("JSConsumerHBRequiresPushErr")
+    if config.flow_control:
+        raise api_error("JSConsumerFCRequiresPushErr")
+    if 0 < config.max_expires < EXPIRES_NS_MIN:
+        raise api_error("JSConsumerMaxRequestExpiresTooSmall")
+    if 0 < limits.request_batch_max < config.max_batch:
+        raise api_error("JSConsumerMaxRequestBatchExceededF", limit=limits.request_batch_max)
+
+
+def _check_limits(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    most = (
+        limits.server_ack_pending_max,
+        limits.account_ack_pending_max,
+        stream.consumer_limits.max_ack_pending,
+    )
+    for limit in most:
+        if 0 < limit < config.max_ack_pending:
+            raise api_error("JSConsumerMaxPendingAckExcessErrF", limit=limit)
+    threshold = stream.consumer_limits.inactive_threshold
+    if 0 < threshold < config.inactive_threshold:
+        raise api_error("JSConsumerInactiveThresholdExcess", limit=format_duration(threshold))
+
+
+def _check_direct(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    if config.direct and not config.deliver_subject:
+        raise api_error("JSConsumerDirectRequiresPushErr")
+    if config.direct and config.durable_name:
+        raise api_error("JSConsumerDirectRequiresEphemeralErr")
+
+
+def _check_filters(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    if config.filter_subject and config.filter_subjects:
+        raise api_error("JSConsumerDuplicateFilterSubjects")
+    if config.filter_subject and not is_valid_subject(config.filter_subject.encode()):
+        raise _bad("invalid subject")
+    if "" in config.filter_subjects:
+        raise api_error("JSConsumerEmptyFilter")
+    filters = [one.encode() for one in filters_of(config)]
+    everything = PatternSet(one for one in filters if is_valid_subject(one))
+    budget = Budget()
+    times = Counter(filters)
+    try:
+        for one in filters:
+            if not is_valid_subject(one):
+                raise _bad("invalid subject")
+            if times[one] > 1 or everything.covers(one, besides=True, budget=budget):
+                raise api_error("JSConsumerOverlappingSubjectFilters")
+    except Tangled:
+        raise _bad(TANGLED) from None
+
+
+_STARTS = {
+    DeliverPolicy.ALL: "all",
+    DeliverPolicy.LAST: "last",
+    DeliverPolicy.LAST_PER_SUBJECT: "last per subject",
+    DeliverPolicy.NEW: "new",
+    DeliverPolicy.BY_START_SEQUENCE: "by start sequence",
+    DeliverPolicy.BY_START_TIME: "by start time",
+}
+
+
+def _check_start(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    policy = config.deliver_policy
+    by_seq = policy is DeliverPolicy.BY_START_SEQUENCE
+    by_time = policy is DeliverPolicy.BY_START_TIME
+    if by_seq and not config.opt_start_seq:
+        raise _start(policy, "start sequence is not set")
+    if by_time and not config.opt_start_time:
+        raise _start(policy, "start time is not set")
+    if config.opt_start_seq and not by_seq:
+        name = "start start sequence" if by_time else "start sequence"
+        raise _start(policy, f"{name} is also set")
+    if config.opt_start_time and not by_time:
+        raise _start(policy, "start time is also set")
+    if policy is DeliverPolicy.LAST_PER_SUBJECT and not filters_of(config):
+        raise _start(policy, "filter subject is not set")
+
+
+def _start(policy: DeliverPolicy, what: str) -> ApiError:
+    text = f"consumer delivery policy is deliver {_STARTS[policy]}, but optional {what}"
+    return api_error("JSConsumerInvalidPolicyErrF", err=text)
+
+
+def _check_rest(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    sample = config.sample_freq.removesuffix("%")
+    if config.sample_freq and not re.fullmatch(r"\+?[0-9]+", sample):
+        text = f'strconv.Atoi: parsing "{sample}": invalid syntax'
+        raise api_error("JSConsumerInvalidSamplingErrF", err=text)
+    if config.flow_control and not config.idle_heartbeat:
+        raise api_error("JSConsumerWithFlowControlNeedsHeartbeats")
+    if config.durable_name and config.name and config.name != config.durable_name:
+        raise api_error("JSConsumerCreateDurableAndNameMismatch")
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in config.metadata.items())
+    if size > METADATA_BYTES_MAX:
+        limit = f"{METADATA_BYTES_MAX // 1024}KB"
+        raise api_error("JSConsumerMetadataLengthErrF", limit=limit)
+
+
+def _check_priority(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
+    if config.priority_policy is PriorityPolicy.NONE:
+        if config.priority_groups:
+            raise api_error("JSConsumerPriorityGroupWithPolicyNone")
+        if config.priority_timeout > 0:
+            raise api_error("JSConsumerPinnedTTLWithoutPriorityPolicyNone")
+        return
+    if config.deliver_subject:
+        raise api_error("JSConsumerPushWithPriorityGroupErr")
+    if not config.priority_groups:
+        raise api_error("JSConsumerPriorityPolicyWithoutGroup")
+    for group in config.priority_groups:
+        if not group:
+            raise api_error("JSConsumerEmptyGroupName")
+        if not GROUP_NAME.fullmatch(group):
+            raise api_error("JSConsumerInvalidGroupNameErr")
+
+
+_CHECKS: tuple[Check, ...] = (
+    _check_names,
+    _check_replicas,
+    _check_waits,
+    _check_flow_acks,
+    _check_texts,
+    _check_push,
+    _check_pull,
+    _check_limits,
+    _check_direct,
+    _check_filters,
+    _check_start,
+    _check_rest,
+    _check_priority,
+)
+
+
+# What may change, and who may be beside whom.
+
+_FIXED: tuple[tuple[str, str], ...] = (
+    ("deliver_policy", "deliver policy can not be updated"),
+    ("opt_start_seq", "start sequence can not be updated"),
+    ("opt_start_time", "start time can not be updated"),
+    ("ack_policy", "ack policy can not be updated"),
+    ("replay_policy", "replay policy can not be updated"),
+    ("idle_heartbeat", "heart beats can not be updated"),
+    ("flow_control", "flow control can not be updated"),
+)
+
+
+def check_update(old: ConsumerConfig, new: ConsumerConfig, *, bound: bool) -> None:
+    """Refuse a change that cannot be. `bound`: somebody listens on the old deliver subject.
+
+    Raises ApiError.
+    """
+    for name, text in _FIXED:
+        before, after = getattr(old, name), getattr(new, name)
+        if name == "opt_start_time":
+            before, after = parse_time(before), parse_time(after)
+        if before != after:
+            raise api_error("JSConsumerCreateErrF", err=text)
+    if old.deliver_subject != new.deliver_subject:
+        if not old.deliver_subject:
+            text = "can not update pull consumer to push based"
+            raise api_error("JSConsumerCreateErrF", err=text)
+        if not new.deliver_subject:
+            text = "can not update push consumer to pull based"
+            raise api_error("JSConsumerCreateErrF", err=text)
+        if bound:
+            raise api_error("JSConsumerNameExistErr")
+    if old.max_waiting != new.max_waiting:
+        raise api_error("JSConsumerCreateErrF", err="max waiting can not be updated")
+
+
+def same(left: ConsumerConfig, right: ConsumerConfig) -> bool:
+    """Whether two configs are equal, apart from metadata that the server adds."""
+    return _stripped(left) == _stripped(right)
+
+
+def _stripped(config: ConsumerConfig) -> ConsumerConfig:
+    kept = {k: v for k, v in config.metadata.items() if not k.startswith("_nats.")}
+    return replace(config, metadata=kept)
+
+
+def _listened(filters: Iterable[str]) -> list[bytes]:
+    return [one.encode() for one in filters] or [b">"]
+
+
+def check_work_queue(
+    config: ConsumerConfig, others: Iterable[ConsumerConfig], *, exists: bool
+) -> None:
+    """Refuse a consumer of a work queue that would share messages with another.
+
+    `others` are the stream's other consumers; direct and sourcing ones do not count.
+    Raises ApiError.
+    """
+    if config.direct or config.sourcing:
+        return
+    counted = [other for other in others if not other.direct and not other.sourcing]
+    filters = [one.encode() for one in filters_of(config)]
+    if not exists:
+        if config.ack_policy not in (AckPolicy.EXPLICIT, AckPolicy.FLOW_CONTROL):
+            raise api_error("JSConsumerWQRequiresExplicitAckErr")
+        if counted and not filters:
+            raise api_error("JSConsumerWQMultipleUnfilteredErr")
+    theirs = PatternSet(one for other in counted for one in _listened(filters_of(other)))
+    try:
+        if PatternSet(filters or [b">"]).meets(theirs) is not None:
+            raise api_error("JSConsumerWQConsumerNotUniqueErr")
+    except Tangled:
+        raise _bad(TANGLED) from None
+    if not exists and config.deliver_policy is not DeliverPolicy.ALL:
+        raise api_error("JSConsumerWQConsumerNotDeliverAllErr")

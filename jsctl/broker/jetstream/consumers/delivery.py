@@ -1,0 +1,256 @@
+"""What a consumer delivers next, and how a delivery looks on the wire.
+
+`ConsumerDelivery` reads the store at the consumer's position. Rows are peeked first and taken when
+it is known that somebody gets them, so that nothing has to be put back. The count of what is
+still to be delivered is kept by adding and subtracting; it is computed only after changes of
+the stream that cannot be counted.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from operator import itemgetter
+
+from jsctl.broker.errors import Damaged
+from jsctl.broker.jetstream.consumers.acks import ack_prefix
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
+from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind
+from jsctl.broker.jetstream.consumers.redelivery import Redelivery
+from jsctl.broker.protocol.deliveries import Deliveries, Item
+from jsctl.broker.store.contents import Contents
+from jsctl.broker.store.record import Row
+
+BATCH_BYTES_MAX = 8 * 1024 * 1024
+"""What one look at the store returns at most; the rest follows in the next turn."""
+UNLIMITED = 1 << 40
+GONE_REASON = "Message deleted by stream limits"
+
+_sequence = itemgetter(0)
+
+
+def headers_only(row: Row) -> Row:
+    """The message without its payload, whose size a header tells."""
+    seq, time_ns, subject, headers, payload = row
+    head = headers[:-2] if headers else b"NATS/1.0\r\n"
+    return seq, time_ns, subject, b"%sNats-Msg-Size: %d\r\n\r\n" % (head, len(payload)), b""
+
+
+def with_header(headers: bytes, line: bytes) -> bytes:
+    """A header block with one more line."""
+    return (headers[:-2] if headers else b"NATS/1.0\r\n") + line + b"\r\n\r\n"
+
+
+class ConsumerDelivery:
+    """The reading side of a leading consumer."""
+
+    __slots__ = (
+        "_formats",
+        "_pending",
+        "_prefix",
+        "consumer",
+        "cursor",
+        "damaged",
+        "facts",
+        "progress",
+        "redelivery",
+        "skip_damaged",
+        "store",
+    )
+
+    def __init__(self, consumer: Consumer, store: Contents) -> None:
+        config = consumer.config
+        self.consumer = consumer
+        self.store = store
+        self.redelivery = Redelivery(config.ack_wait, config.backoff)
+        self.skip_damaged = False
+        """Pass over messages whose bytes are lost for good, instead of waiting for repair."""
+        self.damaged: tuple[int, int] | None = None
+        """Sequences that stopped the last look at the store."""
+        self.facts: list[Advisory] = []
+        self._prefix = ack_prefix(consumer.stream, consumer.name).replace(b"%", b"%%")
+        self._formats: dict[int, bytes] = {}
+        self.rebase()
+
+    def rebase(self) -> None:
+        """Start over from the committed state: new leader, or the consumer was reset."""
+        self.progress = ConsumerProgress(self.consumer.state.copy())
+        self.cursor = self.progress.state.next_stream
+        self._pending: int | None = None
+        self.redelivery.clear()
+        self.redelivery.file_pending(self.progress.state)
+
+    # How much there is.
+
+    @property
+    def num_pending(self) -> int:
+        """Messages that are still to be delivered for the first time."""
+        if self._pending is None:
+            filters, state = self.consumer.filters, self.progress.state
+            self._pending = self.store.num_pending(filters, self.cursor)
+            self._pending += sum(map(self.store.is_live, state.last_seqs))
+        return self._pending
+
+    def stored(self, subjects: Sequence[bytes]) -> None:
+        """The stream took messages with these subjects."""
+        if self._pending is not None:
+            filters = self.consumer.filters
+            count = len(subjects) if filters.is_all else sum(map(filters.match, subjects))
+            self._pending += count
+
+    def forget_count(self) -> None:
+        """The stream changed otherwise: count again when asked."""
+        self._pending = None
+
+    # Peeking and taking.
+
+    def room(self) -> int:
+        """How many more messages may be pending."""
+        most = self.consumer.config.max_ack_pending
+        if most <= 0 or not self.progress.state.acks_needed:
+            return UNLIMITED
+        return max(0, most - len(self.progress.state.pending))
+
+    @property
+    def stalled(self) -> bool:
+        """Whether outstanding acks keep new messages back."""
+        return self.room() == 0
+
+    def present_again(self, count: int, now_ns: int) -> list[Row]:
+        """Messages to be delivered again; those gone from the stream are given up."""
+        if not self.redelivery.again:
+            return []
+        rows: list[Row] = []
+        gone: list[int] = []
+        for seq in list(islice(self.redelivery.again, count)):
+            try:
+                row = self.store.load(seq)
+            except Damaged as error:
+                self.damaged = (error.first_seq, error.last_seq)
+                self.redelivery.unqueue(seq)
+                self.redelivery.file((seq,), now_ns, self.progress.state.deliveries(seq))
+                continue
+            if row is None:
+                gone.append(seq)
+            else:
+                rows.append(row)
+        self.give_up(gone, now_ns)
+        return self._shown(rows)
+
+    def give_up(self, gone: Sequence[int], now_ns: int) -> None:
+        """Pending messages that are not in the stream any more count as done with."""
+        state = self.progress.state
+        for seq in gone:
+            self.redelivery.unqueue(seq)
+            cseq, times = state.pending[seq][0], state.deliveries(seq)
+            kind = AdvisoryKind.TERMINATED
+            self.facts.append(Advisory(kind, cseq, seq, times, reason=GONE_REASON))
+        if gone:
+            self.progress.ack(gone, now_ns)
+
+    def peek_new(self, count: int) -> Sequence[Row]:
+        """The next messages, never delivered before. Moves the cursor over what does not pass."""
+        if count <= 0:
+            return []
+        state = self.progress.state
+        if state.last_seqs:
+            return self._shown(self._chosen(count))
+        try:
+            rows = self.store.next_many(self.consumer.filters, self.cursor, count, BATCH_BYTES_MAX)
+        except Damaged as error:
+            self.damaged = (error.first_seq, error.last_seq)
+            if not self.skip_damaged:
+                return []
+            self.cursor = error.last_seq + 1
+            return self.peek_new(count)
+        if not rows:
+            self.cursor = max(self.cursor, self.store.last_seq + 1)
+        return self._shown(rows)
+
+    def _chosen(self, count: int) -> list[Row]:
+        state = self.progress.state
+        rows: list[Row] = []
+        for seq in state.last_seqs:
+            row = self.store.load(seq)
+            if row is not None:
+                rows.append(row)
+            if len(rows) == count:
+                return rows
+        if not rows:
+            self.progress.skip(state.resume)
+            self.cursor = max(self.cursor, state.next_stream)
+        return rows
+
+    def _shown(self, rows: Sequence[Row]) -> list[Row]:
+        if self.consumer.config.headers_only:
+            return list(map(headers_only, rows))
+        return rows if isinstance(rows, list) else list(rows)
+
+    def take_new(self, rows: Sequence[Row], now_ns: int) -> None:
+        """These were delivered for the first time."""
+        if not rows:
+            return
+        state = self.progress.state
+        first, last = rows[0][0], rows[-1][0]
+        run = last - first + 1 == len(rows)
+        seqs: Sequence[int] = range(first, last + 1) if run else list(map(_sequence, rows))
+        chosen = bool(state.last_seqs)
+        self.progress.deliver(seqs, now_ns)
+        self.cursor = max(self.cursor, state.next_stream) if chosen else last + 1
+        if self._pending is not None:
+            self._pending = max(0, self._pending - len(rows))
+        if state.acks_needed:
+            self.redelivery.file(seqs, now_ns, 1)
+
+    def take_again(self, rows: Sequence[Row], now_ns: int) -> None:
+        """These were delivered once more."""
+        if not rows:
+            return
+        seqs = list(map(_sequence, rows))
+        for seq in seqs:
+            self.redelivery.unqueue(seq)
+        self.progress.redeliver(seqs, now_ns)
+        state = self.progress.state
+        for seq in seqs:
+            self.redelivery.file((seq,), now_ns, state.deliveries(seq))
+
+    # The wire.
+
+    def _format(self, deliveries: int) -> bytes:
+        made = self._formats.get(deliveries)
+        if made is None:
+            made = self._formats[deliveries] = self._prefix + b"%d.%%d.%%d.%%d.%%d" % deliveries
+        return made
+
+    def items_new(self, rows: Sequence[Row], inboxes: Iterable[bytes]) -> list[Item]:
+        """First deliveries, each to its inbox; call before `take_new`."""
+        form = self._format(1)
+        first = self.progress.state.delivered_seq + 1
+        left = max(self.num_pending, len(rows))
+        numbers = zip(range(first, first + len(rows)), range(left - 1, -1, -1), strict=False)
+        return [
+            (inbox, form % (seq, cseq, time_ns, pending), headers, payload, subject)
+            for (seq, time_ns, subject, headers, payload), (cseq, pending), inbox in zip(
+                rows, numbers, inboxes, strict=False
+            )
+        ]
+
+    def together(self, rows: Sequence[Row], inboxes: Sequence[bytes]) -> Deliveries:
+        """As `items_new`, for rows without headers that go out at once."""
+        first = self.progress.state.delivered_seq + 1
+        left = max(self.num_pending, len(rows))
+        return Deliveries(self._format(1), rows, inboxes, first, left - 1)
+
+    def item(self, row: Row, inbox: bytes, ahead: int, again: bool) -> Item:
+        """One delivery, `ahead` deliveries of this batch before it; call before taking."""
+        seq, time_ns, subject, headers, payload = row
+        state = self.progress.state
+        deliveries = state.deliveries(seq) + 1 if again else 1
+        pending = self.num_pending - (0 if again else ahead + 1)
+        cseq = state.delivered_seq + 1 + ahead
+        reply = self._format(deliveries) % (seq, cseq, time_ns, max(0, pending))
+        return inbox, reply, headers, payload, subject
+
+
+def size_of(item: Item) -> int:
+    """What a delivery counts against max_bytes, windows and rates."""
+    return len(item[1]) + len(item[2]) + len(item[3]) + len(item[4])

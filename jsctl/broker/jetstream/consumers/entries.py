@@ -1,0 +1,263 @@
+"""What a consumer's log holds, and its bytes.
+
+    PROGRESS  epoch u32, operations ...       one a turn: everything that happened in it
+    CONFIG    consumer config as JSON
+    RESET     first sequence u64
+    PAUSE     until i64 (ns, 0: not paused)
+
+Operations of PROGRESS are those of `ConsumerState`, each a code and its arguments; runs of
+sequences are kept as first and count, others as a list. Integers are little endian. The epoch
+counts resets: progress that a leader made before it saw a reset is dropped by all replicas.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+
+from jsctl.broker.jetstream.consumers.state import ConsumerState
+
+
+class ConsumerEntryKind(IntEnum):
+    """The first byte of an entry."""
+
+    PROGRESS = 1
+    CONFIG = 2
+    RESET = 3
+    PAUSE = 4
+
+
+class Op(IntEnum):
+    """Operations inside a PROGRESS entry."""
+
+    START = 1
+    DELIVER_RUN = 2
+    DELIVER_LIST = 3
+    REDELIVER = 4
+    TOUCH = 5
+    ACK_RUN = 6
+    ACK_LIST = 7
+    ACK_ALL = 8
+    EXHAUST = 9
+    SKIP = 10
+
+
+_PROGRESS = struct.Struct("<BI")
+_RESET = struct.Struct("<BQ")
+_PAUSE = struct.Struct("<Bq")
+_START = struct.Struct("<BQQI")
+_DELIVER_RUN = struct.Struct("<BQIQq")
+_DELIVER_LIST = struct.Struct("<BIQq")
+_ACK_RUN = struct.Struct("<BQIq")
+_ACK_LIST = struct.Struct("<BIq")
+_ACK_ALL = struct.Struct("<BQQq")
+_COUNT = struct.Struct("<BI")
+_SEQ = struct.Struct("<BQ")
+
+
+def encode_config(config: bytes) -> bytes:
+    """A CONFIG entry from the config's JSON."""
+    return bytes((ConsumerEntryKind.CONFIG,)) + config
+
+
+def encode_reset(first: int) -> bytes:
+    """A RESET entry: deliver again from `first` on."""
+    return _RESET.pack(ConsumerEntryKind.RESET, first)
+
+
+def encode_pause(until_ns: int) -> bytes:
+    """A PAUSE entry; 0 resumes."""
+    return _PAUSE.pack(ConsumerEntryKind.PAUSE, until_ns)
+
+
+def decode_reset(entry: bytes) -> int:
+    """The first sequence of a RESET entry."""
+    first: int = _RESET.unpack(entry)[1]
+    return first
+
+
+def decode_pause(entry: bytes) -> int:
+    """The time of a PAUSE entry."""
+    until: int = _PAUSE.unpack(entry)[1]
+    return until
+
+
+def _list(seqs: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(seqs)}Q", *seqs)
+
+
+def _is_run(seqs: Sequence[int]) -> bool:
+    return isinstance(seqs, range) or seqs[-1] - seqs[0] + 1 == len(seqs)
+
+
+class ConsumerProgress:
+    """Does operations on a working state and writes them down for the log."""
+
+    __slots__ = ("_parts", "state")
+
+    def __init__(self, state: ConsumerState) -> None:
+        self.state = state
+        self._parts: list[bytes] = []
+
+    def take(self, epoch: int) -> bytes | None:
+        """The entry with everything since the last call; None when nothing happened."""
+        if not self._parts:
+            return None
+        parts, self._parts = self._parts, []
+        return _PROGRESS.pack(ConsumerEntryKind.PROGRESS, epoch) + b"".join(parts)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is written down."""
+        return not self._parts
+
+    def start(self, first: int, resume: int, last_seqs: Sequence[int]) -> None:
+        """See `ConsumerState.start`."""
+        self.state.start(first, resume, last_seqs)
+        self._parts.append(_START.pack(Op.START, first, resume, len(last_seqs)) + _list(last_seqs))
+
+    def deliver(self, seqs: Sequence[int], time_ns: int) -> None:
+        """First deliveries of ascending sequences."""
+        first = self.state.delivered_seq + 1
+        self.state.deliver(seqs, first, time_ns)
+        if _is_run(seqs):
+            part = _DELIVER_RUN.pack(Op.DELIVER_RUN, seqs[0], len(seqs), first, time_ns)
+        else:
+            part = _DELIVER_LIST.pack(Op.DELIVER_LIST, len(seqs), first, time_ns) + _list(seqs)
+        self._parts.append(part)
+
+    def redeliver(self, seqs: Sequence[int], time_ns: int) -> None:
+        """Deliveries of pending messages."""
+        first = self.state.delivered_seq + 1
+        self.state.redeliver(seqs, first, time_ns)
+        self._parts.append(
+            _DELIVER_LIST.pack(Op.REDELIVER, len(seqs), first, time_ns) + _list(seqs)
+        )
+
+    def touch(self, times: Sequence[tuple[int, int]]) -> None:
+        """Other times for the ack wait of (sequence, time)."""
+        self.state.touch(times)
+        flat = [number for pair in times for number in pair]
+        self._parts.append(_COUNT.pack(Op.TOUCH, len(times)) + struct.pack(f"<{len(flat)}q", *flat))
+
+    def ack(self, seqs: Sequence[int], time_ns: int) -> None:
+        """Done with these; any order, no duplicates."""
+        seqs = seqs if isinstance(seqs, range) else sorted(seqs)
+        self.state.ack(seqs, time_ns)
+        if _is_run(seqs):
+            self._parts.append(_ACK_RUN.pack(Op.ACK_RUN, seqs[0], len(seqs), time_ns))
+        else:
+            self._parts.append(_ACK_LIST.pack(Op.ACK_LIST, len(seqs), time_ns) + _list(seqs))
+
+    def ack_all(self, seq: int, cseq: int, time_ns: int) -> None:
+        """Done with everything up to here."""
+        self.state.ack_all(seq, cseq, time_ns)
+        self._parts.append(_ACK_ALL.pack(Op.ACK_ALL, seq, cseq, time_ns))
+
+    def exhaust(self, seqs: Sequence[int]) -> None:
+        """Delivered as often as allowed."""
+        self.state.exhaust(seqs)
+        self._parts.append(_COUNT.pack(Op.EXHAUST, len(seqs)) + _list(seqs))
+
+    def skip(self, up_to: int) -> None:
+        """Nothing up to here is left to deliver."""
+        self.state.skip(up_to)
+        self._parts.append(_SEQ.pack(Op.SKIP, up_to))
+
+
+def progress_epoch(entry: bytes) -> int:
+    """The epoch of a PROGRESS entry."""
+    epoch: int = _PROGRESS.unpack_from(entry)[1]
+    return epoch
+
+
+def apply_progress(state: ConsumerState, entry: bytes) -> None:
+    """Do all operations of a PROGRESS entry."""
+    at = _PROGRESS.size
+    while at < len(entry):
+        at = _APPLIERS[entry[at]](state, entry, at)
+    assert at == len(entry)
+
+
+def _seqs(entry: bytes, at: int, count: int) -> tuple[int, ...]:
+    return struct.unpack_from(f"<{count}Q", entry, at)
+
+
+def _apply_start(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, first, resume, count = _START.unpack_from(entry, at)
+    at += _START.size
+    state.start(first, resume, _seqs(entry, at, count))
+    return int(at + 8 * count)
+
+
+def _apply_deliver_run(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, seq, count, first, time_ns = _DELIVER_RUN.unpack_from(entry, at)
+    state.deliver(range(seq, seq + count), first, time_ns)
+    return at + _DELIVER_RUN.size
+
+
+def _apply_deliver_list(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, count, first, time_ns = _DELIVER_LIST.unpack_from(entry, at)
+    at += _DELIVER_LIST.size
+    state.deliver(_seqs(entry, at, count), first, time_ns)
+    return int(at + 8 * count)
+
+
+def _apply_redeliver(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, count, first, time_ns = _DELIVER_LIST.unpack_from(entry, at)
+    at += _DELIVER_LIST.size
+    state.redeliver(_seqs(entry, at, count), first, time_ns)
+    return int(at + 8 * count)
+
+
+def _apply_touch(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, count = _COUNT.unpack_from(entry, at)
+    at += _COUNT.size
+    flat = struct.unpack_from(f"<{2 * count}q", entry, at)
+    state.touch(zip(flat[::2], flat[1::2], strict=True))
+    return int(at + 16 * count)
+
+
+def _apply_ack_run(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, seq, count, time_ns = _ACK_RUN.unpack_from(entry, at)
+    state.ack(range(seq, seq + count), time_ns)
+    return at + _ACK_RUN.size
+
+
+def _apply_ack_list(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, count, time_ns = _ACK_LIST.unpack_from(entry, at)
+    at += _ACK_LIST.size
+    state.ack(_seqs(entry, at, count), time_ns)
+    return int(at + 8 * count)
+
+
+def _apply_ack_all(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, seq, cseq, time_ns = _ACK_ALL.unpack_from(entry, at)
+    state.ack_all(seq, cseq, time_ns)
+    return at + _ACK_ALL.size
+
+
+def _apply_exhaust(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, count = _COUNT.unpack_from(entry, at)
+    at += _COUNT.size
+    state.exhaust(_seqs(entry, at, count))
+    return int(at + 8 * count)
+
+
+def _apply_skip(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, up_to = _SEQ.unpack_from(entry, at)
+    state.skip(up_to)
+    return at + _SEQ.size
+
+
+_APPLIERS: dict[int, Callable[[ConsumerState, bytes, int], int]] = {
+    Op.START: _apply_start,
+    Op.DELIVER_RUN: _apply_deliver_run,
+    Op.DELIVER_LIST: _apply_deliver_list,
+    Op.REDELIVER: _apply_redeliver,
+    Op.TOUCH: _apply_touch,
+    Op.ACK_RUN: _apply_ack_run,
+    Op.ACK_LIST: _apply_ack_list,
+    Op.ACK_ALL: _apply_ack_all,
+    Op.EXHAUST: _apply_exhaust,
+    Op.SKIP: _apply_skip,
+}

@@ -1,0 +1,465 @@
+"""A consumer while this server leads it.
+
+Theory of operation. `turn` is called whenever something concerns the consumer: acks and pulls
+came in, the stream grew, a deadline passed. It works on a copy of the replicated state that
+runs ahead of the log, writes every step down in one PROGRESS entry, and says what to publish.
+The copy is rebuilt from the committed state when the consumer was reset.
+
+What must not be seen before the entry is safe is held under the entry's ticket: answers to acks
+always; for replicated consumers that want acks, deliveries too, and with them everything said
+later, so that order on the wire is order of events.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+
+from jsctl.api.words import AckPolicy
+from jsctl.broker.jetstream.consumers import starting
+from jsctl.broker.jetstream.consumers.acks import Ack, Captured, fold, nak_delay, parse
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
+from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind, ConsumerTurn, Interest
+from jsctl.broker.jetstream.consumers.pull import status
+from jsctl.broker.jetstream.consumers.pull_dispatcher import PullDispatcher
+from jsctl.broker.jetstream.consumers.push_dispatcher import PushDispatcher
+from jsctl.broker.jetstream.consumers.state import ConsumerState
+from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
+from jsctl.broker.store.contents import Contents
+from jsctl.broker.turn import Jitter
+
+DELIVERIES_MAX = 1024
+"""Messages that one consumer delivers at a time, unless it is told otherwise."""
+INACTIVE_REMINDER_NS = 1_000_000_000
+"""An unused consumer that is still there after this asks again to be deleted."""
+SKIP_WORTH_LOGGING = 1024
+"""Passed over messages that are worth telling the followers about."""
+
+
+class ConsumerLeader:
+    """The leading side of one consumer. `replicated`: more than one peer."""
+
+    __slots__ = (
+        "_config_seen",
+        "_epoch_seen",
+        "_facts",
+        "_has_interest",
+        "_held",
+        "_hold_deliveries",
+        "_jitter",
+        "_sample",
+        "_ticket",
+        "_used_ns",
+        "consumer",
+        "delivery",
+        "pull",
+        "push",
+    )
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        store: Contents,
+        *,
+        replicated: bool,
+        has_interest: Interest,
+        jitter: Jitter,
+        new_id: Callable[[], str],
+        now_ns: int,
+    ) -> None:
+        self.consumer = consumer
+        self.delivery = ConsumerDelivery(consumer, store)
+        self._has_interest = has_interest
+        self._jitter = jitter
+        self._ticket = 0
+        self._held: deque[tuple[int, list[OutgoingMessage]]] = deque()
+        self._facts: list[Advisory] = []
+        self._used_ns = now_ns
+        self._epoch_seen = consumer.epoch
+        self._config_seen = consumer.config_revision
+        self.pull: PullDispatcher | None = None
+        self.push: PushDispatcher | None = None
+        config = consumer.config
+        if config.deliver_subject:
+            self.push = PushDispatcher(consumer, has_interest, new_id, now_ns)
+            self.push.start_replay(store.last_seq)
+        else:
+            self.pull = PullDispatcher(consumer, has_interest, new_id, now_ns)
+        self.scale(replicated)
+        self._sample = _sample_of(config.sample_freq)
+
+    def scale(self, replicated: bool) -> None:
+        """The group has now more than one peer, or only one."""
+        config = self.consumer.config
+        waits = config.ack_policy in (AckPolicy.ALL, AckPolicy.EXPLICIT)
+        self._hold_deliveries = replicated and waits and not config.flow_control
+
+    # What the stream and the log tell.
+
+    def stored(self, subjects: Sequence[bytes]) -> None:
+        """The local stream replica stored messages with these subjects."""
+        self.delivery.stored(subjects)
+
+    def stream_changed(self) -> None:
+        """Messages were removed from the local stream replica, or it was replaced."""
+        self.delivery.forget_count()
+
+    def committed(self, ticket: int) -> list[OutgoingMessage]:
+        """The entry of a turn was applied: what may be published now."""
+        out: list[OutgoingMessage] = []
+        while self._held and self._held[0][0] <= ticket:
+            out += self._held.popleft()[1]
+        return out
+
+    @property
+    def ready(self) -> bool:
+        """Whether the start position is committed, so that a create may be answered."""
+        return self.consumer.state.started
+
+    @property
+    def state(self) -> ConsumerState:
+        """What was delivered and acknowledged, entries that are not committed yet included."""
+        return self.delivery.progress.state
+
+    @property
+    def num_pending(self) -> int:
+        """Messages still to be delivered for the first time."""
+        return self.delivery.num_pending
+
+    # The turn.
+
+    def turn(
+        self,
+        now_ns: int,
+        *,
+        acks: Sequence[Captured] = (),
+        pulls: Sequence[Captured] = (),
+        flow: Sequence[Captured] = (),
+        most: int = DELIVERIES_MAX,
+    ) -> ConsumerTurn:
+        """Take what came in, deliver up to `most` messages, and say what is to be done."""
+        self.follow_log(now_ns)
+        self._start()
+        made = ConsumerTurn()
+        answers: list[OutgoingMessage] = []
+        said: list[OutgoingMessage] = []
+        self._give_up_removed(now_ns)
+        if acks:
+            self._take_acks(acks, now_ns, answers, said)
+        self._take_flow(flow, now_ns)
+        self._look_at_deadlines(now_ns)
+        if pulls:
+            self._take_pulls(pulls, now_ns, said)
+        self._deliver(now_ns, most, said, made)
+        self._seal(made, answers, said)
+        self._finish(made, now_ns)
+        return made
+
+    def follow_log(self, now_ns: int) -> None:
+        """Take what applied entries changed from outside: a reset, the config, a pause."""
+        consumer, delivery = self.consumer, self.delivery
+        if consumer.epoch != self._epoch_seen:
+            self._epoch_seen = consumer.epoch
+            delivery.rebase()
+        if consumer.config_revision != self._config_seen:
+            self._config_seen = consumer.config_revision
+            self._configure(now_ns)
+
+    def _start(self) -> None:
+        """Choose where to begin, if that was never done."""
+        delivery = self.delivery
+        if starting.begin(delivery.progress, self.consumer, delivery.store):
+            delivery.cursor = delivery.progress.state.next_stream
+            delivery.forget_count()
+
+    def _configure(self, now_ns: int) -> None:
+        config, delivery = self.consumer.config, self.delivery
+        delivery.redelivery.set_waits(config.ack_wait, config.backoff)
+        delivery.redelivery.file_pending(delivery.progress.state)
+        delivery.forget_count()
+        self._sample = _sample_of(config.sample_freq)
+        if self.push is not None:
+            self.push.configure(now_ns)
+        if self.pull is not None:
+            self.pull.configure()
+
+    def _give_up_removed(self, now_ns: int) -> None:
+        delivery = self.delivery
+        pending, first = delivery.progress.state.pending, delivery.store.first_seq
+        if pending and next(iter(pending)) < first:
+            delivery.give_up(list(takewhile(first.__gt__, pending)), now_ns)
+
+    # Acknowledgements.
+
+    def _take_acks(
+        self,
+        acks: Sequence[Captured],
+        now_ns: int,
+        answers: list[OutgoingMessage],
+        said: list[OutgoingMessage],
+    ) -> None:
+        policy = self.consumer.config.ack_policy
+        if policy is AckPolicy.NONE:
+            return
+        delivery, progress = self.delivery, self.delivery.progress
+        if policy is AckPolicy.EXPLICIT:
+            done, replies, others = fold(acks, progress.state)
+            if done:
+                self._measure(done, now_ns)
+                progress.ack(done, now_ns)
+            answers.extend(_answer(reply) for reply in replies)
+        else:
+            others = [ack for ack in map(parse, acks) if ack is not None]
+        for ack in others:
+            self._take_ack(ack, now_ns, answers, said)
+        delivery.redelivery.trim(progress.state)
+        self._used_ns = now_ns
+
+    def _take_ack(
+        self, ack: Ack, now_ns: int, answers: list[OutgoingMessage], said: list[OutgoingMessage]
+    ) -> None:
+        if not 0 < ack.seq <= self.delivery.progress.state.delivered_stream:
+            return
+        word = ack.word
+        if word.startswith(b"+NXT"):
+            self._done(ack, now_ns)
+            self._pull(ack.reply, word[len(b"+NXT") :], now_ns, said)
+            return
+        if word.startswith(b"-NAK"):
+            self._nak(ack, now_ns)
+        elif word == b"+WPI":
+            self._wait_anew(ack.seq, now_ns)
+        elif word.startswith(b"+TERM"):
+            self._done(ack, now_ns)
+            reason = word[len(b"+TERM") :].strip().decode("utf-8", "replace")
+            self._tell(AdvisoryKind.TERMINATED, ack, reason)
+        elif word in (b"", b"+ACK", b"+OK"):
+            self._done(ack, now_ns)
+        if ack.reply:
+            answers.append(_answer(ack.reply))
+
+    def _done(self, ack: Ack, now_ns: int) -> None:
+        progress = self.delivery.progress
+        if self.consumer.config.ack_policy is not AckPolicy.EXPLICIT:
+            self._ack_all(ack.seq, ack.cseq, now_ns)
+        elif ack.seq in progress.state.pending:
+            self._measure((ack.seq,), now_ns)
+            progress.ack((ack.seq,), now_ns)
+
+    def _ack_all(self, seq: int, cseq: int, now_ns: int) -> None:
+        """Numbers come from clients: only what was delivered counts."""
+        progress = self.delivery.progress
+        state = progress.state
+        seq, cseq = min(seq, state.delivered_stream), min(cseq, state.delivered_seq)
+        if seq > state.floor_stream and cseq > state.floor_seq:
+            progress.ack_all(seq, cseq, now_ns)
+
+    def _nak(self, ack: Ack, now_ns: int) -> None:
+        delivery = self.delivery
+        state = delivery.progress.state
+        if ack.seq not in state.pending:
+            return
+        self._tell(AdvisoryKind.NAKED, ack)
+        delay = nak_delay(ack.word)
+        if delay is None:
+            self._queue((ack.seq,))
+            return
+        wait = delivery.redelivery.wait_of(state.deliveries(ack.seq))
+        self._wait_anew(ack.seq, now_ns + delay - wait)
+
+    def _wait_anew(self, seq: int, from_ns: int) -> None:
+        delivery = self.delivery
+        state = delivery.progress.state
+        if seq in state.pending:
+            delivery.redelivery.unqueue(seq)
+            delivery.progress.touch([(seq, from_ns)])
+            delivery.redelivery.file((seq,), from_ns, state.deliveries(seq))
+
+    def _tell(self, kind: AdvisoryKind, ack: Ack, reason: str = "") -> None:
+        self._facts.append(Advisory(kind, ack.cseq, ack.seq, ack.deliveries, reason))
+
+    def _measure(self, done: Iterable[int], now_ns: int) -> None:
+        """Report how long some acks took, if the config asks for samples."""
+        if not self._sample:
+            return
+        state = self.delivery.progress.state
+        for seq in done:
+            if self._sample < 100 and self._jitter(100) >= self._sample:
+                continue
+            cseq, time_ns = state.pending[seq]
+            kind, times = AdvisoryKind.ACK_METRIC, state.deliveries(seq)
+            self._facts.append(Advisory(kind, cseq, seq, times, ack_time_ns=now_ns - time_ns))
+
+    def _take_flow(self, flow: Sequence[Captured], now_ns: int) -> None:
+        if self.push is None:
+            return
+        for subject, _, headers, _, _ in flow:
+            acked = self.push.answered(subject, headers)
+            if acked is not None:
+                self._ack_all(*acked, now_ns)
+
+    # Deadlines.
+
+    def _look_at_deadlines(self, now_ns: int) -> None:
+        redelivery = self.delivery.redelivery
+        due = redelivery.next_due_ns
+        if due is not None and due <= now_ns:
+            found = redelivery.take_due(self.delivery.progress.state, now_ns)
+            live = list(filter(self.delivery.store.is_live, found))
+            if len(live) < len(found):
+                self.delivery.give_up(sorted(set(found).difference(live)), now_ns)
+            self._queue(live)
+        if self.pull is not None:
+            self.pull.check_pin(now_ns)
+
+    def _queue(self, seqs: Sequence[int]) -> None:
+        """Deliver again, except what was delivered as often as it may be."""
+        state, most = self.delivery.progress.state, self.consumer.config.max_deliver
+        over = [seq for seq in seqs if state.deliveries(seq) >= most] if most > 0 else []
+        if over:
+            for seq in over:
+                times = state.deliveries(seq)
+                fact = Advisory(AdvisoryKind.MAX_DELIVERIES, stream_seq=seq, deliveries=times)
+                self._facts.append(fact)
+                self.delivery.redelivery.unqueue(seq)
+            self.delivery.progress.exhaust(over)
+            seqs = [seq for seq in seqs if seq in state.pending]
+        self.delivery.redelivery.queue(seqs)
+
+    # Pulls and deliveries.
+
+    def _take_pulls(
+        self, pulls: Sequence[Captured], now_ns: int, said: list[OutgoingMessage]
+    ) -> None:
+        for _, reply, headers, payload, _ in pulls:
+            if reply and not _asks_too_much(headers):
+                self._pull(reply, payload, now_ns, said)
+            elif reply:
+                said.append((reply, b"", status(412, "Required Api Level"), b"", b""))
+
+    def _pull(self, reply: bytes, payload: bytes, now_ns: int, said: list[OutgoingMessage]) -> None:
+        if self.pull is None:
+            said.append((reply, b"", status(409, "Consumer is push based"), b"", b""))
+        elif reply:
+            said += self.pull.admit(reply, payload, self.delivery, now_ns)
+        self._used_ns = now_ns
+
+    def _deliver(
+        self, now_ns: int, most: int, said: list[OutgoingMessage], made: ConsumerTurn
+    ) -> None:
+        delivery = self.delivery
+        delivery.damaged = None
+        paused = self.consumer.pause_until_ns > now_ns
+        if self.push is not None:
+            if self.push.look(now_ns) and not paused:
+                made.again = not self.push.serve(delivery, now_ns, most, said)
+            said += self.push.tend(delivery, now_ns)
+        elif self.pull is not None:
+            due = self.pull.queue.next_due_ns
+            if not paused:
+                made.again = not self.pull.serve(delivery, now_ns, most, said)
+            # Acks that are waited for keep a no_wait request until the next heartbeat or end.
+            stalled = delivery.stalled and not paused and (due is None or due > now_ns)
+            idle = not made.again and not stalled
+            said += self.pull.tend(delivery, now_ns, idle=idle)
+        made.damaged = delivery.damaged
+
+    def _seal(
+        self, made: ConsumerTurn, answers: list[OutgoingMessage], said: list[OutgoingMessage]
+    ) -> None:
+        """Write the entry, and decide what has to wait for it."""
+        delivery = self.delivery
+        progress = delivery.progress
+        passed = delivery.cursor - progress.state.next_stream
+        if passed > SKIP_WORTH_LOGGING and not progress.state.last_seqs:
+            progress.skip(delivery.cursor - 1)
+        made.entry = progress.take(self.consumer.epoch)
+        if made.entry is not None:
+            self._ticket = made.ticket = self._ticket + 1
+            self._held.append((self._ticket, []))
+        if self._hold_deliveries and self._held:
+            self._held[-1][1].extend(said)
+        else:
+            made.publish = said
+        if answers and self._held:
+            self._held[-1][1].extend(answers)
+        else:
+            made.publish += answers
+
+    def _finish(self, made: ConsumerTurn, now_ns: int) -> None:
+        made.advisories = self._facts + self.delivery.facts
+        self._facts, self.delivery.facts = [], []
+        if self.pull is not None:
+            made.advisories += self.pull.take_facts()
+        idle_due = self._inactive_at(now_ns)
+        due = [at for at in self._deadlines(now_ns) if at]
+        if idle_due is not None:
+            made.inactive = idle_due <= now_ns
+            due.append(now_ns + INACTIVE_REMINDER_NS if made.inactive else idle_due)
+        made.next_due_ns = min(due, default=None)
+
+    def _deadlines(self, now_ns: int) -> list[int | None]:
+        until = self.consumer.pause_until_ns
+        due = [self.delivery.redelivery.next_due_ns, until if until > now_ns else None]
+        if self.push is not None:
+            due.append(self.push.next_due_ns)
+        if self.pull is not None:
+            due += [self.pull.queue.next_due_ns, self.pull.pin_due_ns]
+        return due
+
+    # Inactivity.
+
+    def _inactive_at(self, now_ns: int) -> int | None:
+        """When the consumer will have been unused for its threshold; None while it is used."""
+        threshold = self.consumer.config.inactive_threshold
+        if threshold <= 0:
+            return None
+        if self.push is not None:
+            return None if self.push.active else self.push.since_ns + threshold
+        assert self.pull is not None
+        since = max(self.pull.queue.last_ns, self._used_ns)
+        if since + threshold > now_ns:
+            return since + threshold
+        if self.pull.prune():
+            return now_ns + threshold
+        return max(since, self._last_ack_due()) + threshold
+
+    def _last_ack_due(self) -> int:
+        """When the last pending ack is expected at the latest; 0 when none is pending."""
+        delivery = self.delivery
+        state, wait_of = delivery.progress.state, delivery.redelivery.wait_of
+        held = state.pending.items()
+        return max((t + wait_of(state.deliveries(seq)) for seq, (_, t) in held), default=0)
+
+    # The end.
+
+    def close(self, text: str, *, pending: bool = False) -> list[OutgoingMessage]:
+        """Leadership ends: what waiting pulls are told, e.g. `Leadership Change`.
+
+        What is held for entries that are not committed is dropped: the next leader delivers
+        again what its log does not know.
+        """
+        self._held.clear()
+        return [] if self.pull is None else self.pull.close(text, pending=pending)
+
+    def unpin(self, reason: str = "admin") -> bool:
+        """Release the pinned client; advisories follow with the next turn."""
+        return self.pull is not None and self.pull.unpin(reason)
+
+
+CONSUMER_DELETED = "Consumer Deleted"
+LEADERSHIP_CHANGE = "Leadership Change"
+SERVER_SHUTDOWN = "Server Shutdown"
+"""Close with `pending=True` for this one."""
+
+
+def _answer(reply: bytes) -> Item:
+    return reply, b"", b"", b"", b""
+
+
+def _sample_of(text: str) -> int:
+    return int(text.removesuffix("%")) if text else 0
+
+
+def _asks_too_much(headers: bytes) -> bool:
+    return bool(headers) and starting.level_exceeded(headers)

@@ -1,0 +1,1 @@
+"""Which servers, streams and consumers there are, and where."""

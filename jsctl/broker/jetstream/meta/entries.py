@@ -1,0 +1,123 @@
+"""What the meta log holds: JSON objects with an `op`, made here and read here.
+
+Keys of assets are (account, stream, consumer), the consumer empty for streams.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jsctl.api.jsontext import parse_object
+from jsctl.broker.errors import ProtocolError
+from jsctl.broker.jetstream.meta.assignments import (
+    ConsumerAssignment,
+    StreamAssignment,
+    consumer_document,
+    consumer_from,
+    stream_document,
+    stream_from,
+)
+
+Key = tuple[str, str, str]
+Assignment = StreamAssignment | ConsumerAssignment
+Document = dict[str, object]
+OPS = frozenset(("stream", "consumer", "remove", "settle", "server", "remove_server"))
+"""All that an entry may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaServer:
+    """A server that is or was part of the JetStream cluster."""
+
+    peer: str
+    name: str
+    incarnation: int
+    cluster: str = ""
+    removed: bool = False
+
+
+def _entry(op: str, **values: object) -> bytes:
+    return json.dumps({"op": op, **values}, separators=(",", ":")).encode()
+
+
+def assign_stream(made: StreamAssignment) -> bytes:
+    """Create a stream, or replace its assignment; its consumers stay."""
+    return _entry("stream", assignment=stream_document(made))
+
+
+def remove_stream(account: str, name: str) -> bytes:
+    """Delete a stream with all its consumers."""
+    return _entry("remove", key=[account, name, ""])
+
+
+def assign_consumer(made: ConsumerAssignment) -> bytes:
+    """Create a consumer, or replace its assignment."""
+    return _entry("consumer", assignment=consumer_document(made))
+
+
+def remove_consumer(account: str, stream: str, name: str) -> bytes:
+    """Delete a consumer."""
+    return _entry("remove", key=[account, stream, name])
+
+
+def settle_group(made: Assignment, peers: Iterable[str] | None = None) -> bytes:
+    """The group is where it was to be: former peers may drop it.
+
+    Ignored if the group was sent elsewhere meanwhile. `peers` replaces the target, for a
+    group whose leader chose whom to keep.
+    """
+    chosen = None if peers is None else list(peers)
+    group, key = made.group, list(key_of(made))
+    return _entry("settle", key=key, group=group.name, peers=chosen, since=group.since)
+
+
+def add_server(server: MetaServer) -> bytes:
+    """A server joined, or came back as another incarnation."""
+    return _entry(
+        "server",
+        peer=server.peer,
+        name=server.name,
+        incarnation=server.incarnation,
+        cluster=server.cluster,
+    )
+
+
+def remove_server(peer: str) -> bytes:
+    """An operator removed a server; assets on it are reassigned by entries of their own."""
+    return _entry("remove_server", peer=peer)
+
+
+def check_entry(entry: bytes) -> None:
+    """Whether `apply` can do something with an entry that a peer made. Raises ProtocolError."""
+    try:
+        document = parse_object(entry)
+        op = str(document["op"])
+        if op in ("stream", "consumer"):
+            assignment_from(document)
+        elif op in ("remove", "settle"):
+            key_from(document)
+        elif op not in OPS or not isinstance(document["peer"], str):
+            raise KeyError(op)
+    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ProtocolError(f"meta entry: {error!r}") from error
+
+
+def key_of(made: Assignment) -> Key:
+    """Where an assignment is filed."""
+    if isinstance(made, StreamAssignment):
+        return (made.account, made.name, "")
+    return (made.account, made.stream, made.name)
+
+
+def key_from(document: Document) -> Key:
+    """The key that an entry names."""
+    key = document["key"]
+    assert isinstance(key, list)
+    account, stream, consumer = key
+    return (account, stream, consumer)
+
+
+def assignment_from(document: Document) -> Assignment:
+    """The assignment that an entry holds."""
+    decoder = stream_from if document["op"] == "stream" else consumer_from
+    return decoder(document["assignment"])

@@ -1,0 +1,420 @@
+"""The meta state machine: which servers there are, and which streams and consumers.
+
+The meta leader decides (placement, limits, names) and logs the outcome; applying an entry only
+files it. What the leader has proposed but not yet applied is laid over the applied state, so
+that two requests of one turn see each other. What applying changed is kept as `MetaChange`s until
+the node takes them to build, change or drop groups.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, TypeVar
+
+from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
+from jsctl.broker.jetstream.meta.assignments import (
+    ConsumerAssignment,
+    GroupAssignment,
+    StreamAssignment,
+    consumer_document,
+    consumer_from,
+    stream_document,
+    stream_from,
+)
+from jsctl.broker.jetstream.meta.entries import (
+    Assignment,
+    Document,
+    Key,
+    MetaServer,
+    assignment_from,
+    key_from,
+    key_of,
+)
+from jsctl.broker.jetstream.meta.listening import Listening
+from jsctl.broker.subject.patterns import PatternSet
+
+UNDATED = -1
+"""Stands for the index of an entry that is still in flight."""
+_K = TypeVar("_K", str, tuple[str, str])
+_V = TypeVar("_V")
+
+
+class ChangeKind(Enum):
+    """What happened to one thing of the meta state."""
+
+    ADDED = "added"
+    UPDATED = "updated"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class MetaChange:
+    """One applied change: of a stream, of a consumer, or of a server.
+
+    For streams and consumers `before` and `after` are the assignments, None where there is
+    none; exactly one of `stream`, `consumer`, `server` names the kind of thing.
+    """
+
+    kind: ChangeKind
+    account: str = ""
+    stream: str = ""
+    consumer: str = ""
+    before: Assignment | None = None
+    after: Assignment | None = None
+    server: MetaServer | None = None
+
+
+class _State:
+    """Applied state: assets by account and stream, servers by peer."""
+
+    __slots__ = ("consumers", "listening", "servers", "streams")
+
+    def __init__(self) -> None:
+        self.listening = Listening()
+        self.streams: dict[str, dict[str, StreamAssignment]] = {}
+        self.consumers: dict[tuple[str, str], dict[str, ConsumerAssignment]] = {}
+        self.servers: dict[str, MetaServer] = {}
+
+    def get(self, key: Key) -> Assignment | None:
+        account, stream, consumer = key
+        if consumer:
+            return self.consumers.get((account, stream), {}).get(consumer)
+        return self.streams.get(account, {}).get(stream)
+
+    def put(self, made: Assignment) -> None:
+        if isinstance(made, StreamAssignment):
+            streams = self.streams.setdefault(made.account, {})
+            self.listening.change(streams.get(made.name), made)
+            streams[made.name] = made
+        else:
+            self.consumers.setdefault((made.account, made.stream), {})[made.name] = made
+
+    def drop(self, key: Key) -> None:
+        account, stream, consumer = key
+        if consumer:
+            self.consumers.get((account, stream), {}).pop(consumer, None)
+            return
+        self.listening.change(self.streams.get(account, {}).pop(stream, None), None)
+        self.consumers.pop((account, stream), None)
+
+    def assets(self) -> dict[Key, Assignment]:
+        """Streams before their consumers."""
+        found: dict[Key, Assignment] = {}
+        for streams in self.streams.values():
+            found.update((key_of(made), made) for made in streams.values())
+        for consumers in self.consumers.values():
+            found.update((key_of(made), made) for made in consumers.values())
+        return found
+
+
+class Meta:
+    """Implements `ports.StateMachine`."""
+
+    def __init__(self) -> None:
+        self.applied = 0
+        self._state = _State()
+        self._changes: list[MetaChange] = []
+        self._in_flight: deque[tuple[bytes, list[Key]]] = deque()
+        self._overlay: dict[Key, Assignment | None] = {}
+        self._waiting: dict[Key, int] = {}
+
+    # What requests see: applied state under what is in flight.
+
+    def stream(self, account: str, name: str) -> StreamAssignment | None:
+        """The assignment of a stream, or None."""
+        found = self._seen((account, name, ""))
+        return found if isinstance(found, StreamAssignment) else None
+
+    def consumer(self, account: str, stream: str, name: str) -> ConsumerAssignment | None:
+        """The assignment of a consumer, or None."""
+        if self.stream(account, stream) is None:
+            return None
+        found = self._seen((account, stream, name))
+        return found if isinstance(found, ConsumerAssignment) else None
+
+    def streams(self, account: str) -> dict[str, StreamAssignment]:
+        """All streams of an account by name, sorted."""
+        found = dict(self._state.streams.get(account, {}))
+        for name, made in self._changed_streams(account).items():
+            found.pop(name, None)
+            if made is not None:
+                found[name] = made
+        return dict(sorted(found.items()))
+
+    def is_taken(self, account: str, subjects: PatternSet, name: str) -> bool:
+        """Whether a stream other than `name` listens on some of these. Raises Tangled."""
+        changed = self._changed_streams(account)
+        return self._state.listening.is_taken(account, subjects, name, changed)
+
+    def listening(self, account: str, pattern: bytes) -> set[str]:
+        """Names of the streams that listen on something which the pattern matches."""
+        changed = self._changed_streams(account)
+        return self._state.listening.on(account, pattern, changed)
+
+    def _changed_streams(self, account: str) -> dict[str, StreamAssignment | None]:
+        """Streams that are different with what is in flight."""
+        return {
+            key[1]: made if isinstance(made, StreamAssignment) else None
+            for key, made in self._overlay.items()
+            if key[0] == account and not key[2]
+        }
+
+    def consumers(self, account: str, stream: str) -> dict[str, ConsumerAssignment]:
+        """All consumers of a stream by name, sorted."""
+        if self.stream(account, stream) is None:
+            return {}
+        found = dict(self._state.consumers.get((account, stream), {}))
+        for key, made in self._overlay.items():
+            if key[:2] != (account, stream) or not key[2]:
+                continue
+            found.pop(key[2], None)
+            if isinstance(made, ConsumerAssignment):
+                found[key[2]] = made
+        return dict(sorted(found.items()))
+
+    def accounts(self) -> list[str]:
+        """Accounts that have streams."""
+        names = {name for name, streams in self._state.streams.items() if streams}
+        names |= {key[0] for key, made in self._overlay.items() if made is not None}
+        return sorted(name for name in names if self.streams(name))
+
+    def assets(self) -> list[Assignment]:
+        """Everything assigned, streams first: for counting what each peer has."""
+        found = self._state.assets()
+        for key, made in self._overlay.items():
+            found.pop(key, None)
+            if made is not None:
+                found[key] = made
+        return [made for key, made in found.items() if not key[2] or (*key[:2], "") in found]
+
+    @property
+    def servers(self) -> Mapping[str, MetaServer]:
+        """Peer -> server, removed ones included."""
+        return self._state.servers
+
+    # The log.
+
+    def apply(self, index: int, entry: bytes) -> int:
+        """File one committed entry; 1 if it changed anything."""
+        self.applied = index
+        self._landed(entry)
+        document = parse_object(entry)
+        applier: Callable[[Document], int] = getattr(self, _APPLIERS[str(document["op"])])
+        return applier(document)
+
+    def _apply_asset(self, document: Document) -> int:
+        return self._put(assignment_from(document))
+
+    def _put(self, made: Assignment) -> int:
+        key = key_of(made)
+        if key[2] and key[1] not in self._state.streams.get(key[0], {}):
+            return 0
+        before = self._state.get(key)
+        made = _dated(made, before, self.applied)
+        self._state.put(made)
+        kind = ChangeKind.ADDED if before is None else ChangeKind.UPDATED
+        self._changes.append(MetaChange(kind, *key, before=before, after=made))
+        return 1
+
+    def _apply_remove(self, document: Document) -> int:
+        key = key_from(document)
+        before = self._state.get(key)
+        if before is None:
+            return 0
+        if not key[2]:
+            for consumer in list(self._state.consumers.get(key[:2], {}).values()):
+                self._removed(key_of(consumer), consumer)
+        self._state.drop(key)
+        self._removed(key, before)
+        return 1
+
+    def _removed(self, key: Key, before: Assignment) -> None:
+        self._changes.append(MetaChange(ChangeKind.REMOVED, *key, before=before))
+
+    def _apply_settle(self, document: Document) -> int:
+        before = self._state.get(key_from(document))
+        if before is None:
+            return 0
+        group = _settled(before.group, document)
+        return 0 if group is None else self._put(replace(before, group=group))
+
+    def _apply_server(self, document: Document) -> int:
+        peer, name = str(document["peer"]), str(document["name"])
+        incarnation = document["incarnation"]
+        assert isinstance(incarnation, int)
+        made = MetaServer(peer, name, incarnation, str(document["cluster"]))
+        before = self._state.servers.get(peer)
+        if before == made:
+            return 0
+        self._state.servers[peer] = made
+        kind = ChangeKind.ADDED if before is None or before.removed else ChangeKind.UPDATED
+        self._changes.append(MetaChange(kind, server=made))
+        return 1
+
+    def _apply_remove_server(self, document: Document) -> int:
+        before = self._state.servers.get(str(document["peer"]))
+        if before is None or before.removed:
+            return 0
+        made = replace(before, removed=True)
+        self._state.servers[made.peer] = made
+        self._changes.append(MetaChange(ChangeKind.REMOVED, server=made))
+        return 1
+
+    def take_changes(self) -> list[MetaChange]:
+        """What was applied since the last call, in order."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    # The overlay of a leader.
+
+    def note_in_flight(self, entries: Iterable[bytes]) -> None:
+        """These were proposed and not refused; requests see them from now on."""
+        for entry in entries:
+            foreseen = self._foresee(parse_object(entry))
+            self._in_flight.append((entry, list(foreseen)))
+            for key, made in foreseen.items():
+                self._overlay[key] = made
+                self._waiting[key] = self._waiting.get(key, 0) + 1
+
+    def _foresee(self, document: Document) -> dict[Key, Assignment | None]:
+        op = document["op"]
+        if op in ("stream", "consumer"):
+            made = assignment_from(document)
+            return {key_of(made): _dated(made, self._seen(key_of(made)), UNDATED)}
+        if op == "settle":
+            return self._foresee_settled(document)
+        if op != "remove":
+            return {}
+        account, stream, consumer = key = key_from(document)
+        gone: dict[Key, Assignment | None] = {key: None}
+        if not consumer:
+            # A stream made anew while this is in flight has none of the old one's consumers.
+            gone.update(((account, stream, name), None) for name in self.consumers(account, stream))
+        return gone
+
+    def _foresee_settled(self, document: Document) -> dict[Key, Assignment | None]:
+        key = key_from(document)
+        before = self._seen(key)
+        group = None if before is None else _settled(before.group, document)
+        if before is None or group is None:
+            return {}
+        return {key: _dated(replace(before, group=group), before, UNDATED)}
+
+    def _seen(self, key: Key) -> Assignment | None:
+        return self._overlay[key] if key in self._overlay else self._state.get(key)
+
+    def _landed(self, entry: bytes) -> None:
+        if not self._in_flight or self._in_flight[0][0] != entry:
+            return
+        _, keys = self._in_flight.popleft()
+        for key in keys:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key], self._overlay[key]
+
+    def drop_in_flight(self) -> None:
+        """Leadership was lost: what becomes of the proposals is the next leader's to know."""
+        self._in_flight.clear()
+        self._overlay.clear()
+        self._waiting.clear()
+
+    @property
+    def in_flight(self) -> int:
+        """Proposals not yet applied."""
+        return len(self._in_flight)
+
+    # Snapshots.
+
+    def snapshot(self) -> bytes:
+        """The applied state as JSON."""
+        state = self._state
+        document = {
+            "applied": self.applied,
+            "servers": [
+                [one.peer, one.name, one.incarnation, one.cluster, one.removed]
+                for one in state.servers.values()
+            ],
+            "streams": [stream_document(made) for made in _flat(state.streams)],
+            "consumers": [consumer_document(made) for made in _flat(state.consumers)],
+        }
+        return json.dumps(document, separators=(",", ":")).encode()
+
+    def restore(self, snapshot: bytes) -> None:
+        """Replace the state; the differences are reported as changes."""
+        before = self._state
+        document: dict[str, Any] = parse_object(snapshot, bytes_max=OWN_BYTES_MAX)
+        self._state = state = _State()
+        self.applied = document["applied"]
+        state.servers = {item[0]: MetaServer(*item) for item in document["servers"]}
+        for made in document["streams"]:
+            state.put(stream_from(made))
+        for made in document["consumers"]:
+            state.put(consumer_from(made))
+        self.drop_in_flight()
+        self._changes.extend(_differences(before, state))
+
+
+_APPLIERS = {
+    "stream": "_apply_asset",
+    "consumer": "_apply_asset",
+    "remove": "_apply_remove",
+    "settle": "_apply_settle",
+    "server": "_apply_server",
+    "remove_server": "_apply_remove_server",
+}
+
+
+def _flat(nested: Mapping[_K, Mapping[str, _V]]) -> list[_V]:
+    return [made for _, inner in sorted(nested.items()) for _, made in sorted(inner.items())]
+
+
+def _dated(made: Assignment, before: Assignment | None, index: int) -> Assignment:
+    """With the index that gave the group its peers: this one, or the one that did before."""
+    group = made.group
+    if before is not None and before.group.name == group.name:
+        known = before.group
+        if (known.peers, known.former) == (group.peers, group.former):
+            index = known.since
+    return replace(made, group=replace(group, since=index))
+
+
+def _settled(group: GroupAssignment, document: Document) -> GroupAssignment | None:
+    peers = document["peers"]
+    if group.name != document["group"] or group.since != document["since"]:
+        return None
+    kept = group.peers
+    if peers is not None:
+        assert isinstance(peers, list)
+        kept = tuple(peers)
+    excluded = group.excluded if len(kept) < len(group.peers) else ()
+    settled = replace(
+        group,
+        peers=kept,
+        former=(),
+        moving=False,
+        origin=None,
+        excluded=excluded,
+        founders=tuple(peer for peer in group.founders if peer in kept),
+    )
+    return None if settled == group else settled
+
+
+def _differences(before: _State, after: _State) -> list[MetaChange]:
+    """Removals first, consumers before their stream; then what is new or changed."""
+    old, new = before.assets(), after.assets()
+    gone = [key for key in reversed(list(old)) if key not in new]
+    changes = [MetaChange(ChangeKind.REMOVED, *key, before=old[key]) for key in gone]
+    for key, made in new.items():
+        if key not in old:
+            changes.append(MetaChange(ChangeKind.ADDED, *key, after=made))
+        elif old[key] != made:
+            changes.append(MetaChange(ChangeKind.UPDATED, *key, before=old[key], after=made))
+    for peer, server in after.servers.items():
+        known = before.servers.get(peer)
+        if known != server:
+            kind = ChangeKind.REMOVED if server.removed else ChangeKind.ADDED
+            kind = ChangeKind.UPDATED if known and known.removed == server.removed else kind
+            changes.append(MetaChange(kind, server=server))
+    return changes

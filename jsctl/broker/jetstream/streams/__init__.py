@@ -1,0 +1,1 @@
+"""What a stream is and does, on any server and without one."""

@@ -1,0 +1,261 @@
+"""Whether one publish may be stored: the rules of a stream's config and of its headers.
+
+A table of checks runs in the order of the real server; the first refusal wins.
+"""
+
+from collections.abc import Callable
+
+from jsctl.api.errors import ApiError, api_error
+from jsctl.broker.errors import Damaged
+from jsctl.broker.jetstream.streams import publish_headers as known
+from jsctl.broker.jetstream.streams.absent import counter_refusal, is_batch, late_refusal
+from jsctl.broker.jetstream.streams.entries import Flags
+from jsctl.broker.jetstream.streams.in_flight import InFlight
+from jsctl.broker.jetstream.streams.publish_headers import nats_fields, parse_number, parse_ttl
+from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.store.record import Row
+from jsctl.broker.subject.matching import matches
+from jsctl.broker.subject.transforms import compile_transform
+
+HEADER_BYTES_MAX = 64 << 10
+Fields = dict[bytes, bytes]
+_NOTHING = [0, 0]
+
+
+class Taken:
+    """A publish that is to be stored, as it is to be stored."""
+
+    __slots__ = ("flags", "headers", "message_id", "payload", "skipped", "subject")
+
+    def __init__(self, subject: bytes, headers: bytes, payload: bytes) -> None:
+        self.subject = subject
+        self.headers = headers
+        self.payload = payload
+        self.message_id = b""
+        self.flags = 0
+        self.skipped = False
+        """Nobody is interested: the sequence is used up, the message not kept."""
+
+
+class Checks:
+    """The rules of one revision of a stream's config."""
+
+    def __init__(
+        self, stream: Stream, in_flight: InFlight, interested: Callable[[bytes], bool]
+    ) -> None:
+        config = stream.config
+        self._stream = stream
+        self._store = stream.store
+        self._config = config
+        self._in_flight = in_flight
+        self._interested = interested
+        self._by_interest = config.retention.value == "interest"
+        self._discard_new = config.discard.value == "new"
+        self._limited = self._discard_new and (
+            config.max_msgs > 0 or config.max_bytes > 0 or config.discard_new_per_subject
+        )
+        self._size_max = config.max_msg_size if config.max_msg_size > 0 else 1 << 62
+        transform = config.subject_transform
+        self._transform = None
+        if transform is not None:
+            self._transform = compile_transform(transform.src.encode(), transform.dest.encode())
+        self.trivial = not (
+            config.sealed or self._limited or self._by_interest or self._transform is not None
+        )
+        """Whether messages without headers need no check but their size."""
+        self.message_id = b""
+        """The id of the message checked last."""
+        self._next_seq = 0
+        self._rows: list[Row] = []
+        self._noted = 0
+        self._open: dict[bytes, list[int]] = {}
+        self._open_bytes = 0
+
+    def begin(self, next_seq: int, rows: list[Row]) -> None:
+        """A new entry is being filled: `rows` are its messages, growing as they are taken."""
+        self._next_seq = next_seq
+        self._rows = rows
+        self._noted = 0
+        self._open = {}
+        self._open_bytes = 0
+
+    def check(
+        self, subject: bytes, headers: bytes, payload: bytes, now_ns: int, last_id: bytes
+    ) -> Taken | ApiError | int:
+        """Take it, refuse it, or name the sequence that it is a duplicate of."""
+        self.message_id = b""
+        if self._config.sealed:
+            return api_error("JSStreamSealedErr")
+        taken = Taken(self._stored_subject(subject), headers, payload)
+        fields = nats_fields(headers) if headers else {}
+        if fields:
+            found = self._by_headers(taken, fields, now_ns, last_id)
+            if found is not None:
+                return found
+        if len(payload) + len(headers) > self._size_max:
+            return api_error("JSStreamMessageExceedsMaximumErr")
+        if len(headers) > HEADER_BYTES_MAX:
+            return api_error("JSStreamHeaderExceedsMaximumErr")
+        if self._by_interest and not self._interested(taken.subject):
+            taken.skipped = True
+        elif self._limited:
+            text = self._full(taken)
+            if text:
+                return api_error("JSStreamStoreFailedF", err=text)
+        return taken
+
+    def check_ingest(self, headers: bytes, payload: bytes) -> ApiError:
+        """Why a message of the fast ingest protocol is refused: no stream here has it on."""
+        if self._config.sealed:
+            return api_error("JSStreamSealedErr")
+        if len(payload) + len(headers) > self._size_max:
+            return api_error("JSStreamMessageExceedsMaximumErr")
+        return api_error("JSBatchPublishDisabledErr")
+
+    def _stored_subject(self, subject: bytes) -> bytes:
+        if self._transform is None:
+            return subject
+        return self._transform.apply(subject) or subject
+
+    # Headers.
+
+    def _by_headers(
+        self, taken: Taken, fields: Fields, now_ns: int, last_id: bytes
+    ) -> ApiError | int | None:
+        if is_batch(fields):
+            too_large = len(taken.payload) + len(taken.headers) > self._size_max
+            name = "JSStreamMessageExceedsMaximumErr" if too_large else "JSAtomicPublishDisabledErr"
+            return api_error(name)
+        refused = counter_refusal(fields)
+        if refused is not None:
+            return refused
+        expected = fields.get(known.EXPECTED_STREAM)
+        if expected is not None and expected != self._stream.name.encode():
+            return api_error("JSStreamNotMatchErr")
+        message_id = fields.get(known.MSG_ID, b"")
+        if message_id:
+            duplicate = self._seen(message_id, now_ns)
+            if duplicate is not None:
+                return duplicate
+            taken.message_id = message_id
+            taken.flags |= Flags.IDS
+            if len(fields) == 1:
+                return None
+        return (
+            self._ttl(taken, fields)
+            or self._expected(taken, fields, last_id)
+            or late_refusal(fields, taken.subject)
+            or self._rollup(taken, fields)
+        )
+
+    def _seen(self, message_id: bytes, now_ns: int) -> int | None:
+        self.message_id = message_id
+        if self._stream.dedupe.window_ns <= 0:
+            return None
+        waiting = self._in_flight.ids.get(message_id)
+        if waiting is not None:
+            return waiting[0]
+        return self._stream.dedupe.find(message_id, now_ns)
+
+    def _ttl(self, taken: Taken, fields: Fields) -> ApiError | None:
+        text = fields.get(known.TTL)
+        if text is None:
+            return None
+        if parse_ttl(text) is None:
+            return api_error("JSMessageTTLInvalidErr")
+        if not self._config.allow_msg_ttl:
+            return api_error("JSMessageTTLDisabledErr")
+        taken.flags |= Flags.TTLS
+        return None
+
+    def _expected(self, taken: Taken, fields: Fields, last_id: bytes) -> ApiError | None:
+        last_seq = self._next_seq - 1 + len(self._rows)
+        wanted = parse_number(fields.get(known.EXPECTED_LAST_SEQ, b""))
+        if wanted is not None and wanted != last_seq:
+            return api_error("JSStreamWrongLastSequenceErrF", seq=last_seq)
+        expected_id = fields.get(known.EXPECTED_LAST_MSG_ID)
+        if expected_id and expected_id != last_id:
+            shown = last_id.decode("utf-8", "replace")
+            return api_error("JSStreamWrongLastMsgIDErrF", id=shown)
+        text = fields.get(known.EXPECTED_LAST_SUBJECT_SEQ)
+        pattern = fields.get(known.EXPECTED_LAST_SUBJECT)
+        if text is None:
+            invalid = "JSStreamExpectedLastSeqPerSubjectInvalid"
+            return None if pattern is None else api_error(invalid)
+        wanted = parse_number(text)
+        if wanted is None:
+            return None
+        found = self._last_for(pattern or taken.subject)
+        if found != wanted:
+            return api_error("JSStreamWrongLastSequenceErrF", seq=found)
+        return None
+
+    def _rollup(self, taken: Taken, fields: Fields) -> ApiError | None:
+        what = fields.get(known.ROLLUP)
+        if what is None:
+            return None
+        if not self._config.allow_rollup_hdrs or self._config.deny_purge:
+            return api_error("JSStreamRollupFailedF", err="rollup not permitted")
+        if what not in (known.ROLLUP_SUBJECT, known.ROLLUP_ALL):
+            shown = what.decode("utf-8", "replace")
+            return api_error("JSStreamRollupFailedF", err=f'rollup value invalid: "{shown}"')
+        taken.flags |= Flags.ROLLUPS
+        return None
+
+    # The entry being filled counts as in flight too.
+
+    def _catch_up(self) -> dict[bytes, list[int]]:
+        """Subject -> [last sequence, count] of the entry being filled; its size as well."""
+        measure = self._store.message_bytes
+        for row in self._rows[self._noted :]:
+            self._open_bytes += measure(len(row[2]), len(row[3]), len(row[4]))
+            entry = self._open.setdefault(row[2], [0, 0])
+            entry[0] = row[0]
+            entry[1] += 1
+        self._noted = len(self._rows)
+        return self._open
+
+    def _last_for(self, pattern: bytes) -> int:
+        open_subjects = self._catch_up()
+        if b"*" in pattern or b">" in pattern:
+            found = [last for one, (last, _) in open_subjects.items() if matches(one, pattern)]
+            last = max(found, default=0)
+        else:
+            last = open_subjects.get(pattern, _NOTHING)[0]
+        return last or self._in_flight.last_for(pattern) or self._store.last_for(pattern) or 0
+
+    def _count_for(self, subject: bytes) -> int:
+        open_count = self._catch_up().get(subject, _NOTHING)[1]
+        return open_count + self._in_flight.count_for(subject) + self._store.count_for(subject)
+
+    def _full(self, taken: Taken) -> str:
+        """Why a stream that discards new messages cannot take this one; empty if it can."""
+        config = self._config
+        at_subject_limit = False
+        if config.max_msgs_per_subject > 0:
+            limit = config.max_msgs_per_subject
+            at_subject_limit = self._count_for(taken.subject) >= limit
+            if at_subject_limit and config.discard_new_per_subject:
+                return "maximum messages per subject exceeded"
+        self._catch_up()
+        messages = self._store.messages + self._in_flight.messages + len(self._rows)
+        if 0 < config.max_msgs <= messages and not at_subject_limit:
+            return "maximum messages exceeded"
+        size = self._store.message_bytes(len(taken.subject), len(taken.headers), len(taken.payload))
+        held = self._store.size_bytes + self._in_flight.bytes + self._open_bytes
+        if 0 < config.max_bytes < held + size:
+            own = len(taken.headers) + len(taken.payload)
+            if not at_subject_limit or self._oldest_size(taken.subject) <= own:
+                return "maximum bytes exceeded"
+        return ""
+
+    def _oldest_size(self, subject: bytes) -> int:
+        """What the message that gives way on a full subject takes up; 0 if it is damaged."""
+        seq = self._store.first_for(subject)
+        try:
+            record = None if seq is None else self._store.load(seq)
+        except Damaged:
+            return 0
+        if record is None:
+            return 0
+        return self._store.message_bytes(len(subject), len(record.headers), len(record.payload))

@@ -1,0 +1,199 @@
+"""What a stream's log holds, and its bytes.
+
+Entries are decisions, not requests: sequences, times and bounds are fixed by the leader, so
+that applying them can neither fail nor differ between replicas. Integers are little endian.
+
+    MESSAGES  flags u8 [count u32, sequences u64 ...] frame   frame: see `store.record`
+    EXPIRE    up_to u64, now i64
+    DELETE    sequence u64, erase u8
+    REMOVE    count u32, sequences u64 ...
+    PURGE     up_to u64, keep u64, filter
+    CONFIG    revision u64, stream config as JSON
+
+The first byte is the kind. The flags of MESSAGES say what a replica has to look for in the
+frame beyond storing it, so that plain frames are stored without being decoded.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+
+class StreamEntryKind(IntEnum):
+    """The first byte of an entry."""
+
+    MESSAGES = 1
+    EXPIRE = 2
+    DELETE = 3
+    REMOVE = 4
+    PURGE = 5
+    CONFIG = 6
+
+
+class Flags:
+    """What the frame of a MESSAGES entry contains besides plain messages. Plain numbers: an enum's
+    operators cost more than all else that is done with a message's flags."""
+
+    NONE: Final = 0
+    IDS: Final = 1
+    """At least one message has a `Nats-Msg-Id`."""
+    ROLLUPS: Final = 2
+    """At least one message has a `Nats-Rollup`."""
+    TTLS: Final = 4
+    """At least one message has a `Nats-TTL`."""
+    SKIPPED: Final = 8
+    """Some sequences are used up without keeping their (empty) message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """Store a frame; `skipped` sequences are removed from it at once."""
+
+    flags: int
+    frame: bytes
+    skipped: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Expire:
+    """Remove what is at or below `up_to` (0: nothing); the log's time is now `now_ns`."""
+
+    up_to: int
+    now_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove one message on an operator's request."""
+
+    seq: int
+    erase: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveMessages:
+    """Remove messages that were consumed, or whose own time to live is over."""
+
+    seqs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """Remove messages at or below `up_to` that match `filter` (empty: all).
+
+    `keep` newest matching ones stay (0: none).
+    """
+
+    filter: bytes
+    up_to: int
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The stream's config from here on."""
+
+    revision: int
+    config: bytes
+
+
+StreamEntry = Messages | Expire | Delete | RemoveMessages | Purge | Config
+
+_MESSAGES = bytes([StreamEntryKind.MESSAGES, 0])
+_EXPIRE = struct.Struct("<BQq")
+_DELETE = struct.Struct("<BQB")
+_PURGE = struct.Struct("<BQQ")
+_CONFIG = struct.Struct("<BQ")
+_COUNT = struct.Struct("<I")
+
+
+def _pack_seqs(seqs: Sequence[int]) -> bytes:
+    return _COUNT.pack(len(seqs)) + struct.pack(f"<{len(seqs)}Q", *seqs)
+
+
+def _unpack_seqs(entry: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    (count,) = _COUNT.unpack_from(entry, at)
+    at += _COUNT.size
+    return struct.unpack_from(f"<{count}Q", entry, at), at + 8 * count
+
+
+def encode_messages(frame: bytes, flags: int = 0, skipped: Sequence[int] = ()) -> bytes:
+    """A MESSAGES entry; `skipped` sets its flag by itself."""
+    if not skipped:
+        return (bytes((StreamEntryKind.MESSAGES, flags)) if flags else _MESSAGES) + frame
+    head = bytes((StreamEntryKind.MESSAGES, flags | Flags.SKIPPED))
+    return head + _pack_seqs(skipped) + frame
+
+
+def encode_expire(up_to: int, now_ns: int) -> bytes:
+    """An EXPIRE entry."""
+    return _EXPIRE.pack(StreamEntryKind.EXPIRE, up_to, now_ns)
+
+
+def encode_delete(seq: int, erase: bool) -> bytes:
+    """A DELETE entry."""
+    return _DELETE.pack(StreamEntryKind.DELETE, seq, erase)
+
+
+def encode_remove(seqs: Sequence[int]) -> bytes:
+    """A REMOVE entry."""
+    return bytes((StreamEntryKind.REMOVE,)) + _pack_seqs(seqs)
+
+
+def encode_purge(subject_filter: bytes, up_to: int, keep: int) -> bytes:
+    """A PURGE entry; `up_to` is a real bound, fixed by the leader."""
+    return _PURGE.pack(StreamEntryKind.PURGE, up_to, keep) + subject_filter
+
+
+def encode_config(revision: int, config: bytes) -> bytes:
+    """A CONFIG entry."""
+    return _CONFIG.pack(StreamEntryKind.CONFIG, revision) + config
+
+
+def _decode_messages(entry: bytes) -> Messages:
+    flags = entry[1]
+    if flags & Flags.SKIPPED:
+        skipped, at = _unpack_seqs(entry, 2)
+        return Messages(flags, entry[at:], skipped)
+    return Messages(flags, entry[2:])
+
+
+def _decode_expire(entry: bytes) -> Expire:
+    _, up_to, now_ns = _EXPIRE.unpack(entry)
+    return Expire(up_to, now_ns)
+
+
+def _decode_delete(entry: bytes) -> Delete:
+    _, seq, erase = _DELETE.unpack(entry)
+    return Delete(seq, bool(erase))
+
+
+def _decode_remove(entry: bytes) -> RemoveMessages:
+    return RemoveMessages(_unpack_seqs(entry, 1)[0])
+
+
+def _decode_purge(entry: bytes) -> Purge:
+    _, up_to, keep = _PURGE.unpack_from(entry)
+    return Purge(entry[_PURGE.size :], up_to, keep)
+
+
+def _decode_config(entry: bytes) -> Config:
+    _, revision = _CONFIG.unpack_from(entry)
+    return Config(revision, entry[_CONFIG.size :])
+
+
+_DECODERS: dict[StreamEntryKind, Callable[[bytes], StreamEntry]] = {
+    StreamEntryKind.MESSAGES: _decode_messages,
+    StreamEntryKind.EXPIRE: _decode_expire,
+    StreamEntryKind.DELETE: _decode_delete,
+    StreamEntryKind.REMOVE: _decode_remove,
+    StreamEntryKind.PURGE: _decode_purge,
+    StreamEntryKind.CONFIG: _decode_config,
+}
+
+
+def decode(entry: bytes) -> StreamEntry:
+    """Inverse of the encoders. Entries are checksummed by the log: bad ones are our fault."""
+    return _DECODERS[StreamEntryKind(entry[0])](entry)

@@ -1,0 +1,341 @@
+"""A stream's state: messages in a store, ids seen lately, times to live, and its config.
+
+Knows nothing of raft, requests or clocks. Everything that happens is an entry of the stream's
+log; entries carry decisions, so that applying one cannot fail and replicas stay equal. Removal by
+limits is not in the log: it follows from the config, which is, right behind each append.
+
+Effects on the store are skipped by the store itself when its mark shows that it has them, as
+after a restart; effects on memory are always applied.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jsctl.api.codec import dumps, loads
+from jsctl.api.fields import ZERO_TIME
+from jsctl.api.stream import LostData, StreamConfig, StreamState
+from jsctl.api.times import format_time
+from jsctl.broker.errors import Damaged
+from jsctl.broker.jetstream.streams.dedupe import Dedupe
+from jsctl.broker.jetstream.streams.entries import (
+    Config,
+    Delete,
+    Expire,
+    Flags,
+    Messages,
+    Purge,
+    RemoveMessages,
+    StreamEntryKind,
+    decode,
+)
+from jsctl.broker.jetstream.streams.publish_headers import (
+    MSG_ID,
+    ROLLUP,
+    ROLLUP_ALL,
+    TTL,
+    nats_fields,
+    parse_ttl,
+)
+from jsctl.broker.jetstream.streams.ttl import Ttls
+from jsctl.broker.store.record import (
+    FRAME_HEADER_BYTES,
+    Record,
+    columns,
+    decode_frame,
+    first_seq,
+    first_time_ns,
+    frame_count,
+)
+from jsctl.broker.store.stream_store import StreamStore
+from jsctl.broker.subject.matching import Filters
+
+SUBJECTS_PER_PAGE = 20_000
+"""A page of 100,000, as nats-server has it, would keep everybody else waiting."""
+_HEAD = struct.Struct("<BQQIIII")
+_BOUNDS = struct.Struct("<QQQQ")
+_VERSION = 1
+_STEP_RECORDS = 256
+_PLAIN = bytes((StreamEntryKind.MESSAGES, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBounds:
+    """What a store held when a snapshot was taken."""
+
+    messages: int
+    bytes: int
+    first_seq: int
+    last_seq: int
+
+
+class Stream:
+    """Implements `ports.StateMachine` for one stream."""
+
+    def __init__(
+        self, account: str, config: StreamConfig, created_ns: int, store: StreamStore
+    ) -> None:
+        self.account = account
+        self.name = config.name
+        self.created_ns = created_ns
+        self.store = store
+        self.config = config
+        self.revision = 0
+        self.applied = 0
+        self.dedupe = Dedupe(config.duplicate_window)
+        self.ttls = Ttls()
+        self.last_msg_id = b""
+        self.bounds: StoreBounds | None = None
+        """After `restore`: what the store must hold; the store's content comes by its export."""
+        if config.first_seq > 1 and store.last_seq == 0:
+            store.set_first(config.first_seq, store.mark)
+
+    # The log.
+
+    def apply(self, index: int, entry: bytes, ids: Sequence[bytes] = ()) -> int:
+        """Take one committed entry; `ids` are those of its messages, if the caller knows them.
+
+        Returns how many messages it stored or removed; for a config its revision.
+        """
+        self.applied = index
+        if entry.startswith(_PLAIN):
+            frame = entry[2:]
+            self._append(index, frame)
+            self.last_msg_id = b""
+            self._retain_after(index, frame)
+            return frame_count(frame)
+        return self._apply(index, decode(entry), ids)
+
+    def _apply(
+        self,
+        index: int,
+        entry: Messages | Expire | Delete | RemoveMessages | Purge | Config,
+        ids: Sequence[bytes],
+    ) -> int:
+        match entry:
+            case Messages():
+                return self._messages(index, entry, ids)
+            case Expire():
+                return self._expire(index, entry)
+            case Delete():
+                self.ttls.forget((entry.seq,))
+                return self.store.remove((entry.seq,), index, entry.erase)
+            case RemoveMessages():
+                self.ttls.forget(entry.seqs)
+                return self.store.remove(entry.seqs, index)
+            case Purge():
+                return self._purge(index, entry)
+            case Config():
+                return self._config(index, entry)
+
+    def _append(self, index: int, frame: bytes) -> None:
+        # Invariant: an entry that the store does not have yet continues its sequences. A leader
+        # that gave one twice would lose the second message without a word.
+        store = self.store
+        assert index <= store.mark or first_seq(frame) > store.last_seq, "a sequence given twice"
+        store.append(frame, index)
+
+    def _messages(self, index: int, entry: Messages, ids: Sequence[bytes]) -> int:
+        self._append(index, entry.frame)
+        if ids and entry.flags == Flags.IDS:
+            time_ns = first_time_ns(entry.frame)
+            self.dedupe.add_many(ids, first_seq(entry.frame), time_ns)
+            self.dedupe.expire(time_ns)
+            self.last_msg_id = ids[-1]
+            self._retain_after(index, entry.frame)
+            return len(ids)
+        records = decode_frame(entry.frame)
+        self._learn(index, records, entry.flags)
+        if entry.skipped:
+            self.store.remove(entry.skipped, index)
+        self._retain_after(index, entry.frame)
+        return len(records) - len(entry.skipped)
+
+    def _learn(self, index: int, records: list[Record], flags: int) -> None:
+        """Ids and times to live are remembered; rollups remove what they roll up."""
+        self.last_msg_id = b""
+        for record in records:
+            fields = nats_fields(record.headers)
+            self.last_msg_id = fields.get(MSG_ID, b"")
+            if self.last_msg_id:
+                self.dedupe.add(self.last_msg_id, record.seq, record.time_ns)
+            if flags & Flags.TTLS and TTL in fields:
+                ttl_ns = parse_ttl(fields[TTL])
+                if ttl_ns:
+                    self.ttls.add(record.seq, record.time_ns, ttl_ns)
+            if flags & Flags.ROLLUPS and ROLLUP in fields:
+                self._roll_up(index, record, fields[ROLLUP])
+        self.dedupe.expire(records[-1].time_ns)
+
+    def _roll_up(self, index: int, record: Record, what: bytes) -> None:
+        if what == ROLLUP_ALL:
+            self.store.truncate_front(record.seq, index)
+            self.ttls.trim(record.seq)
+        else:
+            self.store.purge(Filters((record.subject,)), record.seq, 0, index)
+
+    def _expire(self, index: int, entry: Expire) -> int:
+        self.dedupe.expire(entry.now_ns)
+        if not entry.up_to:
+            return 0
+        if not self.ttls.never:
+            return self.store.truncate_front(entry.up_to + 1, index)
+        first = self.store.first_seq
+        spared = self.ttls.never
+        return self.store.remove(
+            [seq for seq in range(first, entry.up_to + 1) if seq not in spared], index
+        )
+
+    def _purge(self, index: int, entry: Purge) -> int:
+        filters = Filters((entry.filter,)) if entry.filter else None
+        count = self.store.purge(filters, entry.up_to + 1, entry.keep, index)
+        self.ttls.trim(self.store.first_seq)
+        return count
+
+    def _config(self, index: int, entry: Config) -> int:
+        self.config = loads(StreamConfig, entry.config)
+        self.revision = entry.revision
+        self.dedupe.resize(self.config.duplicate_window)
+        if self.config.max_msgs_per_subject > 0:
+            self._retain_subjects(index, set(self.store.subjects(Filters())))
+        self._retain(index)
+        return entry.revision
+
+    # Limits.
+
+    def _retain_after(self, index: int, frame: bytes) -> None:
+        if index < self.store.mark:
+            return
+        if self.config.max_msgs_per_subject > 0:
+            found = columns(frame, FRAME_HEADER_BYTES, len(frame))
+            self._retain_subjects(index, set(found.subjects))
+        self._retain(index)
+
+    def _retain_subjects(self, index: int, subjects: set[bytes]) -> None:
+        config, store = self.config, self.store
+        if config.discard_new_per_subject:
+            return
+        limit = config.max_msgs_per_subject
+        count_for = store.count_for
+        over = [(one, count_for(one) - limit) for one in subjects if count_for(one) > limit]
+        if over:
+            gone: list[int] = []
+            for subject, count in over:
+                gone.extend(store.oldest_for(subject, count))
+            store.remove(gone, index)
+            self.ttls.forget(gone)
+
+    def _retain(self, index: int) -> None:
+        config, store = self.config, self.store
+        if config.discard.value == "new":
+            return
+        if 0 < config.max_msgs < store.messages:
+            store.purge(None, None, config.max_msgs, index)
+        if 0 < config.max_bytes < store.size_bytes:
+            store.truncate_front(self._first_within(config.max_bytes), index)
+        if self.ttls.never:
+            self.ttls.trim(store.first_seq)
+
+    def _first_within(self, bytes_max: int) -> int:
+        """From which sequence on the messages fit into `bytes_max`."""
+        over = self.store.size_bytes - bytes_max
+        seq = self.store.first_seq
+        while over > 0:
+            try:
+                rows = self.store.load_range(seq, _STEP_RECORDS)
+            except Damaged as damage:
+                seq = damage.last_seq + 1
+                continue
+            if not rows:
+                break
+            for found, _, subject, headers, payload in rows:
+                seq = found + 1
+                over -= self.store.message_bytes(len(subject), len(headers), len(payload))
+                if over <= 0:
+                    break
+        return seq
+
+    # Snapshots.
+
+    def snapshot(self) -> bytes:
+        """All but the messages: config, ids, times to live, and the store's bounds."""
+        config = dumps(self.config)
+        dedupe = self.dedupe.snapshot()
+        ttls = self.ttls.snapshot()
+        head = _HEAD.pack(
+            _VERSION,
+            self.applied,
+            self.revision,
+            len(config),
+            len(self.last_msg_id),
+            len(dedupe),
+            len(ttls),
+        )
+        store = self.store.state()
+        bounds = _BOUNDS.pack(store.messages, store.bytes, store.first_seq, store.last_seq)
+        return b"".join((head, bounds, config, self.last_msg_id, dedupe, ttls))
+
+    def restore(self, snapshot: bytes) -> None:
+        """Take a snapshot's state; `bounds` then says what the store has to reach."""
+        version, applied, revision, *sizes = _HEAD.unpack_from(snapshot)
+        assert version == _VERSION, version
+        self.bounds = StoreBounds(*_BOUNDS.unpack_from(snapshot, _HEAD.size))
+        at = _HEAD.size + _BOUNDS.size
+        parts: list[bytes] = []
+        for size in sizes:
+            parts.append(snapshot[at : at + size])
+            at += size
+        assert at == len(snapshot), "a snapshot ends with its last part"
+        self.applied, self.revision = applied, revision
+        self.config = loads(StreamConfig, parts[0])
+        self.last_msg_id = parts[1]
+        self.dedupe = Dedupe(self.config.duplicate_window)
+        self.dedupe.restore(parts[2])
+        self.ttls.restore(parts[3])
+
+    # Questions.
+
+    def info_state(
+        self,
+        *,
+        subjects_filter: bytes = b"",
+        offset: int = 0,
+        deleted_details: bool = False,
+        consumers: int = 0,
+    ) -> StreamState:
+        """The state as `STREAM.INFO` tells it; subjects one page at a time, sorted."""
+        found = self.store.state()
+        subjects: dict[str, int] = {}
+        if subjects_filter:
+            names = sorted(self.store.names(Filters((subjects_filter,))))
+            page = names[offset : offset + SUBJECTS_PER_PAGE]
+            count = self.store.count_for
+            subjects = {name.decode("utf-8", "replace"): count(name) for name in page}
+        empty = found.last_seq == 0
+        return StreamState(
+            messages=found.messages,
+            bytes=found.bytes,
+            first_seq=0 if empty else found.first_seq,
+            first_ts=format_time(found.first_time_ns) if found.messages else ZERO_TIME,
+            last_seq=found.last_seq,
+            last_ts=format_time(found.last_time_ns),
+            num_subjects=found.num_subjects,
+            subjects=subjects,
+            num_deleted=found.num_deleted,
+            deleted=self._deleted() if deleted_details else (),
+            lost=self._lost(found.lost),
+            consumer_count=consumers,
+        )
+
+    def count_subjects(self, subjects_filter: bytes) -> int:
+        """How many subjects there are to be paged through."""
+        return len(self.store.names(Filters((subjects_filter,))))
+
+    def _deleted(self) -> tuple[int, ...]:
+        ranges = self.store.deleted().ranges()
+        return tuple([seq for low, high in ranges for seq in range(low, high + 1)])
+
+    def _lost(self, ranges: tuple[tuple[int, int], ...]) -> LostData | None:
+        if not ranges:
+            return None
+        return LostData(msgs=tuple([seq for low, high in ranges for seq in range(low, high + 1)]))

@@ -1,0 +1,141 @@
+"""What time does to a stream: `max_age`, times to live of messages, markers, ids.
+
+Run by the stream's leader only. It proposes removals; replicas apply them alike. At most one
+round of removals is in flight.
+"""
+
+from jsctl.api.times import format_duration
+from jsctl.broker.errors import Damaged
+from jsctl.broker.jetstream.streams.entries import (
+    Flags,
+    encode_expire,
+    encode_messages,
+    encode_remove,
+)
+from jsctl.broker.jetstream.streams.in_flight import InFlight
+from jsctl.broker.jetstream.streams.publish_headers import KV_OPERATION, KV_PURGE, MARKER_REASON
+from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.protocol.headers import get
+from jsctl.broker.store.record import Record, Row, encode_frame
+
+ROUND_MESSAGES_MAX = 10_000
+"""Where messages have to be looked at one by one (times to live, markers), so many a round."""
+
+
+class Timers:
+    """Due times of one stream."""
+
+    __slots__ = ("_in_flight", "_mortal", "_stream", "_waiting")
+
+    def __init__(self, stream: Stream, in_flight: InFlight) -> None:
+        self._stream = stream
+        self._in_flight = in_flight
+        self._waiting = 0
+        self._mortal = (0, 0)
+        """What `_first_mortal` found last: nothing before it is mortal, ever."""
+
+    def landed(self) -> None:
+        """The round in flight was applied, at least partly."""
+        self._waiting = sum([batch.timer for batch in self._in_flight.batches])
+
+    def dropped(self) -> None:
+        """The round was not taken by the log."""
+        self.landed()
+
+    def next_due_ns(self) -> int | None:
+        """The earliest time at which something is due; None while a round is in flight."""
+        if self._waiting:
+            return None
+        due = [self._age_due_ns(), self._stream.ttls.next_due_ns()]
+        due.append(self._stream.dedupe.empty_at_ns())
+        return min([at for at in due if at is not None], default=None)
+
+    def _first_mortal(self) -> tuple[int, int] | None:
+        """(sequence, time) of the first message that `max_age` applies to."""
+        store, never = self._stream.store, self._stream.ttls.never
+        if not store.messages:
+            return None
+        if not never:
+            return store.first_seq, store.state().first_time_ns
+        seq = max(self._mortal[0], store.first_seq)
+        if seq == self._mortal[0] and store.is_live(seq) and seq not in never:
+            return self._mortal
+        while seq <= store.last_seq:
+            if store.is_live(seq) and seq not in never:
+                record = _load(self._stream, seq)
+                if record is not None:
+                    self._mortal = (seq, record.time_ns)
+                    return self._mortal
+            seq += 1
+        return None
+
+    def _age_due_ns(self) -> int | None:
+        max_age = self._stream.config.max_age
+        if max_age <= 0:
+            return None
+        first = self._first_mortal()
+        return None if first is None else first[1] + max_age
+
+    def due(self, now_ns: int, next_seq: int) -> list[tuple[bytes, list[Row]]]:
+        """Entries for what is due, each with the messages (markers) that it adds."""
+        if self._waiting:
+            return []
+        stream = self._stream
+        marker_ttl_ns = stream.config.subject_delete_marker_ttl
+        up_to = self._age_bound(now_ns, bool(marker_ttl_ns))
+        over = stream.ttls.due(now_ns, ROUND_MESSAGES_MAX)
+        ids_over = stream.dedupe.empty_at_ns()
+        made: list[tuple[bytes, list[Row]]] = []
+        if up_to or (ids_over is not None and ids_over <= now_ns):
+            made.append((encode_expire(up_to, now_ns), []))
+        if over:
+            made.append((encode_remove(over), []))
+        if marker_ttl_ns and (up_to or over):
+            rows = self._markers(up_to, over, now_ns, next_seq)
+            if rows:
+                made.append((encode_messages(encode_frame(rows), Flags.TTLS), rows))
+        self._waiting = len(made)
+        return made
+
+    def _age_bound(self, now_ns: int, one_by_one: bool) -> int:
+        """The last sequence that is too old; 0 if none is."""
+        due_ns = self._age_due_ns()
+        if due_ns is None or due_ns > now_ns:
+            return 0
+        store = self._stream.store
+        bound = store.seq_at_time(now_ns - self._stream.config.max_age + 1) - 1
+        if one_by_one or self._stream.ttls.never:
+            bound = min(bound, store.first_seq + ROUND_MESSAGES_MAX)
+        return max(bound, 0)
+
+    def _markers(self, up_to: int, over: list[int], now_ns: int, next_seq: int) -> list[Row]:
+        """One marker for each subject whose last message goes now."""
+        stream = self._stream
+        store = stream.store
+        going = set(over)
+        if up_to:
+            aged = range(store.first_seq, up_to + 1)
+            going.update([seq for seq in aged if seq not in stream.ttls.never])
+        busy = self._in_flight.subjects()
+        ttl = format_duration(stream.config.subject_delete_marker_ttl).encode()
+        headers = b"NATS/1.0\r\n%b: MaxAge\r\nNats-TTL: %b\r\n\r\n" % (MARKER_REASON, ttl)
+        rows: list[Row] = []
+        for seq in sorted(going):
+            record = _load(stream, seq)
+            if record is None or record.subject in busy or _is_marker(record.headers):
+                continue
+            if store.last_for(record.subject) == seq:
+                rows.append((next_seq + len(rows), now_ns, record.subject, headers, b""))
+        return rows
+
+
+def _is_marker(headers: bytes) -> bool:
+    """Whether a message itself says that its subject is empty, as a marker or as a key's purge."""
+    return bool(get(headers, MARKER_REASON)) or get(headers, KV_OPERATION) == KV_PURGE
+
+
+def _load(stream: Stream, seq: int) -> Record | None:
+    try:
+        return stream.store.load(seq)
+    except Damaged:
+        return None

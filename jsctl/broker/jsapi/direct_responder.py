@@ -1,0 +1,17 @@
+"""Who owns the direct gets that a replica has captured; known before JetStream is loaded."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jsctl.broker.routing.targets import Subscription
+
+if TYPE_CHECKING:
+    from jsctl.broker.assets.stream_replica import StreamReplica
+
+
+@dataclass(slots=True)
+class DirectGetResponder:
+    """One stream's direct gets; the owner of its sink."""
+
+    unit: "StreamReplica"
+    subscriptions: list[Subscription] = field(default_factory=list)

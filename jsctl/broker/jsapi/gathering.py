@@ -1,0 +1,137 @@
+"""STREAM.LIST and CONSUMER.LIST: infos of many assets, asked of their leaders."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jsctl.api.codec import DecodeError, dumps, loads
+from jsctl.api.consumer import ConsumerInfo
+from jsctl.api.stream import StreamInfo
+from jsctl.broker import lazy
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.handlers.decisions import Gather
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.broker.peers.items import GatherReply, GatherRequest
+
+if TYPE_CHECKING:
+    from jsctl.broker.handlers import consumer_info, lists, streams
+else:
+    consumer_info = lazy.module("jsctl.broker.handlers.consumer_info")
+    streams = lazy.module("jsctl.broker.handlers.streams")
+    lists = lazy.module("jsctl.broker.handlers.lists")
+
+DEADLINE_NS = 4_000_000_000
+"""Infos that did not arrive by then are listed as missing."""
+
+Info = StreamInfo | ConsumerInfo
+Asset = tuple[str, str]
+
+
+@dataclass(slots=True)
+class _OpenGather:
+    """A list request under way."""
+
+    gather: Gather
+    infos: dict[Asset, Info]
+    waiting: set[Asset]
+    until_ns: int
+
+
+@dataclass(slots=True)
+class Gathering:
+    """Collects on the server that was asked, and answers for what this server leads."""
+
+    view: ApiView
+    engine: Engine
+    answer: Callable[[ApiRequest, bytes], None]
+    _open: dict[int, _OpenGather] = field(default_factory=dict)
+    _next: int = 0
+
+    def begin(self, gather: Gather) -> None:
+        """Ask everybody who leads one of the assets."""
+        account = gather.request.account
+        open_ = _OpenGather(gather, {}, set(), self.view.now_ns + DEADLINE_NS)
+        elsewhere: dict[str, list[Asset]] = {}
+        for asset in gather.assets:
+            info = self.info(account, asset)
+            if info is not None:
+                open_.infos[asset] = info
+                continue
+            leader = self.engine.leader_of(self._group(account, asset))
+            if leader and leader != self.view.me:
+                elsewhere.setdefault(leader, []).append(asset)
+                open_.waiting.add(asset)
+        if not open_.waiting:
+            self._finish(open_)
+            return
+        self._next += 1
+        self._open[self._next] = open_
+        for peer, assets in elsewhere.items():
+            self.engine.outbox.parcel(peer).gathers.append(
+                GatherRequest(self._next, account, assets)
+            )
+
+    def _group(self, account: str, asset: Asset) -> str:
+        stream, consumer = asset
+        meta = self.view.meta
+        found = meta.consumer(account, stream, consumer) if consumer else None
+        if consumer:
+            return "" if found is None else found.group.name
+        assigned = meta.stream(account, stream)
+        return "" if assigned is None else assigned.group.name
+
+    def info(self, account: str, asset: Asset) -> Info | None:
+        """The info of an asset that this server leads; None for others."""
+        stream, name = asset
+        if name:
+            consumer = self.view.consumer_unit(account, stream, name)
+            if consumer is None or not consumer.group.leading:
+                return None
+            group = self.view.group(consumer.group.name)
+            return consumer_info.consumer_info(self.view, consumer.consumer, consumer.leader, group)
+        unit = self.view.stream_unit(account, stream)
+        if unit is None or not unit.group.leading:
+            return None
+        return streams.stream_info(self.view, unit.assignment, unit.stream)
+
+    def asked(self, peer: str, request: GatherRequest) -> None:
+        """Another server collects."""
+        infos = []
+        for stream, consumer in request.assets:
+            info = self.info(request.account, (stream, consumer))
+            if info is not None:
+                infos.append((stream, consumer, dumps(info)))
+        self.engine.outbox.parcel(peer).gathered.append(GatherReply(request.token, infos))
+
+    def told(self, reply: GatherReply) -> None:
+        """Infos of another server."""
+        open_ = self._open.get(reply.token)
+        if open_ is None:
+            return
+        for stream, consumer, document in reply.infos:
+            info: Info
+            try:
+                info = loads(ConsumerInfo, document) if consumer else loads(StreamInfo, document)
+            except DecodeError:
+                continue  # It is listed as missing when the time is up.
+            open_.infos[(stream, consumer)] = info
+            open_.waiting.discard((stream, consumer))
+        if not open_.waiting:
+            del self._open[reply.token]
+            self._finish(open_)
+
+    def tick(self) -> None:
+        """Answer what took too long with what is there."""
+        now_ns = self.view.now_ns
+        for token, open_ in list(self._open.items()):
+            if now_ns >= open_.until_ns:
+                del self._open[token]
+                self._finish(open_)
+
+    def next_due_ns(self) -> int | None:
+        """When `tick` has something to do."""
+        return min((open_.until_ns for open_ in self._open.values()), default=None)
+
+    def _finish(self, open_: _OpenGather) -> None:
+        self.answer(open_.gather.request, lists.finish(open_.gather, open_.infos))

@@ -1,0 +1,200 @@
+"""The broker as API handlers see it."""
+
+from dataclasses import dataclass, field
+
+from jsctl.broker.assets.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.meta_replica import GROUP_NAME
+from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.handlers.view import AccountQuota, GroupView, PeerView
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.jetstream.meta.assignments import GroupAssignment
+from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.jetstream.streams.admission import StreamLeader
+from jsctl.broker.jetstream.streams.config import ConfigLimits
+from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.jsapi.usage import Usage
+from jsctl.broker.options import Options
+from jsctl.broker.raft.types import StandingKind
+from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.routing.setup import random_name
+from jsctl.broker.turn import Jitter
+
+CURRENT_NS = 2_000_000_000
+"""A peer not heard for this long is not current."""
+OFFLINE_NS = 5_000_000_000
+"""A peer not heard for this long is offline."""
+
+
+@dataclass(slots=True)
+class ApiView:
+    """Implements `handlers.consumer_info.ConsumersView`; one for the node's life."""
+
+    engine: Engine
+    options: Options
+    usage: Usage
+    jitter: Jitter
+    config_limits: ConfigLimits = field(default_factory=ConfigLimits)
+
+    @property
+    def now_ns(self) -> int:
+        """The time of this turn."""
+        return self.engine.env.now_ns
+
+    @property
+    def me(self) -> str:
+        """This server's peer id."""
+        return self.engine.options.me
+
+    @property
+    def server_name(self) -> str:
+        """This server's name."""
+        return self.engine.options.server_name
+
+    @property
+    def cluster(self) -> str:
+        """The cluster's name; empty for a single server."""
+        return self.options.cluster.name if self.clustered else ""
+
+    @property
+    def domain(self) -> str:
+        """The JetStream domain."""
+        return self.options.jetstream.domain
+
+    @property
+    def clustered(self) -> bool:
+        """Whether this server is a member of a cluster."""
+        return self.engine.options.clustered
+
+    @property
+    def unique_tag(self) -> str:
+        """Replicas go to servers with distinct tags of this prefix."""
+        return self.options.jetstream.unique_tag
+
+    @property
+    def meta(self) -> Meta:
+        """The meta state."""
+        return self.engine.meta.meta
+
+    def servers(self) -> list[ServerFacts]:
+        """All JetStream servers known, online or not."""
+        return self.engine.known_servers()
+
+    def account(self, name: str) -> AccountQuota | None:
+        """Limits and use of an account."""
+        return self.usage.account(name)
+
+    def stream(self, account: str, name: str) -> Stream | None:
+        """The replica on this server."""
+        unit = self.stream_unit(account, name)
+        return None if unit is None else unit.stream
+
+    def stream_unit(self, account: str, name: str) -> StreamReplica | None:
+        """The unit of a stream on this server."""
+        return self.engine.assets.streams.get((account, name))
+
+    def consumer(self, account: str, stream: str, name: str) -> Consumer | None:
+        """The replica on this server."""
+        unit = self.consumer_unit(account, stream, name)
+        return None if unit is None else unit.consumer
+
+    def consumer_unit(self, account: str, stream: str, name: str) -> ConsumerReplica | None:
+        """The unit of a consumer on this server."""
+        return self.engine.assets.consumers.get((account, stream, name))
+
+    def stream_leader(self, account: str, name: str) -> StreamLeader | None:
+        """The admission of a stream that this server leads."""
+        unit = self.stream_unit(account, name)
+        return None if unit is None else unit.leader
+
+    def consumer_leader(self, account: str, stream: str, name: str) -> ConsumerLeader | None:
+        """The deliveries of a consumer that this server leads."""
+        unit = self.consumer_unit(account, stream, name)
+        return None if unit is None else unit.leader
+
+    def leader_of(self, group: str) -> str:
+        """Peer id of a group's leader as announced."""
+        return self.engine.leader_of(group)
+
+    def has_interest(self, account: str, subject: bytes) -> bool:
+        """Whether anybody listens."""
+        return self.engine.env.traffic.wanted(account, subject)
+
+    def new_name(self, length: int) -> str:
+        """A fresh random name."""
+        return random_name(self.jitter, length)
+
+    def name_of(self, peer: str) -> str:
+        """The name of a server by its peer id."""
+        return self.engine.name_of(peer)
+
+    # Groups
+
+    def group(self, name: str) -> GroupView | None:
+        """A group as seen here; None when this server is not a member."""
+        group = self.engine.groups.by_name.get(name)
+        if group is None:
+            return None
+        leader = group.leader or self.engine.leader_of(name)
+        assigned = self._assigned(group)
+        peers = self._peers(group, assigned)
+        if leader:
+            peers = [peer for peer in peers if peer != self.me]
+        replicas = [self._peer(group, peer, assigned) for peer in peers]
+        cluster = assigned.cluster if assigned is not None else self.cluster
+        return GroupView(
+            name=name,
+            cluster=cluster or self.cluster,
+            leader=self.name_of(leader) if leader else "",
+            leader_since_ns=group.leader_since_ns,
+            replicas=sorted(replicas, key=lambda peer: peer.name),
+            is_leader=group.leading,
+        )
+
+    @staticmethod
+    def _assigned(group: RaftGroup) -> GroupAssignment | None:
+        unit = group.unit
+        if isinstance(unit, StreamReplica | ConsumerReplica):
+            return unit.assignment.group
+        return None
+
+    def _peers(self, group: RaftGroup, assigned: GroupAssignment | None) -> list[str]:
+        members = group.raft.members.all()
+        if group.name == GROUP_NAME or assigned is None:
+            return list(members)
+        wanted = assigned.peers
+        return [*wanted, *(peer for peer in members if peer not in wanted)]
+
+    def _peer(self, group: RaftGroup, peer: str, assigned: GroupAssignment | None) -> PeerView:
+        engine, raft = self.engine, group.raft
+        is_me = peer == self.me
+        silent_ns = 0 if is_me else engine.silent_ns(peer)
+        current, lag = is_me, 0
+        if group.leading and not is_me:
+            progress = next((p for p in raft.progress() if p.peer == peer), None)
+            lag = raft.commit - progress.match if progress is not None else raft.commit
+            lag = max(lag, 0)
+            whole = progress is not None and progress.standing is StandingKind.WHOLE
+            current = whole and lag == 0 and silent_ns < CURRENT_NS
+        elif not is_me and peer == group.leader:
+            current = silent_ns < CURRENT_NS
+        return PeerView(
+            peer=peer,
+            name=self.name_of(peer),
+            current=current,
+            offline=silent_ns >= OFFLINE_NS or (not is_me and engine.left(peer)),
+            active_ns=silent_ns,
+            lag=lag,
+            pending=assigned is not None and peer not in raft.members,
+        )
+
+
+def known_leader(engine: Engine, group: RaftGroup) -> str:
+    """Peer id of a group's leader, empty when none is known.
+
+    A server that does not lead any more may still be named by what it last announced itself.
+    """
+    announced = engine.leader_of(group.name)
+    return group.leader or ("" if announced == engine.options.me else announced)

@@ -1,0 +1,331 @@
+"""The JetStream API: requests come in anywhere, the right leader decides, the asker is answered.
+
+A request is handled on the server it enters or, when another server has to decide, forwarded to
+it inside a peer frame; the answer goes back the same way and is published where the request came
+in. A request whose leader is not known waits a little: most of the time one is being elected. So
+does one that was forwarded to a server that does not lead any more; then it is forwarded on.
+Decisions rest on reads that the group's leader had confirmed, so a leader that was cut off does
+not answer from the past.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jsctl.api.errors import api_error
+from jsctl.api.subjects import parse_api
+from jsctl.broker import lazy
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.meta_replica import GROUP_NAME
+from jsctl.broker.handlers.decisions import (
+    Decider,
+    Decision,
+    Gather,
+    ProposeGroup,
+    ProposeMeta,
+    RemoveMetaPeer,
+    Replies,
+    Reply,
+    Silent,
+    StepDown,
+)
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jsapi.gathering import Gathering
+from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.broker.peers.items import Forward, ForwardReply
+from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.routing.last_line import LastLine
+
+if TYPE_CHECKING:
+    from jsctl.broker.handlers import api
+    from jsctl.broker.handlers.api import Route
+else:
+    api = lazy.module("jsctl.broker.handlers.api")
+
+LEADERLESS_NS = 2_000_000_000
+"""How long a request waits for its group to have a leader."""
+RETRY_NS = 50_000_000
+LEAVING_NS = 10_000_000
+"""How soon it is looked again whether a leader is gone that steps down."""
+HOPS_MAX = 4
+"""Servers that may pass on a request whose leader changes while it is under way."""
+HELD_MAX = 10_000
+"""Requests that wait for a leader or a read; more are dropped."""
+
+
+@dataclass(slots=True)
+class Held:
+    """A request that waits for a leader."""
+
+    request: ApiRequest
+    until_ns: int
+    hops: int
+
+
+@dataclass(slots=True)
+class Leaving:
+    """A leader that was asked to step down, and is about to."""
+
+    group: RaftGroup
+    term: int
+    request: ApiRequest
+    reply: bytes
+    until_ns: int
+
+    def is_over(self, now_ns: int) -> bool:
+        """Whether somebody else leads as far as known here, or that takes too long."""
+        group = self.group
+        moved = not group.leading and group.raft.term > self.term and bool(group.leader)
+        return moved or group.gone or now_ns >= self.until_ns
+
+
+@dataclass(slots=True)
+class ApiService:
+    """See the module."""
+
+    view: ApiView
+    engine: Engine
+    publish: Callable[[str, bytes, bytes, bytes], None]
+    """(account, subject, headers, payload) on this server."""
+    publish_at: Callable[[str, str, bytes, bytes, bytes], bool]
+    """(account, peer, subject, headers, payload) on another one; False without a link."""
+    audit: Callable[[ApiRequest, bytes], None]
+    """Told of each answer that this server decided on."""
+    line: LastLine | None = None
+    """None: a bug in a handler goes up to the caller, for tests that look for them."""
+    gathering: Gathering = field(init=False)
+    _held: list[Held] = field(default_factory=list)
+    _reading: dict[int, ApiRequest] = field(default_factory=dict)
+    _leaving: list[Leaving] = field(default_factory=list)
+    _next_token: int = 1
+    _retry_due_ns: int = 0
+
+    def __post_init__(self) -> None:
+        self.gathering = Gathering(self.view, self.engine, self.answer)
+
+    # Where a request has to go
+
+    def place(self, request: ApiRequest) -> str | None:
+        """The group that decides on a request; None if nobody does. Changes nothing."""
+        target = self._target(request)
+        return None if target is None else self._group_of(target, request)
+
+    def take(self, request: ApiRequest, hops: int = 0) -> None:
+        """A request came in, here or by a peer's forward, through so many servers."""
+        self._route(Held(request, self.view.now_ns + LEADERLESS_NS, hops), waited=False)
+
+    def _route(self, held: Held, *, waited: bool) -> None:
+        request = held.request
+        group = self.place(request)
+        if group is None:
+            return
+        leader = self.engine.leader_of(group)
+        mine = self.engine.groups.by_name.get(group)
+        if mine is not None and mine.leading:
+            self._confirm(mine, request)
+        elif leader and leader != self.view.me and self._may_pass_on(held, waited):
+            forward = Forward(held.hops + 1, request)
+            self.engine.outbox.parcel(leader).forwards.append(forward)
+        else:
+            self._hold(held)
+
+    @staticmethod
+    def _may_pass_on(held: Held, waited: bool) -> bool:
+        """At once where it came in. Elsewhere the sender took this server for the leader, and may
+        know better: after a moment, and not for ever."""
+        return held.hops == 0 or (waited and held.hops < HOPS_MAX)
+
+    def _target(self, request: ApiRequest) -> Decider | None:
+        resolved = api.resolve(request.subject)
+        if resolved is None or (resolved.route.system and not request.system):
+            return None
+        return resolved.route.target
+
+    def _group_of(self, target: Decider, request: ApiRequest) -> str:
+        call = parse_api(request.subject)
+        if target is Decider.META_LEADER or call is None:
+            return GROUP_NAME
+        meta = self.view.meta
+        stream = meta.stream(request.account, call.stream)
+        if stream is None:
+            return GROUP_NAME
+        if target is Decider.STREAM_LEADER:
+            return stream.group.name
+        consumer = meta.consumer(request.account, call.stream, call.consumer)
+        return GROUP_NAME if consumer is None else consumer.group.name
+
+    def _token(self) -> int:
+        self._next_token += 1
+        return self._next_token
+
+    # Waiting for a leader
+
+    def _hold(self, held: Held) -> None:
+        if self.view.now_ns >= held.until_ns:
+            self._leaderless(held.request)
+        elif len(self._held) < HELD_MAX:
+            self._held.append(held)
+
+    def _hold_anew(self, request: ApiRequest) -> None:
+        """This server was to decide, and does not lead any more."""
+        self._hold(Held(request, self.view.now_ns + LEADERLESS_NS, 1))
+
+    def _leaderless(self, request: ApiRequest) -> None:
+        """Nobody leads for a while: say so for the meta group; else tell what is known here."""
+        target = self._target(request)
+        if target is None:
+            return
+        group = self._group_of(target, request)
+        if group == GROUP_NAME:
+            self.answer(request, self._unavailable(request))
+        elif group in self.engine.groups.by_name and b".INFO." in request.subject:
+            self._decide(request)
+
+    def _unavailable(self, request: ApiRequest) -> bytes:
+        resolved = api.resolve(request.subject)
+        assert resolved is not None
+        return api.refusal(resolved.route, api_error("JSClusterNotAvailErr"))
+
+    def retry(self) -> None:
+        """Try requests again that wait for a leader; answer those that waited for its end."""
+        now_ns = self.view.now_ns
+        if self._leaving:
+            leaving, self._leaving = self._leaving, []
+            for left in leaving:
+                if left.is_over(now_ns):
+                    self.answer(left.request, left.reply)
+                else:
+                    self._leaving.append(left)
+        if not self._held or now_ns < self._retry_due_ns:
+            return
+        self._retry_due_ns = now_ns + RETRY_NS
+        held, self._held = self._held, []
+        for one in held:
+            self._route(one, waited=True)
+
+    def next_due_ns(self) -> int | None:
+        """When `retry` or a gathering has something to do."""
+        due = [self.gathering.next_due_ns()]
+        if self._held:
+            due.append(self._retry_due_ns)
+        if self._leaving:
+            due.append(self.view.now_ns + LEAVING_NS)
+        return min((at for at in due if at is not None), default=None)
+
+    # Deciding, at the leader
+
+    def _confirm(self, group: RaftGroup, request: ApiRequest) -> None:
+        if len(self._reading) >= HELD_MAX:
+            return
+        token = self._token()
+        self._reading[token] = request
+        self.engine.groups.read(group, token)
+
+    def confirmed(self) -> bool:
+        """Decide on the requests whose reads were confirmed; whether there were any."""
+        reads, self.engine.reads = self.engine.reads, []
+        for token, good in reads:
+            request = self._reading.pop(token, None)
+            if request is None:
+                continue
+            if good:
+                self._decide(request)
+            else:
+                self._hold_anew(request)
+        return bool(reads)
+
+    def _decide(self, request: ApiRequest) -> None:
+        resolved = api.resolve(request.subject)
+        if resolved is None:
+            return
+        decided: list[Decision] = []
+
+        def decide() -> None:
+            decided.append(api.answer(self.view, request, resolved))
+
+        if self.line is None:
+            decide()
+        elif not self.line.run(0, decide):
+            self._apologize(self.line, request, resolved.route)
+            return
+        self._carry_out(request, decided[0])
+
+    def _apologize(self, line: LastLine, request: ApiRequest, route: "Route") -> None:
+        """A handler met a bug: its asker hears that, and is let go if he is connected here."""
+        error = api_error("JSStreamGeneralErrorF", err="internal server error")
+        self.answer(request, api.refusal(route, error))
+        if request.entry == self.view.me and request.client.conn:
+            line.close_client(request.client.conn)
+
+    def _carry_out(self, request: ApiRequest, decision: Decision) -> None:
+        match decision:
+            case Reply():
+                self.answer(request, decision.payload, decision.headers)
+            case Replies():
+                for one in decision.messages:
+                    self.answer(request, one.payload, one.headers)
+            case Silent():
+                pass
+            case ProposeMeta() | RemoveMetaPeer():
+                self._propose_meta(request, decision.entries, decision.reply)
+            case ProposeGroup():
+                self._propose_group(request, decision)
+            case StepDown():
+                self._step_down(request, decision)
+            case Gather():
+                self.gathering.begin(decision)
+
+    def _propose_meta(self, request: ApiRequest, entries: list[bytes], reply: bytes | None) -> None:
+        def applied(result: int | None) -> None:
+            if result is not None and reply is not None:
+                self.answer(request, reply)
+
+        if not entries:
+            applied(0)
+        elif not self.engine.meta.propose(entries, applied):
+            self._hold_anew(request)
+
+    def _propose_group(self, request: ApiRequest, decision: ProposeGroup) -> None:
+        group = self.engine.groups.by_name.get(decision.group)
+
+        def applied(result: int | None) -> None:
+            reply = decision.reply
+            if result is None or reply is None:
+                return
+            self.answer(request, reply if isinstance(reply, bytes) else reply(result))
+
+        taken = group is not None and self.engine.groups.propose(group, decision.entries, applied)
+        if not taken:
+            self._hold_anew(request)
+
+    def _step_down(self, request: ApiRequest, decision: StepDown) -> None:
+        """Whoever asks next finds another leader, unless nobody can take over."""
+        group = self.engine.groups.by_name.get(decision.group)
+        candidates: Sequence[str | None] = decision.candidates or [None]
+        if group is None or not any(group.raft.transfer(peer) for peer in candidates):
+            self.answer(request, decision.reply)
+            return
+        self.engine.groups.touch(group)
+        until_ns = self.view.now_ns + LEADERLESS_NS
+        left = Leaving(group, group.led_term, request, decision.reply, until_ns)
+        self._leaving.append(left)
+
+    # Answers
+
+    def answer(self, request: ApiRequest, payload: bytes, headers: bytes = b"") -> None:
+        """Send an answer to whoever asked: from here, if that is a client of a foreign server,
+        because what came by one route does not go on by another."""
+        self.view.usage.count(request.account, error=b'"error":{' in payload[:300])
+        self.audit(request, payload)
+        if not request.reply:
+            return
+        if request.entry == self.view.me or request.is_foreign:
+            self.publish(request.account, request.reply, headers, payload)
+        elif not self.publish_at(request.account, request.entry, request.reply, headers, payload):
+            reply = ForwardReply(request.account, request.reply, headers, payload)
+            self.engine.outbox.parcel(request.entry).replies.append(reply)
+
+    def answered(self, reply: ForwardReply) -> None:
+        """Another server decided on a request that came in here."""
+        if reply.reply:
+            self.publish(reply.account, reply.reply, reply.headers, reply.payload)

@@ -1,0 +1,104 @@
+"""API requests as they are captured: from this server's clients, and from foreign servers."""
+
+from dataclasses import dataclass
+
+from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import Captured, RouteLink, Sink
+
+_CONSUMER_WORDS = [
+    "CREATE",
+    "DURABLE",
+    "NAMES",
+    "LIST",
+    "INFO",
+    "DELETE",
+    "PAUSE",
+    "UNPIN",
+    "RESET",
+    "LEADER",
+]
+PATTERNS = (
+    "INFO",
+    "STREAM.>",
+    *(f"CONSUMER.{word}.>" for word in _CONSUMER_WORDS),
+    "META.>",
+    "SERVER.>",
+    "ACCOUNT.>",
+)
+"""What is listened to below the API prefix. Not in here: MSG.NEXT and DIRECT.GET, which are
+interest of whoever serves them, so that a request without a server gets "no responders"."""
+PREFIX = b"$JS.API."
+IMPORTED = b"Nats-Request-Info:"
+"""The header by which nats-server tells an importing account's client."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSubscriptions:
+    """Owner of the sinks of one account. `alias` is the prefix with the domain, or empty."""
+
+    account: str
+    system: bool
+    alias: bytes
+
+
+def open_doors(router: Router, domain: str) -> None:
+    """Listen to the API in every account.
+
+    Other servers are told, so that clients of nats-servers in the cluster reach it as well.
+    """
+    alias = f"$JS.{domain}.API.".encode() if domain else b""
+    for account in router.accounts:
+        door = ApiSubscriptions(account.name, account is router.accounts.system, alias)
+        system = router.accounts.system
+        elsewhere = system is not None and account is not system
+        sink = Sink(door, account, service=system.name if system and elsewhere else "")
+        for prefix in filter(None, (PREFIX, alias)):
+            for pattern in PATTERNS:
+                router.subscribe(account, prefix + pattern.encode(), sink)
+
+
+def request_of(
+    door: ApiSubscriptions, captured: Captured, me: str, cluster: str, name: str
+) -> ApiRequest:
+    """A captured message as a request. `me` is this server's peer id, `name` its name."""
+    subject, reply, headers, payload, origin = captured
+    if door.alias and subject.startswith(door.alias):
+        subject = PREFIX + subject[len(door.alias) :]
+    client = ClientInfo(account=door.account, server=name, cluster=cluster)
+    if isinstance(origin, ClientSession):
+        client = ClientInfo(
+            account=door.account,
+            user=origin.user,
+            server=name,
+            cluster=cluster,
+            conn=origin.client_id,
+            host=origin.remote.remote_host,
+            name=origin.greeting.name,
+            lang=origin.greeting.lang,
+            version=origin.greeting.version,
+            start_ns=origin.started_ns,
+        )
+    return ApiRequest(
+        account=door.account,
+        subject=subject,
+        reply=reply,
+        headers=headers,
+        payload=payload,
+        client=client,
+        entry=me,
+        system=door.system,
+    )
+
+
+def is_twin(door: ApiSubscriptions, captured: Captured) -> bool:
+    """Whether a request is the copy that a nats-server without JetStream sends to the system
+    account, by its import of the API; the request itself comes in the client's account."""
+    return door.system and IMPORTED in captured[2]
+
+
+def from_route(captured: Captured) -> RouteLink | None:
+    """The link that a message came in on; None for a client of this server."""
+    origin = captured[4]
+    return origin if isinstance(origin, RouteLink) else None

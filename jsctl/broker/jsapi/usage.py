@@ -1,0 +1,151 @@
+"""What each account uses of JetStream, on this server and on all."""
+
+from dataclasses import dataclass, field
+
+from jsctl.api.errors import ApiError, api_error
+from jsctl.api.words import Storage
+from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.handlers.view import AccountQuota
+from jsctl.broker.options import AccountOptions, Options
+from jsctl.broker.peers.items import AccountUse
+
+SUM_NS = 1_000_000_000
+"""How old sums may be while there is plenty of room."""
+PLENTY_BYTES = 1 << 30
+SUM_PAUSE_NS = 100_000
+"""How old they may be otherwise, for each stream that has to be asked."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """API requests that came in on this server."""
+
+    total: int = 0
+    errors: int = 0
+
+
+@dataclass(slots=True)
+class Usage:
+    """Use by account. Bytes count once for each replica."""
+
+    options: Options
+    assets: Assets
+    counts: dict[str, Counts] = field(default_factory=dict)
+    elsewhere: dict[str, list[AccountUse]] = field(default_factory=dict)
+    """Peer -> what it last told."""
+    _accounts: dict[str, AccountOptions] = field(default_factory=dict)
+    _sums: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _total: tuple[int, int] = (0, 0)
+    _summed_due_ns: int = 0
+
+    def __post_init__(self) -> None:
+        self._accounts = {account.name: account for account in self.options.accounts}
+        self._accounts.setdefault("$G", AccountOptions(name="$G"))
+
+    def count(self, account: str, *, error: bool) -> None:
+        """One API request was answered."""
+        counts = self.counts.setdefault(account, Counts())
+        counts.total += 1
+        counts.errors += error
+
+    def here(self) -> list[AccountUse]:
+        """What this server holds, by account."""
+        memory: dict[str, int] = {}
+        store: dict[str, int] = {}
+        for (account, _), unit in self.assets.streams.items():
+            used = memory if unit.stream.config.storage is Storage.MEMORY else store
+            used[account] = used.get(account, 0) + unit.store.state().bytes
+        return [
+            AccountUse(
+                name,
+                memory.get(name, 0),
+                store.get(name, 0),
+                self.counts.get(name, Counts()).total,
+                self.counts.get(name, Counts()).errors,
+            )
+            for name in sorted({*memory, *store, *self.counts})
+        ]
+
+    def refusal(self, unit: StreamReplica) -> ApiError | None:
+        """Why a stream may not take more. Sums are renewed often when a limit is near."""
+        account = self._accounts.get(unit.assignment.account)
+        limits = account.jetstream if account is not None else None
+        jetstream = self.options.jetstream
+        server_max = jetstream.memory_bytes_max if unit.volatile else jetstream.store_bytes_max
+        if not limits and server_max < 0:
+            return None
+        now_ns = unit.env.now_ns
+        if now_ns >= self._summed_due_ns:
+            self._summed_due_ns = now_ns + SUM_NS
+            self._sum()
+        kind = 0 if unit.volatile else 1
+        room = server_max - self._total[kind] if server_max >= 0 else PLENTY_BYTES
+        if room <= 0:
+            return api_error("JSInsufficientResourcesErr")
+        account_max = -1
+        if limits is not None:
+            account_max = limits.memory_bytes_max if unit.volatile else limits.store_bytes_max
+        if account_max >= 0:
+            used = self._sums.get(unit.assignment.account, (0, 0))[kind]
+            if used >= account_max:
+                return api_error("JSAccountResourcesExceededErr")
+            room = min(room, account_max - used)
+        if room < PLENTY_BYTES:
+            soon_ns = now_ns + SUM_PAUSE_NS * len(self.assets.streams)
+            self._summed_due_ns = min(self._summed_due_ns, soon_ns)
+        return None
+
+    def _sum(self) -> None:
+        """Add up what is stored, and what this server has admitted and not stored yet."""
+        here = self.here()
+        total, sums = [0, 0], dict[str, list[int]]()
+        for use in [*here, *(use for told in self.elsewhere.values() for use in told)]:
+            held = sums.setdefault(use.account, [0, 0])
+            held[0] += use.memory
+            held[1] += use.store
+        for use in here:
+            total[0] += use.memory
+            total[1] += use.store
+        for (account, _), unit in self.assets.streams.items():
+            if unit.leader is not None and unit.leader.in_flight.bytes:
+                kind = 0 if unit.volatile else 1
+                sums.setdefault(account, [0, 0])[kind] += unit.leader.in_flight.bytes
+                total[kind] += unit.leader.in_flight.bytes
+        self._total = (total[0], total[1])
+        self._sums = {account: (held[0], held[1]) for account, held in sums.items()}
+
+    def enabled(self, name: str) -> bool:
+        """Whether an account may use JetStream."""
+        account = self._accounts.get(name)
+        if account is None or not self.options.jetstream.enabled:
+            return False
+        configured = any(one.jetstream is not None for one in self.options.accounts)
+        return account.jetstream is not None or (name == "$G" and not configured)
+
+    def account(self, name: str) -> AccountQuota | None:
+        """Limits and use of an account; None for one that is not known."""
+        account = self._accounts.get(name)
+        if account is None:
+            return None
+        uses = [use for use in self.here() if use.account == name]
+        for told in self.elsewhere.values():
+            uses += [use for use in told if use.account == name]
+        limits = account.jetstream
+        unlimited = -1
+        return AccountQuota(
+            name=name,
+            enabled=self.enabled(name),
+            memory_max=limits.memory_bytes_max if limits else unlimited,
+            store_max=limits.store_bytes_max if limits else unlimited,
+            streams_max=limits.streams_max if limits else unlimited,
+            consumers_max=limits.consumers_max if limits else unlimited,
+            ack_pending_max=limits.ack_pending_max if limits else unlimited,
+            memory_stream_bytes_max=limits.memory_stream_bytes_max if limits else unlimited,
+            store_stream_bytes_max=limits.store_stream_bytes_max if limits else unlimited,
+            bytes_required=bool(limits and limits.stream_bytes_required),
+            memory_used=sum(use.memory for use in uses),
+            store_used=sum(use.store for use in uses),
+            api_total=sum(use.api_total for use in uses),
+            api_errors=sum(use.api_errors for use in uses),
+        )

@@ -1,0 +1,80 @@
+"""Frames between brokers: carried as messages of the system account, on its own route links."""
+
+from dataclasses import dataclass, field
+
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.errors import ProtocolError
+from jsctl.broker.jsapi.service import ApiService
+from jsctl.broker.jsapi.usage import Usage
+from jsctl.broker.peers.frames import decode_frame
+from jsctl.broker.routing.accounts import Account
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.setup import peer_id
+from jsctl.broker.routing.targets import Sink
+from jsctl.broker.turn import LogLevel
+
+USES_NS = 1_000_000_000
+
+
+def frame_subject(peer: str) -> bytes:
+    """Where a broker hears its peers."""
+    return f"_JSB.{peer}.F".encode()
+
+
+@dataclass(slots=True)
+class PeerFrames:
+    """In and out of frames; the owner of the sink that captures them."""
+
+    router: Router
+    engine: Engine
+    api: ApiService
+    usage: Usage
+    account: Account = field(init=False)
+    _uses_due_ns: int = 0
+
+    def __post_init__(self) -> None:
+        accounts = self.router.accounts
+        self.account = accounts.system or accounts.default
+        mine = frame_subject(self.engine.options.me)
+        self.router.subscribe(self.account, mine, Sink(self, self.account))
+
+    def peer_changed(self, name: str, linked: bool) -> None:
+        """A broker was linked, or the last link of a server is gone."""
+        if linked:
+            self.engine.linked(peer_id(name))
+        else:
+            self.engine.unlinked(peer_id(name))
+
+    def take(self, sink: Sink, now_ns: int) -> None:
+        """Frames came in. Those that cannot be read are dropped, with a line in the log."""
+        for _, _, _, payload, _ in sink.take():
+            try:
+                frame = decode_frame(payload)
+                self.engine.receive(frame, now_ns)
+            except ProtocolError as error:
+                self.engine.env.log(LogLevel.WARNING, f"Dropped a frame of a peer: {error}")
+                continue
+            for forward in frame.forwards:
+                self.api.take(forward.request, forward.hops)
+            for reply in frame.replies:
+                self.api.answered(reply)
+            for request in frame.gathers:
+                self.api.gathering.asked(frame.sender, request)
+            for gathered in frame.gathered:
+                self.api.gathering.told(gathered)
+            if frame.uses:
+                self.usage.elsewhere[frame.sender] = list(frame.uses)
+
+    def send(self) -> None:
+        """Everything for peers that collected in this turn."""
+        now_ns = self.engine.env.now_ns
+        if now_ns >= self._uses_due_ns:
+            self._uses_due_ns = now_ns + USES_NS
+            uses = self.usage.here()
+            if uses:
+                for peer in self.engine.peers_up():
+                    self.engine.outbox.parcel(peer).uses.extend(uses)
+        for peer, frames in self.engine.outbox.take():
+            subject = frame_subject(peer)
+            for frame in frames:
+                self.router.publish(self.account, subject, frame)

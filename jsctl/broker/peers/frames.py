@@ -1,0 +1,407 @@
+"""The peer frame: everything one broker has for another in a turn, as one routed message.
+
+    frame   magic "JB", version u8, sender length u8, CRC-32 of all behind it u32, sender, items
+    item    kind u8, length u32, body
+
+Items of an unknown kind are skipped, so that brokers of neighbouring versions understand each
+other; a change of an item's fields takes a new kind. What does not decode raises ProtocolError
+and nothing else. A frame is split between items at `FRAME_BYTES_MAX`; an item stays whole, so
+chunks of state are to be cut to `CHUNK_BYTES_MAX` by whoever makes them.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable
+
+from jsctl.broker.errors import ProtocolError
+from jsctl.broker.jetstream.meta.entries import check_entry
+from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
+from jsctl.broker.peers.items import (
+    AccountUse,
+    Announcement,
+    ChunkKind,
+    Eviction,
+    Forward,
+    ForwardReply,
+    Founding,
+    GatherReply,
+    GatherRequest,
+    Item,
+    MetaProposal,
+    PeerFrame,
+    PeerHeartbeat,
+    RaftBatch,
+    Removals,
+    ServerNews,
+    StateAck,
+    StateChunk,
+)
+
+MAGIC = b"JB"
+VERSION = 1
+FRAME_BYTES_MAX = 4 * 1024 * 1024
+"""A frame is closed before an item would take it beyond this."""
+CHUNK_BYTES_MAX = 1024 * 1024
+"""Payload of one chunk of state."""
+
+_HEAD = struct.Struct("<2sBBI")
+_ITEM = struct.Struct("<BI")
+
+
+def encode_frames(frame: PeerFrame, bytes_max: int = FRAME_BYTES_MAX) -> list[bytes]:
+    """The frame as bytes; more than one only when it is larger than `bytes_max`.
+
+    Empty when there is nothing to say.
+    """
+    sender = frame.sender.encode()
+    done: list[bytes] = []
+    parts: list[bytes] = []
+    size = 0
+    for item in frame.items():
+        kind, write, _, _ = _KINDS[type(item)]
+        out = FrameWriter()
+        write(out, item)
+        body = out.getvalue()
+        if parts and size + len(body) + _ITEM.size > bytes_max:
+            done.append(_seal(sender, parts))
+            parts, size = [], 0
+        parts.append(_ITEM.pack(kind, len(body)))
+        parts.append(body)
+        size += len(body) + _ITEM.size
+    if parts:
+        done.append(_seal(sender, parts))
+    return done
+
+
+def decode_frame(data: bytes) -> PeerFrame:
+    """Read a frame. Raises ProtocolError when it is damaged, cut or of another version."""
+    if len(data) < _HEAD.size:
+        raise ProtocolError("peer frame: cut short")
+    magic, version, sender_length, checksum = _HEAD.unpack_from(data)
+    if magic != MAGIC:
+        raise ProtocolError("peer frame: not a peer frame")
+    if version != VERSION:
+        raise ProtocolError(f"peer frame: version {version} is not {VERSION}")
+    if zlib.crc32(memoryview(data)[_HEAD.size :]) != checksum:
+        raise ProtocolError("peer frame: checksum does not match")
+    at = _HEAD.size + sender_length
+    try:
+        frame = PeerFrame(sender=data[_HEAD.size : at].decode())
+    except UnicodeDecodeError as error:
+        raise ProtocolError("peer frame: sender is no UTF-8") from error
+    while at < len(data):
+        at = _decode_item(data, at, frame)
+    if at != len(data):
+        raise ProtocolError("peer frame: cut short")
+    return frame
+
+
+def _seal(sender: bytes, parts: list[bytes]) -> bytes:
+    body = b"".join((sender, *parts))
+    return _HEAD.pack(MAGIC, VERSION, len(sender), zlib.crc32(body)) + body
+
+
+def _decode_item(data: bytes, at: int, frame: PeerFrame) -> int:
+    """Read the item at `at` into the frame; returns where the next one starts."""
+    if at + _ITEM.size > len(data):
+        raise ProtocolError("peer frame: cut short")
+    kind, length = _ITEM.unpack_from(data, at)
+    at += _ITEM.size
+    end: int = at + length
+    if end > len(data):
+        raise ProtocolError("peer frame: cut short")
+    known = _READERS.get(kind)
+    if known is None:
+        return end
+    read, keep = known
+    reader = FrameReader(data, at, end)
+    item = read(reader)
+    reader.finish()
+    keep(frame, item)
+    return end
+
+
+def _write_heartbeat(out: FrameWriter, item: PeerHeartbeat) -> None:
+    for number in (item.boot, item.incarnation, item.sequence, item.echo, item.echo_held_ns):
+        out.u64(number)
+    out.flag(item.leaving)
+
+
+def _read_heartbeat(data: FrameReader) -> PeerHeartbeat:
+    return PeerHeartbeat(data.u64(), data.u64(), data.u64(), data.u64(), data.u64(), data.flag())
+
+
+def _write_raft(out: FrameWriter, item: RaftBatch) -> None:
+    out.small(item.group)
+    out.large(item.messages)
+
+
+def _read_raft(data: FrameReader) -> RaftBatch:
+    return RaftBatch(data.small(), data.large())
+
+
+def _write_announcement(out: FrameWriter, item: Announcement) -> None:
+    out.text(item.group)
+    out.u64(item.term)
+    out.text(item.leader)
+
+
+def _read_announcement(data: FrameReader) -> Announcement:
+    return Announcement(data.text(), data.u64(), data.text())
+
+
+def _write_client(out: FrameWriter, item: ClientInfo) -> None:
+    for text in (item.account, item.user, item.server, item.cluster):
+        out.text(text)
+    out.u64(item.conn)
+    for text in (item.host, item.name, item.lang, item.version):
+        out.text(text)
+    out.i64(item.start_ns)
+
+
+def _read_client(data: FrameReader) -> ClientInfo:
+    account, user, server, cluster = data.text(), data.text(), data.text(), data.text()
+    conn = data.u64()
+    host, name, lang, version = data.text(), data.text(), data.text(), data.text()
+    start_ns = data.i64()
+    return ClientInfo(account, user, server, cluster, conn, host, name, lang, version, start_ns)
+
+
+def _write_forward(out: FrameWriter, item: Forward) -> None:
+    request = item.request
+    out.u64(item.hops)
+    out.text(request.account)
+    out.small(request.subject)
+    out.small(request.reply)
+    out.large(request.headers)
+    out.large(request.payload)
+    _write_client(out, request.client)
+    out.text(request.entry)
+    out.flag(request.system)
+
+
+def _read_forward(data: FrameReader) -> Forward:
+    hops = data.u64()
+    request = ApiRequest(
+        account=data.text(),
+        subject=data.small(),
+        reply=data.small(),
+        headers=data.large(),
+        payload=data.large(),
+        client=_read_client(data),
+        entry=data.text(),
+        system=data.flag(),
+    )
+    return Forward(hops, request)
+
+
+def _write_reply(out: FrameWriter, item: ForwardReply) -> None:
+    out.text(item.account)
+    out.small(item.reply)
+    out.large(item.headers)
+    out.large(item.payload)
+
+
+def _read_reply(data: FrameReader) -> ForwardReply:
+    return ForwardReply(data.text(), data.small(), data.large(), data.large())
+
+
+_FACT_NUMBERS = (
+    "store_max",
+    "store_used",
+    "store_reserved",
+    "memory_max",
+    "memory_used",
+    "memory_reserved",
+    "streams",
+    "ha_assets",
+    "ha_assets_max",
+)
+
+
+def _write_news(out: FrameWriter, item: ServerNews) -> None:
+    facts = item.facts
+    for text in (facts.peer, facts.name, facts.cluster, facts.domain):
+        out.text(text)
+    out.each(facts.tags, out.text)
+    for flag in (facts.online, facts.known, facts.jetstream):
+        out.flag(flag)
+    for name in _FACT_NUMBERS:
+        out.i64(getattr(facts, name))
+    out.u64(facts.incarnation)
+    out.u64(facts.boot)
+    for text in (item.server_id, item.host, item.version):
+        out.text(text)
+    out.flag(item.lame_duck)
+
+
+def _read_news(data: FrameReader) -> ServerNews:
+    peer, name, cluster, domain = data.text(), data.text(), data.text(), data.text()
+    tags = tuple(data.each(data.text))
+    online, known, jetstream = data.flag(), data.flag(), data.flag()
+    numbers = {name: data.i64() for name in _FACT_NUMBERS}
+    facts = ServerFacts(
+        peer=peer,
+        name=name,
+        cluster=cluster,
+        domain=domain,
+        tags=tags,
+        online=online,
+        known=known,
+        jetstream=jetstream,
+        incarnation=data.u64(),
+        boot=data.u64(),
+        **numbers,
+    )
+    return ServerNews(facts, data.text(), data.text(), data.text(), data.flag())
+
+
+def _write_gather(out: FrameWriter, item: GatherRequest) -> None:
+    out.u64(item.token)
+    out.text(item.account)
+    out.each([name for asset in item.assets for name in asset], out.text)
+
+
+def _read_gather(data: FrameReader) -> GatherRequest:
+    token, account, names = data.u64(), data.text(), data.each(data.text)
+    if len(names) % 2:
+        raise ProtocolError("peer frame: an asset without consumer name")
+    return GatherRequest(token, account, list(zip(names[::2], names[1::2], strict=True)))
+
+
+def _write_gathered(out: FrameWriter, item: GatherReply) -> None:
+    def one(info: tuple[str, str, bytes]) -> None:
+        out.text(info[0])
+        out.text(info[1])
+        out.large(info[2])
+
+    out.u64(item.token)
+    out.each(item.infos, one)
+    out.flag(item.more)
+
+
+def _read_gathered(data: FrameReader) -> GatherReply:
+    token = data.u64()
+    infos = data.each(lambda: (data.text(), data.text(), data.large()))
+    return GatherReply(token, infos, data.flag())
+
+
+def _write_chunk(out: FrameWriter, item: StateChunk) -> None:
+    assert len(item.payload) <= CHUNK_BYTES_MAX
+    out.small(item.key)
+    out.u64(item.transfer)
+    out.u8(item.kind)
+    for number in (item.offset, item.index, item.term):
+        out.u64(number)
+    out.small(item.members)
+    out.large(item.payload)
+
+
+def _read_chunk(data: FrameReader) -> StateChunk:
+    key, transfer, kind = data.small(), data.u64(), data.u8()
+    if kind not in ChunkKind.__members__.values():
+        raise ProtocolError(f"peer frame: chunk of unknown kind {kind}")
+    offset, index, term = data.u64(), data.u64(), data.u64()
+    members, payload = data.small(), data.large()
+    return StateChunk(key, transfer, ChunkKind(kind), offset, index, term, members, payload)
+
+
+def _write_ack(out: FrameWriter, item: StateAck) -> None:
+    out.small(item.key)
+    out.u64(item.transfer)
+    out.u64(item.offset)
+    out.flag(item.done)
+    out.text(item.failed)
+
+
+def _read_ack(data: FrameReader) -> StateAck:
+    return StateAck(data.small(), data.u64(), data.u64(), data.flag(), data.text())
+
+
+def _write_removals(out: FrameWriter, item: Removals) -> None:
+    for text in (item.account, item.stream, item.consumer):
+        out.text(text)
+    out.each(item.sequences, out.u64)
+
+
+def _read_removals(data: FrameReader) -> Removals:
+    return Removals(data.text(), data.text(), data.text(), data.each(data.u64))
+
+
+def _write_founding(out: FrameWriter, item: Founding) -> None:
+    out.text(item.meta_id)
+    out.each(item.members, out.text)
+    out.each(item.lives, out.u64)
+
+
+def _read_founding(data: FrameReader) -> Founding:
+    founding = Founding(data.text(), tuple(data.each(data.text)), tuple(data.each(data.u64)))
+    if len(founding.members) != len(founding.lives):
+        raise ProtocolError("peer frame: a founder without its life")
+    return founding
+
+
+def _write_proposal(out: FrameWriter, item: MetaProposal) -> None:
+    out.each(item.entries, out.large)
+
+
+def _read_proposal(data: FrameReader) -> MetaProposal:
+    entries = data.each(data.large)
+    for entry in entries:
+        check_entry(entry)
+    return MetaProposal(entries)
+
+
+def _write_use(out: FrameWriter, item: AccountUse) -> None:
+    out.text(item.account)
+    for number in (item.memory, item.store, item.api_total, item.api_errors):
+        out.i64(number)
+
+
+def _read_use(data: FrameReader) -> AccountUse:
+    return AccountUse(data.text(), data.i64(), data.i64(), data.i64(), data.i64())
+
+
+def _write_eviction(out: FrameWriter, item: Eviction) -> None:
+    out.u64(item.life)
+
+
+def _read_eviction(data: FrameReader) -> Eviction:
+    return Eviction(data.u64())
+
+
+def _keep_heartbeat(frame: PeerFrame, item: PeerHeartbeat) -> None:
+    frame.heartbeat = item
+
+
+# Numbers are part of the format: never reused, never changed.
+_KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item], str]] = {
+    PeerHeartbeat: (1, _write_heartbeat, _read_heartbeat, ""),
+    RaftBatch: (2, _write_raft, _read_raft, "raft"),
+    Announcement: (3, _write_announcement, _read_announcement, "announcements"),
+    Forward: (4, _write_forward, _read_forward, "forwards"),
+    ForwardReply: (5, _write_reply, _read_reply, "replies"),
+    ServerNews: (6, _write_news, _read_news, "news"),
+    GatherRequest: (7, _write_gather, _read_gather, "gathers"),
+    GatherReply: (8, _write_gathered, _read_gathered, "gathered"),
+    StateChunk: (9, _write_chunk, _read_chunk, "chunks"),
+    StateAck: (10, _write_ack, _read_ack, "acks"),
+    Removals: (11, _write_removals, _read_removals, "removals"),
+    Founding: (12, _write_founding, _read_founding, "foundings"),
+    MetaProposal: (13, _write_proposal, _read_proposal, "proposals"),
+    AccountUse: (14, _write_use, _read_use, "uses"),
+    Eviction: (15, _write_eviction, _read_eviction, "evictions"),
+}
+
+
+def _keeper(attribute: str) -> Callable[..., None]:
+    if not attribute:
+        return _keep_heartbeat
+    return lambda frame, item: getattr(frame, attribute).append(item)
+
+
+_READERS: dict[int, tuple[Callable[[FrameReader], Item], Callable[..., None]]] = {
+    kind: (read, _keeper(attribute)) for kind, _, read, attribute in _KINDS.values()
+}

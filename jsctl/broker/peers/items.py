@@ -1,0 +1,242 @@
+"""What brokers say to each other: the items of peer frames, as plain data.
+
+`frames` has their bytes.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.requests import ApiRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Founding:
+    """A meta group's id and its first voters; what a founder announces.
+
+    `lives` are the incarnations of the members' disks, in the same order: a member that comes
+    back with another one is not taken for the founder that it was.
+    """
+
+    meta_id: str
+    members: tuple[str, ...]
+    lives: tuple[int, ...]
+
+    def life_of(self, peer: str) -> int | None:
+        """The incarnation with which a server was a founder; None when it was none."""
+        return dict(zip(self.members, self.lives, strict=True)).get(peer)
+
+
+class ChunkKind(IntEnum):
+    """Where a chunk stands in its transfer."""
+
+    FIRST = 0
+    MORE = 1
+    LAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class StateChunk:
+    """A piece of a group's state. `index`, `term`, `members` say what the whole stands for."""
+
+    key: bytes
+    transfer: int
+    kind: ChunkKind
+    offset: int
+    index: int
+    term: int
+    members: bytes
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StateAck:
+    """The follower has `offset` bytes; `done` once the state is durable and in use."""
+
+    key: bytes
+    transfer: int
+    offset: int
+    done: bool
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """`leader` leads `group` since `term`; sent by the leader itself. Empty: nobody does."""
+
+    group: str
+    term: int
+    leader: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeerHeartbeat:
+    """One pulse of a server pair. `boot` is random per start of the process.
+
+    `echo` is the last sequence heard from the receiver, `echo_held_ns` how long ago.
+    """
+
+    boot: int
+    incarnation: int
+    sequence: int
+    echo: int = 0
+    echo_held_ns: int = 0
+    leaving: bool = False
+    """The server is shutting down on purpose."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaftBatch:
+    """Messages of one group, in the encoding of the raft codec."""
+
+    group: bytes
+    messages: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """An API request for the receiver to answer; it came through `hops` servers."""
+
+    hops: int
+    request: ApiRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardReply:
+    """The answer to a `Forward`. The receiver publishes it where the request came in."""
+
+    account: str
+    reply: bytes
+    headers: bytes
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ServerNews:
+    """What a server tells of itself: on first contact, on change, and now and then."""
+
+    facts: ServerFacts
+    server_id: str
+    host: str
+    version: str
+    lame_duck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GatherRequest:
+    """Asks for the infos of the assets that the receiver leads. Consumer "" means stream."""
+
+    token: int
+    account: str
+    assets: list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class GatherReply:
+    """(stream, consumer, JSON of the info) of those that the sender leads; `more` follows."""
+
+    token: int
+    infos: list[tuple[str, str, bytes]]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Removals:
+    """A consumer's leader to its stream's leader: these messages are done with."""
+
+    account: str
+    stream: str
+    consumer: str
+    sequences: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProposal:
+    """Entries for the meta group's log, from a server that saw the need for them."""
+
+    entries: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """An operator removed the receiver from the cluster, in this life of its."""
+
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountUse:
+    """What an account uses on the sender. Bytes; API requests since the sender's start."""
+
+    account: str
+    memory: int
+    store: int
+    api_total: int
+    api_errors: int
+
+
+Item = (
+    PeerHeartbeat
+    | RaftBatch
+    | Announcement
+    | Forward
+    | ForwardReply
+    | ServerNews
+    | GatherRequest
+    | GatherReply
+    | StateChunk
+    | StateAck
+    | Removals
+    | Founding
+    | MetaProposal
+    | AccountUse
+    | Eviction
+)
+
+
+@dataclass(slots=True)
+class PeerFrame:
+    """The content of a frame by kind. `sender` is a peer id."""
+
+    sender: str
+    heartbeat: PeerHeartbeat | None = None
+    raft: list[RaftBatch] = field(default_factory=list)
+    announcements: list[Announcement] = field(default_factory=list)
+    forwards: list[Forward] = field(default_factory=list)
+    replies: list[ForwardReply] = field(default_factory=list)
+    news: list[ServerNews] = field(default_factory=list)
+    gathers: list[GatherRequest] = field(default_factory=list)
+    gathered: list[GatherReply] = field(default_factory=list)
+    chunks: list[StateChunk] = field(default_factory=list)
+    acks: list[StateAck] = field(default_factory=list)
+    removals: list[Removals] = field(default_factory=list)
+    foundings: list[Founding] = field(default_factory=list)
+    proposals: list[MetaProposal] = field(default_factory=list)
+    uses: list[AccountUse] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
+
+    def items(self) -> Iterator[Item]:
+        """Everything in it, what is urgent first."""
+        if self.heartbeat is not None:
+            yield self.heartbeat
+        for items in self._lists():
+            yield from items
+
+    def _lists(self) -> Iterable[Sequence[Item]]:
+        return (
+            self.raft,
+            self.announcements,
+            self.replies,
+            self.forwards,
+            self.news,
+            self.acks,
+            self.removals,
+            self.foundings,
+            self.proposals,
+            self.uses,
+            self.evictions,
+            self.gathers,
+            self.gathered,
+            self.chunks,
+        )

@@ -1,0 +1,45 @@
+"""What goes to each peer at the end of the turn, collected during it.
+
+Everything for a peer leaves as one frame (or a few, when a transfer fills more than one), so
+that ten thousand groups cost one write per peer and turn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from jsctl.broker.peers.frames import encode_frames
+from jsctl.broker.peers.items import PeerFrame, RaftBatch
+from jsctl.broker.raft import codec
+from jsctl.broker.raft.types import Message, PeerId
+
+
+@dataclass(slots=True)
+class PeerOutbox:
+    """Implements `groups.Outbox`. `me` is the sender's peer id."""
+
+    me: PeerId
+    _parcels: dict[PeerId, PeerFrame] = field(default_factory=dict)
+    _raft: dict[PeerId, dict[bytes, list[Message]]] = field(default_factory=dict)
+
+    def parcel(self, peer: PeerId) -> PeerFrame:
+        """The frame for a peer in this turn; items may be added to it."""
+        found = self._parcels.get(peer)
+        if found is None:
+            found = self._parcels[peer] = PeerFrame(self.me)
+        return found
+
+    def raft(self, peer: PeerId, key: bytes, messages: Sequence[Message]) -> None:
+        """Queue messages of one group for a peer."""
+        self.parcel(peer)
+        self._raft.setdefault(peer, {}).setdefault(key, []).extend(messages)
+
+    def take(self) -> list[tuple[PeerId, list[bytes]]]:
+        """(peer, encoded frames) of everything collected; the outbox is empty afterwards."""
+        parcels, self._parcels = self._parcels, {}
+        raft, self._raft = self._raft, {}
+        out = []
+        for peer, frame in parcels.items():
+            for key, messages in raft.get(peer, {}).items():
+                frame.raft.append(RaftBatch(key, codec.encode_messages(messages)))
+            out.append((peer, encode_frames(frame)))
+        return out

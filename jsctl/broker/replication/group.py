@@ -1,0 +1,144 @@
+"""One raft group on this server: its log, what it replicates, and who waits for its entries.
+
+Knows no socket, no file and no JetStream meaning. `Groups` drives many of these and owns the
+write-ahead log they share.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import Index, Members, PeerId
+
+
+class GroupKind(Enum):
+    """What a group replicates; the first letter of its name says the same."""
+
+    META = "_meta_"
+    STREAM = "S"
+    CONSUMER = "C"
+
+
+class SyncJob(Protocol):
+    """Work for the disk thread; afterwards everything up to `index` is safe without the log."""
+
+    @property
+    def index(self) -> int:
+        """Up to here the log is not needed once this ran."""
+
+    def run(self) -> None:
+        """Write and sync. Raises DiskError."""
+
+
+class ReplicaImporter(Protocol):
+    """Builds a unit's state from pieces, beside the state in use."""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next piece. Raises BrokerError when it does not fit."""
+
+    def finish(self, index: int, term: int, members: bytes) -> SyncJob:
+        """All pieces are there: the job that makes the new state durable."""
+
+    def switch(self) -> None:
+        """The job ran: use the new state from now on."""
+
+    def abandon(self) -> None:
+        """Throw away what was built."""
+
+
+class Replica(Protocol):
+    """What a group replicates, seen from its log."""
+
+    def apply(self, index: int, data: bytes) -> int:
+        """Take one committed entry; the result is what a waiting request is told."""
+
+    def caught_up(self) -> None:
+        """The last entry of this drain was applied; react once to all of them."""
+
+    def founded(self) -> None:
+        """This server was elected, and nothing is in the log yet: what else begins a group may
+        go along with the leader's first own entry, and share its sync."""
+
+    def lead(self, term: int) -> None:
+        """This server leads and its first own entry is applied: admit, subscribe, deliver."""
+
+    def unlead(self) -> None:
+        """This server does not lead any more: stop all of that, promise nothing."""
+
+    def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
+        """A job that makes the applied state durable; None when there is nothing new."""
+
+    def checkpointed(self, job: SyncJob) -> None:
+        """A job of `checkpoint` ran."""
+
+    def state_overtaken(self) -> None:
+        """The state file does not speak of this state: write one with the next checkpoint."""
+
+    def export(self) -> Iterator[bytes]:
+        """The applied state in pieces, for a replica that is too far behind."""
+
+    def importer(self) -> "ReplicaImporter":
+        """Start to build a state from the pieces of another replica's `export`."""
+
+    def close(self) -> None:
+        """Release files; keep the data."""
+
+    def delete(self) -> None:
+        """Remove the data."""
+
+
+Waiter = Callable[[int | None], None]
+"""Called once with an entry's result, or with None when its fate is unknown."""
+
+
+@dataclass(slots=True)
+class RaftGroup:
+    """A raft group with its unit. Times are in ns."""
+
+    name: str
+    key: bytes
+    kind: GroupKind
+    raft: Raft
+    unit: Replica
+    waiting: dict[Index, Waiter]
+    dirty: bool = False
+    gone: bool = False
+    """The replica was removed from this server."""
+    leading: bool = False
+    """`unit.lead` was called, for `led_term`."""
+    led_term: int = 0
+    leader: PeerId = ""
+    leader_since_ns: int = 0
+    ticket: int = 0
+    """The last disk batch that carries records of this group."""
+    unsealed: bool = False
+    """There may be records of this group that no disk batch carries yet."""
+    applied_term: int = 0
+    checkpointed: Index = 0
+    """Entries up to here are not needed for recovery."""
+    checkpoint_running: bool = False
+    checkpoint_again: bool = False
+    """Another one is wanted as soon as the running one is done."""
+    after_checkpoint: list[Callable[[], None]] = field(default_factory=list)
+    """Called when the next checkpoint is written that is begun from now on."""
+    log_bytes: int = 0
+    """Size of what was written for this group since the last checkpoint."""
+    members: Members | None = None
+    """Members as of the last applied entry."""
+
+    def fail_waiting(self) -> None:
+        """Tell everybody who waits that the outcome is not known here."""
+        waiting, self.waiting = self.waiting, {}
+        for waiter in waiting.values():
+            waiter(None)
+
+
+@dataclass(slots=True)
+class LeaderChange:
+    """A group's leader as seen here changed; `leader` empty when there is none."""
+
+    group: RaftGroup
+    leader: PeerId
+    term: int

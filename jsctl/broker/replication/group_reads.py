@@ -1,0 +1,49 @@
+"""Linearizable reads that groups were asked for, until their leaders confirm or refuse them."""
+
+from dataclasses import dataclass, field
+
+from jsctl.broker.raft.ready import Ready
+from jsctl.broker.raft.types import Index
+from jsctl.broker.replication.group import RaftGroup
+
+
+@dataclass(slots=True)
+class Reads:
+    """The reads of all groups; tokens are the caller's."""
+
+    answers: list[tuple[RaftGroup, int, bool]] = field(default_factory=list)
+    """(group, token, whether the read may be served)."""
+    _asked: dict[int, RaftGroup] = field(default_factory=dict)
+    """Reads that are not answered yet, by token."""
+    _confirmed: list[tuple[RaftGroup, int, Index]] = field(default_factory=list)
+    """(group, token, entry that has to be applied first)."""
+
+    def asked(self, group: RaftGroup, token: int) -> None:
+        """A group's raft was asked."""
+        self._asked[token] = group
+
+    def take(self, group: RaftGroup, ready: Ready) -> None:
+        """What a group's raft says, behind what it had to apply."""
+        for token in ready.reads_failed:
+            self._answer(token, False)
+        for token, index in ready.reads:
+            self._confirmed.append((group, token, index))
+        if self._confirmed:
+            waiting = []
+            for item in self._confirmed:
+                if item[0].raft.applied >= item[2]:
+                    self._answer(item[1], True)
+                elif item[1] in self._asked:
+                    waiting.append(item)
+            self._confirmed = waiting
+
+    def fail(self, gone: RaftGroup | None = None) -> None:
+        """Nobody is left to confirm the reads of a group, or (None) of all."""
+        for token, group in list(self._asked.items()):
+            if gone is None or group is gone:
+                self._answer(token, False)
+
+    def _answer(self, token: int, good: bool) -> None:
+        group = self._asked.pop(token, None)
+        if group is not None:
+            self.answers.append((group, token, good))

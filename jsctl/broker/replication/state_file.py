@@ -1,0 +1,130 @@
+"""The durable applied state of one group: two slots, written in turn.
+
+A state says: everything up to `index` is in here (and, for a stream, in its store), so the log
+may let go of it. The slot with the higher generation counts; a slot that does not check is
+damage, never "no state".
+
+    slot  magic 4s "JSST", version u8, generation u64, index u64, term u64,
+          members length u32, snapshot length u64, members, snapshot, crc32 u32 over all before
+"""
+
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jsctl.broker.errors import Damaged
+from jsctl.broker.ports import Disk
+from jsctl.broker.replication.group import SyncJob
+
+_HEAD = struct.Struct("<4sBQQQIQ")
+_CRC = struct.Struct("<I")
+_MAGIC = b"JSST"
+_VERSION = 1
+_SLOTS = ("state.0", "state.1")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """Applied state as of `index`; `members` as encoded by raft."""
+
+    generation: int
+    index: int
+    term: int
+    members: bytes
+    snapshot: bytes
+
+
+def encode(state: GroupState) -> bytes:
+    """The bytes of a slot."""
+    head = _HEAD.pack(
+        _MAGIC,
+        _VERSION,
+        state.generation,
+        state.index,
+        state.term,
+        len(state.members),
+        len(state.snapshot),
+    )
+    body = head + state.members + state.snapshot
+    return body + _CRC.pack(zlib.crc32(body))
+
+
+def decode(data: bytes, path: str) -> GroupState:
+    """Inverse of `encode`. Raises Damaged for anything that does not check."""
+    if len(data) < _HEAD.size + _CRC.size:
+        raise Damaged(f"state of {len(data)} bytes is too short", path=path)
+    magic, version, generation, index, term, members, snapshot = _HEAD.unpack_from(data)
+    if magic != _MAGIC or version != _VERSION:
+        raise Damaged("not a state file of this version", path=path)
+    end = _HEAD.size + members + snapshot
+    if len(data) != end + _CRC.size:
+        raise Damaged(f"state has {len(data)} bytes instead of {end + _CRC.size}", path=path)
+    if _CRC.unpack_from(data, end)[0] != zlib.crc32(memoryview(data)[:end]):
+        raise Damaged("state does not match its checksum", path=path)
+    at = _HEAD.size + members
+    return GroupState(generation, index, term, data[_HEAD.size : at], data[at:end])
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedState:
+    """What start-up found: the newest good state, and what of it is in doubt."""
+
+    state: GroupState | None
+    damage: tuple[Damaged, ...] = ()
+
+
+def load(disk: Disk, directory: str) -> LoadedState:
+    """The newest state in a directory; damaged slots are reported, not removed."""
+    states: list[GroupState] = []
+    damage: list[Damaged] = []
+    for name in _SLOTS:
+        path = f"{directory}/{name}"
+        if not disk.exists(path):
+            continue
+        file = disk.open(path)
+        try:
+            states.append(decode(file.read(0, file.size()), path))
+        except Damaged as found:
+            damage.append(found)
+        finally:
+            file.close()
+    if states:
+        # A process that was killed may have given a slot its name without making that durable.
+        disk.sync_directory(directory)
+    newest = max(states, key=lambda state: state.generation, default=None)
+    return LoadedState(newest, tuple(damage))
+
+
+@dataclass(slots=True)
+class WriteState:
+    """A job for the disk thread: first what the state relies on, then the state's slot."""
+
+    disk: Disk
+    directory: str
+    state: GroupState
+    before: Sequence[SyncJob]
+
+    @property
+    def index(self) -> int:
+        """Up to here the log is not needed once this ran."""
+        return self.state.index
+
+    def run(self) -> None:
+        """Write and sync. Raises DiskError; the other slot stays as it was."""
+        for job in self.before:
+            job.run()
+        self.disk.make_directory(self.directory)
+        slot = _SLOTS[self.state.generation % 2]
+        path = f"{self.directory}/{slot}"
+        data = encode(self.state)
+        temporary = f"{path}.new"
+        file = self.disk.open(temporary, create=True)
+        try:
+            file.truncate(0)
+            file.write(0, [data])
+            file.sync()
+        finally:
+            file.close()
+        self.disk.rename(temporary, path)
+        self.disk.sync_directory(self.directory)

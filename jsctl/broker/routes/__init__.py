@@ -1,0 +1,1 @@
+"""Connections between the servers of a cluster: dialled, shaken hands on, gossiped about."""

@@ -1,0 +1,259 @@
+"""Route connections of the node: bytes to the mesh's handshake and to the router's links."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jsctl.broker.conf.units import advertised
+from jsctl.broker.options import COMPATIBLE_VERSION, Options
+from jsctl.broker.protocol.ops import (
+    Bad,
+    Connect,
+    Info,
+    Interest,
+    NoInterest,
+    PeerError,
+    Ping,
+    Pong,
+    Routed,
+    RouteOp,
+)
+from jsctl.broker.protocol.route import LINE_FACTOR, RouteParser
+from jsctl.broker.routes.mesh import Mesh
+from jsctl.broker.routes.types import (
+    ConnectUrlsChanged,
+    LinkAdded,
+    LinkRemoved,
+    MeshEvent,
+    MeshOptions,
+    MeshOutput,
+    PeerDown,
+    PeerUp,
+    RouteUrl,
+)
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.sessions import Sessions
+from jsctl.broker.routing.setup import system_account
+from jsctl.broker.routing.targets import RouteLink
+from jsctl.broker.turn import Accepted, Jitter, TurnOutputs
+
+PAYLOAD_BYTES_MAX = 64 << 20
+"""What a peer may make this server hold for one message; frames of brokers are far smaller."""
+NO_PAYLOAD = -1
+"""Before its handshake a peer is a stranger, and has no messages to give."""
+
+Addresses = Mapping[str, tuple[str, int]]
+"""Kind of listener -> host and port as bound."""
+
+
+def mesh_options(
+    options: Options, server_id: str, addresses: Addresses, client_urls: tuple[str, ...]
+) -> MeshOptions:
+    """The cluster block and what peers are told."""
+    cluster = options.cluster
+    host, port = addresses.get("cluster", (cluster.host, cluster.port))
+    told = advertised(cluster.advertise, port)
+    if told is not None:
+        host, port = told
+    return MeshOptions(
+        server_id=server_id,
+        server_name=options.server_name or server_id,
+        cluster=cluster.name,
+        host=host,
+        port=port,
+        advertised=told is not None,
+        version=COMPATIBLE_VERSION,
+        domain=options.jetstream.domain,
+        jetstream=options.jetstream.enabled,
+        max_payload=options.client.payload_bytes_max,
+        client_urls=client_urls,
+        no_advertise=cluster.no_advertise,
+        routes=tuple(RouteUrl(r.host, r.port, r.user, r.password) for r in cluster.routes),
+        user=cluster.user,
+        password=cluster.password,
+        auth_timeout_ns=cluster.auth_timeout_ns,
+        pool_size=cluster.pool_size,
+        accounts=cluster.accounts,
+        system_account=system_account(options),
+        connect_retries=cluster.connect_retries,
+        connect_backoff=cluster.connect_backoff,
+        ping_interval_ns=cluster.ping_interval_ns,
+        ping_max=cluster.pings_out_max,
+    )
+
+
+@dataclass(slots=True)
+class Links:
+    """The connections to other servers."""
+
+    mesh: Mesh
+    router: Router
+    sessions: Sessions
+    urls: tuple[str, ...] | None = None
+    """Client URLs of the cluster changed to these."""
+    native: dict[str, str] = field(default_factory=dict)
+    """Server id -> name of peers that are brokers."""
+    _parsers: dict[int, RouteParser] = field(default_factory=dict)
+    _links: dict[int, RouteLink] = field(default_factory=dict)
+    _made: MeshOutput = field(default_factory=MeshOutput)
+    _peers: list[tuple[str, bool]] = field(default_factory=list)
+
+    @staticmethod
+    def of(
+        options: Options,
+        server_id: str,
+        addresses: Addresses,
+        client_urls: tuple[str, ...],
+        router: Router,
+        sessions: Sessions,
+        jitter: Jitter,
+    ) -> "Links":
+        """A server's connections, as it is configured."""
+        made = mesh_options(options, server_id, addresses, client_urls)
+        router.routes.pinned = frozenset(made.pinned)
+        names = {account.name for account in router.accounts}
+        return Links(Mesh(made, jitter, names), router, sessions)
+
+    def take_peers(self) -> list[tuple[str, bool]]:
+        """(name, True) for each broker that was linked, (name, False) for each server gone."""
+        taken, self._peers = self._peers, []
+        return taken
+
+    def owns(self, conn: int) -> bool:
+        """Whether a connection is a route."""
+        return conn in self._parsers
+
+    def opened(self, accepted: Accepted, now_ns: int) -> None:
+        """A connection to or from another server."""
+        line_max = self.router.limits.control_line_bytes_max * LINE_FACTOR
+        self._parsers[accepted.conn] = RouteParser(line_max, NO_PAYLOAD)
+        self.mesh.opened(accepted, now_ns)
+        self.follow()
+
+    def closed(self, conn: int, reason: str, now_ns: int) -> None:
+        """A connection is gone."""
+        if self._parsers.pop(conn, None) is not None:
+            self.mesh.closed(conn, reason, now_ns)
+            self.follow()
+
+    def pending(self, conn: int, unsent_bytes: int) -> None:
+        """What the edge still has to send crossed a watermark."""
+        link = self._links.get(conn)
+        if link is not None:
+            self.sessions.pending(link, unsent_bytes)
+
+    def feed(self, conn: int, chunk: bytes, now_ns: int) -> None:
+        """Bytes came from another server.
+
+        Until a link has its account, lines are read one at a time: what they mean depends on it.
+        """
+        parser = self._parsers.get(conn)
+        if parser is None:
+            return
+        start = 0
+        while start < len(chunk) and conn not in self._links:
+            end = chunk.find(b"\n", start) + 1 or len(chunk)
+            self._take(conn, parser.feed(chunk[start:end]), now_ns)
+            start = end
+            if conn not in self._parsers:
+                return
+        if start < len(chunk):
+            self._take(conn, parser.feed(chunk[start:]), now_ns)
+
+    def _take(self, conn: int, ops: list[RouteOp], now_ns: int) -> None:
+        routed: list[RouteOp] = []
+        link = self._links.get(conn)
+        for op in ops:
+            if isinstance(op, Routed | Interest | NoInterest):
+                routed.append(op)
+                continue
+            if routed and link is not None:
+                self.router.route_ops(link, routed)
+                routed = []
+            self._handshake(conn, op, now_ns)
+        if routed and link is not None:
+            self.router.route_ops(link, routed)
+        self.follow()
+
+    def _handshake(self, conn: int, op: RouteOp, now_ns: int) -> None:
+        match op:
+            case Ping():
+                self.mesh.ping(conn)
+            case Pong():
+                self.mesh.pong(conn, now_ns)
+            case Info():
+                self.mesh.info(conn, op.body, now_ns)
+            case Connect():
+                self.mesh.connect(conn, op.body, now_ns)
+            case PeerError():
+                self.mesh.error(conn, op.text.decode("utf-8", "replace"))
+            case Bad():
+                self.mesh.bad(conn, op.text.decode("utf-8", "replace"), op.reason, now_ns)
+
+    def tick(self, now_ns: int) -> None:
+        """Dials, pings, handshakes that take too long."""
+        self.mesh.tick(now_ns)
+        self.follow()
+
+    def follow(self) -> None:
+        """Take what the mesh wants done, and act on what it reports."""
+        made, out = self.mesh.take(), self._made
+        out.writes += made.writes
+        out.closes += made.closes
+        out.dials += made.dials
+        out.logs += made.logs
+        for conn, _ in made.closes:
+            self._parsers.pop(conn, None)
+        for event in made.events:
+            self._follow_one(event)
+
+    def _follow_one(self, event: MeshEvent) -> None:
+        match event:
+            case LinkAdded():
+                account = event.account or None
+                size = max(event.pool_size, 1)
+                link = RouteLink(
+                    event.conn,
+                    event.server_id,
+                    account,
+                    event.pool_index,
+                    size,
+                    name=event.name,
+                    traces=event.traces,
+                )
+                self._links[event.conn] = link
+                parser = self._parsers.get(event.conn)
+                if parser is not None:
+                    parser.account = event.account.encode()
+                    parser.payload_max = PAYLOAD_BYTES_MAX
+                self.router.add_route(link)
+            case LinkRemoved():
+                gone = self._links.pop(event.conn, None)
+                if gone is not None:
+                    self.router.remove_route(gone)
+                    self.sessions.release_route(gone)
+            case PeerUp():
+                if event.native:
+                    self.native[event.server_id] = event.name
+                    self._peers.append((event.name, True))
+            case PeerDown():
+                self.native.pop(event.server_id, None)
+                # The links of a server that lost its power may be noticed to be gone when its
+                # next process has links already: it has the same name, and is there.
+                if event.name not in self.native.values():
+                    self._peers.append((event.name, False))
+            case ConnectUrlsChanged():
+                self.urls = event.urls
+            case _:
+                pass
+
+    def emit(self, outputs: TurnOutputs) -> None:
+        """Put writes, closes and dials of this turn into the outputs.
+
+        What the handshake has to say goes before routed traffic of the same connection.
+        """
+        self.follow()
+        made, self._made = self._made, MeshOutput()
+        outputs.writes[:0] = made.writes
+        outputs.closes += made.closes
+        outputs.dials += made.dials
+        outputs.logs += made.logs

@@ -1,0 +1,1 @@
+"""The system account: requests, events, advisories, and the facts of monitoring."""

@@ -1,0 +1,34 @@
+"""The services of the system account that every other account imports."""
+
+from jsctl.broker.options import SECOND_NS
+from jsctl.broker.routing.accounts import Account
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.targets import AccountImport, Subscription
+from jsctl.broker.subject.transforms import compile_transform
+
+ANSWERS_NS = 10 * SECOND_NS
+"""How long answers of the cluster's servers are led back."""
+SERVICES = {
+    "$SYS.REQ.ACCOUNT.PING.CONNZ": "CONNZ",
+    "$SYS.REQ.SERVER.PING.CONNZ": "CONNZ",
+    "$SYS.REQ.ACCOUNT.PING.STATZ": "STATZ",
+}
+"""What an account asks for -> the report on that account alone."""
+SERVED_HERE_ONLY = frozenset({"$SYS.REQ.USER.INFO", "$SYS.DEBUG.SUBSCRIBERS"})
+"""Requests that the server of the asking connection answers alone."""
+
+
+def import_services(router: Router, system: Account) -> None:
+    """Lead the requests of all accounts to the system account."""
+    for account in router.accounts:
+        if account is system or "." in account.name or " " in account.name:
+            continue
+        for local, kind in SERVICES.items():
+            remote = f"$SYS.REQ.ACCOUNT.{account.name}.{kind}"
+            bridge = AccountImport(
+                system,
+                transform=compile_transform(local.encode(), remote.encode()),
+                service=True,
+                threshold_ns=ANSWERS_NS,
+            )
+            router.add(Subscription(account, local.encode(), b"", b"", bridge, local_only=True))

@@ -1,0 +1,124 @@
+"""`/accountz`, `/accstatz` and the account services of `$SYS.REQ.ACCOUNT`."""
+
+from jsctl.api.accountz import (
+    AccountDetailz,
+    AccountStat,
+    AccountStatz,
+    AccountStatzOptions,
+    Accountz,
+    AccountzOptions,
+)
+from jsctl.api.fields import Json
+from jsctl.api.server import DataStats, MsgBytes
+from jsctl.api.times import format_time
+from jsctl.broker.system.monitoring.view import AccountFacts, ServerView
+from jsctl.broker.system.monitoring.words import Refused
+
+# (service of the system account, name in the importing account, told who asks)
+_SYSTEM_SERVICES = (
+    ("$SYS.REQ.ACCOUNT.{}.CONNZ", "$SYS.REQ.ACCOUNT.PING.CONNZ", False),
+    ("$SYS.REQ.ACCOUNT.{}.CONNZ", "$SYS.REQ.SERVER.PING.CONNZ", False),
+    ("$SYS.REQ.ACCOUNT.{}.STATZ", "$SYS.REQ.ACCOUNT.PING.STATZ", False),
+    ("$SYS.REQ.USER.{}.INFO", "$SYS.REQ.USER.INFO", True),
+)
+_JETSTREAM_SERVICE = ("$JS.API.>", "$JS.API.>", True)
+
+
+def accountz(view: ServerView, options: AccountzOptions) -> Accountz:
+    """Names of all accounts, or all about one."""
+    detail = account_detail(view, options.account) if options.account else None
+    return Accountz(
+        server_id=view.settings.server_id,
+        now=format_time(view.now_ns),
+        system_account=view.settings.system_account,
+        accounts=() if detail else tuple(account.name for account in view.accounts()),
+        account_detail=detail,
+    )
+
+
+def account_detail(view: ServerView, name: str) -> AccountDetailz:
+    """All about one account. Raises Refused when it is not known."""
+    account = next((one for one in view.accounts() if one.name == name), None)
+    if account is None:
+        raise Refused(f"Account {name} does not exist")
+    system = name == view.settings.system_account
+    return AccountDetailz(
+        account_name=name,
+        update_time=format_time(account.updated_ns),
+        is_system=system,
+        expired=account.expired,
+        complete=account.complete,
+        jetstream_enabled=account.jetstream,
+        leafnode_connections=account.leafs,
+        client_connections=account.clients,
+        subscriptions=account.subscriptions,
+        mappings=account.mappings,
+        exports=account.exports,
+        imports=account.imports if system else (*_imports(view, account), *account.imports),
+        jwt=account.jwt,
+        issuer_key=account.issuer_key,
+        name_tag=account.tag or name,
+        tags=account.tags,
+        sublist_stats=view.sublist_stats(name),
+    )
+
+
+def accstatz(view: ServerView, options: AccountStatzOptions) -> AccountStatz:
+    """Connections and traffic by account; unused accounts only on request."""
+    wanted = set(options.accounts)
+    return AccountStatz(
+        server_id=view.settings.server_id,
+        now=format_time(view.now_ns),
+        account_statz=tuple(
+            account_stat(account)
+            for account in view.accounts()
+            if (not wanted or account.name in wanted)
+            and (options.include_unused or account.clients or account.leafs)
+        ),
+    )
+
+
+def account_stat(account: AccountFacts) -> AccountStat:
+    """Connections and traffic of one account."""
+    return AccountStat(
+        acc=account.name,
+        name=account.tag or account.name,
+        conns=account.clients,
+        leafnodes=account.leafs,
+        total_conns=account.clients + account.leafs,
+        num_subscriptions=account.subscriptions,
+        sent=_whole(account.sent),
+        received=_whole(account.received),
+        slow_consumers=account.slow_consumers,
+    )
+
+
+def _whole(stats: DataStats) -> DataStats:
+    """With the parts by kind of connection, which are shown even when nothing went there."""
+    nothing = MsgBytes()
+    return DataStats(
+        msgs=stats.msgs,
+        bytes=stats.bytes,
+        gateways=stats.gateways or nothing,
+        routes=stats.routes or nothing,
+        leafs=stats.leafs or nothing,
+    )
+
+
+def _imports(view: ServerView, account: AccountFacts) -> list[Json]:
+    services = list(_SYSTEM_SERVICES)
+    if account.jetstream:
+        services.append(_JETSTREAM_SERVICE)
+    return [
+        {
+            "subject": subject.format(account.name),
+            "account": view.settings.system_account,
+            "to": local,
+            "local_subject": local,
+            "type": "service",
+            "invalid": False,
+            "share": share,
+            "tracking": False,
+        }
+        for subject, local, share in services
+    ]

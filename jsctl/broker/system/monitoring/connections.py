@@ -1,0 +1,258 @@
+"""`/connz`, `/routez`, `/subsz`, `/gatewayz`, `/leafz`."""
+
+from collections.abc import Callable, Sequence
+
+from jsctl.api.connz import (
+    ConnInfo,
+    Connz,
+    ConnzOptions,
+    Gatewayz,
+    GatewayzOptions,
+    Leafz,
+    LeafzOptions,
+    RouteInfo,
+    Routez,
+    RoutezOptions,
+    SubDetail,
+    SublistStats,
+    Subsz,
+    SubszOptions,
+)
+from jsctl.api.times import format_duration, format_time
+from jsctl.broker.subject.matching import matches, overlaps
+from jsctl.broker.subject.validity import is_valid_literal
+from jsctl.broker.system.monitoring.view import ConnFacts, RouteFacts, ServerView
+from jsctl.broker.system.monitoring.words import (
+    CONNECTIONS_LISTED,
+    Refused,
+    number,
+    page,
+    time_or_nothing,
+    uptime,
+)
+
+OPEN, CLOSED, ALL = 0, 1, 2
+GLOBAL_ACCOUNT = "$G"
+_CLOSED_ONLY = ("stop", "reason")
+
+SortKey = Callable[[ConnFacts, int], int | str]
+
+# name -> (key of a connection at a time, largest first)
+_SORTS: dict[str, tuple[SortKey, bool]] = {
+    "": (lambda c, now: c.cid, False),
+    "cid": (lambda c, now: c.cid, False),
+    "start": (lambda c, now: c.cid, False),
+    "subs": (lambda c, now: c.subscriptions, True),
+    "pending": (lambda c, now: c.pending_bytes, True),
+    "msgs_to": (lambda c, now: c.out_msgs, True),
+    "msgs_from": (lambda c, now: c.in_msgs, True),
+    "bytes_to": (lambda c, now: c.out_bytes, True),
+    "bytes_from": (lambda c, now: c.in_bytes, True),
+    "last": (lambda c, now: c.last_ns, True),
+    "idle": (lambda c, now: now - c.last_ns, True),
+    "uptime": (lambda c, now: (c.stop_ns or now) - c.start_ns, False),
+    "stop": (lambda c, now: c.stop_ns, True),
+    "reason": (lambda c, now: c.reason, False),
+    "rtt": (lambda c, now: c.rtt_ns, True),
+}
+
+
+def connz(view: ServerView, options: ConnzOptions) -> Connz:
+    """Client connections: open, closed or both; filtered, sorted, one page of them."""
+    sort = _SORTS.get(options.sort)
+    if sort is None:
+        raise Refused(f"invalid sorting option: {options.sort}")
+    if options.sort in _CLOSED_ONLY and options.state != CLOSED:
+        raise Refused(f"sort by {options.sort} only valid on closed connections")
+    if options.filter_subject not in ("", ">") and not options.acc:
+        raise Refused("filter by subject only valid with account filtering")
+    limit = 1 if options.cid else options.limit if options.limit > 0 else CONNECTIONS_LISTED
+    candidates = _of_state(view, options)
+    found = _filtered(view, candidates, options)
+    key, largest_first = sort
+    found.sort(key=lambda conn: key(conn, view.now_ns), reverse=largest_first)
+    offset = max(options.offset, 0)
+    shown = [_conn_info(view, conn, options) for conn in page(found, offset, limit)]
+    return Connz(
+        server_id=view.settings.server_id,
+        now=format_time(view.now_ns),
+        num_connections=len(shown),
+        total=len(candidates),
+        offset=offset,
+        limit=limit,
+        connections=tuple(shown),
+    )
+
+
+def _of_state(view: ServerView, options: ConnzOptions) -> list[ConnFacts]:
+    conns: list[ConnFacts] = []
+    if options.state in (OPEN, ALL):
+        conns.extend(view.connections())
+    if options.state in (CLOSED, ALL):
+        conns.extend(view.closed_connections())
+    if options.acc:
+        conns = [conn for conn in conns if conn.account == options.acc]
+    return conns
+
+
+def _filtered(view: ServerView, conns: list[ConnFacts], options: ConnzOptions) -> list[ConnFacts]:
+    if options.cid:
+        return [conn for conn in conns if conn.cid == options.cid][:1]
+    if options.mqtt_client:
+        return []
+    if options.user:
+        conns = [conn for conn in conns if conn.user == options.user]
+    if options.filter_subject not in ("", ">"):
+        wanted = options.filter_subject.encode()
+        conns = [
+            conn
+            for conn in conns
+            if conn.stop_ns
+            or any(overlaps(wanted, s.subject.encode()) for s in view.subscriptions_of(conn.cid))
+        ]
+    return conns
+
+
+def _conn_info(view: ServerView, conn: ConnFacts, options: ConnzOptions) -> ConnInfo:
+    subjects: tuple[str, ...] = ()
+    details: tuple[SubDetail, ...] = ()
+    if options.subscriptions or options.subscriptions_detail:
+        subs = conn.kept_subscriptions if conn.stop_ns else view.subscriptions_of(conn.cid)
+        if options.subscriptions_detail:
+            details = tuple(subs)
+        else:
+            subjects = tuple(sub.subject for sub in subs)
+    auth = options.auth
+    end_ns = conn.stop_ns or view.now_ns
+    return ConnInfo(
+        cid=conn.cid,
+        kind=conn.kind,
+        type=conn.type,
+        ip=conn.host,
+        port=conn.port,
+        start=format_time(conn.start_ns),
+        last_activity=format_time(conn.last_ns),
+        stop=time_or_nothing(conn.stop_ns),
+        reason=conn.reason,
+        rtt=format_duration(conn.rtt_ns),
+        uptime=uptime(end_ns - conn.start_ns),
+        idle=uptime(end_ns - conn.last_ns),
+        pending_bytes=conn.pending_bytes,
+        in_msgs=conn.in_msgs,
+        out_msgs=conn.out_msgs,
+        in_bytes=conn.in_bytes,
+        out_bytes=conn.out_bytes,
+        stalls=conn.stalls,
+        subscriptions=conn.subscriptions,
+        name=conn.name,
+        lang=conn.lang,
+        version=conn.version,
+        tls_version=conn.tls_version,
+        tls_cipher_suite=conn.tls_cipher_suite,
+        authorized_user=conn.user if auth else "",
+        account=conn.account if auth and conn.account != GLOBAL_ACCOUNT else "",
+        subscriptions_list=subjects,
+        subscriptions_list_detail=details,
+        jwt=conn.jwt if auth else "",
+        issuer_key=conn.issuer_key if auth else "",
+        name_tag=conn.account_tag or conn.account if auth else "",
+        tags=conn.tags if auth else (),
+    )
+
+
+def routez(view: ServerView, options: RoutezOptions) -> Routez:
+    """Route connections; several to each server."""
+    routes = view.routes()
+    return Routez(
+        server_id=view.settings.server_id,
+        server_name=view.settings.server_name,
+        now=format_time(view.now_ns),
+        num_routes=len(routes),
+        routes=tuple(_route_info(view, route, options) for route in routes),
+    )
+
+
+def _route_info(view: ServerView, route: RouteFacts, options: RoutezOptions) -> RouteInfo:
+    wanted = options.subscriptions or options.subscriptions_detail
+    subs = view.subscriptions_of(route.cid) if wanted else ()
+    return RouteInfo(
+        rid=route.cid,
+        remote_id=route.remote_id,
+        remote_name=route.remote_name,
+        did_solicit=route.solicited,
+        is_configured=route.configured,
+        ip=route.host,
+        port=route.port,
+        start=format_time(route.start_ns),
+        last_activity=format_time(route.last_ns),
+        rtt=format_duration(route.rtt_ns),
+        uptime=uptime(view.now_ns - route.start_ns),
+        idle=uptime(view.now_ns - route.last_ns),
+        pending_size=route.pending_bytes,
+        in_msgs=route.in_msgs,
+        out_msgs=route.out_msgs,
+        in_bytes=route.in_bytes,
+        out_bytes=route.out_bytes,
+        subscriptions=route.subscriptions,
+        subscriptions_list=(
+            () if options.subscriptions_detail else tuple(sub.subject for sub in subs)
+        ),
+        subscriptions_list_detail=tuple(subs) if options.subscriptions_detail else (),
+        account=route.account,
+        compression=route.compression,
+    )
+
+
+def subsz(view: ServerView, options: SubszOptions) -> Subsz:
+    """How subscriptions are matched, and on request which there are."""
+    if options.test and not is_valid_literal(options.test.encode()):
+        raise Refused(f"invalid test subject, must be valid publish subject: {options.test}")
+    names = [account.name for account in view.accounts() if options.account in ("", account.name)]
+    limit = options.limit if options.limit > 0 else CONNECTIONS_LISTED
+    offset = max(options.offset, 0)
+    subs: list[SubDetail] = []
+    if options.subscriptions:
+        test = options.test.encode()
+        for name in names:
+            subs.extend(
+                sub
+                for sub in view.account_subscriptions(name)
+                if not test or matches(test, sub.subject.encode())
+            )
+    return Subsz(
+        server_id=view.settings.server_id,
+        now=format_time(view.now_ns),
+        stats=_summed([view.sublist_stats(name) for name in names]),
+        total=len(subs),
+        offset=offset,
+        limit=limit,
+        subscriptions_list=tuple(page(subs, offset, limit)),
+    )
+
+
+def _summed(stats: Sequence[SublistStats]) -> SublistStats:
+    """The statistics of several accounts as one."""
+    matched = sum(one.num_matches for one in stats)
+    hits = sum(one.cache_hit_rate * one.num_matches for one in stats)
+    cached = sum(one.num_cache for one in stats)
+    fanout = sum(one.avg_fanout * one.num_cache for one in stats)
+    return SublistStats(
+        num_subscriptions=sum(one.num_subscriptions for one in stats),
+        num_cache=cached,
+        num_inserts=sum(one.num_inserts for one in stats),
+        num_removes=sum(one.num_removes for one in stats),
+        num_matches=matched,
+        cache_hit_rate=number(hits / matched) if matched else 0,
+        max_fanout=max((one.max_fanout for one in stats), default=0),
+        avg_fanout=number(fanout / cached) if cached else 0,
+    )
+
+
+def gatewayz(view: ServerView, options: GatewayzOptions) -> Gatewayz:
+    """Gateways: a broker has none."""
+    return Gatewayz(server_id=view.settings.server_id, now=format_time(view.now_ns))
+
+
+def leafz(view: ServerView, options: LeafzOptions) -> Leafz:
+    """Leaf nodes: a broker has none."""
+    return Leafz(server_id=view.settings.server_id, now=format_time(view.now_ns))

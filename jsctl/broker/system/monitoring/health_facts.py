@@ -1,0 +1,128 @@
+"""What is wrong with JetStream on this server. Health tells the truth, or it is of no use."""
+
+from dataclasses import dataclass
+
+from jsctl.broker.assets.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
+from jsctl.broker.jsapi.live_view import CURRENT_NS, known_leader
+from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.system.monitoring.jetstream_facts import standing_text
+from jsctl.broker.system.monitoring.view import Ailment, AssetHealth, HealthFacts
+
+BEHIND_MAX = 5_000
+"""Entries that a replica may be behind its leader and still count as current."""
+RANGES_NAMED_MAX = 5
+NOT_RUNNING = "JetStream meta layer is not running"
+RECOVERING = "JetStream is still recovering meta layer"
+NO_LEADER = "JetStream has not established contact with a meta leader"
+DISK_FULL = "the disk is full, publishes are refused"
+NOT_CURRENT = "JetStream is not current with the meta leader"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """Looks at one engine; `failed` says why the node stops, if it does."""
+
+    engine: Engine | None
+    failed: str = ""
+
+    def facts(self) -> HealthFacts:
+        """All checks of this server."""
+        engine = self.engine
+        if engine is None or engine.removed:
+            return HealthFacts(not_ready=self.failed, jetstream_enabled=False)
+        clustered = engine.options.clustered
+        return HealthFacts(
+            not_ready=self.failed,
+            meta_problem=self._meta_problem(engine) if clustered else "",
+            assets=self._assets(engine),
+        )
+
+    def _meta_problem(self, engine: Engine) -> str:
+        if engine.founding is None:
+            return NOT_RUNNING
+        group = engine.meta.group
+        raft = group.raft
+        damage = standing_text(group)
+        if damage:
+            return f"{RECOVERING}: {damage}"
+        leader = known_leader(engine, group)
+        if not leader:
+            return NO_LEADER
+        if group.leading:
+            return ""
+        member = engine.options.me in raft.members.voters
+        heard = engine.silent_ns(leader) < CURRENT_NS
+        return "" if member and heard and not _behind(group) else NOT_CURRENT
+
+    def _assets(self, engine: Engine) -> list[AssetHealth]:
+        """Streams before consumers; what other servers host is theirs to tell."""
+        if engine.founding is None:
+            return []
+        me = engine.options.me
+        found: list[AssetHealth] = []
+        for made in engine.meta.meta.assets():
+            if me not in made.group.members:
+                continue
+            if isinstance(made, StreamAssignment):
+                found.append(self._stream(engine, made))
+            else:
+                found.append(self._consumer(engine, made))
+        return found
+
+    def _stream(self, engine: Engine, made: StreamAssignment) -> AssetHealth:
+        unit = engine.assets.streams.get((made.account, made.name))
+        ailment, reason = _ailment(engine, unit)
+        if unit is not None and ailment is None and engine.env.disk_full and not unit.volatile:
+            ailment, reason = Ailment.WRITE_ERROR, DISK_FULL
+        lost = unit.store.state().lost if unit is not None else ()
+        if lost:
+            ailment, reason = Ailment.NOT_CURRENT, _damaged(lost)
+        return AssetHealth(made.account, made.name, "", ailment, reason)
+
+    def _consumer(self, engine: Engine, made: ConsumerAssignment) -> AssetHealth:
+        unit = engine.assets.consumers.get((made.account, made.stream, made.name))
+        ailment, reason = _ailment(engine, unit)
+        return AssetHealth(made.account, made.stream, made.name, ailment, reason)
+
+
+Verdict = tuple[Ailment | None, str]
+
+
+def _ailment(engine: Engine, unit: StreamReplica | ConsumerReplica | None) -> Verdict:
+    if unit is None:
+        return Ailment.MISSING, ""
+    reason = standing_text(unit.group) or _not_current(engine, unit.group)
+    return (Ailment.NOT_CURRENT, reason) if reason else (None, "")
+
+
+def _not_current(engine: Engine, group: RaftGroup) -> str:
+    """Why a replica does not stand where its leader does; empty when it does."""
+    raft, me = group.raft, engine.options.me
+    if group.leading:
+        return ""
+    if me not in raft.members.voters:
+        return "the replica is not a full member yet and catches up"
+    leader = known_leader(engine, group)
+    if not leader or leader == me:
+        return "the group has no leader"
+    if engine.silent_ns(leader) >= CURRENT_NS:
+        return f"the leader {engine.name_of(leader)} is not heard"
+    behind = _behind(group)
+    return f"the replica is {behind} entries behind" if behind else ""
+
+
+def _behind(group: RaftGroup) -> int:
+    """Entries that a replica lacks, when they are too many."""
+    raft = group.raft
+    behind = max(raft.commit, raft.leader_commit) - raft.applied
+    return behind if behind > BEHIND_MAX else 0
+
+
+def _damaged(ranges: tuple[tuple[int, int], ...]) -> str:
+    named = [f"{low}" if low == high else f"{low} to {high}" for low, high in ranges]
+    more = len(named) - RANGES_NAMED_MAX
+    text = ", ".join(named[:RANGES_NAMED_MAX]) + (f" and {more} more ranges" if more > 0 else "")
+    return f"messages {text} are damaged on this server"

@@ -1,0 +1,209 @@
+"""The live node as monitoring sees it. Reads only; `look` sets the moment."""
+
+from collections.abc import Mapping, Sequence
+
+from jsctl.api.connz import SubDetail, SublistStats
+from jsctl.api.health import RaftzGroup
+from jsctl.api.stream import StreamInfo
+from jsctl.broker.routing import listing
+from jsctl.broker.routing.trace import ROUTE_IDS_FROM
+from jsctl.broker.system.monitoring import connection_facts as facts
+from jsctl.broker.system.monitoring.health_facts import HealthReport
+from jsctl.broker.system.monitoring.jetstream_facts import JetStreamReport
+from jsctl.broker.system.monitoring.settings_facts import settings
+from jsctl.broker.system.monitoring.view import (
+    AccountFacts,
+    ConnFacts,
+    ConsumerFacts,
+    HealthFacts,
+    JetStreamFacts,
+    PerKind,
+    RouteFacts,
+    Settings,
+    Totals,
+)
+from jsctl.broker.system.server import Server
+from jsctl.broker.system.tallies import Tallies
+
+
+class MonitorView:
+    """Implements `system.monitoring.view.ServerView`."""
+
+    def __init__(self, node: Server, tallies: Tallies) -> None:
+        self._node = node
+        self._tallies = tallies
+        self.now_ns = 0
+        self.settings: Settings
+        self._http_requests: dict[str, int] = {}
+        self.look(0)
+
+    def look(self, now_ns: int) -> "MonitorView":
+        """See the node as it is now."""
+        node, tallies = self._node, self._tallies
+        self.now_ns = now_ns
+        self.settings = settings(
+            node.options,
+            node.identity,
+            node.addresses,
+            started_ns=tallies.started_ns,
+            loaded_ns=tallies.loaded_ns or tallies.started_ns,
+            runtime=tallies.process.runtime,
+        )
+        return self
+
+    # The server
+
+    def totals(self) -> Totals:
+        """Counters of the whole server."""
+        node, process = self._node, self._tallies.process
+        accounts = list(node.accounts)
+        self._tallies.links.follow(node.router.routes, self.now_ns)
+        links = self._tallies.links.now()
+        in_msgs = sum(account.in_messages for account in accounts)
+        in_bytes = sum(account.in_bytes for account in accounts)
+        out_msgs = sum(account.out_messages for account in accounts)
+        out_bytes = sum(account.out_bytes for account in accounts)
+        return Totals(
+            memory_bytes=process.memory_bytes,
+            cpu_percent=process.cpu_percent,
+            cores=process.cores,
+            threads_max=process.cores,
+            connections=len(node.sessions),
+            total_connections=node.sessions.total,
+            remotes=len(node.links.mesh.peers()) if node.links is not None else 0,
+            in_msgs=in_msgs + links.in_msgs,
+            in_bytes=in_bytes + links.in_bytes,
+            out_msgs=out_msgs,
+            out_bytes=out_bytes,
+            in_client_msgs=in_msgs,
+            in_client_bytes=in_bytes,
+            out_client_msgs=max(out_msgs - links.out_msgs, 0),
+            out_client_bytes=max(out_bytes - links.out_bytes, 0),
+            slow_consumers=PerKind(clients=sum(account.slow_consumers for account in accounts)),
+            stale_connections=PerKind(clients=self._tallies.stale),
+            subscriptions=sum(len(account.sublist) for account in accounts),
+            internal_errors=node.line.count,
+            active_accounts=sum(account.connections > 0 for account in accounts),
+        )
+
+    def connect_urls(self) -> Sequence[str]:
+        """Client URLs told to clients; a server without peers tells none."""
+        return self._node.identity.connect_urls
+
+    def http_requests(self) -> Mapping[str, int]:
+        """How often each monitoring path was asked for."""
+        return self._http_requests
+
+    def asked(self, path: str) -> None:
+        """A monitoring path was asked for."""
+        self._http_requests[path] = self._http_requests.get(path, 0) + 1
+
+    # Connections
+
+    def connections(self) -> Sequence[ConnFacts]:
+        """Open client connections, of all accounts."""
+        return [facts.conn_facts(session) for session in self._node.sessions]
+
+    def closed_connections(self) -> Sequence[ConnFacts]:
+        """The last closed ones, oldest first."""
+        return [facts.conn_facts(one, closed=True) for one in self._node.sessions.closed]
+
+    def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
+        """Subscriptions of an open connection or route."""
+        if cid >= ROUTE_IDS_FROM:
+            conn = cid - ROUTE_IDS_FROM
+            links = [link for link in self._node.router.routes if link.conn == conn]
+            return [facts.sub_detail(sub) for link in links for sub in listing.of_link(link)]
+        for session in self._node.sessions:
+            if session.client_id == cid:
+                return facts.client_subscriptions(session)
+        return ()
+
+    def routes(self) -> Sequence[RouteFacts]:
+        """Registered route connections."""
+        node = self._node
+        if node.links is None:
+            return ()
+        self._tallies.links.follow(node.router.routes, self.now_ns)
+        links = {link.conn: link for link in node.router.routes}
+        return [
+            facts.route_facts(fact, links[fact.conn], self._tallies.links.last_ns(fact.conn))
+            for fact in node.links.mesh.links()
+            if fact.conn in links
+        ]
+
+    def accounts(self) -> Sequence[AccountFacts]:
+        """All accounts known here."""
+        enabled, loaded_ns = self._jetstream_accounts(), self.settings.config_load_ns
+        return [
+            facts.account_facts(account, loaded_ns, jetstream=account.name in enabled)
+            for account in self._node.accounts
+        ]
+
+    def account(self, name: str) -> AccountFacts | None:
+        """One account."""
+        found = self._node.accounts.get(name)
+        if found is None:
+            return None
+        api = self._node.api
+        enabled = api is not None and api.view.usage.enabled(name)
+        return facts.account_facts(found, self.settings.config_load_ns, jetstream=enabled)
+
+    def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
+        """Local subscriptions of an account, internal ones included."""
+        found = self._node.accounts.get(account)
+        return [] if found is None else [facts.sub_detail(sub) for sub in listing.of_account(found)]
+
+    def sublist_stats(self, account: str) -> SublistStats:
+        """How an account's subscriptions are matched."""
+        found = self._node.accounts.get(account)
+        return facts.sublist_stats([] if found is None else [found])
+
+    # JetStream
+
+    def _jetstream_accounts(self) -> tuple[str, ...]:
+        api = self._node.api
+        if api is None:
+            return ()
+        names = [account.name for account in self._node.accounts]
+        return tuple(name for name in names if api.view.usage.enabled(name))
+
+    def _report(self) -> JetStreamReport | None:
+        node = self._node
+        if node.engine is None or node.api is None or node.engine.removed:
+            return None
+        return JetStreamReport(node.engine, node.api.view, node.options, self._jetstream_accounts())
+
+    def jetstream(self) -> JetStreamFacts | None:
+        """None while JetStream is not enabled."""
+        report = self._report()
+        return None if report is None else report.facts()
+
+    def stream_info(self, account: str, stream: str) -> StreamInfo | None:
+        """Info of a local replica, with its cluster part."""
+        report = self._report()
+        return None if report is None else report.stream_info(account, stream)
+
+    def consumers(self, account: str, stream: str) -> Sequence[ConsumerFacts]:
+        """Local replicas of a stream's consumers."""
+        report = self._report()
+        return () if report is None else report.consumers(account, stream)
+
+    def raft_groups(self) -> Sequence[tuple[str, str, RaftzGroup]] | None:
+        """(account, group name, state) of all groups here; None when there never were any.
+
+        A single server tells of none, as its groups replicate nothing.
+        """
+        report = self._report()
+        if report is None or not self._node.options.clustered:
+            return None
+        return report.raft_groups()
+
+    def queues(self) -> Mapping[str, tuple[int, int]]:
+        """(waiting, in progress) of internal queues by name."""
+        report = self._report()
+        return {} if report is None else report.queues()
+
+    def health(self) -> HealthFacts:
+        """What health depends on."""
+        return HealthReport(self._node.engine, self._node.failed).facts()

@@ -1,0 +1,203 @@
+"""The system account's side of a server: answers to requests, monitoring pages, events.
+
+Made by `sys_door` with the first request, page or listener; see `late`.
+"""
+
+from typing import TYPE_CHECKING
+
+from jsctl.api.accountz import Permissions, ResponsePermission
+from jsctl.api.codec import dumps
+from jsctl.api.connz import SubjectPermission
+from jsctl.broker.options import SubjectPermission as Rules
+from jsctl.broker.routing.accounts import Account
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.routing.targets import Captured
+from jsctl.broker.routing.trace import Trace
+from jsctl.broker.system.client_orders import kick, send_lame_duck
+from jsctl.broker.system.encodings import compressed
+from jsctl.broker.system.events import Event, SysEvents
+from jsctl.broker.system.monitoring.connection_facts import conn_facts
+from jsctl.broker.system.monitoring.http import answer_http, known_path
+from jsctl.broker.system.monitoring.live_view import MonitorView
+from jsctl.broker.system.requests import (
+    ActionKind,
+    Outcome,
+    Requester,
+    SysAction,
+    SysReply,
+    SysRequest,
+    SysServices,
+)
+from jsctl.broker.system.server import Server
+from jsctl.broker.system.trace_events import document
+from jsctl.broker.turn import Answer, Query
+
+if TYPE_CHECKING:
+    from jsctl.broker.system.account import SystemAccount
+
+SUBSCRIBERS = b"$SYS.DEBUG.SUBSCRIBERS"
+
+
+class SystemService:
+    """Owned by the door."""
+
+    def __init__(self, node: Server, door: "SystemAccount") -> None:
+        self._node = node
+        self._door = door
+        self._monitor = MonitorView(node, door.tallies)
+        self._services = SysServices(door.new_id, system_account=door.system_name)
+        self._events = SysEvents(self._services)
+        self._reload = False
+
+    def _view(self) -> MonitorView:
+        """The node as it is now."""
+        return self._monitor.look(self._node.router.now_ns)
+
+    # Events
+
+    def _tell(self, events: list[Event]) -> None:
+        for subject, payload in events:
+            self._door.publish(self._door.system_name, subject, payload)
+
+    def connected(self, session: ClientSession) -> None:
+        """A client logged in."""
+        self._tell(self._events.connected(self._view(), conn_facts(session)))
+
+    def disconnected(self, session: ClientSession) -> None:
+        """A client is gone."""
+        facts = conn_facts(session, closed=True)
+        self._tell(self._events.disconnected(self._view(), facts))
+
+    def refused(self, session: ClientSession) -> None:
+        """A client could not log in."""
+        self._tell(self._events.refused(self._view(), conn_facts(session, closed=True)))
+
+    def refused_in_account(self, session: ClientSession) -> None:
+        """The same, told to the account that the client belongs to."""
+        facts = conn_facts(session, closed=True)
+        event = self._events.refused_in_account(self._view(), facts)
+        self._door.publish(facts.account, *event)
+
+    def account_connections(self, name: str) -> None:
+        """How many connections an account has."""
+        view = self._view()
+        account = view.account(name)
+        if account is not None:
+            self._tell(self._events.account_connections(view, account))
+
+    def stats(self) -> None:
+        """Statistics of the server."""
+        self._tell(self._events.stats(self._view()))
+
+    def lame_duck(self) -> None:
+        """The server begins to send its clients away."""
+        self._tell(self._events.lame_duck(self._view()))
+
+    def shutdown(self) -> None:
+        """The process ends."""
+        self._tell(self._events.shutdown(self._view()))
+
+    def traced(self, traces: list[Trace]) -> None:
+        """Tell what became of traced messages, each in its account."""
+        view = self._view()
+        for trace in traces:
+            event = document(trace, self._services.server(view))
+            body, encoding = compressed(dumps(event), trace.accepts)
+            router = self._node.router
+            router.publish(trace.account, trace.dest, body, headers=encoding)
+
+    # Monitoring pages
+
+    def query(self, query: Query) -> Answer:
+        """Answer a request on the monitoring port."""
+        view = self._view()
+        base = view.settings.http_base_path
+        path = query.path[len(base) :] if base and query.path.startswith(base) else query.path
+        if known_path(path or "/"):
+            view.asked(path or "/")
+        found = answer_http(view, query.path, query.params)
+        return Answer(query.token, found.status, found.content_type, found.body)
+
+    # Requests
+
+    def serve(self, account: Account, captured: Captured) -> None:
+        """Serve one request that was made in an account."""
+        subject, reply, headers, payload, origin = captured
+        session = origin if isinstance(origin, ClientSession) else None
+        if subject == SUBSCRIBERS and self._count_everywhere(account, payload, reply):
+            return
+        request = SysRequest(
+            subject.decode("utf-8", "replace"),
+            reply.decode("utf-8", "replace"),
+            headers,
+            payload,
+            _requester(account, session),
+        )
+        view = self._view()
+        outcome = self._services.serve(view, request)
+        if isinstance(outcome, SysAction):
+            outcome = self._act(view, outcome)
+        self._answer(account, reply, outcome)
+
+    def _count_everywhere(self, account: Account, payload: bytes, reply: bytes) -> bool:
+        """Have all servers count; False when this one can tell alone."""
+        links, counts = self._node.links, self._door.counts
+        others = len(links.mesh.peers()) if links is not None else 0
+        if not others or counts is None or not reply or len(payload.split()) != 1:
+            return False
+        counts.ask(account, payload, reply, others + 1)
+        return True
+
+    def _answer(self, account: Account, reply: bytes, outcome: Outcome) -> None:
+        if isinstance(outcome, SysReply) and reply:
+            self._node.router.publish(account, reply, outcome.payload, headers=outcome.headers)
+
+    def _act(self, view: MonitorView, action: SysAction) -> SysReply:
+        error = ""
+        if action.kind is ActionKind.RELOAD:
+            self._reload = True
+        elif action.kind is ActionKind.KICK:
+            error = kick(self._node.sessions, action.cid)
+        else:
+            error = send_lame_duck(self._node.sessions, action.cid)
+        return self._services.done(view, error)
+
+    def take_reload(self) -> bool:
+        """Whether somebody asked for a reload since the last call."""
+        wanted, self._reload = self._reload, False
+        return wanted
+
+
+def _requester(account: Account, session: ClientSession | None) -> Requester:
+    """Who asks: the account of the sink, as the request is answered for that."""
+    if session is None:
+        return Requester(account.name)
+    return Requester(
+        account.name,
+        user=session.user,
+        permissions=shown_permissions(session),
+    )
+
+
+def shown_permissions(session: ClientSession) -> Permissions | None:
+    """What a client may do, as `USER.INFO` tells it; None for one that may do everything."""
+    user = session.hall.router.accounts.users.get(session.user)
+    rules = user.permissions if user is not None else None
+    if rules is None:
+        return None
+    responses = rules.responses
+    return Permissions(
+        publish=_shown(rules.publish),
+        subscribe=_shown(rules.subscribe),
+        responses=(
+            ResponsePermission(max=responses.messages_max, ttl=responses.expires_ns)
+            if responses is not None
+            else None
+        ),
+    )
+
+
+def _shown(rules: Rules | None) -> SubjectPermission | None:
+    if rules is None:
+        return None
+    return SubjectPermission(allow=rules.allow or (), deny=rules.deny)

@@ -1,0 +1,20 @@
+"""What a server notes from its start for those who may ask later."""
+
+from dataclasses import dataclass, field
+
+from jsctl.broker.routes.link_counts import LinkCounts
+from jsctl.broker.turn import ProcessFacts
+
+
+@dataclass(slots=True)
+class Tallies:
+    """Written by the node and its doors, read by monitoring. Times in ns."""
+
+    started_ns: int = 0
+    loaded_ns: int = 0
+    """When the configuration was read last; 0: at the start."""
+    process: ProcessFacts = field(default_factory=ProcessFacts)
+    """What the edge measured last."""
+    links: LinkCounts = field(default_factory=LinkCounts)
+    stale: int = 0
+    """Clients that did not answer pings."""

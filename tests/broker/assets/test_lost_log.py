@@ -1,0 +1,67 @@
+"""What a server remembers of a log that is lost: without it, it would vote a second time."""
+
+import random
+
+from jsctl.broker.assets.lost_log import find_loss, forget_loss
+from jsctl.broker.assets.meta_group_file import write_founding
+from jsctl.broker.assets.meta_replica import DIRECTORY
+from jsctl.broker.peers.items import Founding
+from jsctl.broker.replication.state_file import GroupState, WriteState
+from jsctl.broker.store.wal import Wal, WalOptions
+from jsctl.broker.store.wal_recovery import Recovered
+from tests.support.sim_disk import SimDisk
+
+OPTIONS = WalOptions(b"1" * 16, 1 << 16)
+
+
+def disk() -> SimDisk:
+    """An empty one."""
+    return SimDisk(random.Random(1))
+
+
+def opened(on: SimDisk) -> Recovered:
+    """The log as a start finds it."""
+    wal, recovered = Wal.open(on, "log", OPTIONS)
+    wal.close()
+    return recovered
+
+
+def found(on: SimDisk) -> None:
+    """The server belongs to a meta group from now on."""
+    write_founding(on, Founding("m", ("a",), (1,)))
+
+
+def test_a_new_server_lost_nothing() -> None:
+    one = disk()
+    assert not find_loss(one, opened(one))
+
+
+def test_a_server_that_ended_before_its_first_sync_lost_nothing() -> None:
+    one = disk()
+    opened(one)
+    found(one)
+    assert not find_loss(one, opened(one))
+
+
+def test_a_log_without_its_files_is_lost_until_that_is_settled() -> None:
+    one = disk()
+    opened(one)
+    found(one)
+    one.remove_tree("log")
+    assert find_loss(one, opened(one)) == "the log is lost"
+    assert "earlier run" in find_loss(one, opened(one))
+    forget_loss(one)
+    assert not find_loss(one, opened(one))
+
+
+def test_an_empty_log_beside_a_state_is_lost() -> None:
+    one = disk()
+    opened(one)
+    found(one)
+    WriteState(one, DIRECTORY, GroupState(1, 9, 1, b"", b""), ()).run()
+    assert find_loss(one, opened(one)) == "the log is lost"
+
+
+def test_what_the_log_itself_is_not_sure_of() -> None:
+    one = disk()
+    assert find_loss(one, Recovered(empty=False, unsure=True)) == "part of the log is lost"

@@ -1,0 +1,78 @@
+"""Direct gets: answered by every replica that is fresh, by no other one."""
+
+import pytest
+
+from jsctl.broker.jsapi.direct_gets import FRESH_NS
+from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.stream_requests import stream
+
+
+@pytest.fixture
+def cluster() -> ClusterPlay:
+    """Three servers with a stream S that allows direct gets."""
+    play = ClusterPlay()
+    play["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream(allow_direct=True))
+    client = play["n1"].connect("a")
+    for number in range(3):
+        client.publish(f"s.{number}", b"m%d" % number, "ack")
+    play.run(1)
+    return play
+
+
+def get(server: ServerPlay, subject: str = "$JS.API.DIRECT.GET.S.s.1") -> list[bytes]:
+    """Answers that come at once."""
+    return server.connect("a").request(subject)
+
+
+def test_every_server_has_an_answer_without_asking_the_leader(cluster: ClusterPlay) -> None:
+    cluster.leader(cluster.group_of("S")).disk_held = True
+    for server in cluster:
+        assert get(server) == [b"m1"]
+        account = server.node.accounts.get("A")
+        assert account is not None
+        assert server.node.router.interest_count(account, b"$JS.API.DIRECT.GET.S.s.1") == 3
+
+
+def test_by_sequence_and_last_for_a_subject(cluster: ClusterPlay) -> None:
+    client = cluster["n2"].connect("a")
+    assert client.request("$JS.API.DIRECT.GET.S", b'{"seq":3}') == [b"m2"]
+    assert client.request("$JS.API.DIRECT.GET.S", b'{"last_by_subj":"s.0"}') == [b"m0"]
+
+
+def test_a_replica_that_is_cut_off_does_not_answer(cluster: ClusterPlay) -> None:
+    leader = cluster.leader(cluster.group_of("S"))
+    stale = next(one for one in cluster if one is not leader)
+    cluster.isolate(stale.name)
+    cluster.run(FRESH_NS / 1e9 + 0.5)
+    assert get(stale) in ([], [b""]), "nobody else is reached: no answer, or no responders"
+    assert b"m1" in get(leader)
+    cluster.cut.clear()
+    cluster.run(3)
+    assert get(stale) == [b"m1"]
+
+
+def test_a_replica_in_doubt_does_not_answer(cluster: ClusterPlay) -> None:
+    leader = cluster.leader(cluster.group_of("S"))
+    wiped = next(one for one in cluster if one is not leader)
+    wiped.halt()
+    wiped.wipe()
+    wiped.begin()
+    for _ in range(40):
+        cluster.run(0.05)
+        unit = wiped.engine.assets.streams.get(("A", "S"))
+        if unit is not None and unit.group.raft.standing.kind.name != "WHOLE":
+            assert get(wiped) in ([b"m1"], [b""], []), "from another server, or not at all"
+    assert get(wiped) == [b"m1"]
+
+
+def test_desks_close_when_direct_gets_are_switched_off(cluster: ClusterPlay) -> None:
+    cluster["n1"].request_all("$JS.API.STREAM.UPDATE.S", 1, **stream(allow_direct=False))
+    cluster.run(1)
+    for server in cluster:
+        assert get(server) in ([], [b""])
+
+
+def test_desks_close_with_their_stream(cluster: ClusterPlay) -> None:
+    cluster["n1"].request_all("$JS.API.STREAM.DELETE.S", 1)
+    cluster.run(1)
+    assert get(cluster["n1"]) in ([], [b""])

@@ -1,0 +1,92 @@
+"""Heartbeats between two servers on a simulated clock."""
+
+from jsctl.broker.peers.liveness import (
+    DOWN_AFTER_NS,
+    HEARTBEAT_NS,
+    Liveness,
+    Restarted,
+    WentDown,
+    WentUp,
+)
+
+WAY_NS = 2_000_000
+
+
+def exchange(a: Liveness, b: Liveness, now_ns: int) -> list[object]:
+    """Both send what is due; it arrives one way later."""
+    events: list[object] = []
+    beats_a, beats_b = a.due(now_ns), b.due(now_ns)
+    for _, beat in beats_a:
+        events += b.heard("a", beat, now_ns + WAY_NS)
+    for _, beat in beats_b:
+        events += a.heard("b", beat, now_ns + WAY_NS)
+    return events
+
+
+def pair() -> tuple[Liveness, Liveness]:
+    a, b = Liveness(11, 1), Liveness(22, 1)
+    a.linked("b", 0)
+    b.linked("a", 0)
+    assert exchange(a, b, 0) == [WentUp("a"), WentUp("b")]
+    return a, b
+
+
+def test_up_with_the_first_heartbeat_and_round_trip_from_echoes() -> None:
+    a, b = pair()
+    for turn in range(1, 6):
+        assert exchange(a, b, turn * HEARTBEAT_NS) == []
+    assert a.is_up("b") and a.lives()[0].rtt_ns == 2 * WAY_NS
+    assert b.deadline_ns() == 6 * HEARTBEAT_NS
+
+
+def test_no_heartbeat_before_its_time() -> None:
+    a, _ = pair()
+    assert a.due(HEARTBEAT_NS - 1) == []
+    assert [peer for peer, _ in a.due(HEARTBEAT_NS)] == ["b"]
+
+
+def test_silence_brings_a_server_down_and_a_heartbeat_up_again() -> None:
+    a, b = pair()
+    assert a.tick(WAY_NS + DOWN_AFTER_NS - 1) == []
+    assert a.tick(WAY_NS + DOWN_AFTER_NS) == [WentDown("b", closed=False)]
+    assert a.tick(5 * DOWN_AFTER_NS) == [] and not a.is_up("b")
+    [(_, beat)] = b.due(6 * DOWN_AFTER_NS)
+    assert a.heard("b", beat, 6 * DOWN_AFTER_NS) == [WentUp("b")]
+
+
+def test_a_closed_connection_brings_it_down_at_once() -> None:
+    a, _ = pair()
+    assert a.unlinked("b") == [WentDown("b", closed=True)]
+    assert a.unlinked("b") == [] and a.unlinked("nobody") == []
+    assert a.due(HEARTBEAT_NS * 9) == []
+    assert a.quorum_up(["b", "c"]) == 0
+
+
+def test_a_new_boot_is_a_restart() -> None:
+    a, _ = pair()
+    for boot, incarnation, changed in ((33, 1, False), (44, 2, True)):
+        again = Liveness(boot, incarnation)
+        again.linked("a", 0)
+        [(_, beat)] = again.due(HEARTBEAT_NS)
+        expected = [WentDown("b", False), Restarted("b", incarnation, changed), WentUp("b")]
+        assert a.heard("b", beat, HEARTBEAT_NS) == expected
+
+
+def test_late_and_doubled_heartbeats_change_nothing() -> None:
+    a, b = pair()
+    [(_, first)] = b.due(HEARTBEAT_NS)
+    [(_, second)] = b.due(2 * HEARTBEAT_NS)
+    assert a.heard("b", second, 2 * HEARTBEAT_NS) == []
+    heard_ns = a.lives()[0].heard_ns
+    assert a.heard("b", first, 3 * HEARTBEAT_NS) == []
+    assert a.heard("b", second, 3 * HEARTBEAT_NS) == []
+    assert a.lives()[0].heard_ns == heard_ns
+
+
+def test_leaving_is_told_and_forgotten_peers_are_gone() -> None:
+    a, b = pair()
+    b.leaving = True
+    exchange(a, b, HEARTBEAT_NS)
+    assert a.lives()[0].leaving
+    a.forget("b")
+    assert a.lives() == [] and a.deadline_ns() is None

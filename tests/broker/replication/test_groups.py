@@ -1,0 +1,456 @@
+"""Groups over one log: what leaves when, what is applied, and what the log may forget.
+
+The promise that matters: nothing of `send_after_sync` leaves before its batch and all earlier
+ones are durable. It is checked against the disk: what a power cut would leave is read again.
+"""
+
+import copy
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import (
+    Append,
+    AppendReply,
+    Entry,
+    EntryKind,
+    Heartbeat,
+    HeartbeatReply,
+    Members,
+    Message,
+    VoteReply,
+    VoteRequest,
+)
+from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
+from jsctl.broker.replication.groups import GroupLimits, Groups
+from jsctl.broker.replication.state_import import StateImporter
+from jsctl.broker.store.wal import Wal, WalOptions
+from jsctl.broker.turn import DiskBatch
+from tests.support.sim_disk import SimDisk
+
+OPTIONS = WalOptions(b"1" * 16, 1 << 18)
+ABC = Members(("a", "b", "c"))
+ALONE = Members(("a",))
+
+
+@dataclass
+class Checkpoint:
+    """A job; `ran` on the disk thread."""
+
+    index: int
+    ran: bool = False
+
+    def run(self) -> None:
+        self.ran = True
+
+
+@dataclass
+class Unit:
+    """Notes what a group asks of it."""
+
+    applied: list[tuple[int, bytes]] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    checkpoints: list[SyncJob] = field(default_factory=list)
+
+    def apply(self, index: int, data: bytes) -> int:
+        self.applied.append((index, data))
+        return index * 100
+
+    def caught_up(self) -> None:
+        self.told.append("caught up")
+
+    def founded(self) -> None:
+        self.told.append("founded")
+
+    def lead(self, term: int) -> None:
+        self.told.append(f"lead {term}")
+
+    def unlead(self) -> None:
+        self.told.append("unlead")
+
+    def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
+        return Checkpoint(index)
+
+    def checkpointed(self, job: SyncJob) -> None:
+        self.checkpoints.append(job)
+
+    def export(self) -> Iterator[bytes]:
+        yield b""
+
+    def importer(self) -> StateImporter:
+        raise NotImplementedError
+
+    def state_overtaken(self) -> None:
+        self.told.append("overtaken")
+
+    def close(self) -> None:
+        self.told.append("close")
+
+    def delete(self) -> None:
+        self.told.append("delete")
+
+
+class Rig:
+    """Groups of server `a` over a disk that runs batches when told."""
+
+    def __init__(self, limits: GroupLimits | None = None) -> None:
+        self.disk = SimDisk(random.Random(1))
+        wal, _ = Wal.open(self.disk, "log", OPTIONS)
+        self.sent: list[tuple[bytes, Message]] = []
+        self.groups = Groups(wal, self, limits or GroupLimits())
+        self.batches: list[DiskBatch] = []
+        self.units: dict[str, Unit] = {}
+
+    def raft(self, peer: str, key: bytes, messages: Sequence[Message]) -> None:
+        """The outbox."""
+        for message in messages:
+            assert message.to == peer
+            self.sent.append((key, message))
+
+    def add(self, name: str, members: Members = ALONE, *, volatile: bool = False) -> RaftGroup:
+        """A fresh group; a lone one leads at once."""
+        raft = Raft("a", members=members, volatile=volatile, jitter=lambda n: 0)
+        unit = self.units[name] = Unit()
+        group = RaftGroup(name, name.encode(), GroupKind.STREAM, raft, unit, {})
+        self.groups.add(group)
+        if members == ALONE:
+            raft.campaign()
+            self.groups.touch(group)
+            self.settle()
+        return group
+
+    def turn(self) -> None:
+        """A turn without the disk."""
+        self.groups.drain()
+        self.batches += self.groups.seal()
+
+    def run_disk(self) -> None:
+        """The oldest batch runs, and a turn hears of it."""
+        if self.batches:
+            batch = self.batches.pop(0)
+            batch.run()
+            self.groups.synced(batch.ticket)
+        self.turn()
+
+    def settle(self) -> None:
+        """Until nothing is left to do."""
+        self.turn()
+        while self.batches:
+            self.run_disk()
+
+    def take_sent(self) -> list[Message]:
+        """What left since the last call."""
+        sent, self.sent = self.sent, []
+        return [message for _, message in sent]
+
+    def step(self, *messages: Message, key: bytes = b"S") -> None:
+        """Messages of peers, and a turn."""
+        assert self.groups.step(key, messages)
+        self.turn()
+
+
+def entries(first: int, *items: bytes, term: int = 1) -> list[Entry]:
+    """Entries with data."""
+    return [Entry(i, term, EntryKind.DATA, data) for i, data in enumerate(items, first)]
+
+
+def test_an_answer_waits_for_its_own_batch() -> None:
+    rig = Rig()
+    rig.add("S", ABC)
+    rig.step(Append("a", "b", 1, 0, 0, 0, entries(1, b"x")))
+    assert not any(isinstance(one, AppendReply) for one in rig.take_sent())
+    rig.run_disk()
+    (reply,) = [one for one in rig.take_sent() if isinstance(one, AppendReply)]
+    assert reply.index == 1
+
+
+def test_while_a_batch_is_with_the_disk_the_next_one_collects() -> None:
+    rig = Rig()
+    rig.add("S", ABC)
+    rig.add("T", ABC)
+    rig.step(Append("a", "b", 1, 0, 0, 0, entries(1, b"x")))
+    rig.step(Append("a", "b", 1, 1, 1, 0, entries(2, b"y")))
+    rig.step(VoteRequest("a", "c", 9, 5, 5), key=b"T")
+    assert len(rig.batches) == 1
+    rig.run_disk()
+    replies = [one for one in rig.take_sent() if not isinstance(one, HeartbeatReply)]
+    assert [one.index for one in replies if isinstance(one, AppendReply)] == [1]
+    assert len(rig.batches) == 1, "the second batch carries both groups"
+    rig.run_disk()
+    kinds = {type(one) for one in rig.take_sent()}
+    assert {AppendReply, VoteReply} <= kinds
+
+
+def test_an_answer_without_records_waits_for_the_records_before_it() -> None:
+    rig = Rig()
+    rig.add("S", ABC)
+    rig.step(Append("a", "b", 1, 0, 0, 0, entries(1, b"x")))
+    rig.step(Append("a", "b", 1, 0, 0, 0, entries(1, b"x")))
+    assert not any(isinstance(one, AppendReply) for one in rig.take_sent())
+    rig.run_disk()
+    assert any(isinstance(one, AppendReply) for one in rig.take_sent())
+
+
+class Checked(Rig):
+    """Looks at what a power cut would leave whenever a promise leaves."""
+
+    def raft(self, peer: str, key: bytes, messages: Sequence[Message]) -> None:
+        super().raft(peer, key, messages)
+        promises = [one for one in messages if isinstance(one, AppendReply | VoteReply)]
+        if not promises:
+            return
+        disk = copy.deepcopy(self.disk)
+        disk.rng = NoLuck()
+        disk.crash()
+        _, recovered = Wal.open(disk, "log", OPTIONS)
+        found = recovered.groups.get(key)
+        for one in promises:
+            if isinstance(one, AppendReply) and not one.rejected and one.index:
+                assert found is not None and found.term >= one.term
+                assert found.last_index >= one.index or found.term > one.term
+            elif isinstance(one, VoteReply) and one.granted and not one.pre:
+                assert found is not None and found.term >= one.term
+                assert found.term > one.term or found.vote.decode() == one.to
+
+
+class NoLuck(random.Random):
+    """Every sector and name that was not synced is lost."""
+
+    def randrange(self, *_: object) -> int:
+        return 2
+
+    def random(self) -> float:
+        return 0.99
+
+
+MOVES = st.one_of(
+    st.tuples(st.just("append"), st.sampled_from("ST"), st.integers(1, 3)),
+    st.tuples(st.just("vote"), st.sampled_from("ST"), st.integers(1, 2)),
+    st.tuples(st.just("disk"), st.just(""), st.integers(1, 2)),
+    st.tuples(st.just("again"), st.sampled_from("ST"), st.just(1)),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(MOVES, max_size=14))
+def test_what_is_promised_is_on_the_disk(moves: list[tuple[str, str, int]]) -> None:
+    rig = Checked()
+    groups = {name: rig.add(name, ABC) for name in "ST"}
+    terms = dict.fromkeys("ST", 1)
+    for move, name, count in moves:
+        if move == "disk":
+            for _ in range(count):
+                rig.run_disk()
+            continue
+        raft, key = groups[name].raft, name.encode()
+        if move == "vote":
+            terms[name] += count
+            rig.step(VoteRequest("a", "bc"[count % 2], terms[name], 1000, terms[name]), key=key)
+        else:
+            last, term = raft.last_index, terms[name]
+            prev = last if move == "append" else max(last - 1, 0)
+            prev_term = raft.log.term_at(prev) or 0
+            more = entries(prev + 1, *[b"x"] * count, term=term)
+            rig.step(Append("a", "b", term, prev, prev_term, 0, more), key=key)
+    rig.settle()
+
+
+def test_entries_are_applied_and_who_waits_is_told() -> None:
+    rig = Rig()
+    group = rig.add("S")
+    told: list[int | None] = []
+    index = rig.groups.propose(group, [b"x", b"y"], told.append)
+    assert index == 2 and not told
+    rig.turn()
+    assert not told, "not before it is durable"
+    rig.settle()
+    assert told == [300] and rig.units["S"].applied == [(2, b"x"), (3, b"y")]
+    assert rig.units["S"].told[-1] == "caught up"
+
+
+def test_entries_of_memory_do_not_go_to_the_log() -> None:
+    rig = Rig()
+    group = rig.add("M", volatile=True)
+    told: list[int | None] = []
+    rig.groups.propose(group, [b"x", b"y"], told.append)
+    rig.turn()
+    assert told == [300] and not rig.batches, "applied in the same turn, without the disk"
+    assert not Wal.open(rig.disk, "log", OPTIONS)[1].groups[b"M"].entries
+
+
+def test_a_memory_follower_answers_at_once_but_not_before_its_term() -> None:
+    rig = Rig()
+    rig.add("S", ABC, volatile=True)
+    rig.step(Append("a", "b", 1, 0, 0, 0, entries(1, b"x")))
+    assert not any(isinstance(one, AppendReply) for one in rig.take_sent()), "a new term"
+    rig.step(Append("a", "b", 1, 1, 1, 0, entries(2, b"y")))
+    assert not any(isinstance(one, AppendReply) for one in rig.take_sent()), "still not durable"
+    rig.run_disk()
+    replies = [one for one in rig.take_sent() if isinstance(one, AppendReply)]
+    assert max(one.index for one in replies) == 2
+    assert Wal.open(rig.disk, "log", OPTIONS)[1].groups[b"S"].term == 1
+    rig.step(Append("a", "b", 1, 2, 1, 0, entries(3, b"z")))
+    (reply,) = [one for one in rig.take_sent() if isinstance(one, AppendReply)]
+    assert reply.index == 3 and not rig.batches
+    rig.step(Append("a", "c", 9, 3, 1, 0, entries(4, b"x", term=9)))
+    assert not any(isinstance(one, AppendReply) for one in rig.take_sent()), "another new term"
+    rig.run_disk()
+    assert any(isinstance(one, AppendReply) for one in rig.take_sent())
+
+
+def test_proposals_of_a_follower_are_refused() -> None:
+    rig = Rig()
+    group = rig.add("S", ABC)
+    assert rig.groups.propose(group, [b"x"], lambda _: None) is None
+    assert not group.waiting and not rig.groups.step(b"none", [])
+
+
+def test_a_leader_that_is_deposed_stops_and_tells_who_waits() -> None:
+    rig = Rig()
+    group = rig.add("S")
+    told: list[int | None] = []
+    rig.groups.propose(group, [b"x"], told.append)
+    rig.groups.remove(group)
+    assert told == [None] and rig.units["S"].told[-1] == "unlead"
+    assert rig.groups.by_key(b"S") is None and not rig.groups.step(b"S", [])
+    rig.settle()
+    assert Wal.open(rig.disk, "log", OPTIONS)[1].groups.get(b"S") is None or not group.leading
+
+
+def test_leaders_are_announced_once_they_serve() -> None:
+    rig = Rig()
+    group = rig.add("S")
+    changes = [(one.leader, one.term) for one in rig.groups.changes]
+    assert changes == [("a", 1)] and group.leading and group.led_term == 1
+    rig.groups.changes.clear()
+    follower = rig.add("T", ABC)
+    rig.step(Heartbeat("a", "b", 1, 0, 0, 0), key=b"T")
+    assert [(one.group.name, one.leader) for one in rig.groups.changes] == [("T", "b")]
+    assert not follower.leading and follower.leader == "b"
+
+
+def test_reads_are_answered_when_applied_and_fail_elsewhere() -> None:
+    rig = Rig()
+    leader, follower = rig.add("S"), rig.add("T", ABC)
+    rig.groups.read(leader, 1)
+    rig.groups.read(follower, 2)
+    rig.settle()
+    assert {(token, good) for _, token, good in rig.groups.reads.answers} == {(1, True), (2, False)}
+
+
+def awake(rig: Rig) -> bool:
+    """Whether any group wants ticks."""
+    return rig.groups.awake
+
+
+def busy(rig: Rig) -> bool:
+    """Whether something is left for another turn."""
+    return rig.groups.busy
+
+
+def test_sleeping_groups_take_no_ticks_and_wake() -> None:
+    rig = Rig()
+    group = rig.add("S")
+    assert awake(rig)
+    rig.groups.tick(200)
+    assert group.raft.quiet and not awake(rig)
+    rig.groups.propose(group, [b"x"], None)
+    assert awake(rig)
+    follower = rig.add("T", ABC)
+    rig.step(Heartbeat("a", "b", 1, 0, 0, 0, quiet=True, last_index=0), key=b"T")
+    rig.groups.tick(1)
+    rig.groups.tick(1)
+    asleep = follower.raft.quiet
+    rig.groups.peer_down("b")
+    rig.groups.peer_up("b")
+    rig.groups.peer_down("stranger")
+    assert awake(rig) and (asleep or follower.raft.leader == "b")
+
+
+def test_a_peer_that_left_while_it_was_down_is_not_down_when_it_comes_back() -> None:
+    rig = Rig()
+    group = rig.add("T", ABC)
+    rig.groups.peer_down("c")
+    down = set(group.raft.down)
+    group.raft.members = Members(("a", "b"))
+    rig.groups.peer_up("c")
+    assert down == {"c"} and not group.raft.down
+
+
+def test_a_checkpoint_lets_the_log_go() -> None:
+    rig = Rig(GroupLimits(checkpoint_bytes=100, checkpoint_entries=1000, entries_kept=2))
+    group = rig.add("S")
+    for _ in range(6):
+        rig.groups.propose(group, [bytes(60)], None)
+        rig.settle()
+    (first, *_) = rig.units["S"].checkpoints
+    assert isinstance(first, Checkpoint) and first.ran
+    assert group.checkpointed > 0 and not group.checkpoint_running
+    assert 0 < group.raft.base_index <= group.checkpointed
+
+
+def test_a_checkpoint_of_a_group_that_is_gone_is_forgotten() -> None:
+    rig = Rig(GroupLimits(checkpoint_bytes=10))
+    group = rig.add("S")
+    rig.groups.propose(group, [bytes(60)], None)
+    rig.turn()
+    while not any(batch.ticket < 0 for batch in rig.batches):
+        rig.run_disk()
+    rig.groups.remove(group)
+    rig.settle()
+    assert rig.units["S"].checkpoints == [] and rig.groups.idle
+
+
+def test_jobs_of_others_come_back() -> None:
+    rig = Rig()
+    group, work = rig.add("S"), Checkpoint(5)
+    rig.groups.run_job(group, work)
+    assert not rig.groups.idle
+    rig.settle()
+    assert rig.groups.finished == [(group, work)] and work.ran and rig.groups.idle
+
+
+def test_a_group_that_alone_keeps_the_oldest_log_is_made_to_let_go() -> None:
+    rig = Rig()
+    idle, busy = rig.add("S"), rig.add("T")
+    rig.groups.propose(idle, [b"x"], None)
+    rig.settle()
+    for _ in range(40):
+        rig.groups.propose(busy, [bytes(4000)], None)
+        rig.settle()
+        rig.groups.relieve()
+        rig.settle()
+    names = [name for name in rig.disk.list("log") if name.endswith(".wal")]
+    assert idle.checkpointed > 0 and idle.raft.base_index > 0
+    assert len(names) <= 4, names
+
+
+def test_parked_groups_keep_their_log() -> None:
+    rig = Rig()
+    group = rig.add("S")
+    rig.groups.propose(group, [b"x"], None)
+    rig.settle()
+    rig.groups.park()
+    assert not rig.groups.by_name and not rig.groups.awake and rig.units["S"].told[-1] == "unlead"
+    rig.settle()
+    assert Wal.open(rig.disk, "log", OPTIONS)[1].groups[b"S"].last_index == 2
+
+
+def test_a_drain_that_does_not_end_goes_on_in_the_next_turn() -> None:
+    rig = Rig(GroupLimits(drain_rounds=1))
+    group = rig.add("S", ABC)
+    rig.groups.step(b"S", [Append("a", "b", 1, 0, 0, 1, entries(1, b"x"))])
+    for _ in range(10):
+        rig.turn()
+        if rig.batches:
+            rig.run_disk()
+        if busy(rig):
+            break
+    assert busy(rig), "one round is not enough for what applying brings"
+    while busy(rig) or rig.batches:
+        rig.run_disk()
+    assert rig.units["S"].applied == [(1, b"x")] and group.raft.applied == 1
