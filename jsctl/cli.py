@@ -14,7 +14,14 @@ from importlib import import_module
 from jsctl import __version__
 from jsctl.api.errors import ApiError
 from jsctl.commands import REGISTRY, Entry
-from jsctl.commands.spec import Command, Group, Kind, Option, function_of, options_of
+from jsctl.commands.toolkit.grammar.spec import (
+    Command,
+    Group,
+    Kind,
+    Option,
+    function_of,
+    options_of,
+)
 from jsctl.errors import JsctlError, RequestFailed, UsageError, exit_code_of
 from jsctl.settings import GLOBAL_FLAGS, GlobalFlag, Settings, load
 
@@ -198,7 +205,7 @@ def _dispatch(flags: dict[str, str], words: list[str]) -> int:
 
 def help_of(found: Found, *, full: bool = True) -> str:
     """The help page of what a walk found."""
-    from jsctl.commands.help import command_help, group_help
+    from jsctl.commands.toolkit.grammar.help import command_help, group_help
 
     if isinstance(found.node, Group):
         return group_help(found.path, found.node, full=full)
@@ -235,7 +242,7 @@ def _incomplete(found: Found) -> UsageError:
 
 
 def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
-    from jsctl.commands.leaf import parse
+    from jsctl.commands.toolkit.grammar.parser import parse
 
     try:
         values = parse(command, found.inherited, found.words)
@@ -243,9 +250,9 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
         if error.show_help:
             raise _WithHelp(str(error), help_of(found, full=False)) from None
         raise
-    from jsctl.commands.call import Call
-    from jsctl.commands.output import make_output
-    from jsctl.commands.prompts import Prompts
+    from jsctl.commands.toolkit.invocation.call import Call
+    from jsctl.commands.toolkit.invocation.output import make_output
+    from jsctl.commands.toolkit.invocation.prompts import Prompts
 
     settings: Settings = load(flags, os.environ)
     output = make_output(settings.render, settings.connection.color_scheme, os.environ)

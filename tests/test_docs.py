@@ -14,8 +14,8 @@ import pytest
 
 from jsctl.cli import hoist, walk
 from jsctl.commands import REGISTRY
-from jsctl.commands.leaf import parse
-from jsctl.commands.spec import Command, Group
+from jsctl.commands.toolkit.grammar.parser import parse
+from jsctl.commands.toolkit.grammar.spec import Command, Group
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "cli.md"

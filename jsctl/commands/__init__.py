@@ -49,16 +49,32 @@ REGISTRY: tuple[Entry, ...] = (
         "jsctl.commands.pipeline",
         "Declarative pipelines, archives, audits and reports with Spark",
     ),
-    Entry("publish", ("pub",), "jsctl.commands.publish", "Generic data publish utility", "COMMAND"),
-    Entry("reply", (), "jsctl.commands.reply", "Generic service reply utility", "COMMAND"),
     Entry(
-        "request", ("req",), "jsctl.commands.request", "Generic request-reply utility", "COMMAND"
+        "publish",
+        ("pub",),
+        "jsctl.commands.messages.publish",
+        "Generic data publish utility",
+        "COMMAND",
+    ),
+    Entry(
+        "reply", (), "jsctl.commands.messages.reply.run", "Generic service reply utility", "COMMAND"
+    ),
+    Entry(
+        "request",
+        ("req",),
+        "jsctl.commands.messages.request.run",
+        "Generic request-reply utility",
+        "COMMAND",
     ),
     Entry("server", ("srv", "sys", "system"), "jsctl.commands.server", "Server information"),
     Entry(
         "stream", ("str", "st", "ms", "s"), "jsctl.commands.stream", "JetStream stream management"
     ),
     Entry(
-        "subscribe", ("sub",), "jsctl.commands.subscribe", "Generic subscription client", "COMMAND"
+        "subscribe",
+        ("sub",),
+        "jsctl.commands.messages.subscribe",
+        "Generic subscription client",
+        "COMMAND",
     ),
 )

@@ -9,7 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from jsctl.client.connection import connect
-from jsctl.commands.bench_clients import (
+from jsctl.commands.bench.clients import (
     Job,
     Pace,
     stream_async_publisher,

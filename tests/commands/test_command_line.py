@@ -12,12 +12,11 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy
 from jsctl.cli import hoist, walk
-from jsctl.commands import REGISTRY, consumer_config, stream_config
-from jsctl.commands.call import Call, Value
-from jsctl.commands.consumer_change import parse_until
-from jsctl.commands.output import Output, make_output
-from jsctl.commands.prompts import Prompts
-from jsctl.commands.spec import (
+from jsctl.commands import REGISTRY
+from jsctl.commands.consumer import config as consumer_config
+from jsctl.commands.consumer.change import parse_until
+from jsctl.commands.stream import config as stream_config
+from jsctl.commands.toolkit.grammar.spec import (
     Command,
     Group,
     Kind,
@@ -27,6 +26,9 @@ from jsctl.commands.spec import (
     options_of,
     parse_size,
 )
+from jsctl.commands.toolkit.invocation.call import Call, Value
+from jsctl.commands.toolkit.invocation.output import Output, make_output
+from jsctl.commands.toolkit.invocation.prompts import Prompts
 from jsctl.errors import UsageError
 from jsctl.render.column import Column
 from jsctl.settings import GLOBAL_FLAGS, Settings

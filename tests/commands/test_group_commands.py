@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jsctl.api.cluster import ClusterInfo, PeerInfo
-from jsctl.commands.group_change import plan_moves
+from jsctl.commands.toolkit.assets.leaders import plan_moves
 from tests.commands.conftest import Result
 from tests.support.waiting import wait_for
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from jsctl.commands.prompts import Prompts
+from jsctl.commands.toolkit.invocation.prompts import Prompts
 from jsctl.errors import NeedsConfirmation
 from tests.commands.conftest import Result, Server
 

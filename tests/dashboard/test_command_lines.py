@@ -8,8 +8,8 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig
 from jsctl.api.words import Discard
 from jsctl.cli import hoist, walk
-from jsctl.commands.leaf import parse
-from jsctl.commands.spec import Command
+from jsctl.commands.toolkit.grammar.parser import parse
+from jsctl.commands.toolkit.grammar.spec import Command
 from jsctl.dashboard.actions import ACTIONS, Action, Target, show_command
 from jsctl.dashboard.edits import edit_command
 from jsctl.dashboard.snapshot import Consumer, Stream

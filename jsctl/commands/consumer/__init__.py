@@ -1,0 +1,176 @@
+"""`jsctl consumer`: the table of its commands."""
+
+from jsctl.commands.stream import CONFIG_FILE, PREFERRED
+from jsctl.commands.toolkit.grammar.spec import (
+    FORCE,
+    JSON,
+    NO_SELECT,
+    Argument,
+    Command,
+    Group,
+    Kind,
+    Option,
+)
+
+STREAM = Argument("stream", "Stream name")
+CONSUMER = Argument("consumer", "Consumer name")
+BOTH = (STREAM, CONSUMER)
+BOTH_REQUIRED = (
+    Argument("stream", "Stream name", required=True),
+    Argument("consumer", "Consumer name", required=True),
+)
+
+_CLUSTER = Group(
+    "cluster",
+    "Manages a clustered consumer",
+    (
+        Command(
+            "step-down",
+            "Force a new leader election by standing down the current leader",
+            "toolkit.assets.leaders:step_down_consumer",
+            BOTH,
+            (PREFERRED, FORCE, JSON),
+            aliases=("stepdown", "sd", "elect", "down", "d"),
+        ),
+        Command(
+            "balance",
+            "Balance consumer leaders",
+            "toolkit.assets.leaders:balance_consumers",
+            (STREAM,),
+        ),
+    ),
+    aliases=("c",),
+)
+
+GROUP = Group(
+    "consumer",
+    "JetStream consumer management",
+    (
+        Command(
+            "add",
+            "Creates a new consumer",
+            "consumer.config:add",
+            BOTH,
+            (
+                CONFIG_FILE,
+                Option("validate", "Only validates the configuration", Kind.FLAG),
+                Option("output", "Save configuration instead of creating", Kind.FILE),
+                Option("defaults", "Accept default values for all prompts", Kind.FLAG),
+                JSON,
+            ),
+            more_options="consumer.config:create_options",
+            aliases=("create", "new"),
+            examples=("jsctl consumer add ORDERS NEW --pull --filter orders.new --defaults",),
+        ),
+        Command(
+            "edit",
+            "Edits the configuration of a consumer",
+            "consumer.config:edit",
+            BOTH,
+            (
+                CONFIG_FILE,
+                FORCE,
+                Option("interactive", "Edit the configuring using your editor", Kind.SWITCH, "i"),
+                Option("dry-run", "Only shows differences, do not edit", Kind.FLAG),
+                JSON,
+            ),
+            more_options="consumer.config:edit_options",
+            aliases=("update",),
+        ),
+        Command(
+            "ls",
+            "List known consumers",
+            "consumer.show:ls",
+            (STREAM,),
+            (
+                JSON,
+                Option("names", "Show just the consumer names", Kind.FLAG, short="n"),
+                NO_SELECT,
+            ),
+            aliases=("list",),
+            examples=("jsctl consumer ls ORDERS",),
+        ),
+        Command(
+            "info",
+            "Consumer information",
+            "consumer.show:info",
+            BOTH,
+            (JSON, NO_SELECT),
+            aliases=("nfo",),
+            examples=("jsctl consumer info ORDERS NEW -j",),
+        ),
+        Command("state", "Consumer state", "consumer.show:state", BOTH, (JSON, NO_SELECT)),
+        Command(
+            "rm",
+            "Removes a consumer",
+            "consumer.change:rm",
+            BOTH,
+            (FORCE,),
+            aliases=("delete", "del"),
+        ),
+        Command(
+            "reset",
+            "Resets a consumer to an earlier sequence",
+            "consumer.change:reset",
+            BOTH,
+            (Option("sequence", "The stream sequence to go to", Kind.INTEGER), FORCE, JSON),
+        ),
+        Command(
+            "copy",
+            "Creates a new consumer based on the configuration of another",
+            "consumer.config:copy",
+            (
+                BOTH_REQUIRED[0],
+                Argument("source", "Source consumer name", required=True),
+                Argument("destination", "Destination consumer name", required=True),
+            ),
+            (JSON,),
+            more_options="consumer.config:create_options",
+            aliases=("cp",),
+        ),
+        Command(
+            "next",
+            "Retrieves messages from pull consumers without interactive prompts",
+            "consumer.change:next_messages",
+            BOTH_REQUIRED,
+            (
+                Option("ack", "Acknowledge received message", Kind.SWITCH, default="true"),
+                Option("nak", "Perform a negative acknowledgement on the message", Kind.FLAG),
+                Option("term", "Terms the message", Kind.FLAG),
+                Option("raw", "Show only the message", Kind.FLAG, short="r"),
+                Option("wait", "Wait up to this period to acknowledge messages", Kind.DURATION),
+                Option("count", "Number of messages to get", Kind.INTEGER, default="1"),
+            ),
+            examples=("jsctl consumer next ORDERS NEW --count 10 --raw",),
+        ),
+        Command(
+            "pause",
+            "Pause a consumer until a later time",
+            "consumer.change:pause",
+            (*BOTH, Argument("until", "Pause until a specific time or for a duration")),
+            (FORCE,),
+        ),
+        Command(
+            "unpin",
+            "Unpin the current Pinned Client from a Priority Group",
+            "consumer.change:unpin",
+            (*BOTH, Argument("group", "The group to unpin")),
+            (FORCE,),
+        ),
+        Command("resume", "Resume a paused consumer", "consumer.change:resume", BOTH, (FORCE,)),
+        Command(
+            "report",
+            "Reports on consumer statistics",
+            "consumer.show:report",
+            (STREAM,),
+            (
+                Option("raw", "Show un-formatted numbers", Kind.FLAG, short="r"),
+                Option("leaders", "Show details about cluster leaders", Kind.FLAG, short="l"),
+            ),
+            examples=("jsctl consumer report ORDERS",),
+        ),
+        _CLUSTER,
+    ),
+    options=(Option("all", "Operate on all streams including system ones", Kind.FLAG, short="a"),),
+    aliases=("con", "obs", "c"),
+)

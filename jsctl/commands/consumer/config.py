@@ -1,0 +1,318 @@
+"""`consumer add`, `edit` and `copy`: from flags, a file and answers to a configuration."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+from jsctl.api.codec import wire_of
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.errors import ApiError
+from jsctl.api.times import format_time, parse_duration
+from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy
+from jsctl.client.manager import without_server_metadata
+from jsctl.commands.consumer.change import parse_until
+from jsctl.commands.consumer.show import show_consumer
+from jsctl.commands.stream.config import edited, load_config
+from jsctl.commands.toolkit.assets.config_flags import (
+    apply_flags,
+    differences,
+    options_for,
+    value_of,
+)
+from jsctl.commands.toolkit.assets.picking import check_name, consumer_of, pick_stream
+from jsctl.commands.toolkit.grammar.spec import Kind, Option
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import RequestFailed, UsageError
+
+LINEAR = "linear"
+_SKIP = ("filter", "sample", "wait", "max-pending")
+_BACKOFF = (
+    Option("backoff", "Creates a consumer backoff policy", choices=("linear", "none")),
+    Option(
+        "backoff-steps",
+        "Number of steps to use when creating the policy",
+        Kind.INTEGER,
+        default="10",
+    ),
+    Option("backoff-min", "The shortest backoff period", Kind.DURATION, default="1m"),
+    Option("backoff-max", "The longest backoff period", Kind.DURATION, default="20m"),
+)
+_CREATE = (
+    Option("deliver", "Start policy (all, new, last, subject, 1h, msg sequence)"),
+    Option("ephemeral", "Create an ephemeral Consumer", Kind.FLAG),
+    Option("pull", "Deliver messages in 'pull' mode", Kind.FLAG),
+    Option("pause", "Pause the consumer for a duration or until a time"),
+    Option("pinned-groups", "Create a Pinned Client consumer based on these groups", Kind.LIST),
+    Option("pinned-ttl", "The time to allow for a client to pull", Kind.DURATION),
+    Option("overflow-groups", "Create an Overflow consumer based on these groups", Kind.LIST),
+    Option("prioritized-groups", "Create a Prioritized consumer with these groups", Kind.LIST),
+)
+_GROUPS = (
+    ("pinned-groups", PriorityPolicy.PINNED_CLIENT, 2),
+    ("overflow-groups", PriorityPolicy.OVERFLOW, 1),
+    ("prioritized-groups", PriorityPolicy.PRIORITIZED, 2),
+)
+
+
+def create_options() -> tuple[Option, ...]:
+    """Flags of add and copy."""
+    return (*options_for(ConsumerConfig), *_BACKOFF, *_CREATE)
+
+
+def edit_options() -> tuple[Option, ...]:
+    """Flags of edit."""
+    return (*options_for(ConsumerConfig, editing=True), *_BACKOFF)
+
+
+async def add(call: Call) -> None:
+    """Create a consumer."""
+    async with call.manager() as manager:
+        stream = await pick_stream(call, manager)
+        config = _from_file(call) if call.given("config") else _asked(call)
+        check_config(config)
+        if call.flag("validate"):
+            call.output.json(config)
+            call.output.print("\nConfiguration is a valid Consumer")
+            return
+        if call.given("output"):
+            from jsctl.render.formats import as_json
+
+            Path(call.text("output")).write_text(as_json(config), encoding="utf-8")
+            return
+        try:
+            info = await manager.create_consumer(
+                stream, config, action="", level=required_level(config)
+            )
+        except ApiError as error:
+            prefix = f"Consumer creation failed: {stream} > {config.name or 'ephemeral'}"
+            raise RequestFailed(error, prefix=prefix) from None
+    show_consumer(call, info)
+
+
+def required_level(config: ConsumerConfig) -> int:
+    """The API level that a server needs for this configuration; older ones refuse it."""
+    if config.ack_policy is AckPolicy.FLOW_CONTROL:
+        return 4
+    levels = {policy: level for _, policy, level in _GROUPS}
+    return max(levels.get(config.priority_policy, 0), 1 if config.pause_until else 0)
+
+
+def _from_file(call: Call) -> ConsumerConfig:
+    config = load_config(call.text("config"), ConsumerConfig)
+    config = replace(config, metadata=without_server_metadata(config.metadata))
+    if call.given("consumer"):
+        name = check_name(call.text("consumer"), "consumer")
+        config = replace(config, durable_name=name, name=name)
+    return with_flags(call, config)
+
+
+def _asked(call: Call) -> ConsumerConfig:
+    ask, defaults = call.prompts.ask, call.flag("defaults")
+    name = call.text("consumer")
+    if not name and not call.flag("ephemeral"):
+        name = ask("Consumer name", check=_name, prefix="could not request durable name")
+    durable = "" if call.flag("ephemeral") else check_name(name, "consumer")
+    target = call.text("target")
+    if not target and not call.flag("pull"):
+        target = ask(
+            "Delivery target (empty for Pull Consumers)",
+            check=str,
+            prefix="could not request delivery target",
+        )
+    config = ConsumerConfig(
+        name=name,
+        durable_name=durable,
+        deliver_subject=target,
+        ack_policy=AckPolicy.NONE if target else AckPolicy.EXPLICIT,
+        max_deliver=-1,
+    )
+    config = with_flags(call, config)
+    return config if defaults else _more_questions(call, config)
+
+
+def _name(text: str) -> str:
+    try:
+        return check_name(text, "consumer")
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+_QUESTIONS = (
+    ("deliver_group", "Delivery Queue Group", "", "push"),
+    ("ack_policy", "Acknowledgment policy", "", ""),
+    ("replay_policy", "Replay policy", "instant", ""),
+    ("filter_subjects", "Filter Stream by subjects (blank for all)", "", ""),
+    ("max_deliver", "Maximum Allowed Deliveries", "-1", "acked"),
+    ("max_ack_pending", "Maximum Acknowledgments Pending", "0", "acked"),
+    ("idle_heartbeat", "Idle Heartbeat", "0s", "push"),
+    ("flow_control", "Enable Flow Control, ie --flow-control", "no", "push"),
+    ("headers_only", "Deliver headers only without bodies", "no", ""),
+)
+"""Field, question, default, and which consumers it is for."""
+
+
+def _more_questions(call: Call, config: ConsumerConfig) -> ConsumerConfig:
+    if not call.given("deliver"):
+        text = "Start policy (all, new, last, subject, 1h, msg sequence)"
+        config = starting(config, call.prompts.ask(text, default="all", check=str))
+    for attr, text, default, only in _QUESTIONS:
+        declared = next(one for one in fields(ConsumerConfig) if one.name == attr)
+        about = wire_of(declared).about
+        assert about is not None
+        acked = config.ack_policy is not AckPolicy.NONE
+        if call.given(about.flag) or (only == "push" and not config.deliver_subject):
+            continue
+        if only == "acked" and not acked:
+            continue
+        value: object
+        if default == "no":
+            value = call.prompts.confirm(text)
+        elif attr == "filter_subjects":
+            value = tuple(call.prompts.ask(text, check=str).replace(",", " ").split())
+        else:
+            words = [word for word, _ in about.choices]
+            start = default or (config.ack_policy.value if attr == "ack_policy" else "")
+            answer = (
+                call.prompts.choose(text, words, default=start)
+                if words
+                else call.prompts.ask(text, default=start, check=str)
+            )
+            value = value_of(answer, declared, about)
+        config = replace(config, **{attr: value})  # type: ignore[arg-type] # by value_of
+    return _single_filter(config)
+
+
+def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
+    """The configuration with all flags given laid over it."""
+    config = apply_flags(call, config, skip=_SKIP)
+    if call.given("filter"):
+        config = replace(config, filter_subject="", filter_subjects=call.words("filter"))
+        config = _single_filter(config)
+    if call.integer("sample", -1) > 0:
+        config = replace(config, sample_freq=f"{call.integer('sample')}%")
+    if call.integer("max-pending", -1) >= 0:
+        config = replace(config, max_ack_pending=call.integer("max-pending"))
+    if call.duration("wait", -1) > 0:
+        config = replace(config, ack_wait=call.duration("wait"))
+    if call.given("deliver"):
+        config = starting(config, call.text("deliver"))
+    if call.given("pause"):
+        config = replace(config, pause_until=parse_until(call.text("pause")))
+    return _with_groups(call, _with_backoff(call, config))
+
+
+def _single_filter(config: ConsumerConfig) -> ConsumerConfig:
+    if len(config.filter_subjects) == 1:
+        return replace(config, filter_subject=config.filter_subjects[0], filter_subjects=())
+    return config
+
+
+def starting(config: ConsumerConfig, text: str) -> ConsumerConfig:
+    """The start a person named: a word, a sequence, or how long ago; raises UsageError."""
+    words = {
+        "all": DeliverPolicy.ALL,
+        "new": DeliverPolicy.NEW,
+        "last": DeliverPolicy.LAST,
+        "subject": DeliverPolicy.LAST_PER_SUBJECT,
+        "1": DeliverPolicy.ALL,
+    }
+    if text in words:
+        return replace(config, deliver_policy=words[text])
+    if text.isdigit():
+        policy = DeliverPolicy.BY_START_SEQUENCE
+        return replace(config, deliver_policy=policy, opt_start_seq=int(text))
+    try:
+        from time import time_ns
+
+        start = format_time(time_ns() - parse_duration(text))
+    except ValueError:
+        raise UsageError(f"could not parse {text!r} as a start policy") from None
+    return replace(config, deliver_policy=DeliverPolicy.BY_START_TIME, opt_start_time=start)
+
+
+def _with_backoff(call: Call, config: ConsumerConfig) -> ConsumerConfig:
+    if call.text("backoff") != LINEAR:
+        return replace(config, backoff=()) if call.given("backoff") else config
+    steps = call.integer("backoff-steps", 10)
+    backoff = linear_backoff(steps, call.duration("backoff-min"), call.duration("backoff-max"))
+    most = steps + 1 if config.max_deliver in (-1, 0) else config.max_deliver
+    return replace(config, backoff=backoff, max_deliver=most)
+
+
+def linear_backoff(steps: int, shortest_ns: int, longest_ns: int) -> tuple[int, ...]:
+    """Evenly spaced waits from the shortest to the longest; raises UsageError."""
+    if steps < 1 or shortest_ns > longest_ns:
+        raise UsageError("backoff needs at least one step and a minimum below its maximum")
+    if steps == 1:
+        return (shortest_ns,)
+    return tuple(
+        shortest_ns + (longest_ns - shortest_ns) * step // (steps - 1) for step in range(steps)
+    )
+
+
+def _with_groups(call: Call, config: ConsumerConfig) -> ConsumerConfig:
+    for flag, policy, _ in _GROUPS:
+        if call.given(flag):
+            config = replace(config, priority_policy=policy, priority_groups=call.words(flag))
+    if call.given("pinned-ttl"):
+        config = replace(config, priority_timeout=call.duration("pinned-ttl"))
+    return config
+
+
+def check_config(config: ConsumerConfig) -> None:
+    """What no server accepts; raises UsageError."""
+    if config.rate_limit_bps and not config.deliver_subject:
+        raise UsageError("rate limits are only possible on Push consumers")
+    if config.idle_heartbeat and not config.deliver_subject:
+        raise UsageError("pull subscribers does not support idle heartbeats")
+
+
+async def edit(call: Call) -> int | None:
+    """Change a consumer; with --dry-run 1 when something would change."""
+    async with call.manager() as manager:
+        found = await consumer_of(call, manager)
+        old = found.config or ConsumerConfig()
+        if not old.durable_name:
+            raise UsageError("only durable consumers can be edited")
+        old = replace(old, metadata=without_server_metadata(old.metadata))
+        new = _from_file(call) if call.given("config") else old
+        if call.flag("interactive"):
+            new = edited(call, new, ConsumerConfig)
+        new = with_flags(call, new)
+        lines = differences(old, new)
+        if not lines:
+            call.output.print("No difference in configuration")
+            return 0
+        call.output.print("\n".join(["Differences (-old +new):", *lines]))
+        if call.flag("dry-run"):
+            return 1
+        name = f"{found.stream_name} > {found.name}"
+        if not call.confirm(f"Really edit Consumer {name}"):
+            return 0
+        info = await manager.create_consumer(
+            found.stream_name, new, action="update", level=required_level(new)
+        )
+    show_consumer(call, info)
+    return 0
+
+
+async def copy(call: Call) -> None:
+    """A new consumer with the configuration of another, changed by flags."""
+    async with call.manager() as manager:
+        stream = check_name(call.text("stream"), "stream")
+        wanted = check_name(call.text("source"), "consumer")
+        try:
+            source = await manager.consumer_info(stream, wanted)
+        except ApiError as error:
+            raise RequestFailed(
+                error, prefix=f"could not load source Consumer {stream} > {wanted}"
+            ) from None
+        old = source.config or ConsumerConfig()
+        name = check_name(call.text("destination"), "consumer")
+        config = replace(old, name=name, metadata=without_server_metadata(old.metadata))
+        config = replace(config, durable_name="" if call.flag("ephemeral") else name)
+        if call.flag("pull"):
+            config = replace(config, deliver_subject="", idle_heartbeat=0, flow_control=False)
+        config = with_flags(call, config)
+        check_config(config)
+        info = await manager.create_consumer(stream, config, level=required_level(config))
+    show_consumer(call, info)

@@ -1,0 +1,168 @@
+"""`context ls`, `info` and `validate`."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import JsctlError, NotFound
+from jsctl.render.reports.contexts import CONTEXT_COLUMNS, ContextRow, context_screen
+from jsctl.settings import Context, ContextStore, load
+
+_SHADOWING = (
+    *("NATS_URL", "NATS_USER", "NATS_PASSWORD", "NATS_CREDS", "NATS_NKEY", "NATS_CERT"),
+    *("NATS_KEY", "NATS_CA", "NATS_TIMEOUT", "NATS_SOCKS_PROXY", "NATS_COLOR"),
+)
+_SCHEMES: Mapping[str, str] = {
+    "op://": "1Password",
+    "nsc://": "nsc",
+    "env://": "runtime environment",
+    "data:": "embedded",
+}
+
+
+def store_of(call: Call) -> ContextStore:
+    """Where contexts are kept."""
+    return ContextStore.default(call.environ)
+
+
+def ls(call: Call) -> None:
+    """All contexts, the selected one marked."""
+    store = store_of(call)
+    names = store.names()
+    if call.flag("completion") or call.flag("names"):
+        for name in names:
+            text = store.load(name).description if call.flag("completion") else ""
+            call.output.print(f"{name}:{text}" if text else name)
+        return
+    if call.flag("json") and call.output.form == "table":
+        call.output.json([document_of(name, store.load(name)) for name in names])
+        return
+    if not names and not call.output.machine:
+        call.output.print("No known contexts")
+        return
+    selected = store.selected()
+    rows = [ContextRow(name, store.load(name).description, name == selected) for name in names]
+    call.output.table(rows, CONTEXT_COLUMNS, "Known Contexts")
+    if not call.output.machine:
+        call.output.print()
+
+
+def document_of(name: str, context: Context) -> dict[str, object]:
+    """A context as its file has it, with its name in front."""
+    from dataclasses import fields
+
+    known = {one.name: getattr(context, one.name) for one in fields(context)}
+    extra = known.pop("extra")
+    return {"name": name, **known, **dict(extra)}
+
+
+def info(call: Call) -> None:
+    """One context, the selected one by default."""
+    store = store_of(call)
+    name = call.text("name") or call.settings.context_name or store.selected()
+    if not name:
+        raise NotFound("no default context and no name supplied")
+    context = store.load(name)
+    if call.as_json:
+        call.output.json(document_of(name, context))
+        return
+    show_context(call, name, connect=call.flag("connect"))
+
+
+def validate(call: Call) -> int:
+    """One or all contexts; exit status 1 when one has a problem."""
+    store = store_of(call)
+    wanted = call.text("name")
+    if wanted:
+        store.load(wanted)
+    sound = True
+    for name in [wanted] if wanted else store.names():
+        sound = show_context(call, name, connect=call.flag("connect")) and sound
+        call.output.print()
+    if not sound:
+        raise JsctlError("validation failed")
+    return 0
+
+
+def show_context(call: Call, name: str, *, connect: bool = False) -> bool:
+    """Prints a context's screen and a blank line; tells whether no problem was found."""
+    store = store_of(call)
+    context = store.load(name)
+    rows = _rows(context, str(store.path(name)))
+    sound = not any("(ERROR)" in value for _, value in rows)
+    if connect:
+        problem = _connect(name, call)
+        rows.append(("Connection", problem or "OK"))
+        sound = sound and not problem
+    call.output.details(context_screen(name, rows))
+    call.output.print()
+    found = [variable for variable in _SHADOWING if call.environ.get(variable)]
+    if found:
+        names = ", ".join(found)
+        call.output.note(f"WARNING: Shell environment overrides in place using {names}")
+    return sound
+
+
+def _rows(context: Context, path: str) -> list[tuple[str, str]]:
+    token_user = context.user if context.user and not context.password else ""
+    return [
+        ("Description", context.description),
+        ("Server URLs", context.url),
+        ("SOCKS5 Proxy", context.socks_proxy),
+        ("Username", "" if token_user else context.user),
+        ("Password", "*" * len(context.password)),
+        ("Token", context.token or token_user),
+        ("Credentials", _file(context.creds)),
+        ("User JWT", context.user_jwt),
+        ("User Seed", "*" * len(context.user_seed)),
+        ("NKey", _file(context.nkey)),
+        ("Certificate", _file(context.cert)),
+        ("Key", _file(context.key)),
+        ("CA", _file(context.ca)),
+        ("TLS First", "true" if context.tls_first else ""),
+        ("JS API Prefix", context.jetstream_api_prefix),
+        ("JS Event Prefix", context.jetstream_event_prefix),
+        ("JS Domain", context.jetstream_domain),
+        ("Inbox Prefix", context.inbox_prefix),
+        ("Path", path),
+        ("Color Scheme", context.color_scheme),
+    ]
+
+
+def _file(text: str) -> str:
+    """A credential with what it is or whether its file can be read."""
+    if not text:
+        return ""
+    for scheme, word in _SCHEMES.items():
+        if text.startswith(scheme):
+            return f"{'' if word == 'embedded' else text} ({word})".strip()
+    path = Path(text.removeprefix("file://")).expanduser()
+    try:
+        path.read_bytes()
+    except OSError:
+        return f"{text} (ERROR)"
+    return f"{text} (OK)"
+
+
+def _connect(name: str, call: Call) -> str:
+    """Why a connection with this context fails; empty when it does not."""
+    from jsctl.client.connection import connect
+
+    settings = load({"context": name, "timeout": f"{call.settings.timeout_ns}ns"}, {**_home(call)})
+
+    async def trial() -> None:
+        async with connect(settings):
+            pass
+
+    try:
+        asyncio.run(trial())
+    except JsctlError as error:
+        return str(error)
+    return ""
+
+
+def _home(call: Call) -> dict[str, str]:
+    """Of the environment only where contexts are; its other settings must not get in."""
+    found = call.environ.get("XDG_CONFIG_HOME")
+    return {"XDG_CONFIG_HOME": found} if found else {}

@@ -1,0 +1,1 @@
+"""The commands that send, answer and show messages: publish, reply, request, subscribe."""

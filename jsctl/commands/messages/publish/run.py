@@ -1,0 +1,176 @@
+"""Runs `jsctl publish`."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from jsctl.api.errors import ApiError
+from jsctl.api.times import SECOND_NS, format_duration, format_time
+from jsctl.client.requests import Requester
+from jsctl.commands.toolkit.content.bodies import bodies_of, check_subject, headers_of
+from jsctl.commands.toolkit.content.templates import fill, unique_id
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import JsctlError, Unreachable, UsageError
+from jsctl.render.humanize import counted
+
+if TYPE_CHECKING:
+    from jsctl.client.library import NatsClient
+
+LINES_MAX = 20
+"""More messages than this are told in one line at the end."""
+BATCH_ID, BATCH_SEQUENCE, BATCH_COMMIT = (
+    "Nats-Batch-Id",
+    "Nats-Batch-Sequence",
+    "Nats-Batch-Commit",
+)
+
+
+async def publish(call: Call) -> None:
+    """Sends the body, `--count` times, or every line that comes in."""
+    check_subject(call.text("subject"))
+    if call.text("reply"):
+        check_subject(call.text("reply"))
+    headers = {**headers_of(call), **_schedule(call)}
+    if call.flag("atomic"):
+        await _publish_batch(call, headers)
+        return
+    count = call.integer("count", 1)
+    quiet = call.flag("quiet") or count > LINES_MAX
+    log: Callable[[str], None] = _silent if quiet else call.output.log
+    sent = total_bytes = 0
+    async with call.client() as client:
+        sender = _Sender(client, call, headers, log)
+        for body in bodies_of(call):
+            for _ in range(count):
+                if sent and call.duration("sleep"):
+                    await asyncio.sleep(call.duration("sleep") / SECOND_NS)
+                total_bytes += await sender.send(body, sent)
+                sent += 1
+        await client.flush()
+    if count > LINES_MAX and not call.flag("quiet"):
+        call.output.log(f"Published {counted(sent, 'message')}, {counted(total_bytes, 'byte')}")
+
+
+def _silent(_text: str) -> None:
+    """Nobody wants to hear it."""
+
+
+class _Sender:
+    """Sends one message after the other, by JetStream if asked."""
+
+    def __init__(
+        self, client: "NatsClient", call: Call, headers: dict[str, str], log: Callable[[str], None]
+    ) -> None:
+        self._client = client
+        self._call = call
+        self._headers = headers
+        self._log = log
+        self._requests = Requester(client, call.settings)
+
+    async def send(self, body: str, number: int) -> int:
+        """The size of the body that was sent."""
+        call = self._call
+        subject = call.text("subject")
+        if call.flag("templates"):
+            body, subject = fill(body, number + 1), fill(subject, number + 1)
+        payload = body.encode("utf-8", "surrogateescape")
+        headers = self._headers or None
+        if not call.flag("jetstream"):
+            await self._client.publish(subject, payload, call.text("reply"), headers)
+            if self._log is not _silent:  # what is told one by one is proved one by one
+                await self._client.flush()
+            self._log(f'Published {len(payload)} bytes to "{subject}"')
+            return len(payload)
+        self._log(f'Published {len(payload)} bytes to "{subject}"')
+        self._log(stored_text(await stored(self._requests, subject, payload, headers)))
+        return len(payload)
+
+
+async def stored(
+    requests: Requester, subject: str, payload: bytes, headers: dict[str, str] | None
+) -> dict[str, object]:
+    """JetStream's answer to a message. Raises ApiError and Unreachable."""
+    try:
+        answer = await requests.exchange(subject, payload, headers)
+    except Unreachable as error:
+        hints = (f"no stream listens on {subject}",)
+        raise Unreachable(str(error), hints=hints) from None
+    try:
+        document = json.loads(answer)
+    except ValueError:
+        raise JsctlError("the answer is not one of JetStream") from None
+    problem = document.get("error")
+    if isinstance(problem, dict):
+        raise ApiError(
+            int(problem.get("code", 0)),
+            int(problem.get("err_code", 0)),
+            str(problem.get("description", "")),
+        )
+    return dict(document)
+
+
+def stored_text(document: dict[str, object]) -> str:
+    """Where a message went."""
+    text = f"Stored in Stream: {document.get('stream')} Sequence: {document.get('seq')}"
+    if document.get("domain"):
+        text += f' Domain: "{document["domain"]}"'
+    if document.get("duplicate"):
+        text += " Duplicate: true"
+    if document.get("val"):
+        text += f" Counter Value: {document['val']}"
+    return text
+
+
+def _schedule(call: Call) -> dict[str, str]:
+    """Headers of a scheduled message. Raises UsageError for more than one schedule."""
+    schedules: list[str] = []
+    if call.given("schedule-after"):
+        at_ns = time.time_ns() + call.duration("schedule-after")
+        schedules.append(f"@at {format_time(at_ns // SECOND_NS * SECOND_NS)}")
+    if call.given("schedule-at"):
+        schedules.append(f"@at {call.text('schedule-at')}")
+    if call.given("schedule-every"):
+        schedules.append(f"@every {format_duration(call.duration('schedule-every'))}")
+    if call.given("schedule-cron"):
+        schedules.append(call.text("schedule-cron"))
+    if not schedules:
+        return {}
+    if len(schedules) > 1:
+        raise UsageError("only one schedule can be given")
+    if not call.text("schedule-dest"):
+        raise UsageError("a schedule needs --schedule-dest")
+    headers = {
+        "Nats-Schedule": schedules[0],
+        "Nats-Schedule-Target": call.text("schedule-dest"),
+    }
+    if call.text("schedule-source"):
+        headers["Nats-Schedule-Source"] = call.text("schedule-source")
+    if call.given("schedule-ttl"):
+        headers["Nats-Schedule-TTL"] = format_duration(call.duration("schedule-ttl"))
+    return headers
+
+
+async def _publish_batch(call: Call, headers: dict[str, str]) -> None:
+    """All lines of stdin, stored together or not at all."""
+    if not call.flag("jetstream") or call.text("send-on") != "newline" or call.given("body"):
+        raise UsageError(
+            "atomic batch publishing requires JetStream and STDIN with --send-on=newline"
+        )
+    subject, batch = call.text("subject"), unique_id()
+    bodies = [body.encode("utf-8", "surrogateescape") for body in bodies_of(call)]
+    if not bodies:
+        return
+    async with call.client() as client:
+        requests = Requester(client, call.settings)
+        for at, body in enumerate(bodies, 1):
+            more = {**headers, BATCH_ID: batch, BATCH_SEQUENCE: str(at)}
+            call.output.log(f'Adding {len(body)} bytes to batch on subject "{subject}"')
+            if at < len(bodies):
+                await client.publish(subject, body, headers=more)
+                continue
+            answer = await stored(requests, subject, body, {**more, BATCH_COMMIT: "1"})
+    call.output.log(
+        f"Wrote batch ID: {batch} Messages: {len(bodies)} Sequence: {answer.get('seq')}"
+    )

@@ -1,0 +1,115 @@
+"""`jsctl reply`: a service that answers with a text, an echo or a command's output."""
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+from jsctl.api.times import SECOND_NS
+from jsctl.commands.toolkit.content.bodies import (
+    HEADER,
+    header_lines,
+    headers_of,
+    run_command,
+    write_bytes,
+)
+from jsctl.commands.toolkit.content.templates import fill
+from jsctl.commands.toolkit.grammar.spec import Argument, Command, Kind, Option
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import JsctlError, UsageError
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
+
+COUNTER = "NATS-Reply-Counter"
+
+
+async def reply(call: Call) -> int:
+    """Answers until stopped or `--count` requests were answered."""
+    subject, queue = call.text("subject"), call.text("queue")
+    if not (call.given("body") or call.flag("echo") or call.text("command")):
+        raise UsageError("body or --echo or --command are required")
+    headers = headers_of(call)
+    limit = call.integer("count")
+    requests: asyncio.Queue[Msg] = asyncio.Queue()
+    async with call.client() as client:
+        subscription = await client.subscribe(subject, queue=queue, cb=requests.put)
+        await client.flush()
+        call.output.log(f'Listening on "{subject}" in group "{queue}"')
+        number = 0
+        try:
+            while not limit or number < limit:
+                message = await requests.get()
+                await _answer(client, call, message, number, headers)
+                number += 1
+        except asyncio.CancelledError:
+            call.output.note("")
+        await subscription.unsubscribe()
+        await client.flush()
+    return 0
+
+
+async def _answer(
+    client: "NatsClient", call: Call, message: "Msg", number: int, headers: dict[str, str]
+) -> None:
+    call.output.log(f'[#{number}] Received on subject "{message.subject}":')
+    for line in header_lines(message.headers):
+        call.output.log(line)
+    write_bytes(call, b"\n" + message.data + b"\n")
+    if call.given("sleep") and call.duration("sleep") > 0:
+        await asyncio.sleep(random.random() * call.duration("sleep") / SECOND_NS)
+    if not message.reply:
+        return
+    answer, more = _body(call, message, number), dict(headers)
+    if call.flag("echo"):
+        more = {**(message.headers or {}), **headers, COUNTER: str(number)}
+    try:
+        await client.publish(message.reply, answer, headers=more or None)
+    except ValueError as error:
+        call.output.log(f"Could not publish reply: {error}")
+
+
+def _body(call: Call, message: "Msg", number: int) -> bytes:
+    text = message.data.decode("utf-8", "replace")
+    if call.flag("echo"):
+        return bytes(message.data)
+    if call.text("command"):
+        return _output(call, message, text)
+    return fill(call.text("body"), number, text).encode("utf-8", "surrogateescape")
+
+
+def _output(call: Call, message: "Msg", text: str) -> bytes:
+    """What the command writes; the error's text when it fails."""
+    command = call.text("command")
+    for at, token in enumerate(message.subject.split(".")):
+        command = command.replace("{{" + str(at) + "}}", token)
+    extra = {"NATS_REQUEST_SUBJECT": message.subject, "NATS_REQUEST_BODY": text}
+    try:
+        return run_command(command, message.data, extra)
+    except JsctlError as error:
+        call.output.log(f"Command failed: {error}")
+        return str(error).encode()
+
+
+COMMAND = Command(
+    "reply",
+    "Generic service reply utility",
+    reply,
+    (
+        Argument("subject", "Subject to subscribe to", required=True),
+        Argument("body", "Reply body"),
+    ),
+    (
+        Option("echo", "Echo back what is received", Kind.FLAG),
+        Option("command", "Runs a command and responds with its output", metavar="CMD"),
+        Option("queue", "Queue group name", short="q", default="NATS-RPLY-22"),
+        Option("sleep", "Inject a random sleep delay up to this between replies", Kind.DURATION),
+        HEADER,
+        Option("count", "Quit after this many requests", Kind.INTEGER),
+    ),
+    examples=(
+        "jsctl reply help 'ok {{Count}}: {{Request}}'",
+        "jsctl reply 'weather.*' --command \"curl -s wttr.in/{{1}}?format=3\"",
+    ),
+)

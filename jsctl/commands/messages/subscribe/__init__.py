@@ -1,0 +1,59 @@
+"""`jsctl subscribe`: the declaration."""
+
+from jsctl.commands.toolkit.content.bodies import TRANSLATE
+from jsctl.commands.toolkit.grammar.spec import Argument, Command, Kind, Option
+
+
+def _flag(name: str, text: str, short: str = "") -> Option:
+    return Option(name, text, Kind.FLAG, short=short)
+
+
+COMMAND = Command(
+    "subscribe",
+    "Generic subscription client",
+    "messages.subscribe.run:subscribe",
+    (Argument("subjects", "Subjects to subscribe to", many=True),),
+    (
+        Option("queue", "Subscribe to a named queue group"),
+        Option("durable", "Use a durable consumer (requires JetStream)"),
+        _flag("raw", "Show the raw data received", "r"),
+        TRANSLATE,
+        Option("ack", "Acknowledge messages of JetStream", Kind.SWITCH),
+        _flag("inbox", "Subscribes to a generated inbox", "i"),
+        Option("count", "Quit after receiving this many messages", Kind.INTEGER),
+        Option(
+            "dump",
+            "Dump received messages to files, 1 file per message. "
+            "Specify - for null terminated STDOUT for use with xargs -0",
+            metavar="DIRECTORY",
+        ),
+        _flag("headers-only", "Do not render any data, shows only headers"),
+        _flag("subjects-only", "Prints only the messages' subjects"),
+        Option("start-sequence", "Starts at a specific Stream sequence", Kind.INTEGER),
+        _flag("all", "Delivers all messages found in the Stream"),
+        _flag("new", "Delivers only future messages"),
+        _flag("last", "Delivers the most recent and all future messages"),
+        Option("since", "Delivers messages received since a duration", Kind.DURATION),
+        _flag("last-per-subject", "Deliver the most recent messages for each subject"),
+        _flag("terminate-at-end", "Stops once all messages of the Stream were received", "T"),
+        Option("stream", "Subscribe to a specific stream"),
+        Option(
+            "ignore-subject",
+            "Subjects whose messages are ignored and not shown",
+            Kind.LIST,
+            short="I",
+            metavar="SUBJECT",
+        ),
+        Option("wait", "Unsubscribe after this amount of time without any traffic", Kind.DURATION),
+        _flag("report-subjects", "Counts the messages of each subject"),
+        _flag("report-subscriptions", "Counts the messages of each subscription"),
+        Option("report-top", "Number of subjects to show", Kind.INTEGER, default="10"),
+        _flag("timestamp", "Show timestamps in output", "t"),
+        _flag("delta-time", "Show time since start in output", "d"),
+    ),
+    examples=(
+        "jsctl sub 'orders.>'",
+        "jsctl sub orders.new --all --count 10",
+        "jsctl sub '>' --report-subjects",
+    ),
+)

@@ -1,0 +1,162 @@
+"""Shows the messages that a subscription gets, or counts them."""
+
+import json
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from time import monotonic_ns
+
+from jsctl.api.subjects import AckSubject, parse_ack
+from jsctl.api.times import format_duration
+from jsctl.commands.toolkit.content.bodies import header_lines, print_body, translated, write_bytes
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import JsctlError
+from jsctl.render.humanize import moment_ns
+from jsctl.render.reports.subjects import (
+    SUBJECT_COLUMNS,
+    busiest,
+    subject_footer,
+    subject_title,
+)
+
+CLEAR = "\x1b[2J\x1b[H"
+
+
+class Shown:
+    """Counts messages and prints them as the flags of `sub` say."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.count = 0
+        self.counts: dict[str, tuple[int, int]] = {}
+        self.reporting = call.flag("report-subjects") or call.flag("report-subscriptions")
+        self._limit = call.integer("count")
+        self._started_ns = monotonic_ns()
+        self._folder = self._dump_folder()
+
+    @property
+    def done(self) -> bool:
+        """Whether `--count` messages have been shown."""
+        return bool(self._limit) and self.count >= self._limit
+
+    def _dump_folder(self) -> Path | None:
+        target = self.call.text("dump")
+        if not target or target == "-":
+            return None
+        folder = Path(target)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise JsctlError(f"cannot write to {target}: {error.strerror}") from None
+        return folder
+
+    def show(
+        self,
+        subject: str,
+        reply: str,
+        headers: Mapping[str, str] | None,
+        data: bytes,
+        *,
+        pattern: str = "",
+        stored: AckSubject | None = None,
+    ) -> None:
+        """One message; `pattern` is the subscription it came by."""
+        self.count += 1
+        if self.reporting:
+            key = pattern if self.call.flag("report-subscriptions") else subject
+            messages, size = self.counts.get(key, (0, 0))
+            self.counts[key] = (messages + 1, size + len(data))
+            return
+        if self.call.given("dump"):
+            self._dump(subject, reply, headers, data)
+            return
+        if self.call.flag("raw"):
+            if not self.call.flag("headers-only"):
+                print_body(self.call, translated(self.call, data, subject), raw=True)
+            return
+        if self.call.output.form in ("json", "jsonl"):
+            document = self._document(subject, reply, headers, data)
+            self.call.output.print(json.dumps(document, ensure_ascii=False))
+            self.call.output.stdout.flush()
+            return
+        self._print(subject, reply, headers, data, stored)
+
+    def _print(
+        self,
+        subject: str,
+        reply: str,
+        headers: Mapping[str, str] | None,
+        data: bytes,
+        stored: AckSubject | None,
+    ) -> None:
+        output = self.call.output
+        if stored is not None:
+            where = (
+                f"Received JetStream message: stream: {stored.stream} seq: {stored.stream_seq} / "
+                f"pending: {stored.pending} / subject: {subject} / "
+                f"time: {moment_ns(stored.time_ns)}"
+            )
+        else:
+            answer = f' with reply "{reply}"' if reply else ""
+            where = f'Received on "{subject}"{answer}'
+        output.print(f"[#{self.count}]{self._when()} {where}")
+        if not self.call.flag("subjects-only"):
+            lines = header_lines(headers)
+            for line in [*lines, ""] if lines else []:
+                output.print(line)
+            if not self.call.flag("headers-only"):
+                print_body(self.call, translated(self.call, data, subject), raw=False)
+        output.stdout.flush()
+
+    def _when(self) -> str:
+        if self.call.flag("timestamp"):
+            now_ns = time.time_ns()
+            clock = time.strftime("%b %e %H:%M:%S", time.localtime(now_ns // 10**9))
+            return f" @ {clock}.{now_ns // 1000 % 10**6:06d}"
+        if self.call.flag("delta-time"):
+            return f" @ {format_duration(monotonic_ns() - self._started_ns)}"
+        return ""
+
+    def _document(
+        self, subject: str, reply: str, headers: Mapping[str, str] | None, data: bytes
+    ) -> dict[str, object]:
+        header = {key: [value] for key, value in (headers or {}).items()} or None
+        return {
+            "Subject": subject,
+            "Reply": reply,
+            "Header": header,
+            "Data": b64encode(data).decode() or None,
+        }
+
+    def _dump(
+        self, subject: str, reply: str, headers: Mapping[str, str] | None, data: bytes
+    ) -> None:
+        text = json.dumps({**self._document(subject, reply, headers, data), "Sub": None})
+        if self._folder is None:
+            write_bytes(self.call, text.encode() + b"\0")
+            return
+        path = self._folder / f"{self.count}.json"
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise JsctlError(f"cannot write to {path}: {error.strerror}") from None
+
+    def report(self, *, redraw: bool) -> None:
+        """The table of what was counted."""
+        top = self.call.integer("report-top")
+        rows = busiest(self.counts, top)
+        output = self.call.output
+        if redraw and output.stdout.isatty():
+            output.stdout.write(CLEAR)
+        kind = "Subscriptions" if self.call.flag("report-subscriptions") else "Subjects"
+        title = subject_title(top, kind)
+        output.table(rows, SUBJECT_COLUMNS, title, footer=subject_footer(rows))
+        if not output.machine:
+            output.print()
+        output.stdout.flush()
+
+
+def stored_of(reply: str) -> AckSubject | None:
+    """Where JetStream keeps a message, told by its reply subject."""
+    return parse_ack(reply.encode()) if reply.startswith("$JS.ACK.") else None

@@ -1,0 +1,212 @@
+"""`subscribe` on a stream: an ephemeral consumer pushes, a durable one is pulled from."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from jsctl.api.codec import dumps
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.errors import ApiError
+from jsctl.api.subjects import api_subject
+from jsctl.api.times import SECOND_NS, format_duration, format_time
+from jsctl.api.words import AckPolicy, DeliverPolicy
+from jsctl.client.manager import Manager
+from jsctl.client.requests import api_prefix
+from jsctl.commands.messages.subscribe.run import Arrived, show_all
+from jsctl.commands.messages.subscribe.show import Shown, stored_of
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
+
+CONSUMER_NOT_FOUND = 10014
+HEARTBEAT_NS = 5 * SECOND_NS
+INACTIVE_NS = 30 * SECOND_NS
+PULL_BATCH = 100
+PULL_EXPIRES_NS = 30 * SECOND_NS
+
+
+async def subscribe_stream(call: Call, shown: Shown) -> None:
+    """Shows the messages of a stream, old and new."""
+    async with call.manager() as manager:
+        subject = next(iter(call.texts("subjects")), "")
+        stream = await _stream(call, manager, subject)
+        if call.text("durable"):
+            await _from_durable(call, manager, stream, subject, shown)
+        else:
+            await _from_ephemeral(call, manager, stream, subject, shown)
+
+
+async def _stream(call: Call, manager: Manager, subject: str) -> str:
+    if call.text("stream"):
+        return (await manager.stream_info(call.text("stream"))).config.name
+    names = await manager.stream_names(subject)
+    if not names:
+        raise NotFound(f"no stream found with subject: {subject}")
+    return names[0]
+
+
+def _start(call: Call) -> tuple[dict[str, object], str]:
+    """Where a consumer starts: fields of its configuration, and how to say it."""
+    given = [name for name in ("all", "new", "last", "last-per-subject") if call.flag(name)] + [
+        name for name in ("start-sequence", "since") if call.given(name)
+    ]
+    if len(given) > 1:
+        raise UsageError("only one of " + ", ".join(f"--{name}" for name in given) + " can be used")
+    kind = given[0] if given else "new"
+    if kind == "start-sequence":
+        sequence = call.integer("start-sequence")
+        fields: dict[str, object] = {
+            "deliver_policy": DeliverPolicy.BY_START_SEQUENCE,
+            "opt_start_seq": sequence,
+        }
+        return fields, f"starting at sequence {sequence}"
+    if kind == "since":
+        since_ns = call.duration("since")
+        fields = {
+            "deliver_policy": DeliverPolicy.BY_START_TIME,
+            "opt_start_time": format_time(time.time_ns() - since_ns),
+        }
+        return fields, f"starting at time {format_duration(since_ns)} ago"
+    policies = {
+        "all": (DeliverPolicy.ALL, "from first received message"),
+        "new": (DeliverPolicy.NEW, "for new messages"),
+        "last": (DeliverPolicy.LAST, "from last received message"),
+        "last-per-subject": (DeliverPolicy.LAST_PER_SUBJECT, "for last message per subject"),
+    }
+    policy, text = policies[kind]
+    return {"deliver_policy": policy}, text
+
+
+async def _from_ephemeral(
+    call: Call, manager: Manager, stream: str, subject: str, shown: Shown
+) -> None:
+    client, arrived = manager.client, Arrived()
+    inbox = client.new_inbox()
+    fields, text = _start(call)
+    acking = call.flag("ack")
+    config = ConsumerConfig(
+        **fields,  # type: ignore[arg-type] # made by name above
+        filter_subject=subject or (">" if call.flag("last-per-subject") else ""),
+        deliver_subject=inbox,
+        ack_policy=AckPolicy.EXPLICIT if acking else AckPolicy.NONE,
+        flow_control=True,
+        idle_heartbeat=HEARTBEAT_NS,
+        inactive_threshold=INACTIVE_NS,
+        num_replicas=1,
+        mem_storage=True,
+    )
+
+    async def take(message: "Msg") -> None:
+        if not await _is_control(client, message):
+            await arrived.put((subject or ">", message))
+
+    await client.subscribe(inbox, cb=take)
+    created = await manager.create_consumer(stream, config, action="")
+    call.output.log(f"Subscribing to subject {subject or '>'} {text} ")
+    if call.flag("terminate-at-end") and not created.num_pending:
+        pending = await manager.consumer_info(stream, created.name)
+        if not pending.num_pending and not pending.delivered.stream_seq:
+            return
+    try:
+        await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
+    finally:
+        await _forget(manager, stream, created.name)
+
+
+async def _is_control(client: "NatsClient", message: "Msg") -> bool:
+    """Heartbeats and flow control are not for people; the latter wants an answer."""
+    headers = message.headers or {}
+    if message.data or headers.get("Status") != "100":
+        return False
+    if message.reply:
+        await client.publish(message.reply)
+    if stalled := headers.get("Nats-Consumer-Stalled"):
+        await client.publish(stalled)
+    return True
+
+
+async def _forget(manager: Manager, stream: str, name: str) -> None:
+    """Removes the consumer; it would go away by itself, only later."""
+    try:
+        await manager.delete_consumer(stream, name)
+    except ApiError as error:
+        if error.err_code != CONSUMER_NOT_FOUND:
+            raise
+
+
+class _Taken:
+    """Acknowledges messages and knows the end of the stream."""
+
+    def __init__(self, call: Call, *, acking: bool) -> None:
+        self._acking = acking
+        self._stop_at_end = call.flag("terminate-at-end")
+
+    async def __call__(self, message: "Msg") -> bool:
+        """Whether it was the last one."""
+        if self._acking and message.reply:
+            await message._client.publish(message.reply, b"+ACK")
+        stored = stored_of(message.reply)
+        return self._stop_at_end and stored is not None and not stored.pending
+
+
+async def _from_durable(
+    call: Call, manager: Manager, stream: str, subject: str, shown: Shown
+) -> None:
+    name = call.text("durable")
+    acking = await _durable(call, manager, stream, subject, name)
+    client, arrived = manager.client, Arrived()
+    call.output.log(f"Subscribing to consumer {name} of stream {stream} ")
+    async with asyncio.TaskGroup() as tasks:
+        puller = tasks.create_task(_pull(call, manager, stream, name, arrived))
+        await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
+        puller.cancel()
+    await client.flush()
+
+
+async def _durable(call: Call, manager: Manager, stream: str, subject: str, name: str) -> bool:
+    """Makes the consumer unless there is one; tells whether it wants acknowledgements."""
+    try:
+        found = await manager.consumer_info(stream, name)
+    except ApiError as error:
+        if error.err_code != CONSUMER_NOT_FOUND:
+            raise
+        fields, _ = _start(call)
+        if not any(call.given(word) for word in ("new", "last", "start-sequence", "since")):
+            fields = {"deliver_policy": DeliverPolicy.ALL}
+        config = ConsumerConfig(
+            **fields,  # type: ignore[arg-type] # made by name above
+            durable_name=name,
+            filter_subject=subject,
+            ack_policy=AckPolicy.EXPLICIT,
+        )
+        found = await manager.create_consumer(stream, config, action="")
+    config = found.config or ConsumerConfig()
+    if config.deliver_subject:
+        raise UsageError(f"consumer {name} pushes to {config.deliver_subject}")
+    return config.ack_policy is not AckPolicy.NONE and call.switch("ack") is not False
+
+
+async def _pull(call: Call, manager: Manager, stream: str, name: str, arrived: Arrived) -> None:
+    """Asks for messages again and again, a batch at a time; no more than will be shown."""
+    client = manager.client
+    prefix = api_prefix(call.settings)
+    subject = api_subject("consumer_msg_next", stream, name, prefix=prefix).decode()
+    replies: asyncio.Queue[Msg] = asyncio.Queue()
+    inbox = client.new_inbox()
+    await client.subscribe(inbox, cb=replies.put)
+    limit, got = call.integer("count"), 0
+    while not limit or got < limit:
+        batch = min(PULL_BATCH, limit - got) if limit else PULL_BATCH
+        await client.publish(
+            subject, dumps({"batch": batch, "expires": PULL_EXPIRES_NS}), reply=inbox
+        )
+        for _ in range(batch):
+            message = await replies.get()
+            if not message.reply:
+                break
+            got += 1
+            await arrived.put((name, message))

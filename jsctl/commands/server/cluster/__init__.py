@@ -1,0 +1,1 @@
+"""`jsctl server cluster`."""

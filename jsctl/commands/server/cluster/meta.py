@@ -1,0 +1,121 @@
+"""`server cluster step-down` and `peer-remove`: the group that administers JetStream."""
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jsctl.api.cluster import Placement
+from jsctl.api.jsz import Jsz, MetaClusterInfo
+from jsctl.client.facts import known_servers
+from jsctl.client.manager import Manager
+from jsctl.client.system import NatsSystem
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
+from jsctl.render.reports.server_jetstream import meta_groups
+
+if TYPE_CHECKING:
+    from jsctl.client.library import NatsClient
+
+POLL_SECONDS = 0.05
+LOOK_NS = 500_000_000
+"""How long one look at the meta group may take."""
+ELECTION_SECONDS = 5.0
+REMOVAL_WARNING = """\
+Removing peers is intended for peers that will not come back, generally for peers that will remain
+in the cluster removing the peer is not needed - simply do your maintenance with the peer shut down.
+
+To return a removed peer to the cluster you have to restart the entire cluster or super-cluster
+first. If the peer was online when it was removed you need to restart the removed peer last.
+
+R1 streams on this peer will migrate to other peers but data will be lost, even if the
+peer returns later.
+
+R1 consumers on this peer will lose their state and revert to starting configuring
+which may lead to duplicate deliveries.
+"""
+
+
+async def step_down(call: Call) -> None:
+    """A new meta leader."""
+    _refuse_domain(call)
+    placement = Placement(
+        cluster=call.text("cluster"), tags=call.words("tags"), preferred=call.text("host")
+    )
+    if placement.preferred or placement.tags:
+        call.output.note(
+            "WARNING: Using placement tags or node name required NATS Server 2.11 or newer\n"
+        )
+    async with call.client() as client:
+        meta = await _meta_leader(client, call)
+        call.output.log(
+            f'Requesting leader step down of "{meta.leader}" in a {meta.cluster_size} '
+            "peer RAFT group"
+        )
+        manager = Manager(client, call.settings, call.output.log)
+        await manager.step_down_meta(placement if placement != Placement() else None)
+        leader = await _new_leader(client, call, meta.leader)
+    call.output.log(f'New leader elected "{leader}"')
+    if call.as_json:
+        call.output.json({"previous_leader": meta.leader, "leader": leader})
+
+
+async def peer_remove(call: Call) -> None:
+    """Takes a server that is gone out of the meta group."""
+    _refuse_domain(call)
+    name = call.text("name")
+    async with call.client() as client:
+        meta = await _meta_leader(client, call)
+        found = [peer for peer in meta.replicas if name in (peer.name, peer.peer)]
+        if not found:
+            raise NotFound(f"did not find a replica named {name}")
+        peer = found[0]
+        if not call.flag("force"):
+            call.output.note(REMOVAL_WARNING)
+            state = "offline" if peer.offline else "online"
+            if not call.confirm(f"Really remove {state} peer {peer.name} with id {peer.peer}"):
+                call.output.print("Removal canceled")
+                return
+        await Manager(client, call.settings).remove_server(peer_id=peer.peer)
+    if call.as_json:
+        call.output.json({"removed": peer.name, "peer": peer.peer})
+
+
+def _refuse_domain(call: Call) -> None:
+    if call.settings.connection.jetstream_domain:
+        raise UsageError("the --js-domain flag cannot be used with this command")
+
+
+async def _meta_leader(client: "NatsClient", call: Call) -> MetaClusterInfo:
+    """The meta group as its only leader sees it; raises Conflict when that is not clear."""
+    system = NatsSystem(client, call.settings)
+    try:
+        wanted = await known_servers(system)
+        replies = await system.gather("JSZ", {"raft": True}, expected=wanted)
+    except JsctlError as error:
+        raise type(error)(f"could not obtain cluster information: {error}") from None
+    groups = meta_groups([(reply.server, reply.as_(Jsz)) for reply in replies])
+    if not groups:
+        raise Conflict(
+            "did not receive a response from the meta leader, ensure the account used "
+            "has system privileges and appropriate permissions"
+        )
+    if len(groups) > 1:
+        raise Conflict(
+            f"found {len(groups)} JetStream meta cluster leaders, "
+            "unable to determine which cluster to step down"
+        )
+    return groups[0]
+
+
+async def _new_leader(client: "NatsClient", call: Call, old: str) -> str:
+    """Waits until another server leads; raises Conflict when none does in time."""
+    system = NatsSystem(client, replace(call.settings, timeout_ns=LOOK_NS))
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + ELECTION_SECONDS
+    while loop.time() < deadline:
+        replies = await system.gather("JSZ", {"leader_only": True}, expected=1)
+        for meta in meta_groups([(reply.server, reply.as_(Jsz)) for reply in replies]):
+            if meta.leader != old:
+                return meta.leader
+        await asyncio.sleep(POLL_SECONDS)
+    raise Conflict("the meta group did not elect a new leader in time")

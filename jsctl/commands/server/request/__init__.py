@@ -1,0 +1,151 @@
+"""Options that several `server` commands share, and the table of `server request`."""
+
+from jsctl.commands.toolkit.grammar.spec import Argument, Command, Kind, Option
+
+LIMIT = Argument("limit", "How many servers to wait for; no limit on rows")
+TOP = Option("top", "Limit results to the top results", Kind.INTEGER, default="1000")
+FILTERS = (
+    Option("host", "Limit the report to a specific NATS server, by its name"),
+    Option("cluster", "Limit the report to a specific cluster"),
+    Option("tags", "Limit the report to nodes matching certain tags", Kind.LIST),
+)
+REQUEST_OPTIONS = (
+    Option("limit", "Limit the responses to so many records", Kind.INTEGER, default="2048"),
+    Option("offset", "Start at a certain record", Kind.INTEGER, default="0"),
+    Option("name", "Limit to servers matching a server name"),
+    Option("host", "Limit to servers matching a server host name"),
+    Option("cluster", "Limit to servers matching a cluster name"),
+    Option("tags", "Limit to servers with these configured tags", Kind.LIST),
+)
+_WAIT = Argument("wait", "Wait for a certain number of responses")
+_CONNECTION_SORTS = (
+    *("cid", "start", "subs", "pending", "msgs_to", "msgs_from", "bytes_to", "bytes_from"),
+    *("last", "idle", "uptime", "stop", "reason", "rtt"),
+)
+_ACCOUNT = Option("account", "Account to report on")
+
+
+def connection_sorts(single: bool) -> tuple[str, ...]:
+    """Sort keys of the reports on connections, or on accounts when not `single`."""
+    shared = ("in-bytes", "out-bytes", "in-msgs", "out-msgs")
+    return (*shared, "uptime", "cid", "subs") if single else (*shared, "conns", "subs")
+
+
+def _flag(name: str, text: str, short: str = "") -> Option:
+    return Option(name, text, Kind.FLAG, short=short)
+
+
+def _request(
+    name: str,
+    text: str,
+    options: tuple[Option, ...] = (),
+    *,
+    aliases: tuple[str, ...] = (),
+    arguments: tuple[Argument, ...] = (_WAIT,),
+) -> Command:
+    run = f"server.request.documents:{name.replace('-', '_')}"
+    return Command(name, text, run, arguments, options, aliases=aliases)
+
+
+def request_commands() -> tuple[Command, ...]:
+    """The commands of `server request`."""
+    return (*_network_requests(), *_jetstream_requests())
+
+
+def _network_requests() -> tuple[Command, ...]:
+    return (
+        _request("accounts", "Show account details", (_ACCOUNT,), aliases=("accountz", "acct")),
+        _request(
+            "connections",
+            "Show connection details",
+            (
+                Option("sort", "Sort by a property", default="cid", choices=_CONNECTION_SORTS),
+                _flag("subscriptions", "Show subscriptions"),
+                Option("filter-cid", "Filter on a specific CID", Kind.INTEGER),
+                Option(
+                    "filter-state",
+                    "Filter on a specific connection state",
+                    default="open",
+                    choices=("open", "closed", "all"),
+                ),
+                Option("filter-user", "Filter on a specific username"),
+                Option("filter-account", "Filter on a specific account"),
+                Option("filter-subject", "Limits responses to those with matching subscriptions"),
+                _flag("filter-empty", "Only shows responses that have connections"),
+            ),
+            aliases=("conn", "connz"),
+        ),
+        _request(
+            "gateways",
+            "Show gateway details",
+            (
+                Option("filter-account", "Show only gateways of an account"),
+                _flag("accounts", "Show account information"),
+                Option("subscriptions", "Show subscriptions", Kind.SWITCH, default="true"),
+            ),
+            aliases=("gateway", "gwy", "gatewayz"),
+            arguments=(_WAIT, Argument("filter-name", "Filter results on gateway name")),
+        ),
+        _request(
+            "leafnodes",
+            "Show leafnode details",
+            (_flag("subscriptions", "Show subscription detail"),),
+            aliases=("leaf", "leafz"),
+        ),
+        _request(
+            "routes",
+            "Show route details",
+            (_flag("subscriptions", "Show subscription detail"),),
+            aliases=("route", "routez"),
+        ),
+        _request(
+            "subscriptions",
+            "Show subscription information",
+            (
+                _flag("detail", "Include detail about all subscriptions"),
+                Option("filter-account", "Filter on a specific account"),
+                Option("filter-subject", "Filter based on subscriptions matching this subject"),
+            ),
+            aliases=("sub", "subsz"),
+        ),
+        _request("variables", "Show runtime variables", aliases=("var", "varz")),
+    )
+
+
+def _jetstream_requests() -> tuple[Command, ...]:
+    return (
+        _request(
+            "jetstream-health",
+            "Request JetStream health status",
+            (
+                Option("js-enabled", "Checks that JetStream is up", Kind.SWITCH, short="J"),
+                Option("server-only", "Checks the server only", Kind.SWITCH, short="S"),
+                _ACCOUNT,
+                Option("stream", "Check only a stream of the account"),
+                Option("consumer", "Check only a consumer of the stream"),
+                Option("details", "Include detailed results", Kind.SWITCH, default="true"),
+            ),
+            aliases=("healthz",),
+        ),
+        _request(
+            "jetstream",
+            "Show JetStream details",
+            (
+                Option("account", "Show statistics scoped to a specific account"),
+                _flag("accounts", "Include details about accounts"),
+                _flag("streams", "Include details about Streams"),
+                Option(
+                    "consumer",
+                    "Include details about Consumers",
+                    Kind.FLAG,
+                    aliases=("consumers",),
+                ),
+                _flag("config", "Include details about configuration"),
+                _flag("raft", "Include details about raft groups"),
+                _flag("leader", "Request a response from the Meta-group leader only"),
+                _flag("stream-leader", "Request a response from Stream leaders only"),
+                _flag("all", "Include accounts, streams, consumers and configuration"),
+            ),
+            aliases=("jsz", "js"),
+        ),
+    )

@@ -1,0 +1,93 @@
+"""`stream rm`, `purge`, `rmm` and `seal`: commands that take something away."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jsctl.api.errors import ApiError
+from jsctl.client.manager import as_request
+from jsctl.commands.stream.show import show_stream
+from jsctl.commands.toolkit.assets.picking import check_name, pick_stream, unknown_stream
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import Aborted, RequestFailed, UsageError
+from jsctl.render.humanize import counted
+
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
+
+
+async def _named(call: Call, manager: "Manager") -> str:
+    """With --force the name is taken as given, so that offline streams can be removed."""
+    name = call.text("stream")
+    if call.flag("force"):
+        if not name:
+            raise UsageError("--force requires a stream name")
+        return check_name(name, "stream")
+    return await pick_stream(call, manager)
+
+
+def confirm_bucket(call: Call, stream: str) -> None:
+    """Streams behind Key-Value buckets need a second yes; `--force` skips it."""
+    if not stream.startswith("KV_") or call.flag("force"):
+        return
+    call.output.note(f"WARNING: Operating on the underlying stream of a Key-Value bucket {stream}")
+    if not call.prompts.confirm("Really operate on the KV stream?"):
+        raise Aborted("aborting Key-Value store operation")
+
+
+async def rm(call: Call) -> None:
+    """Delete a stream."""
+    async with call.manager() as manager:
+        name = await _named(call, manager)
+        if not call.confirm(f"Really delete Stream {name}"):
+            return
+        try:
+            await manager.delete_stream(name)
+        except ApiError as error:
+            if error.err_code == 10059:
+                raise unknown_stream(name, await manager.stream_names()) from None
+            raise RequestFailed(error, prefix=f"could not remove Stream {name}") from None
+
+
+async def purge(call: Call) -> None:
+    """Remove messages."""
+    seq, keep = call.integer("seq"), call.integer("keep")
+    if seq and keep:
+        raise UsageError("sequence and keep cannot be combined when purging")
+    async with call.manager() as manager:
+        name = await _named(call, manager)
+        confirm_bucket(call, name)
+        if not call.confirm(f"Really purge Stream {name}"):
+            return
+        purged = await manager.purge(name, subject=call.text("subject"), seq=seq, keep=keep)
+        info = await manager.stream_info(name)
+    sentence = f"Purged {counted(purged, 'message')} from {name}\n"
+    if call.as_json:
+        call.output.note(sentence.strip())
+    else:
+        call.output.print(sentence)
+    show_stream(call, info, only_state=True)
+
+
+async def rmm(call: Call) -> None:
+    """Erase one message."""
+    async with call.manager() as manager:
+        name = await _named(call, manager)
+        seq = call.integer("id")
+        if not seq:
+            seq = call.prompts.ask("Message Sequence to remove", check=int)
+        confirm_bucket(call, name)
+        if not call.confirm(f"Really remove message {seq} from Stream {name}"):
+            return
+        await manager.delete_message(name, seq)
+
+
+async def seal(call: Call) -> None:
+    """Make a stream read-only for ever."""
+    async with call.manager() as manager:
+        name = await _named(call, manager)
+        question = f"Really seal Stream {name}, sealed streams can not be unsealed or modified"
+        if not call.confirm(question):
+            return
+        config = as_request((await manager.stream_info(name)).config)
+        info = await manager.update_stream(replace(config, sealed=True))
+    show_stream(call, info)

@@ -1,0 +1,419 @@
+"""`stream add`, `edit` and `copy`: from flags, a file and answers to a configuration."""
+
+import json
+from dataclasses import Field, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from jsctl.api.cluster import Placement
+from jsctl.api.codec import DecodeError, decode, wire_of
+from jsctl.api.errors import ApiError
+from jsctl.api.stream import ConsumerLimits, Republish, StreamConfig, StreamSource, SubjectTransform
+from jsctl.api.words import PersistMode
+from jsctl.client.manager import as_request
+from jsctl.commands.stream.change import confirm_bucket
+from jsctl.commands.stream.show import show_stream
+from jsctl.commands.toolkit.assets.config_flags import (
+    apply_flags,
+    differences,
+    options_for,
+    parse_age,
+    value_of,
+)
+from jsctl.commands.toolkit.assets.picking import check_name, stream_of
+from jsctl.commands.toolkit.grammar.spec import Kind, Option
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import RequestFailed, UsageError
+from jsctl.render.humanize import duration
+
+T = TypeVar("T")
+DUPLICATE_WINDOW = "2m0s"
+BYTES_WHEN_REQUIRED = "256MB"
+
+_COMPOSITE = (
+    Option(
+        "tag", "Place the stream on servers that has specific tags", Kind.LIST, aliases=("tags",)
+    ),
+    Option("cluster", "Place the stream on a specific cluster"),
+    Option("mirror", "Completely mirror another stream, a name or JSON"),
+    Option("source", "Source data from other streams, a name or JSON", Kind.LIST),
+    Option("transform-source", "Stream subject transform source"),
+    Option("transform-destination", "Stream subject transform destination"),
+    Option("republish-source", "Republish messages to --republish-destination"),
+    Option("republish-destination", "Republish destination for messages in --republish-source"),
+    Option("republish-headers", "Republish only message headers, no bodies", Kind.FLAG),
+    Option("limit-consumer-inactive", "The maximum consumer inactive threshold", Kind.DURATION),
+    Option("limit-consumer-max-pending", "The maximum consumer max pending", Kind.INTEGER),
+)
+_REMOVALS = (
+    Option("no-mirror", "Clears the mirror configuration and promotes the stream", Kind.FLAG),
+    Option("no-republish", "Removes current republish configuration", Kind.FLAG),
+    Option("no-transform", "Removes current transform configuration", Kind.FLAG),
+)
+
+
+def create_options() -> tuple[Option, ...]:
+    """Flags of add."""
+    return (*options_for(StreamConfig), *_COMPOSITE)
+
+
+def copy_options() -> tuple[Option, ...]:
+    """Flags of copy: the same but for where data comes from, which is copied."""
+    return tuple(one for one in create_options() if one.name not in ("mirror", "source"))
+
+
+def edit_options() -> tuple[Option, ...]:
+    """Flags of edit."""
+    return (*options_for(StreamConfig, editing=True), *_COMPOSITE, *_REMOVALS)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A prompt of `add`: the field it fills, its words, and the answer taken by default."""
+
+    attr: str
+    text: str
+    default: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+    yes_means: bool = True
+    help: str = ""
+
+
+QUESTIONS = (
+    Question("storage", "Storage", "file", (("file", "file"), ("memory", "memory"))),
+    Question("num_replicas", "Replication", "1", help="How many copies, an odd number up to 5"),
+    Question(
+        "retention",
+        "Retention Policy",
+        "Limits",
+        (("Limits", "limits"), ("Interest", "interest"), ("Work Queue", "work")),
+    ),
+    Question("discard", "Discard Policy", "Old", (("New", "new"), ("Old", "old"))),
+    Question("max_msgs", "Stream Messages Limit", "-1"),
+    Question("max_msgs_per_subject", "Per Subject Messages Limit", "-1"),
+    Question("max_bytes", "Total Stream Size", "-1"),
+    Question("max_age", "Message TTL", "-1"),
+    Question("max_msg_size", "Max Message Size", "-1"),
+    Question("duplicate_window", "Duplicate tracking time window", DUPLICATE_WINDOW),
+    Question("allow_rollup_hdrs", "Allow message Roll-ups", "no"),
+    Question("deny_delete", "Allow message deletion", "yes", yes_means=False),
+    Question("deny_purge", "Allow purging subjects or the entire stream", "yes", yes_means=False),
+)
+_UNLIMITED = StreamConfig(
+    max_consumers=-1,
+    max_msgs=-1,
+    max_bytes=-1,
+    max_msgs_per_subject=-1,
+    max_msg_size=-1,
+    num_replicas=1,
+    allow_direct=True,
+)
+
+
+async def add(call: Call) -> None:
+    """Create a stream."""
+    async with call.manager() as manager:
+        if call.given("config"):
+            config = _from_file(call)
+        else:
+            limits = (await manager.account_info()).limits
+            config = _asked(call, bytes_required=limits.max_bytes_required)
+        check_config(config)
+        if call.flag("validate"):
+            call.output.json(config)
+            call.output.print(
+                "\nConfiguration is a valid Stream matching "
+                "io.nats.jetstream.api.v1.stream_configuration"
+            )
+            return
+        if call.given("output"):
+            _save(call.text("output"), config)
+            return
+        try:
+            info = await manager.create_stream(config, level=required_level(config))
+        except ApiError as error:
+            raise RequestFailed(error, prefix=f"could not create Stream {config.name}") from None
+    _say(call, f"Stream {config.name} was created\n")
+    show_stream(call, info)
+
+
+def _say(call: Call, sentence: str) -> None:
+    if call.as_json:
+        call.output.note(sentence.strip())
+    else:
+        call.output.print(sentence)
+
+
+def _save(path: str, config: StreamConfig) -> None:
+    from jsctl.render.formats import as_json
+
+    target = Path(path)
+    target.touch(mode=0o600)
+    target.write_text(as_json(config), encoding="utf-8")
+
+
+def load_config(path: str, cls: type[T]) -> T:
+    """A configuration from a file: itself, or the `config` of an info document.
+
+    Raises UsageError.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"path '{path}' does not exist") from None
+    except OSError as error:
+        raise UsageError(f"could not read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: {error}") from None
+    if isinstance(document, dict) and isinstance(document.get("config"), dict):
+        document = document["config"]
+    try:
+        return decode(cls, document)
+    except DecodeError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _from_file(call: Call) -> StreamConfig:
+    config = as_request(load_config(call.text("config"), StreamConfig))
+    if call.given("stream"):
+        config = replace(config, name=check_name(call.text("stream"), "stream"))
+    return with_flags(call, config)
+
+
+def _asked(call: Call, *, bytes_required: bool) -> StreamConfig:
+    ask = call.prompts.ask
+    name = call.text("stream") or ask("Stream Name", check=_name)
+    config = with_flags(call, replace(_UNLIMITED, name=check_name(name, "stream")))
+    replicated = config.mirror is not None or bool(config.sources)
+    if not config.subjects and not replicated:
+        words = ask("Subjects", check=lambda text: _some(text.replace(",", " ").split()))
+        config = replace(config, subjects=tuple(words))
+    if bytes_required and config.max_bytes == -1 and call.flag("defaults"):
+        config = replace(config, max_bytes=256 * 1024 * 1024)
+    by_attr = {declared.name: declared for declared in fields(StreamConfig)}
+    for question in QUESTIONS:
+        about = wire_of(by_attr[question.attr]).about
+        assert about is not None
+        if call.given(about.flag) or _does_not_apply(question.attr, config):
+            continue
+        if question.attr == "max_bytes" and bytes_required:
+            question = replace(question, default=BYTES_WHEN_REQUIRED)
+        config = _answered(call, config, by_attr[question.attr], question)
+    return config
+
+
+def _name(text: str) -> str:
+    try:
+        return check_name(text, "stream")
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+def _some(words: list[str]) -> list[str]:
+    if not words:
+        raise ValueError("a value is required")
+    return words
+
+
+def _does_not_apply(attr: str, config: StreamConfig) -> bool:
+    if attr == "duplicate_window":
+        return config.mirror is not None
+    return attr == "max_msgs_per_subject" and not config.subjects
+
+
+def _answered(
+    call: Call, config: StreamConfig, declared: "Field[Any]", question: Question
+) -> StreamConfig:
+    about = wire_of(declared).about
+    assert about is not None
+    default = question.default
+    if question.attr == "duplicate_window" and 0 < config.max_age < parse_age(default):
+        default = duration(config.max_age)
+    if default in ("yes", "no"):
+        yes = default == "yes"
+        if not call.flag("defaults"):
+            yes = call.prompts.confirm(question.text, default=yes)
+        return _replaced(config, question.attr, yes is question.yes_means)
+    words = dict(question.choices)
+
+    def check(text: str) -> object:
+        try:
+            return value_of(words.get(text, text), declared, about)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+
+    if call.flag("defaults"):
+        return _replaced(config, question.attr, check(default))
+    if words:
+        picked = call.prompts.choose(question.text, list(words), default=default)
+        return _replaced(config, question.attr, check(picked))
+    answer: object = call.prompts.ask(
+        question.text, default=default, check=check, help_text=question.help or about.help
+    )
+    return _replaced(config, question.attr, answer)
+
+
+def _replaced(config: StreamConfig, attr: str, value: object) -> StreamConfig:
+    return replace(config, **{attr: value})  # type: ignore[arg-type] # checked by value_of
+
+
+def with_flags(call: Call, config: StreamConfig) -> StreamConfig:
+    """The configuration with all flags given laid over it."""
+    config = apply_flags(call, config)
+    for change in (_place, _replicate, _transform, _republish, _limit_consumers):
+        config = change(call, config)
+    return config
+
+
+def _place(call: Call, config: StreamConfig) -> StreamConfig:
+    if not call.given("tag") and not call.given("cluster"):
+        return config
+    before = config.placement or Placement()
+    cluster = call.text("cluster") if call.given("cluster") else before.cluster
+    tags = call.words("tag") if call.given("tag") else before.tags
+    return replace(config, placement=Placement(cluster=cluster, tags=tags))
+
+
+def _replicate(call: Call, config: StreamConfig) -> StreamConfig:
+    if call.flag("no-mirror"):
+        config = replace(config, mirror=None)
+    if call.given("mirror"):
+        config = replace(config, mirror=_source(call.text("mirror")), mirror_direct=True)
+    if call.given("source"):
+        config = replace(config, sources=tuple(_source(text) for text in call.texts("source")))
+    return config
+
+
+def _source(text: str) -> StreamSource:
+    if not text.lstrip().startswith("{"):
+        return StreamSource(name=check_name(text, "stream"))
+    try:
+        return decode(StreamSource, json.loads(text), strict=True)
+    except ValueError as error:
+        raise UsageError(f"invalid mirror or source {text!r}: {error}") from None
+
+
+def _transform(call: Call, config: StreamConfig) -> StreamConfig:
+    if call.flag("no-transform"):
+        return replace(config, subject_transform=None)
+    ends = call.text("transform-source"), call.text("transform-destination")
+    if not any(ends):
+        return config
+    if not all(ends):
+        raise UsageError("must specify both --transform-source and --transform-destination")
+    return replace(config, subject_transform=SubjectTransform(src=ends[0], dest=ends[1]))
+
+
+def _republish(call: Call, config: StreamConfig) -> StreamConfig:
+    if call.flag("no-republish"):
+        return replace(config, republish=None)
+    ends = call.text("republish-source"), call.text("republish-destination")
+    if not any(ends):
+        return config
+    if not all(ends):
+        raise UsageError("must specify both --republish-source and --republish-destination")
+    made = Republish(src=ends[0], dest=ends[1], headers_only=call.flag("republish-headers"))
+    return replace(config, republish=made)
+
+
+def _limit_consumers(call: Call, config: StreamConfig) -> StreamConfig:
+    inactive, pending = "limit-consumer-inactive", "limit-consumer-max-pending"
+    if not call.given(inactive) and not call.given(pending):
+        return config
+    made = ConsumerLimits(
+        inactive_threshold=call.duration(inactive, config.consumer_limits.inactive_threshold),
+        max_ack_pending=call.integer(pending, config.consumer_limits.max_ack_pending),
+    )
+    return replace(config, consumer_limits=made)
+
+
+def required_level(config: StreamConfig) -> int:
+    """The API level that a server needs for this configuration; older ones refuse it."""
+    if config.allow_batched:
+        return 4
+    newer = config.allow_msg_counter or config.allow_atomic or config.allow_msg_schedules
+    if newer or config.persist_mode is not PersistMode.DEFAULT:
+        return 2
+    return 1 if config.allow_msg_ttl or config.subject_delete_marker_ttl else 0
+
+
+def check_config(config: StreamConfig) -> None:
+    """What no server accepts; raises UsageError."""
+    if config.mirror is not None and config.subjects:
+        raise UsageError("mirrors cannot listen for messages on subjects")
+    if config.num_replicas < 1:
+        raise UsageError("replicas should be >= 1")
+    if ">" in config.subjects and not config.no_ack:
+        raise UsageError("a stream on subject > needs --no-ack")
+
+
+async def edit(call: Call) -> int | None:
+    """Change a stream; with --dry-run 1 when something would change."""
+    async with call.manager() as manager:
+        info = await stream_of(call, manager)
+        old = as_request(info.config)
+        new = old
+        if call.given("config"):
+            new = replace(as_request(load_config(call.text("config"), StreamConfig)), name=old.name)
+        if call.flag("interactive"):
+            new = edited(call, new, StreamConfig)
+        new = with_flags(call, new)
+        check_config(new)
+        lines = differences(old, new)
+        if not lines:
+            call.output.print("No difference in configuration")
+            return 0
+        if not call.as_json:
+            call.output.print("Differences (-old +new):")
+            for line in lines:
+                call.output.print(line)
+        if call.flag("dry-run"):
+            return 1
+        confirm_bucket(call, old.name)
+        if not call.confirm(f"Really edit Stream {old.name}"):
+            return 0
+        try:
+            info = await manager.update_stream(new, level=required_level(new))
+        except ApiError as error:
+            raise RequestFailed(error, prefix=f"could not edit Stream {old.name}") from None
+    if not call.as_json:
+        call.output.print(f"Stream {old.name} was updated\n")
+    show_stream(call, info)
+    return 0
+
+
+def edited(call: Call, config: T, cls: type[T]) -> T:
+    """The configuration after a person changed it in $EDITOR; raises UsageError."""
+    import subprocess
+    import tempfile
+
+    from jsctl.render.formats import as_json
+
+    editor = call.environ.get("EDITOR")
+    if not editor:
+        raise UsageError("set EDITOR environment variable to your chosen editor")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "configuration.json"
+        path.write_text(as_json(config) + "\n", encoding="utf-8")
+        if subprocess.run([*editor.split(), str(path)], check=False).returncode:
+            raise UsageError(f"{editor} failed")
+        return load_config(str(path), cls)
+
+
+async def copy(call: Call) -> None:
+    """A new stream with the configuration of another, changed by flags."""
+    async with call.manager() as manager:
+        source = await manager.stream_info(check_name(call.text("source"), "stream"))
+        config = replace(
+            as_request(source.config), name=check_name(call.text("destination"), "stream")
+        )
+        if not call.given("subjects") and config.mirror is None:
+            raise UsageError("the copy needs --subjects of its own")
+        config = with_flags(call, config)
+        check_config(config)
+        try:
+            info = await manager.create_stream(config, level=required_level(config))
+        except ApiError as error:
+            raise RequestFailed(error, prefix=f"could not create Stream {config.name}") from None
+    _say(call, f"Stream {config.name} was created\n")
+    show_stream(call, info)

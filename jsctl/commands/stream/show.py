@@ -1,0 +1,286 @@
+"""`stream ls`, `report`, `info`, `state`, `subjects`, `get` and `view`: commands that only read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsctl.api.codec import encode
+from jsctl.api.errors import ApiError
+from jsctl.api.fields import NANOS_MAX
+from jsctl.api.stream import RawStreamMsg, StreamInfo
+from jsctl.api.times import format_time, parse_time
+from jsctl.commands.toolkit.assets.picking import pick_stream, stream_of
+from jsctl.commands.toolkit.assets.unreachable import print_unreachable
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
+from jsctl.render.column import sort_rows
+from jsctl.render.humanize import counted, duration, moment, number
+from jsctl.render.reports.leaders import leader_rows, leader_table
+from jsctl.render.reports.stream_info import stream_screen
+from jsctl.render.reports.streams import (
+    LIST_COLUMNS,
+    REPLICATION_COLUMNS,
+    REPORT_COLUMNS,
+    StreamRow,
+    is_system_stream,
+    replication_graph,
+    replication_rows,
+)
+from jsctl.render.table import table
+
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
+
+NO_MESSAGE = 10037
+VIEW_MAX = 25
+_SORTS = ("consumers", "messages", "name", "storage")
+
+
+async def ls(call: Call) -> None:
+    """All streams, smallest first."""
+    subject = call.text("subject")
+    async with call.manager() as manager:
+        if call.flag("names"):
+            for name in await manager.stream_names(subject):
+                call.output.print(name)
+            return
+        listing = await manager.streams(subject)
+    everything = call.flag("all")
+    infos = [info for info in listing.items if everything or not is_system_stream(info.config.name)]
+    if call.flag("json") and call.output.form == "table":
+        call.output.json(sorted(info.config.name for info in infos))
+        return
+    if not infos and not listing.missing and not call.output.machine:
+        hidden = "" if not listing.items else ", pass -a to include system streams"
+        call.output.print(f"No Streams defined{hidden}")
+        return
+    rows = sort_rows([StreamRow(info) for info in infos], LIST_COLUMNS, "bytes")
+    title = f"Streams matching {subject}" if subject else "Streams"
+    call.output.table(rows, LIST_COLUMNS, title)
+    if not call.output.machine:
+        call.output.print()
+        print_unreachable(call, "Streams", listing.missing, listing.offline)
+        call.output.print()
+
+
+async def report(call: Call) -> None:
+    """Statistics of all streams; mirrors and sources in a second table."""
+    output = call.output
+    if not output.machine:
+        output.print("Obtaining Stream stats\n")
+    async with call.manager() as manager:
+        listing = await manager.streams(call.text("subject"))
+    cluster = call.text("cluster")
+    infos = [
+        info
+        for info in listing.items
+        if not cluster or info.cluster is None or info.cluster.name == cluster
+    ]
+    if not infos and not listing.missing and not output.machine:
+        output.print("No Streams defined")
+        return
+    key = next((word for word in _SORTS if call.flag(word)), "bytes")
+    rows = sort_rows([StreamRow(info) for info in infos], REPORT_COLUMNS, key)
+    output.table(rows, REPORT_COLUMNS, "Stream Report", raw=call.flag("raw"))
+    if output.machine:
+        return
+    output.print()
+    _print_replication(call, [row.info for row in rows])
+    if call.flag("leaders"):
+        leaders = leader_rows(info.cluster for info in infos)
+        output.print(leader_table(leaders, "Streams", output.theme, output.width) + "\n")
+    print_unreachable(call, "Streams", listing.missing, listing.offline)
+
+
+def _print_replication(call: Call, infos: list[StreamInfo]) -> None:
+    found = replication_rows(infos)
+    if not found:
+        return
+    call.output.table(found, REPLICATION_COLUMNS, "Replication Report", raw=call.flag("raw"))
+    call.output.print()
+    if call.given("dot"):
+        Path(call.text("dot")).write_text(replication_graph(infos) + "\n", encoding="utf-8")
+
+
+async def info(call: Call) -> None:
+    """Configuration and state."""
+    async with call.manager() as manager:
+        found = await stream_of(call, manager)
+    show_stream(call, found, only_state=call.flag("state"), blank=True)
+
+
+async def state(call: Call) -> None:
+    """The state alone."""
+    async with call.manager() as manager:
+        found = await stream_of(call, manager)
+    show_stream(call, found, only_state=True, blank=True)
+
+
+def show_stream(
+    call: Call, found: StreamInfo, *, only_state: bool = False, blank: bool = False
+) -> None:
+    """The info screen, or the API object with `-j`."""
+    if call.as_json:
+        call.output.json(found)
+        return
+    call.output.details(stream_screen(found, only_state=only_state))
+    if blank:
+        call.output.print()
+
+
+async def subjects(call: Call) -> None:
+    """Subjects with their message counts."""
+    async with call.manager() as manager:
+        name = await pick_stream(call, manager)
+        wanted = call.text("filter")
+        found = await manager.stream_subjects(name, wanted)
+    by_name = call.text("sort") == "name"
+    counts = sorted(found.items(), key=lambda item: item[0] if by_name else (item[1], item[0]))
+    if call.flag("reverse"):
+        counts.reverse()
+    if call.as_json:
+        call.output.json(dict(counts))
+        return
+    if not counts:
+        call.output.print(f"No subjects found matching {wanted}")
+        return
+    if call.flag("names"):
+        for subject, _ in counts:
+            call.output.print(subject)
+        return
+    _print_subjects(call, name, counts)
+
+
+def _print_subjects(call: Call, stream: str, counts: list[tuple[str, int]]) -> None:
+    longest = max(len(subject) + len(number(count)) for subject, count in counts)
+    pairs = 3 if longest < 20 else 2 if longest < 30 else 1
+    height = -(-len(counts) // pairs)
+    rows = []
+    for top in range(height):
+        row: list[str] = []
+        for subject, count in counts[top::height]:
+            row += [subject, number(count)]
+        rows.append(row + [""] * (2 * pairs - len(row)))
+    heads = ["Subject", "Count"] * min(pairs, -(-len(counts) // height))
+    title = f"{counted(len(counts), 'Subject')} in stream {stream}"
+    out = call.output
+    out.print(
+        table(
+            heads,
+            [row[: len(heads)] for row in rows],
+            title=title,
+            theme=out.theme,
+            width_max=out.width,
+        )
+    )
+    out.print()
+
+
+async def get(call: Call) -> None:
+    """One message."""
+    async with call.manager() as manager:
+        stream = await pick_stream(call, manager)
+        seq, last_for = call.integer("id"), call.text("last-for")
+        if not seq and not last_for:
+            seq = call.prompts.ask(
+                "Message Sequence to retrieve", check=_sequence, prefix="invalid input"
+            )
+        try:
+            message = await manager.message(stream, seq=seq, last_for=last_for)
+        except ApiError as error:
+            what = f": last message of {last_for}" if last_for else f"#{seq}"
+            raise RequestFailed(error, prefix=f"could not retrieve {stream}{what}") from None
+    if call.as_json:
+        call.output.json(_message_document(message))
+        return
+    _print_message(call, stream, message)
+
+
+def _sequence(text: str) -> int:
+    seq = int(text)
+    if seq < 1:
+        raise ValueError("sequences start at 1")
+    return seq
+
+
+def _message_document(message: RawStreamMsg) -> dict[str, object]:
+    document = encode(message)
+    return {
+        key: document[key] for key in ("subject", "seq", "hdrs", "data", "time") if key in document
+    }
+
+
+def go_time(text: str) -> str:
+    """A time as Go prints it for programmers."""
+    return format_time(parse_time(text)).replace("T", " ").replace("Z", " +0000 UTC")
+
+
+def age_of(text: str, call: Call) -> str:
+    """How long ago that was."""
+    del call
+    from time import time_ns
+
+    return duration(min(NANOS_MAX, max(0, time_ns() - parse_time(text))))
+
+
+def _print_message(call: Call, stream: str, message: RawStreamMsg) -> None:
+    when = f"{go_time(message.time)} ({age_of(message.time, call)})"
+    call.output.print(
+        f"Item: {stream}#{message.seq} received {when} on Subject {message.subject}\n"
+    )
+    if message.hdrs:
+        call.output.print("Headers:")
+        for line in header_lines(message.hdrs):
+            call.output.print(f"  {line}")
+        call.output.print()
+    call.output.print(message.data.decode("utf-8", "replace") + "\n\n")
+
+
+def header_lines(headers: bytes) -> list[str]:
+    """`Key: value` lines of a header block."""
+    lines = headers.decode("utf-8", "replace").split("\r\n")[1:]
+    return [line for line in lines if line]
+
+
+async def view(call: Call) -> None:
+    """Messages, page by page."""
+    size = call.integer("size", 10)
+    if size > VIEW_MAX:
+        raise UsageError(f"page size should be less than or equal to {VIEW_MAX}")
+    if not call.prompts.possible:
+        raise NeedsConfirmation("interactive stream paging requires a valid terminal")
+    async with call.manager() as manager:
+        stream = await pick_stream(call, manager)
+        seq, shown = call.integer("id", 1), 0
+        wanted = call.text("subject") or ">"
+        while True:
+            message = await _next_message(manager, stream, seq, wanted)
+            if message is None:
+                call.output.log("Reached apparent end of data")
+                return
+            _print_viewed(call, message)
+            seq, shown = message.seq + 1, shown + 1
+            if shown % size == 0 and not call.prompts.confirm("Next Page?", default=True):
+                return
+
+
+async def _next_message(
+    manager: "Manager", stream: str, seq: int, subject: str
+) -> RawStreamMsg | None:
+    try:
+        return await manager.message(stream, seq=seq, next_for=subject)
+    except ApiError as error:
+        if error.err_code == NO_MESSAGE:
+            return None
+        raise
+
+
+def _print_viewed(call: Call, message: RawStreamMsg) -> None:
+    text = message.data.decode("utf-8", "replace")
+    if call.flag("raw"):
+        call.output.print(text)
+        return
+    when = moment(message.time)
+    call.output.print(f"[{message.seq}] Subject: {message.subject} Received: {when}")
+    for line in header_lines(message.hdrs):
+        call.output.print(f"  {line}")
+    call.output.print(f"\n{text}\n")

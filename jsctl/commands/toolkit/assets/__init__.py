@@ -1,0 +1,1 @@
+"""What streams and consumers have in common: names, configurations, lists, leaders."""

@@ -1,0 +1,124 @@
+"""Configuration fields as flags: declared once on the API's dataclasses, read from there."""
+
+from collections.abc import Sequence
+from dataclasses import Field, fields, replace
+from enum import Enum
+from typing import Any, TypeVar
+
+from jsctl.api.codec import default_of, encode, wire_of
+from jsctl.api.fields import About
+from jsctl.api.times import parse_duration
+from jsctl.commands.toolkit.grammar.spec import Kind, Option, parse_size
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import UsageError
+
+C = TypeVar("C")
+_KINDS = {
+    "count": Kind.INTEGER,
+    "bytes": Kind.SIZE,
+    "duration": Kind.TEXT,
+    "percent": Kind.INTEGER,
+    "subjects": Kind.LIST,
+    "map": Kind.MAP,
+    "flag": Kind.FLAG,
+    "switch": Kind.SWITCH,
+    "inverse": Kind.SWITCH,
+}
+
+
+def about_fields(cls: type) -> list[tuple["Field[Any]", About]]:
+    """Fields that people can set, in wire order."""
+    found = ((declared, wire_of(declared).about) for declared in fields(cls))
+    return [(declared, about) for declared, about in found if about is not None and about.flag]
+
+
+def options_for(cls: type, *, editing: bool = False) -> tuple[Option, ...]:
+    """The flags of a configuration; those of fixed fields only when creating."""
+    return tuple(
+        Option(
+            about.flag,
+            about.help,
+            _KINDS.get(about.unit, Kind.TEXT),
+            choices=tuple(word for word, _ in about.choices),
+        )
+        for _, about in about_fields(cls)
+        if about.editable or not editing
+    )
+
+
+def apply_flags(call: Call, config: C, *, skip: Sequence[str] = ()) -> C:
+    """The configuration with every flag given laid over it; raises UsageError."""
+    changes = {
+        declared.name: _value(call, declared, about)
+        for declared, about in about_fields(type(config))
+        if call.given(about.flag) and about.flag not in skip
+    }
+    return replace(config, **changes)  # type: ignore[type-var] # a dataclass by contract
+
+
+def _value(call: Call, declared: "Field[Any]", about: About) -> object:
+    name = about.flag
+    if about.unit in ("flag", "switch"):
+        return call.flag(name)
+    if about.unit == "inverse":
+        return not call.flag(name)
+    if about.unit == "subjects":
+        return call.words(name)
+    if about.unit == "map":
+        return call.mapping(name)
+    return value_of(call.text(name), declared, about)
+
+
+def value_of(text: str, declared: "Field[Any]", about: About) -> object:
+    """The wire value of what a person wrote; raises UsageError."""
+    if about.unit == "choice":
+        zero = default_of(declared)
+        assert isinstance(zero, Enum)
+        return type(zero)(dict(about.choices)[text.lower()])
+    if about.unit == "percent":
+        return f"{int(text)}%" if int(text) > 0 else ""
+    if about.unit == "duration":
+        return parse_age(text)
+    if about.unit == "text":
+        return text
+    number = parse_size(text) if about.unit == "bytes" else int(text)
+    if about.minimum is not None and number < about.minimum:
+        raise UsageError(f"{about.flag} should be >= {about.minimum}")
+    if about.maximum is not None and number > about.maximum:
+        raise UsageError(f"{about.flag} should be <= {about.maximum}")
+    return number
+
+
+def parse_age(text: str) -> int:
+    """Nanoseconds; -1 and nothing mean no limit. Raises UsageError."""
+    if text.strip() in ("", "-1", "0"):
+        return 0
+    try:
+        return max(0, parse_duration(text.strip()))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def differences(old: object, new: object) -> list[str]:
+    """`-old +new` lines of the fields that differ, sorted lists compared without order."""
+    before, after = encode(old), encode(new)
+    lines: list[str] = []
+    for key in [*before, *(key for key in after if key not in before)]:
+        was, now = before.get(key), after.get(key)
+        if _comparable(was) == _comparable(now):
+            continue
+        if key in before:
+            lines.append(f"- {key}: {_shown(was)}")
+        if key in after:
+            lines.append(f"+ {key}: {_shown(now)}")
+    return lines
+
+
+def _comparable(value: object) -> object:
+    return sorted(map(str, value)) if isinstance(value, list) else value
+
+
+def _shown(value: object) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,97 @@
+"""Names that were not given: look them up, offer a list, or say what is missing."""
+
+from typing import TYPE_CHECKING
+
+from jsctl.api.errors import ApiError
+from jsctl.api.stream import StreamInfo
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import NeedsConfirmation, NotFound, UsageError
+from jsctl.render.reports.streams import is_system_stream
+
+if TYPE_CHECKING:
+    from jsctl.api.consumer import ConsumerInfo
+    from jsctl.client.manager import Manager
+
+STREAM_NOT_FOUND = 10059
+CONSUMER_NOT_FOUND = 10014
+_FORBIDDEN = frozenset(" \t\r\n\f.*>/\\")
+
+
+def check_name(name: str, what: str) -> str:
+    """The name if servers accept it; raises UsageError."""
+    if not name or set(name) & _FORBIDDEN:
+        raise UsageError(f'"{name}" is not a valid {what} name')
+    return name
+
+
+async def pick_stream(call: Call, manager: "Manager", name: str = "") -> str:
+    """The stream argument, checked by asking for it, or one picked from a list."""
+    name = name or call.text("stream")
+    if name:
+        try:
+            return (await manager.stream_info(check_name(name, "stream"))).config.name
+        except ApiError as error:
+            if error.err_code != STREAM_NOT_FOUND:
+                raise
+    return await _from_list(call, manager, name)
+
+
+async def stream_of(call: Call, manager: "Manager") -> StreamInfo:
+    """Info of the stream argument, or of one picked from a list."""
+    name = call.text("stream")
+    if name:
+        try:
+            return await manager.stream_info(check_name(name, "stream"))
+        except ApiError as error:
+            if error.err_code != STREAM_NOT_FOUND:
+                raise
+    return await manager.stream_info(await _from_list(call, manager, name))
+
+
+async def _from_list(call: Call, manager: "Manager", wanted: str) -> str:
+    names = await manager.stream_names()
+    if wanted in names:
+        return wanted
+    if wanted:
+        raise unknown_stream(wanted, names)
+    if call.flag("force") or call.flag("no-select"):
+        raise UsageError("--force requires a stream name")
+    if not call.prompts.possible:
+        raise NeedsConfirmation(
+            "could not pick a Stream to operate on: "
+            "cannot pick a Stream without a terminal and no Stream name supplied"
+        )
+    shown = [name for name in names if call.flag("all") or not is_system_stream(name)]
+    if not shown:
+        raise NotFound("no streams are defined")
+    return call.prompts.choose("Select a Stream", shown)
+
+
+def unknown_stream(name: str, names: list[str]) -> NotFound:
+    """The error for a name that no stream has, with near ones."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, 3)
+    hints = (f"did you mean {', '.join(near)}?",) if near else ()
+    return NotFound(f'stream "{name}": stream not found ({STREAM_NOT_FOUND})', hints=hints)
+
+
+async def consumer_of(call: Call, manager: "Manager") -> "ConsumerInfo":
+    """Info of the consumer argument, or of one picked from a list."""
+    stream = await pick_stream(call, manager) if not call.text("stream") else call.text("stream")
+    name = call.text("consumer")
+    if name:
+        return await manager.consumer_info(
+            check_name(stream, "stream"), check_name(name, "consumer")
+        )
+    if call.flag("force") or call.flag("no-select"):
+        raise UsageError("--force requires a consumer name")
+    names = await manager.consumer_names(check_name(stream, "stream"))
+    if not call.prompts.possible:
+        raise NeedsConfirmation(
+            "could not select Consumer: "
+            "cannot pick a Consumer without a terminal and no Consumer name supplied"
+        )
+    if not names:
+        raise NotFound(f"no Consumers are defined for Stream {stream}")
+    return await manager.consumer_info(stream, call.prompts.choose("Select a Consumer", names))

@@ -1,0 +1,111 @@
+"""What the commands that send and show messages share."""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+
+from jsctl.commands.toolkit.grammar.spec import Kind, Option
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import JsctlError, UsageError
+
+HEADER = Option("header", "Adds headers to the message", Kind.LIST, short="H", metavar="K:V")
+TEMPLATES = Option(
+    "templates", "Enables template functions in the body and subject", Kind.SWITCH, default="true"
+)
+FORCE_STDIN = Option("force-stdin", "Force reading from stdin", Kind.FLAG)
+SEND_ON = Option(
+    "send-on",
+    "When to send data from stdin",
+    default="eof",
+    choices=("newline", "eof"),
+)
+TRANSLATE = Option("translate", "Translate the data by a command", metavar="COMMAND")
+NIL_BODY = "nil body"
+
+
+def headers_of(call: Call) -> dict[str, str]:
+    """The `-H K:V` options. Raises UsageError."""
+    found: dict[str, str] = {}
+    for text in call.texts("header"):
+        key, colon, value = text.partition(":")
+        if not colon or not key.strip():
+            raise UsageError(f"invalid header {text!r}, expected KEY:VALUE")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def check_subject(subject: str) -> str:
+    """The subject if one can publish on it; raises UsageError."""
+    if not subject or any(mark in subject for mark in " \t\r\n") or "" in subject.split("."):
+        raise UsageError("nats: invalid subject")
+    return subject
+
+
+def bodies_of(call: Call) -> Iterator[str]:
+    """The body argument, or what comes in: whole, or line by line."""
+    if call.given("body") and not call.flag("force-stdin"):
+        yield call.text("body")
+        return
+    if not call.flag("force-stdin") and _is_terminal():
+        yield ""
+        return
+    if call.text("send-on") == "newline":
+        for line in sys.stdin:
+            yield line.rstrip("\r\n")
+        return
+    yield sys.stdin.read()
+
+
+def _is_terminal() -> bool:
+    return sys.stdin is None or sys.stdin.isatty()
+
+
+def header_lines(headers: Mapping[str, str] | None) -> list[str]:
+    """`Key: value`, sorted as natscli does."""
+    return [f"{key}: {value}" for key, value in sorted((headers or {}).items())]
+
+
+def print_body(call: Call, body: bytes, *, raw: bool) -> None:
+    """A body as natscli shows it: with space below, or as it is and a newline."""
+    call.output.stdout.flush()
+    if not raw and not body:
+        body = NIL_BODY.encode()
+    tail = b"\n" if raw else b"\n" if body.endswith(b"\n") else b"\n\n\n"
+    write_bytes(call, body + tail)
+
+
+def write_bytes(call: Call, data: bytes) -> None:
+    """Bytes to stdout, whatever they are."""
+    out = call.output.stdout
+    out.flush()
+    buffer = getattr(out, "buffer", None)
+    if buffer is None:
+        out.write(data.decode("utf-8", "replace"))
+        return
+    buffer.write(data)
+    buffer.flush()
+
+
+def translated(call: Call, body: bytes, subject: str) -> bytes:
+    """The body after the command of `--translate`, if there is one."""
+    command = call.text("translate")
+    return run_command(command.replace("{{Subject}}", subject), body) if command else body
+
+
+def run_command(command: str, body: bytes, extra: Mapping[str, str] | None = None) -> bytes:
+    """What a command writes when it reads the body. Raises JsctlError."""
+    words = shlex.split(command)
+    if not words:
+        raise UsageError("the command is empty")
+    try:
+        done = subprocess.run(
+            words, input=body, capture_output=True, check=False, env={**os.environ, **(extra or {})}
+        )
+    except OSError as error:
+        raise JsctlError(f"could not run {words[0]}: {error.strerror}") from None
+    if done.returncode:
+        text = done.stderr.decode("utf-8", "replace").strip()
+        raise JsctlError(f"{words[0]} failed with exit status {done.returncode}: {text}")
+    return done.stdout

@@ -1,0 +1,1 @@
+"""One run of a command: its values, its answer, its questions, its connections."""

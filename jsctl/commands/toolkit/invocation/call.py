@@ -1,0 +1,130 @@
+"""One invocation of a command: its values by name, where output goes, how to connect."""
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from jsctl.api.times import parse_duration
+from jsctl.commands.toolkit.grammar.spec import parse_size
+from jsctl.commands.toolkit.invocation.output import Output
+from jsctl.commands.toolkit.invocation.prompts import Prompts
+from jsctl.settings import Settings
+
+if TYPE_CHECKING:
+    from jsctl.client.library import NatsClient
+    from jsctl.client.manager import Manager
+    from jsctl.client.system import SystemSource
+
+Value = str | bool | tuple[str, ...] | None
+
+
+class Call:
+    """What a command's function gets. Values are checked already; getters convert them."""
+
+    def __init__(
+        self,
+        values: Mapping[str, Value],
+        defaults: Mapping[str, str],
+        settings: Settings,
+        output: Output,
+        prompts: Prompts,
+    ) -> None:
+        self.values = values
+        self.defaults = defaults
+        self.settings = settings
+        self.output = output
+        self.prompts = prompts
+
+    def given(self, name: str) -> bool:
+        """Whether the option or argument was on the command line."""
+        return self.values.get(name) not in (None, ())
+
+    def text(self, name: str) -> str:
+        """Text, the default when not given."""
+        value = self.values.get(name)
+        return value if isinstance(value, str) else self.defaults.get(name, "")
+
+    def flag(self, name: str) -> bool:
+        """A flag, or a switch that has its default when not given."""
+        value = self.values.get(name)
+        return value if isinstance(value, bool) else self.defaults.get(name) == "true"
+
+    def switch(self, name: str) -> bool | None:
+        """A switch: on, off, or None when not given."""
+        value = self.values.get(name)
+        return value if isinstance(value, bool) else None
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """All values of a repeated option or trailing argument."""
+        value = self.values.get(name)
+        return value if isinstance(value, tuple) else ()
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """The same, split on commas and spaces."""
+        parts = (part for text in self.texts(name) for part in text.replace(",", " ").split())
+        return tuple(parts)
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """A whole number."""
+        text = self.text(name)
+        return int(text) if text else default
+
+    def duration(self, name: str, default: int = 0) -> int:
+        """Nanoseconds."""
+        text = self.text(name)
+        return parse_duration(text) if text else default
+
+    def size(self, name: str, default: int = -1) -> int:
+        """Bytes."""
+        text = self.text(name)
+        return parse_size(text) if text else default
+
+    def mapping(self, name: str) -> dict[str, str]:
+        """`K=V` and `K:V` options as a dict."""
+        found: dict[str, str] = {}
+        for text in self.texts(name):
+            at = min(position for mark in "=:" if (position := text.find(mark)) >= 0)
+            found[text[:at]] = text[at + 1 :]
+        return found
+
+    @property
+    def as_json(self) -> bool:
+        """Whether `-j` or a machine format was asked for."""
+        return self.flag("json") or self.output.form in ("json", "jsonl", "yaml")
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of the process."""
+        return os.environ
+
+    def confirm(self, question: str, *, default: bool = False) -> bool:
+        """True with `--force`, else asks."""
+        return self.flag("force") or self.prompts.confirm(question, default=default)
+
+    @asynccontextmanager
+    async def client(self) -> "AsyncIterator[NatsClient]":
+        """A connection."""
+        from jsctl.client.connection import connect
+
+        async with connect(self.settings, self.output.log) as client:
+            yield client
+
+    @asynccontextmanager
+    async def manager(self) -> "AsyncIterator[Manager]":
+        """A connection with the JetStream API on it."""
+        from jsctl.client.manager import open_manager
+
+        async with open_manager(self.settings, self.output.log) as manager:
+            yield manager
+
+    @asynccontextmanager
+    async def system(self) -> "AsyncIterator[SystemSource]":
+        """The system account, or the monitoring ports when some are set."""
+        from jsctl.client.system import open_system
+
+        if self.settings.monitor:
+            yield open_system(None, self.settings)
+            return
+        async with self.client() as client:
+            yield open_system(client, self.settings)

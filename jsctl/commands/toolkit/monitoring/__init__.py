@@ -1,0 +1,1 @@
+"""Asking servers for what they know of themselves and of their connections."""
