@@ -14,14 +14,7 @@ from importlib import import_module
 from jsctl import __version__
 from jsctl.api.errors import ApiError
 from jsctl.commands import REGISTRY, Entry
-from jsctl.commands.toolkit.grammar.spec import (
-    Command,
-    Group,
-    Kind,
-    Option,
-    function_of,
-    options_of,
-)
+from jsctl.commands.toolkit.grammar.spec import Command, Group, Kind, Option, options_of
 from jsctl.errors import JsctlError, RequestFailed, UsageError, exit_code_of
 from jsctl.settings import GLOBAL_FLAGS, GlobalFlag, Settings, load
 
@@ -250,7 +243,7 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
         if error.show_help:
             raise _WithHelp(str(error), help_of(found, full=False)) from None
         raise
-    from jsctl.commands.toolkit.invocation.call import Call
+    from jsctl.commands.toolkit.invocation.call import Call, function_of
     from jsctl.commands.toolkit.invocation.output import make_output
     from jsctl.commands.toolkit.invocation.prompts import Prompts
 

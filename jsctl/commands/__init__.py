@@ -1,8 +1,13 @@
 """The commands: parse -> client -> render.
 
-`REGISTRY` names every top-level command and the module that has it, so that help and
-completion import none of them. A module holds `GROUP` (with sub-commands), `COMMAND`, or a
-function `main` that takes the remaining words as they are.
+`REGISTRY` names every top-level command and the module that has it, so that help and completion
+import none of them. A module holds `GROUP` (with sub-commands), `COMMAND`, or a function `main`
+that takes the remaining words as they are.
+
+The tree of folders is the tree of commands. A folder's `__init__` declares its group and imports
+nothing that does anything; a group in it is a folder in it; the other files are the functions,
+which the declarations name as `module:name`. A command without a group is a folder in a room of
+its like, as `messages`. What several groups need is in the `toolkit`; no group knows another one.
 """
 
 from dataclasses import dataclass
@@ -56,13 +61,11 @@ REGISTRY: tuple[Entry, ...] = (
         "Generic data publish utility",
         "COMMAND",
     ),
-    Entry(
-        "reply", (), "jsctl.commands.messages.reply.run", "Generic service reply utility", "COMMAND"
-    ),
+    Entry("reply", (), "jsctl.commands.messages.reply", "Generic service reply utility", "COMMAND"),
     Entry(
         "request",
         ("req",),
-        "jsctl.commands.messages.request.run",
+        "jsctl.commands.messages.request",
         "Generic request-reply utility",
         "COMMAND",
     ),

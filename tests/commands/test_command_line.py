@@ -8,31 +8,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jsctl import __version__
-from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.stream import StreamConfig
-from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy
 from jsctl.cli import hoist, walk
 from jsctl.commands import REGISTRY
-from jsctl.commands.consumer import config as consumer_config
-from jsctl.commands.consumer.change import parse_until
-from jsctl.commands.stream import config as stream_config
-from jsctl.commands.toolkit.grammar.spec import (
-    Command,
-    Group,
-    Kind,
-    Option,
-    check_value,
-    function_of,
-    options_of,
-    parse_size,
-)
-from jsctl.commands.toolkit.invocation.call import Call, Value
-from jsctl.commands.toolkit.invocation.output import Output, make_output
-from jsctl.commands.toolkit.invocation.prompts import Prompts
+from jsctl.commands.toolkit.grammar.spec import Command, Group, options_of
+from jsctl.commands.toolkit.invocation.call import function_of
 from jsctl.errors import UsageError
-from jsctl.render.column import Column
-from jsctl.settings import GLOBAL_FLAGS, Settings
-from tests.commands.conftest import Result
+from jsctl.settings import GLOBAL_FLAGS
+from tests.commands.conftest import HEAVY, Result
 
 Run = Callable[..., Result]
 MODULES = [row.name for row in REGISTRY if row.name in ("stream", "consumer", "jsm")]
@@ -146,112 +128,6 @@ def test_flags_before_their_command_belong_to_a_group_above() -> None:
     assert walk(["stream", "-a", "ls"]).words == ("-a",)
     with pytest.raises(UsageError, match="unknown short flag '-n'"):
         walk(["stream", "-n", "ls"])
-
-
-def test_values_are_checked_by_kind() -> None:
-    assert parse_size("1K") == 1024
-    assert parse_size("1.5MiB") == 3 * 512 * 1024
-    assert parse_size("2GB") == 2 * 1024**3
-    assert parse_size("") == parse_size("-5") == -1
-    for kind, wrong in (
-        (Kind.INTEGER, "x"),
-        (Kind.DURATION, "5 minutes"),
-        (Kind.SIZE, "1X"),
-        (Kind.MAP, "novalue"),
-    ):
-        with pytest.raises(UsageError):
-            check_value(Option("o", "", kind), wrong)
-
-
-def test_a_call_converts_its_values() -> None:
-    values: dict[str, Value] = {
-        "n": "5",
-        "d": "2s",
-        "size": "1K",
-        "list": ("a,b c", "d"),
-        "map": ("k=v:w", "x:y=z"),
-        "on": True,
-        "off": False,
-        "none": None,
-    }
-    output = make_output("", "", {})
-    call = Call(values, {"none": "true", "text": "def"}, Settings(), output, Prompts())
-    assert (call.integer("n"), call.duration("d"), call.size("size")) == (5, 2 * 10**9, 1024)
-    assert call.words("list") == ("a", "b", "c", "d")
-    assert call.mapping("map") == {"k": "v:w", "x": "y=z"}
-    assert (call.switch("on"), call.switch("off"), call.switch("none")) == (True, False, None)
-    assert (call.flag("none"), call.flag("off"), call.text("text")) == (True, False, "def")
-    assert (call.given("off"), call.given("none"), call.given("text")) == (True, False, False)
-
-
-@pytest.mark.parametrize(
-    ("environ", "form", "corner"),
-    [
-        ({}, "table", "╭"),
-        ({"NATS_TABLE_FORMAT": "markdown"}, "md", "╭"),
-        ({"NATS_TABLE_FORMAT": "csv"}, "csv", "╭"),
-        ({"LLMFORMAT": "1"}, "md", "╭"),
-        ({"JSCTL_ASCII": "1"}, "table", "+"),
-        ({"TERM": "dumb"}, "table", "+"),
-    ],
-)
-def test_the_environment_chooses_the_looks(environ: dict[str, str], form: str, corner: str) -> None:
-    output = make_output("", "", environ)
-    assert (output.form, output.theme.box.top[0]) == (form, corner)
-    assert make_output("yaml", "", environ).form == "yaml"
-
-
-def test_columns_of_low_priority_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    columns: tuple[Column[str], ...] = (
-        Column("a", "A" * 30, lambda row: row),
-        Column("b", "B" * 30, lambda row: row, priority=2),
-        Column("c", "C" * 30, lambda row: row, priority=1),
-    )
-    monkeypatch.setattr(Output, "width", 80)
-    output = make_output("", "", {})
-    assert [column.key for column in output.fitting(["x"], columns)] == ["a", "c"]
-
-
-def test_newer_features_name_the_level_they_need() -> None:
-    assert stream_config.required_level(StreamConfig()) == 0
-    assert stream_config.required_level(StreamConfig(allow_msg_ttl=True)) == 1
-    assert stream_config.required_level(StreamConfig(allow_atomic=True)) == 2
-    assert stream_config.required_level(StreamConfig(allow_batched=True)) == 4
-    pinned = ConsumerConfig(priority_policy=PriorityPolicy.PINNED_CLIENT)
-    assert consumer_config.required_level(pinned) == 2
-    assert consumer_config.required_level(ConsumerConfig(pause_until="x")) == 1
-    assert consumer_config.required_level(ConsumerConfig(ack_policy=AckPolicy.FLOW_CONTROL)) == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "policy", "start"),
-    [
-        ("all", DeliverPolicy.ALL, 0),
-        ("new", DeliverPolicy.NEW, 0),
-        ("subject", DeliverPolicy.LAST_PER_SUBJECT, 0),
-        ("100", DeliverPolicy.BY_START_SEQUENCE, 100),
-        ("1h", DeliverPolicy.BY_START_TIME, 0),
-    ],
-)
-def test_start_policies(text: str, policy: DeliverPolicy, start: int) -> None:
-    config = consumer_config.starting(ConsumerConfig(), text)
-    assert (config.deliver_policy, config.opt_start_seq) == (policy, start)
-    assert bool(config.opt_start_time) is (policy is DeliverPolicy.BY_START_TIME)
-
-
-def test_backoffs_and_times() -> None:
-    assert consumer_config.linear_backoff(3, 10, 30) == (10, 20, 30)
-    assert consumer_config.linear_backoff(1, 10, 30) == (10,)
-    assert parse_until("2030-01-02T03:04:05Z") == "2030-01-02T03:04:05Z"
-    assert parse_until("2030-01-02 03:04:05") == "2030-01-02T03:04:05Z"
-    for wrong in (lambda: consumer_config.linear_backoff(0, 1, 2), lambda: parse_until("soon")):
-        with pytest.raises(UsageError):
-            wrong()
-    with pytest.raises(UsageError):
-        consumer_config.starting(ConsumerConfig(), "soon")
-
-
-HEAVY = ("asyncio", "ssl", "rich", "pydantic", "nats", "textual", "typer", "httpx", "yaml")
 
 
 def imported(words: list[str]) -> set[str]:

@@ -1,7 +1,7 @@
 """`jsctl account`: the table of its commands."""
 
-from jsctl.commands.server.request import TOP, connection_sorts
-from jsctl.commands.toolkit.grammar.spec import JSON, Command, Group, Kind, Option
+from jsctl.commands.account.report import GROUP as REPORT
+from jsctl.commands.toolkit.grammar.spec import JSON, Command, Group
 
 GROUP = Group(
     "account",
@@ -15,38 +15,6 @@ GROUP = Group(
             aliases=("nfo",),
             examples=("jsctl account info", "jsctl account info --context prod -j"),
         ),
-        Group(
-            "report",
-            "Report on account metrics",
-            (
-                Command(
-                    "connections",
-                    "Report on connections",
-                    "server.report.jetstream:connections",
-                    options=(
-                        Option(
-                            "sort",
-                            "Sort by a column",
-                            default="subs",
-                            choices=connection_sorts(True),
-                        ),
-                        TOP,
-                        Option("subject", "Only those with matching subscriptions"),
-                        Option("username", "Only those of a user"),
-                        Option(
-                            "state",
-                            "Only those in a state",
-                            default="open",
-                            choices=("open", "closed", "all"),
-                        ),
-                        Option("closed-reason", "Filter by a closed reason", metavar="REGEX"),
-                        Option("reverse", "Reverse sort", Kind.FLAG, short="R"),
-                        JSON,
-                    ),
-                    aliases=("conn", "connz", "conns"),
-                ),
-            ),
-            aliases=("rep",),
-        ),
+        REPORT,
     ),
 )

@@ -1,6 +1,9 @@
 """`jsctl consumer`: the table of its commands."""
 
-from jsctl.commands.stream import CONFIG_FILE, PREFERRED
+from dataclasses import replace
+
+from jsctl.commands.consumer.cluster import GROUP as CLUSTER
+from jsctl.commands.toolkit.assets.flags import ADDING, BOTH, CONFIG_FILE, OF_STREAM
 from jsctl.commands.toolkit.grammar.spec import (
     FORCE,
     JSON,
@@ -12,35 +15,7 @@ from jsctl.commands.toolkit.grammar.spec import (
     Option,
 )
 
-STREAM = Argument("stream", "Stream name")
-CONSUMER = Argument("consumer", "Consumer name")
-BOTH = (STREAM, CONSUMER)
-BOTH_REQUIRED = (
-    Argument("stream", "Stream name", required=True),
-    Argument("consumer", "Consumer name", required=True),
-)
-
-_CLUSTER = Group(
-    "cluster",
-    "Manages a clustered consumer",
-    (
-        Command(
-            "step-down",
-            "Force a new leader election by standing down the current leader",
-            "toolkit.assets.leaders:step_down_consumer",
-            BOTH,
-            (PREFERRED, FORCE, JSON),
-            aliases=("stepdown", "sd", "elect", "down", "d"),
-        ),
-        Command(
-            "balance",
-            "Balance consumer leaders",
-            "toolkit.assets.leaders:balance_consumers",
-            (STREAM,),
-        ),
-    ),
-    aliases=("c",),
-)
+BOTH_REQUIRED = tuple(replace(one, required=True) for one in BOTH)
 
 GROUP = Group(
     "consumer",
@@ -51,13 +26,7 @@ GROUP = Group(
             "Creates a new consumer",
             "consumer.config:add",
             BOTH,
-            (
-                CONFIG_FILE,
-                Option("validate", "Only validates the configuration", Kind.FLAG),
-                Option("output", "Save configuration instead of creating", Kind.FILE),
-                Option("defaults", "Accept default values for all prompts", Kind.FLAG),
-                JSON,
-            ),
+            ADDING,
             more_options="consumer.config:create_options",
             aliases=("create", "new"),
             examples=("jsctl consumer add ORDERS NEW --pull --filter orders.new --defaults",),
@@ -81,7 +50,7 @@ GROUP = Group(
             "ls",
             "List known consumers",
             "consumer.show:ls",
-            (STREAM,),
+            (OF_STREAM,),
             (
                 JSON,
                 Option("names", "Show just the consumer names", Kind.FLAG, short="n"),
@@ -162,14 +131,14 @@ GROUP = Group(
             "report",
             "Reports on consumer statistics",
             "consumer.show:report",
-            (STREAM,),
+            (OF_STREAM,),
             (
                 Option("raw", "Show un-formatted numbers", Kind.FLAG, short="r"),
                 Option("leaders", "Show details about cluster leaders", Kind.FLAG, short="l"),
             ),
             examples=("jsctl consumer report ORDERS",),
         ),
-        _CLUSTER,
+        CLUSTER,
     ),
     options=(Option("all", "Operate on all streams including system ones", Kind.FLAG, short="a"),),
     aliases=("con", "obs", "c"),

@@ -11,7 +11,7 @@ from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy
 from jsctl.client.manager import without_server_metadata
 from jsctl.commands.consumer.change import parse_until
 from jsctl.commands.consumer.show import show_consumer
-from jsctl.commands.stream.config import edited, load_config
+from jsctl.commands.toolkit.assets.config_files import edited, load_config
 from jsctl.commands.toolkit.assets.config_flags import (
     apply_flags,
     differences,

@@ -1,9 +1,7 @@
 """Runs the dashboard on a terminal, once, or for browsers."""
 
-import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsctl.commands.toolkit.invocation.call import Call
@@ -157,11 +155,3 @@ def size_of(text: str) -> tuple[int, int]:
     if not (20 <= int(width) <= 1000 and 5 <= int(height) <= 500):
         raise UsageError(f"--size must be between 20x5 and 1000x500, got '{text}'")
     return int(width), int(height)
-
-
-def program() -> list[str]:
-    """The command that started us, to be started again."""
-    script = Path(sys.argv[0])
-    if script.name == "jsctl" and os.access(script, os.X_OK):
-        return [str(script)]
-    return [sys.executable, "-m", "jsctl"]

@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import os
 import shlex
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsctl.api.times import format_duration
-from jsctl.commands.dashboard.run import program
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.settings import GLOBAL_FLAGS
@@ -32,7 +34,7 @@ def serve(call: Call, options: "DashboardOptions") -> int:
             hints=("put a proxy with TLS in front of 127.0.0.1, or add --insecure",),
         )
     flags, environment = child_of(call, options)
-    command = shlex.join([*program(), "dashboard", *flags])
+    command = shlex.join([*_program(), "dashboard", *flags])
     server = GuardedServer(command, bind(host, call.integer("web-port")), host, environment)
     call.output.log("Open this address in a browser; ctrl+c ends it:")
     call.output.print(server.address)
@@ -76,3 +78,11 @@ def _global_flags(given: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         elif value == "true":
             flags.append(f"--{flag.name}")
     return flags, environment
+
+
+def _program() -> list[str]:
+    """The command that started us, to be started again."""
+    script = Path(sys.argv[0])
+    if script.name == "jsctl" and os.access(script, os.X_OK):
+        return [str(script)]
+    return [sys.executable, "-m", "jsctl"]

@@ -7,6 +7,7 @@ The preview called consumers observables and had one flat list of verbs. Each ve
 from dataclasses import replace
 
 from jsctl.commands import consumer, stream
+from jsctl.commands.toolkit.assets.flags import STREAM
 from jsctl.commands.toolkit.grammar.spec import JSON, Command, Group
 
 
@@ -24,7 +25,7 @@ def _all_verbs() -> tuple[Command | Group, ...]:
             "info",
             "Account information, or a stream's when one is named",
             "jsm.info:info",
-            (stream.STREAM,),
+            (STREAM,),
             (JSON,),
         ),
         _verb(streams, "ls", "ls", "list"),

@@ -1,5 +1,7 @@
 """`jsctl stream`: the table of its commands."""
 
+from jsctl.commands.stream.cluster import GROUP as CLUSTER
+from jsctl.commands.toolkit.assets.flags import ADDING, CONFIG_FILE, STREAM
 from jsctl.commands.toolkit.grammar.spec import (
     FORCE,
     JSON,
@@ -11,53 +13,13 @@ from jsctl.commands.toolkit.grammar.spec import (
     Option,
 )
 
-STREAM = Argument("stream", "The stream to act on")
-CONFIG_FILE = Option("config", "JSON file to read configuration from", Kind.FILE)
-_ADD_ONLY = (
-    CONFIG_FILE,
-    Option("validate", "Only validates the configuration", Kind.FLAG),
-    Option("output", "Save configuration instead of creating", Kind.FILE),
-    Option("defaults", "Accept default values for all prompts", Kind.FLAG),
-    JSON,
-)
+_SUBJECT = Option("subject", "Limit the list to streams with matching subjects")
 _EDIT_ONLY = (
     CONFIG_FILE,
     FORCE,
     Option("interactive", "Edit the configuring using your editor", Kind.SWITCH, short="i"),
     Option("dry-run", "Only shows differences, do not edit the stream", Kind.FLAG),
     JSON,
-)
-_SUBJECT = Option("subject", "Limit the list to streams with matching subjects")
-PREFERRED = Option("preferred", "Preferred leader to elect", metavar="HOST")
-
-_CLUSTER = Group(
-    "cluster",
-    "Manages a clustered stream",
-    (
-        Command(
-            "step-down",
-            "Force a new leader election by standing down the current leader",
-            "toolkit.assets.leaders:step_down_stream",
-            (STREAM,),
-            (PREFERRED, FORCE, JSON),
-            aliases=("stepdown", "sd", "elect", "down", "d"),
-        ),
-        Command(
-            "balance",
-            "Balance stream leaders",
-            "toolkit.assets.leaders:balance_streams",
-            options=(_SUBJECT,),
-        ),
-        Command(
-            "peer-remove",
-            "Removes a peer from the stream cluster",
-            "toolkit.assets.leaders:peer_remove",
-            (STREAM, Argument("peer", "The name of the peer to remove")),
-            (FORCE,),
-            aliases=("pr",),
-        ),
-    ),
-    aliases=("c",),
 )
 
 GROUP = Group(
@@ -69,7 +31,7 @@ GROUP = Group(
             "Create a new stream",
             "stream.config:add",
             (Argument("stream", "Stream name"),),
-            _ADD_ONLY,
+            ADDING,
             more_options="stream.config:create_options",
             aliases=("create", "new"),
             examples=(
@@ -227,7 +189,7 @@ GROUP = Group(
             (Argument("stream", "The stream to seal", required=True),),
             (FORCE, JSON),
         ),
-        _CLUSTER,
+        CLUSTER,
     ),
     options=(
         Option(

@@ -3,16 +3,17 @@
 import json
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from jsctl.api.cluster import Placement
-from jsctl.api.codec import DecodeError, decode, wire_of
+from jsctl.api.codec import decode, wire_of
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import ConsumerLimits, Republish, StreamConfig, StreamSource, SubjectTransform
 from jsctl.api.words import PersistMode
 from jsctl.client.manager import as_request
 from jsctl.commands.stream.change import confirm_bucket
 from jsctl.commands.stream.show import show_stream
+from jsctl.commands.toolkit.assets.config_files import edited, load_config
 from jsctl.commands.toolkit.assets.config_flags import (
     apply_flags,
     differences,
@@ -26,7 +27,6 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import RequestFailed, UsageError
 from jsctl.render.humanize import duration
 
-T = TypeVar("T")
 DUPLICATE_WINDOW = "2m0s"
 BYTES_WHEN_REQUIRED = "256MB"
 
@@ -150,27 +150,6 @@ def _save(path: str, config: StreamConfig) -> None:
     target = Path(path)
     target.touch(mode=0o600)
     target.write_text(as_json(config), encoding="utf-8")
-
-
-def load_config(path: str, cls: type[T]) -> T:
-    """A configuration from a file: itself, or the `config` of an info document.
-
-    Raises UsageError.
-    """
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"path '{path}' does not exist") from None
-    except OSError as error:
-        raise UsageError(f"could not read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise UsageError(f"{path} is not JSON: {error}") from None
-    if isinstance(document, dict) and isinstance(document.get("config"), dict):
-        document = document["config"]
-    try:
-        return decode(cls, document)
-    except DecodeError as error:
-        raise UsageError(f"{path}: {error}") from None
 
 
 def _from_file(call: Call) -> StreamConfig:
@@ -380,24 +359,6 @@ async def edit(call: Call) -> int | None:
         call.output.print(f"Stream {old.name} was updated\n")
     show_stream(call, info)
     return 0
-
-
-def edited(call: Call, config: T, cls: type[T]) -> T:
-    """The configuration after a person changed it in $EDITOR; raises UsageError."""
-    import subprocess
-    import tempfile
-
-    from jsctl.render.formats import as_json
-
-    editor = call.environ.get("EDITOR")
-    if not editor:
-        raise UsageError("set EDITOR environment variable to your chosen editor")
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "configuration.json"
-        path.write_text(as_json(config) + "\n", encoding="utf-8")
-        if subprocess.run([*editor.split(), str(path)], check=False).returncode:
-            raise UsageError(f"{editor} failed")
-        return load_config(str(path), cls)
 
 
 async def copy(call: Call) -> None:

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS
 from jsctl.commands.toolkit.content.bodies import (
-    HEADER,
     header_lines,
     headers_of,
     run_command,
     write_bytes,
 )
 from jsctl.commands.toolkit.content.templates import fill
-from jsctl.commands.toolkit.grammar.spec import Argument, Command, Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, UsageError
 
@@ -90,26 +88,3 @@ def _output(call: Call, message: "Msg", text: str) -> bytes:
     except JsctlError as error:
         call.output.log(f"Command failed: {error}")
         return str(error).encode()
-
-
-COMMAND = Command(
-    "reply",
-    "Generic service reply utility",
-    reply,
-    (
-        Argument("subject", "Subject to subscribe to", required=True),
-        Argument("body", "Reply body"),
-    ),
-    (
-        Option("echo", "Echo back what is received", Kind.FLAG),
-        Option("command", "Runs a command and responds with its output", metavar="CMD"),
-        Option("queue", "Queue group name", short="q", default="NATS-RPLY-22"),
-        Option("sleep", "Inject a random sleep delay up to this between replies", Kind.DURATION),
-        HEADER,
-        Option("count", "Quit after this many requests", Kind.INTEGER),
-    ),
-    examples=(
-        "jsctl reply help 'ok {{Count}}: {{Request}}'",
-        "jsctl reply 'weather.*' --command \"curl -s wttr.in/{{1}}?format=3\"",
-    ),
-)

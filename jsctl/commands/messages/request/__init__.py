@@ -1,1 +1,29 @@
-"""`jsctl request`."""
+"""`jsctl request`: the declaration."""
+
+from jsctl.commands.toolkit.content.bodies import FORCE_STDIN, HEADER, SEND_ON, TEMPLATES, TRANSLATE
+from jsctl.commands.toolkit.grammar.spec import Argument, Command, Kind, Option
+
+COMMAND = Command(
+    "request",
+    "Generic request-reply utility",
+    "messages.request.run:request",
+    (
+        Argument("subject", "Subject to send the request to", required=True),
+        Argument("body", "Message body"),
+    ),
+    (
+        Option("raw", "Show just the output received", Kind.FLAG, short="r"),
+        HEADER,
+        Option("count", "Send multiple requests", Kind.INTEGER, default="1"),
+        Option(
+            "replies", "Wait for so many replies, 0 until the timeout", Kind.INTEGER, default="1"
+        ),
+        Option("reply-timeout", "Longest time between replies", Kind.DURATION, default="300ms"),
+        Option("wait-for-empty", "Wait until an empty reply ends the answer", Kind.FLAG),
+        TRANSLATE,
+        FORCE_STDIN,
+        SEND_ON,
+        TEMPLATES,
+    ),
+    examples=("jsctl request help 'hello {{Count}}'", "jsctl req time '' --raw --replies 0"),
+)

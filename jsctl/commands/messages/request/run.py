@@ -6,11 +6,6 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.commands.toolkit.content.bodies import (
-    FORCE_STDIN,
-    HEADER,
-    SEND_ON,
-    TEMPLATES,
-    TRANSLATE,
     bodies_of,
     check_subject,
     header_lines,
@@ -19,7 +14,6 @@ from jsctl.commands.toolkit.content.bodies import (
     translated,
 )
 from jsctl.commands.toolkit.content.templates import fill
-from jsctl.commands.toolkit.grammar.spec import Argument, Command, Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Unreachable, exit_code_of
 
@@ -96,29 +90,3 @@ def _show(call: Call, message: "Msg", rtt_ns: int, *, raw: bool) -> None:
             call.output.log(line)
     body = translated(call, bytes(message.data), message.subject)
     print_body(call, body, raw=raw)
-
-
-COMMAND = Command(
-    "request",
-    "Generic request-reply utility",
-    request,
-    (
-        Argument("subject", "Subject to send the request to", required=True),
-        Argument("body", "Message body"),
-    ),
-    (
-        Option("raw", "Show just the output received", Kind.FLAG, short="r"),
-        HEADER,
-        Option("count", "Send multiple requests", Kind.INTEGER, default="1"),
-        Option(
-            "replies", "Wait for so many replies, 0 until the timeout", Kind.INTEGER, default="1"
-        ),
-        Option("reply-timeout", "Longest time between replies", Kind.DURATION, default="300ms"),
-        Option("wait-for-empty", "Wait until an empty reply ends the answer", Kind.FLAG),
-        TRANSLATE,
-        FORCE_STDIN,
-        SEND_ON,
-        TEMPLATES,
-    ),
-    examples=("jsctl request help 'hello {{Count}}'", "jsctl req time '' --raw --replies 0"),
-)

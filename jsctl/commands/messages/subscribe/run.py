@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from jsctl.api.times import SECOND_NS
-from jsctl.commands.messages.subscribe.show import Shown, stored_of
+from jsctl.commands.messages.subscribe.show import Arrived, Shown, show_all
 from jsctl.commands.toolkit.content.bodies import check_subject
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
@@ -13,14 +12,9 @@ from jsctl.errors import UsageError
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
-    from jsctl.client.library import NatsClient
 
-REPORT_SECONDS = 1.0
 _JETSTREAM_FLAGS = ("all", "new", "last", "last-per-subject", "terminate-at-end", "ack")
 _JETSTREAM_OPTIONS = ("durable", "start-sequence", "since", "stream")
-
-Arrived = asyncio.Queue[tuple[str, "Msg"]]
-"""Pairs of the subscription's pattern and a message."""
 
 
 async def subscribe(call: Call) -> int:
@@ -56,26 +50,6 @@ def _check(call: Call, subjects: tuple[str, ...], *, jetstream: bool) -> None:
         raise UsageError("only one of --report-subjects and --report-subscriptions can be used")
 
 
-def ignored_by(call: Call) -> Callable[[str], bool]:
-    """Tells which subjects `--ignore-subject` names; wildcards are understood."""
-    patterns = [pattern.split(".") for pattern in call.texts("ignore-subject")]
-
-    def ignored(subject: str) -> bool:
-        tokens = subject.split(".")
-        return any(_matches(tokens, pattern) for pattern in patterns)
-
-    return ignored
-
-
-def _matches(tokens: list[str], pattern: list[str]) -> bool:
-    for at, word in enumerate(pattern):
-        if word == ">":
-            return at < len(tokens)
-        if at >= len(tokens) or word not in ("*", tokens[at]):
-            return False
-    return len(tokens) == len(pattern)
-
-
 async def _subscribe_core(call: Call, subjects: list[str], shown: Shown) -> None:
     queue = call.text("queue")
     arrived: Arrived = asyncio.Queue()
@@ -97,51 +71,3 @@ def _into(arrived: Arrived, pattern: str) -> "Callable[[Msg], Awaitable[None]]":
         await arrived.put((pattern, message))
 
     return take
-
-
-async def show_all(
-    call: Call,
-    shown: Shown,
-    arrived: Arrived,
-    client: "NatsClient",
-    taken: "Callable[[Msg], Awaitable[bool]] | None" = None,
-) -> None:
-    """Shows messages until enough came, silence lasted too long, or Ctrl-C.
-
-    `taken` hears of every message that was shown and tells whether it was the last one.
-    """
-    ignored = ignored_by(call)
-    loop = asyncio.get_running_loop()
-    silence = call.duration("wait") / SECOND_NS
-    heard = loop.time()
-    try:
-        while not shown.done:
-            wait = silence - (loop.time() - heard) if silence else None
-            if shown.reporting:
-                wait = min(wait or REPORT_SECONDS, REPORT_SECONDS)
-            try:
-                async with asyncio.timeout(wait):
-                    pattern, message = await arrived.get()
-            except TimeoutError:
-                if silence and loop.time() - heard >= silence:
-                    return
-                shown.report(redraw=True)
-                continue
-            heard = loop.time()
-            if not ignored(message.subject):
-                _show(shown, pattern, message)
-            if taken is not None and await taken(message):
-                return
-    except asyncio.CancelledError:
-        return
-
-
-def _show(shown: Shown, pattern: str, message: "Msg") -> None:
-    shown.show(
-        message.subject,
-        message.reply,
-        message.headers,
-        message.data,
-        pattern=pattern,
-        stored=stored_of(message.reply),
-    )

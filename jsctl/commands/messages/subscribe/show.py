@@ -1,14 +1,16 @@
-"""Shows the messages that a subscription gets, or counts them."""
+"""Shows the messages that a subscription gets as they come, or counts them."""
 
+import asyncio
 import json
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from time import monotonic_ns
+from typing import TYPE_CHECKING
 
 from jsctl.api.subjects import AckSubject, parse_ack
-from jsctl.api.times import format_duration
+from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.commands.toolkit.content.bodies import header_lines, print_body, translated, write_bytes
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError
@@ -20,7 +22,16 @@ from jsctl.render.reports.subjects import (
     subject_title,
 )
 
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
+
+REPORT_SECONDS = 1.0
 CLEAR = "\x1b[2J\x1b[H"
+
+Arrived = asyncio.Queue[tuple[str, "Msg"]]
+"""Pairs of the subscription's pattern and a message."""
 
 
 class Shown:
@@ -160,3 +171,71 @@ class Shown:
 def stored_of(reply: str) -> AckSubject | None:
     """Where JetStream keeps a message, told by its reply subject."""
     return parse_ack(reply.encode()) if reply.startswith("$JS.ACK.") else None
+
+
+async def show_all(
+    call: Call,
+    shown: Shown,
+    arrived: Arrived,
+    client: "NatsClient",
+    taken: "Callable[[Msg], Awaitable[bool]] | None" = None,
+) -> None:
+    """Shows messages until enough came, silence lasted too long, or Ctrl-C.
+
+    `taken` hears of every message that was shown and tells whether it was the last one.
+    """
+    ignored = ignored_by(call)
+    loop = asyncio.get_running_loop()
+    silence = call.duration("wait") / SECOND_NS
+    heard = loop.time()
+    try:
+        while not shown.done:
+            wait = silence - (loop.time() - heard) if silence else None
+            if shown.reporting:
+                wait = min(wait or REPORT_SECONDS, REPORT_SECONDS)
+            try:
+                async with asyncio.timeout(wait):
+                    pattern, message = await arrived.get()
+            except TimeoutError:
+                if silence and loop.time() - heard >= silence:
+                    return
+                shown.report(redraw=True)
+                continue
+            heard = loop.time()
+            if not ignored(message.subject):
+                _show(shown, pattern, message)
+            if taken is not None and await taken(message):
+                return
+    except asyncio.CancelledError:
+        return
+
+
+def _show(shown: Shown, pattern: str, message: "Msg") -> None:
+    shown.show(
+        message.subject,
+        message.reply,
+        message.headers,
+        message.data,
+        pattern=pattern,
+        stored=stored_of(message.reply),
+    )
+
+
+def ignored_by(call: Call) -> Callable[[str], bool]:
+    """Tells which subjects `--ignore-subject` names; wildcards are understood."""
+    patterns = [pattern.split(".") for pattern in call.texts("ignore-subject")]
+
+    def ignored(subject: str) -> bool:
+        tokens = subject.split(".")
+        return any(_matches(tokens, pattern) for pattern in patterns)
+
+    return ignored
+
+
+def _matches(tokens: list[str], pattern: list[str]) -> bool:
+    for at, word in enumerate(pattern):
+        if word == ">":
+            return at < len(tokens)
+        if at >= len(tokens) or word not in ("*", tokens[at]):
+            return False
+    return len(tokens) == len(pattern)

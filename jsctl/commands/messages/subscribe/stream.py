@@ -12,8 +12,7 @@ from jsctl.api.times import SECOND_NS, format_duration, format_time
 from jsctl.api.words import AckPolicy, DeliverPolicy
 from jsctl.client.manager import Manager
 from jsctl.client.requests import api_prefix
-from jsctl.commands.messages.subscribe.run import Arrived, show_all
-from jsctl.commands.messages.subscribe.show import Shown, stored_of
+from jsctl.commands.messages.subscribe.show import Arrived, Shown, show_all, stored_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NotFound, UsageError
 

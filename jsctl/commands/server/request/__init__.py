@@ -1,15 +1,8 @@
-"""Options that several `server` commands share, and the table of `server request`."""
+"""`jsctl server request`: the table of its commands."""
 
-from jsctl.commands.toolkit.grammar.spec import Argument, Command, Kind, Option
+from jsctl.commands.toolkit.grammar.spec import Argument, Command, Group, Kind, Option
 
-LIMIT = Argument("limit", "How many servers to wait for; no limit on rows")
-TOP = Option("top", "Limit results to the top results", Kind.INTEGER, default="1000")
-FILTERS = (
-    Option("host", "Limit the report to a specific NATS server, by its name"),
-    Option("cluster", "Limit the report to a specific cluster"),
-    Option("tags", "Limit the report to nodes matching certain tags", Kind.LIST),
-)
-REQUEST_OPTIONS = (
+_OPTIONS = (
     Option("limit", "Limit the responses to so many records", Kind.INTEGER, default="2048"),
     Option("offset", "Start at a certain record", Kind.INTEGER, default="0"),
     Option("name", "Limit to servers matching a server name"),
@@ -23,12 +16,6 @@ _CONNECTION_SORTS = (
     *("last", "idle", "uptime", "stop", "reason", "rtt"),
 )
 _ACCOUNT = Option("account", "Account to report on")
-
-
-def connection_sorts(single: bool) -> tuple[str, ...]:
-    """Sort keys of the reports on connections, or on accounts when not `single`."""
-    shared = ("in-bytes", "out-bytes", "in-msgs", "out-msgs")
-    return (*shared, "uptime", "cid", "subs") if single else (*shared, "conns", "subs")
 
 
 def _flag(name: str, text: str, short: str = "") -> Option:
@@ -45,11 +32,6 @@ def _request(
 ) -> Command:
     run = f"server.request.documents:{name.replace('-', '_')}"
     return Command(name, text, run, arguments, options, aliases=aliases)
-
-
-def request_commands() -> tuple[Command, ...]:
-    """The commands of `server request`."""
-    return (*_network_requests(), *_jetstream_requests())
 
 
 def _network_requests() -> tuple[Command, ...]:
@@ -149,3 +131,12 @@ def _jetstream_requests() -> tuple[Command, ...]:
             aliases=("jsz", "js"),
         ),
     )
+
+
+GROUP = Group(
+    "request",
+    "Request monitoring data from a specific server",
+    (*_network_requests(), *_jetstream_requests()),
+    options=_OPTIONS,
+    aliases=("req",),
+)

@@ -6,11 +6,9 @@ from jsctl.api.codec import encode
 from jsctl.api.connz import ConnzOptions, GatewayzOptions, SubszOptions
 from jsctl.api.jsz import JSzOptions
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.commands.toolkit.monitoring.asking import count_of, request_filter
+from jsctl.commands.toolkit.monitoring.asking import STATES, count_of, request_filter
 from jsctl.errors import UsageError
 from jsctl.render.formats import as_json_line
-
-STATES: Mapping[str, int] = {"open": 0, "closed": 1, "all": 2}
 
 
 async def accounts(call: Call) -> None:

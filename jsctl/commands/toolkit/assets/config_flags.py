@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from jsctl.api.codec import default_of, encode, wire_of
 from jsctl.api.fields import About
 from jsctl.api.times import parse_duration
-from jsctl.commands.toolkit.grammar.spec import Kind, Option, parse_size
+from jsctl.commands.toolkit.grammar.spec import Kind, Option
+from jsctl.commands.toolkit.grammar.values import parse_size
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 

@@ -1,7 +1,7 @@
 """Parses the words of one command with Typer, built from the command's declaration.
 
 Typer converts values with a schema library that takes longer to import than most commands
-take to run. Values stay text here and are checked by `spec.check_value`, so that conversion is
+take to run. Values stay text here and are checked by `check_value`, so that conversion is
 switched off where the installed Typer has it.
 """
 
@@ -17,10 +17,9 @@ from jsctl.commands.toolkit.grammar.spec import (
     Command,
     Kind,
     Option,
-    check_value,
     options_of,
 )
-from jsctl.commands.toolkit.invocation.call import Value
+from jsctl.commands.toolkit.grammar.values import Value, check_value
 from jsctl.errors import UsageError
 
 _USAGE_ERROR: Any = next(

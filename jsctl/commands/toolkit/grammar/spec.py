@@ -1,22 +1,14 @@
-"""What a command is: names, arguments, options, help, and the function that runs it.
+"""What a command is: names, arguments, options, help, and where the function is that runs it.
 
 Commands are declared as data, so that parsing, help, completion and documents come from one
 place and nothing but the chosen command's module is imported.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
-
-from jsctl.api.times import parse_duration
-from jsctl.errors import UsageError
-
-if TYPE_CHECKING:
-    from jsctl.commands.toolkit.invocation.call import Call
-
-Run = Callable[["Call"], "int | Awaitable[int | None] | None"]
+from typing import cast
 
 
 class Kind(Enum):
@@ -65,13 +57,14 @@ class Argument:
 class Command:
     """A leaf of the tree.
 
-    `run` and `more_options` may be references `module:name`, so that a group can be declared
-    without importing what its commands need; `more_options` names a function without arguments.
+    `run` and `more_options` are references `module:name`, so that a group can be declared without
+    importing what its commands need. The one names a function that takes a `Call`, the other one
+    without arguments.
     """
 
     name: str
     help: str
-    run: Run | str
+    run: str
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
     more_options: str = ""
@@ -100,14 +93,9 @@ class Group:
 
 
 def resolve(reference: str) -> object:
-    """What a `module:name` reference means; modules are those of this package."""
+    """What a `module:name` reference means; modules are named from `jsctl.commands` on."""
     module, _, name = reference.partition(":")
     return getattr(import_module(f"jsctl.commands.{module}"), name)
-
-
-def function_of(command: Command) -> Run:
-    """The function that runs a command."""
-    return cast(Run, resolve(command.run)) if isinstance(command.run, str) else command.run
 
 
 def options_of(command: Command) -> tuple[Option, ...]:
@@ -121,37 +109,3 @@ def options_of(command: Command) -> tuple[Option, ...]:
 JSON = Option("json", "Produce JSON output", Kind.FLAG, short="j")
 FORCE = Option("force", "Force the operation without confirmation", Kind.FLAG, short="f")
 NO_SELECT = Option("no-select", "Do not select from a list", Kind.FLAG)
-
-_SIZE_UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-
-
-def parse_size(text: str) -> int:
-    """Bytes of `512`, `1K`, `5MB`, `2GiB`, all 1024-based; empty or negative is -1."""
-    text = text.strip()
-    if not text or text.startswith("-"):
-        return -1
-    digits = text.rstrip("kKmMgGtTiIbB ")
-    unit = text[len(digits) :].strip().upper().replace("IB", "").rstrip("B") or ""
-    try:
-        return int(float(digits) * 1024 ** _SIZE_UNITS[unit])
-    except (KeyError, ValueError):
-        raise UsageError(f"invalid bytes specification {text!r}") from None
-
-
-def check_value(option: Option, text: str) -> str:
-    """The text, if it fits the option's kind and choices; raises UsageError."""
-    if option.choices and text not in option.choices:
-        words = ",".join(option.choices)
-        raise UsageError(f"enum value must be one of {words}, got '{text}'")
-    try:
-        if option.kind is Kind.INTEGER:
-            int(text)
-        elif option.kind is Kind.DURATION:
-            parse_duration(text)
-        elif option.kind is Kind.SIZE:
-            parse_size(text)
-        elif option.kind is Kind.MAP and not any(mark in text for mark in "=:"):
-            raise UsageError(f"expected KEY:VALUE or KEY=VALUE, got '{text}'")
-    except ValueError as error:
-        raise UsageError(f"--{option.name}: {error}") from None
-    return text

@@ -1,12 +1,13 @@
 """One invocation of a command: its values by name, where output goes, how to connect."""
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from jsctl.api.times import parse_duration
-from jsctl.commands.toolkit.grammar.spec import parse_size
+from jsctl.commands.toolkit.grammar.spec import Command, resolve
+from jsctl.commands.toolkit.grammar.values import Value, parse_size
 from jsctl.commands.toolkit.invocation.output import Output
 from jsctl.commands.toolkit.invocation.prompts import Prompts
 from jsctl.settings import Settings
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
     from jsctl.client.manager import Manager
     from jsctl.client.system import SystemSource
-
-Value = str | bool | tuple[str, ...] | None
 
 
 class Call:
@@ -128,3 +127,11 @@ class Call:
             return
         async with self.client() as client:
             yield open_system(client, self.settings)
+
+
+Run = Callable[[Call], "int | Awaitable[int | None] | None"]
+
+
+def function_of(command: Command) -> Run:
+    """The function that runs a command."""
+    return cast(Run, resolve(command.run))

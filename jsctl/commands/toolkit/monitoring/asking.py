@@ -12,6 +12,9 @@ from jsctl.errors import UsageError
 if TYPE_CHECKING:
     from jsctl.client.system import SystemReply, SystemSource
 
+STATES: Mapping[str, int] = {"open": 0, "closed": 1, "all": 2}
+"""The states of connections that CONNZ can be asked for."""
+
 NO_RESULTS = (
     "no results received, ensure the account used has system privileges and appropriate permissions"
 )

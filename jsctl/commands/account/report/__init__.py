@@ -1,0 +1,38 @@
+"""`jsctl account report`: the table of its commands."""
+
+from jsctl.commands.toolkit.grammar.spec import JSON, Command, Group, Kind, Option
+from jsctl.commands.toolkit.monitoring.flags import TOP, connection_sorts
+
+GROUP = Group(
+    "report",
+    "Report on account metrics",
+    (
+        Command(
+            "connections",
+            "Report on connections",
+            "account.report.connections:connections",
+            options=(
+                Option(
+                    "sort",
+                    "Sort by a column",
+                    default="subs",
+                    choices=connection_sorts(True),
+                ),
+                TOP,
+                Option("subject", "Only those with matching subscriptions"),
+                Option("username", "Only those of a user"),
+                Option(
+                    "state",
+                    "Only those in a state",
+                    default="open",
+                    choices=("open", "closed", "all"),
+                ),
+                Option("closed-reason", "Filter by a closed reason", metavar="REGEX"),
+                Option("reverse", "Reverse sort", Kind.FLAG, short="R"),
+                JSON,
+            ),
+            aliases=("conn", "connz", "conns"),
+        ),
+    ),
+    aliases=("rep",),
+)

@@ -1,0 +1,68 @@
+"""`consumer cluster step-down` and `balance`."""
+
+from typing import TYPE_CHECKING
+
+from jsctl.api.cluster import ClusterInfo
+from jsctl.commands.consumer.show import show_consumer
+from jsctl.commands.toolkit.assets.leaders import (
+    LOOK_NS,
+    LookUp,
+    await_election,
+    balance,
+    clustered_group,
+)
+from jsctl.commands.toolkit.assets.picking import consumer_of, stream_of
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.render.humanize import counted
+
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
+
+
+async def step_down(call: Call) -> None:
+    """A new leader for a consumer."""
+    async with call.manager() as manager:
+        found = await consumer_of(call, manager)
+        stream, name = found.stream_name, found.name
+        cluster = clustered_group(found.cluster, f'consumer "{stream}" > "{name}"', "consumer")
+        peers = len(cluster.replicas) + 1
+        call.output.log(
+            f'Requesting leader step down of "{cluster.leader}" in a {peers} peer RAFT group'
+        )
+        await manager.step_down_consumer(stream, name, call.text("preferred"))
+
+        look = _consumer_look(manager, stream, name)
+        await await_election(call, look, cluster.leader, "consumer", "Consumer")
+        info = await manager.consumer_info(stream, name)
+    if not call.as_json:
+        call.output.print()
+    show_consumer(call, info)
+
+
+async def balance_leaders(call: Call) -> None:
+    """Spreads the leaders of a stream's clustered consumers over their peers."""
+    async with call.manager() as manager:
+        stream = (await stream_of(call, manager)).config.name
+        infos = (await manager.consumers(stream)).items
+        groups = {info.name: info.cluster for info in infos}
+
+        async def elect(name: str, old: str, preferred: str) -> None:
+            await manager.step_down_consumer(stream, name, preferred)
+            look = _consumer_look(manager, stream, name)
+            await await_election(call, look, old, name, "Consumer")
+
+        moved = await balance(call, groups, elect, "consumer")
+    if moved is None:
+        call.output.print(f"No consumers on {stream}")
+    else:
+        call.output.print(f"Balanced {counted(moved, 'consumer')} on {stream}")
+
+
+def _consumer_look(manager: "Manager", stream: str, name: str) -> LookUp:
+    """Asks for a consumer's group; a leaderless one is silent, so not for long."""
+    quick = manager.with_timeout(LOOK_NS)
+
+    async def look() -> ClusterInfo | None:
+        return (await quick.consumer_info(stream, name)).cluster
+
+    return look

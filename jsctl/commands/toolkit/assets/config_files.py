@@ -1,0 +1,50 @@
+"""Configurations in files: read from one, or changed in the user's editor."""
+
+import json
+from pathlib import Path
+from typing import TypeVar
+
+from jsctl.api.codec import DecodeError, decode
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import UsageError
+
+T = TypeVar("T")
+
+
+def load_config(path: str, cls: type[T]) -> T:
+    """A configuration from a file: itself, or the `config` of an info document.
+
+    Raises UsageError.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"path '{path}' does not exist") from None
+    except OSError as error:
+        raise UsageError(f"could not read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: {error}") from None
+    if isinstance(document, dict) and isinstance(document.get("config"), dict):
+        document = document["config"]
+    try:
+        return decode(cls, document)
+    except DecodeError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def edited(call: Call, config: T, cls: type[T]) -> T:
+    """The configuration after a person changed it in $EDITOR; raises UsageError."""
+    import subprocess
+    import tempfile
+
+    from jsctl.render.formats import as_json
+
+    editor = call.environ.get("EDITOR")
+    if not editor:
+        raise UsageError("set EDITOR environment variable to your chosen editor")
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "configuration.json"
+        path.write_text(as_json(config) + "\n", encoding="utf-8")
+        if subprocess.run([*editor.split(), str(path)], check=False).returncode:
+            raise UsageError(f"{editor} failed")
+        return load_config(str(path), cls)

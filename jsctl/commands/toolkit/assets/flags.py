@@ -1,0 +1,17 @@
+"""Arguments and options that the groups on streams and consumers share."""
+
+from jsctl.commands.toolkit.grammar.spec import JSON, Argument, Kind, Option
+
+STREAM = Argument("stream", "The stream to act on")
+OF_STREAM = Argument("stream", "Stream name")
+"""The stream that consumers are on."""
+BOTH = (OF_STREAM, Argument("consumer", "Consumer name"))
+CONFIG_FILE = Option("config", "JSON file to read configuration from", Kind.FILE)
+PREFERRED = Option("preferred", "Preferred leader to elect", metavar="HOST")
+ADDING = (
+    CONFIG_FILE,
+    Option("validate", "Only validates the configuration", Kind.FLAG),
+    Option("output", "Save configuration instead of creating", Kind.FILE),
+    Option("defaults", "Accept default values for all prompts", Kind.FLAG),
+    JSON,
+)

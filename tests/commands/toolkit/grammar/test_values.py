@@ -1,0 +1,22 @@
+"""Text on the command line: sizes, and what does not fit its option."""
+
+import pytest
+
+from jsctl.commands.toolkit.grammar.spec import Kind, Option
+from jsctl.commands.toolkit.grammar.values import check_value, parse_size
+from jsctl.errors import UsageError
+
+
+def test_values_are_checked_by_kind() -> None:
+    assert parse_size("1K") == 1024
+    assert parse_size("1.5MiB") == 3 * 512 * 1024
+    assert parse_size("2GB") == 2 * 1024**3
+    assert parse_size("") == parse_size("-5") == -1
+    for kind, wrong in (
+        (Kind.INTEGER, "x"),
+        (Kind.DURATION, "5 minutes"),
+        (Kind.SIZE, "1X"),
+        (Kind.MAP, "novalue"),
+    ):
+        with pytest.raises(UsageError):
+            check_value(Option("o", "", kind), wrong)

@@ -1,0 +1,34 @@
+"""The looks of an answer: formats, boxes, columns that fit."""
+
+import pytest
+
+from jsctl.commands.toolkit.invocation.output import Output, make_output
+from jsctl.render.column import Column
+
+
+@pytest.mark.parametrize(
+    ("environ", "form", "corner"),
+    [
+        ({}, "table", "╭"),
+        ({"NATS_TABLE_FORMAT": "markdown"}, "md", "╭"),
+        ({"NATS_TABLE_FORMAT": "csv"}, "csv", "╭"),
+        ({"LLMFORMAT": "1"}, "md", "╭"),
+        ({"JSCTL_ASCII": "1"}, "table", "+"),
+        ({"TERM": "dumb"}, "table", "+"),
+    ],
+)
+def test_the_environment_chooses_the_looks(environ: dict[str, str], form: str, corner: str) -> None:
+    output = make_output("", "", environ)
+    assert (output.form, output.theme.box.top[0]) == (form, corner)
+    assert make_output("yaml", "", environ).form == "yaml"
+
+
+def test_columns_of_low_priority_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns: tuple[Column[str], ...] = (
+        Column("a", "A" * 30, lambda row: row),
+        Column("b", "B" * 30, lambda row: row, priority=2),
+        Column("c", "C" * 30, lambda row: row, priority=1),
+    )
+    monkeypatch.setattr(Output, "width", 80)
+    output = make_output("", "", {})
+    assert [column.key for column in output.fitting(["x"], columns)] == ["a", "c"]
