@@ -19,8 +19,8 @@ from statistics import median
 import nats
 from nats.js.api import ConsumerConfig
 
-from jsctl.dashboard.model import Model, Told
-from jsctl.dashboard.snapshot import Snapshot
+from jsctl.dashboard.model.model import Model, Told
+from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Cluster
 from tests.dashboard.sample import sample
 from tests.dashboard.shots import showing

@@ -11,13 +11,13 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.worker import Worker, WorkerError, WorkerState
 
 from jsctl.dashboard import tables
+from jsctl.dashboard.connection.poller import REFRESH_MAX_S, REFRESH_MIN_S, MakePoller, Poller
 from jsctl.dashboard.look.ink import Ink, ink_of
 from jsctl.dashboard.look.themes import DEFAULTS, THEMES
 from jsctl.dashboard.look.words import short_names
+from jsctl.dashboard.model.snapshot import Level, Snapshot
 from jsctl.dashboard.options import DashboardOptions
-from jsctl.dashboard.poller import REFRESH_MAX_S, REFRESH_MIN_S, MakePoller, Poller
 from jsctl.dashboard.screens.view import View
-from jsctl.dashboard.snapshot import Level, Snapshot
 from jsctl.errors import JsctlError
 
 STEPS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)

@@ -7,8 +7,8 @@ from enum import Enum
 from rich.segment import Segment
 
 from jsctl.api.times import format_time
+from jsctl.dashboard.model.snapshot import Level, Snapshot
 from jsctl.dashboard.options import DashboardOptions
-from jsctl.dashboard.snapshot import Level, Snapshot
 
 _TIMES = ("taken_ns", "last_ns", "time_ns", "leader_since_ns")
 

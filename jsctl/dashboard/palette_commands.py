@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from textual.app import SystemCommand
 from textual.screen import Screen
 
-from jsctl.dashboard.actions import ACTIONS
+from jsctl.dashboard.actions.catalog import ACTIONS
 from jsctl.dashboard.look.words import clean
+from jsctl.dashboard.model.snapshot import Consumer, Server, Stream
 from jsctl.dashboard.screens.acting import name_of, start_action
 from jsctl.dashboard.screens.main import TABS, MainScreen
 from jsctl.dashboard.screens.opening import view_of
 from jsctl.dashboard.screens.view import View
-from jsctl.dashboard.snapshot import Consumer, Server, Stream
 
 if TYPE_CHECKING:
     from jsctl.dashboard.app import Dashboard

@@ -9,7 +9,7 @@ from rich.text import Text
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted, short, short_bytes, short_time
-from jsctl.dashboard.snapshot import Consumer, Level, Server, Stream
+from jsctl.dashboard.model.snapshot import Consumer, Level, Server, Stream
 from jsctl.dashboard.widgets.grid import GridColumn
 from jsctl.render.column import Align, Column
 

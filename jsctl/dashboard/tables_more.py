@@ -6,7 +6,7 @@ from jsctl.api.connz import ConnInfo
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted, short_bytes, short_time
-from jsctl.dashboard.snapshot import Event, Level, RaftGroup, Stream
+from jsctl.dashboard.model.snapshot import Event, Level, RaftGroup, Stream
 from jsctl.dashboard.tables import NAMES, RIGHT, STREAMS, plain_text, state_text
 from jsctl.dashboard.widgets.bars import clock
 from jsctl.dashboard.widgets.grid import GridColumn

@@ -11,10 +11,10 @@ import pytest
 from textual.pilot import Pilot
 
 from jsctl.dashboard.app import Dashboard
-from jsctl.dashboard.link import Link
+from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.connection.poller import Poller, Show
+from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.options import DashboardOptions
-from jsctl.dashboard.poller import Poller, Show
-from jsctl.dashboard.snapshot import Snapshot
 from jsctl.settings import Context, Settings
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
 from tests.support.waiting import eventually

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from jsctl.api.connz import ConnInfo
 from jsctl.api.times import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, parse_time
-from jsctl.dashboard.judge import alerts_of, badge_of, judge_stream
-from jsctl.dashboard.messages import StoredMessage
-from jsctl.dashboard.snapshot import (
+from jsctl.dashboard.connection.messages import StoredMessage
+from jsctl.dashboard.model.judge import alerts_of, badge_of, judge_stream
+from jsctl.dashboard.model.snapshot import (
     Card,
     Consumer,
     Event,
@@ -26,7 +26,7 @@ from jsctl.dashboard.snapshot import (
     Source,
     Stream,
 )
-from jsctl.dashboard.tracks import kind_of
+from jsctl.dashboard.model.tracks import kind_of
 
 NOW_NS = parse_time("2026-03-02T12:42:16Z")
 GIB = 1024**3

@@ -8,10 +8,10 @@ from textual.color import Color
 from jsctl.dashboard.app import Dashboard
 from jsctl.dashboard.look.glyphs import UNICODE, Glyphs
 from jsctl.dashboard.look.palette import DARK
+from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.once import lines_of
 from jsctl.dashboard.options import DashboardOptions
 from jsctl.dashboard.screens.stream import StreamScreen
-from jsctl.dashboard.snapshot import Snapshot
 from tests.dashboard.conftest import Driven
 from tests.dashboard.sample import messages, sample
 

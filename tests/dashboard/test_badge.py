@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from jsctl.dashboard.snapshot import Badge
+from jsctl.dashboard.model.snapshot import Badge
 from jsctl.testing import ClusterFactory
 from tests.dashboard.conftest import Drive
 from tests.dashboard.test_live import KINDS

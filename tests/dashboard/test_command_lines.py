@@ -10,9 +10,9 @@ from jsctl.api.words import Discard
 from jsctl.cli import hoist, walk
 from jsctl.commands.toolkit.grammar.parser import parse
 from jsctl.commands.toolkit.grammar.spec import Command
-from jsctl.dashboard.actions import ACTIONS, Action, Target, show_command
-from jsctl.dashboard.edits import edit_command
-from jsctl.dashboard.snapshot import Consumer, Stream
+from jsctl.dashboard.actions.catalog import ACTIONS, Action, Target, show_command
+from jsctl.dashboard.actions.edits import edit_command
+from jsctl.dashboard.model.snapshot import Consumer, Stream
 from tests.dashboard.sample import sample
 from tests.dashboard.shots import showing
 

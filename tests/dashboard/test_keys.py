@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from jsctl.dashboard.model.snapshot import Level, Stream
 from jsctl.dashboard.once import text_of
 from jsctl.dashboard.screens.dialogs import Choices, ConfirmScreen
 from jsctl.dashboard.screens.main import MainScreen
 from jsctl.dashboard.screens.stream import StreamScreen
-from jsctl.dashboard.snapshot import Level, Stream
 from jsctl.dashboard.widgets.grid import Grid
 from tests.dashboard.conftest import Driven
 from tests.dashboard.sample import sample

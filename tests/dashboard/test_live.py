@@ -12,10 +12,10 @@ import pytest
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
-from jsctl.dashboard.link import Link
+from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.connection.poller import Poller
+from jsctl.dashboard.model.snapshot import Badge, Level, PeerState, Snapshot
 from jsctl.dashboard.once import text_of
-from jsctl.dashboard.poller import Poller
-from jsctl.dashboard.snapshot import Badge, Level, PeerState, Snapshot
 from jsctl.testing import Broker, Cluster, RealServer
 from tests.dashboard.conftest import Drive, Driven, settings_of
 from tests.support.waiting import eventually, wait_for

@@ -10,8 +10,8 @@ import pytest
 
 from jsctl.dashboard.look.glyphs import ASCII, UNICODE
 from jsctl.dashboard.look.palette import PALETTES
+from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.once import text_of
-from jsctl.dashboard.snapshot import Snapshot
 from tests.dashboard.sample import sample
 from tests.dashboard.shots import open_stream, showing, styles_of
 
@@ -118,8 +118,8 @@ async def test_nothing_known_yet() -> None:
 async def test_without_system_rights_a_hint_is_given() -> None:
     from dataclasses import replace
 
-    from jsctl.dashboard.link import NO_SYSTEM
-    from jsctl.dashboard.snapshot import Meta
+    from jsctl.dashboard.connection.link import NO_SYSTEM
+    from jsctl.dashboard.model.snapshot import Meta
 
     now = replace(sample(), servers=(), meta=Meta(), groups=(), system=False, note=NO_SYSTEM)
     async with showing(now) as driven:

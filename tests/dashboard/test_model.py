@@ -1,8 +1,8 @@
 """Replies in, snapshots out: what is believed, kept, marked and forgotten."""
 
 from jsctl.api.times import SECOND_NS, format_time
-from jsctl.dashboard.model import Model, Told
-from jsctl.dashboard.snapshot import Badge, Level, PeerState, Snapshot
+from jsctl.dashboard.model.model import Model, Told
+from jsctl.dashboard.model.snapshot import Badge, Level, PeerState, Snapshot
 
 T0 = 1_800_000_000 * SECOND_NS
 Doc = dict[str, object]

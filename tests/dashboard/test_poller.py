@@ -13,11 +13,11 @@ from textual.widgets import ContentSwitcher
 
 from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.app import Dashboard
-from jsctl.dashboard.link import Hear, Link
-from jsctl.dashboard.model import Told
+from jsctl.dashboard.connection.link import Hear, Link
+from jsctl.dashboard.connection.poller import Poller, Show
+from jsctl.dashboard.model.model import Told
+from jsctl.dashboard.model.snapshot import Badge, Snapshot
 from jsctl.dashboard.options import DashboardOptions
-from jsctl.dashboard.poller import Poller, Show
-from jsctl.dashboard.snapshot import Badge, Snapshot
 from jsctl.errors import NotAllowed, NotFound, Unreachable
 from tests.dashboard.test_model import T0, cluster_of, detail, jsz, statsz
 from tests.support.waiting import eventually
@@ -129,7 +129,7 @@ async def test_it_goes_on_when_the_connection_is_away() -> None:
 
 
 async def test_a_first_connection_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jsctl.dashboard.poller.RETRY_S", 0.01)
+    monkeypatch.setattr("jsctl.dashboard.connection.poller.RETRY_S", 0.01)
     link = CountingLink()
     link.failures = [Unreachable("nobody there"), Unreachable("still nobody")]
     async with running(link) as run:

@@ -12,15 +12,15 @@ from textual.widgets import Input, TextArea
 
 from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
-from jsctl.dashboard.action_streams import publish
-from jsctl.dashboard.actions import action_named
-from jsctl.dashboard.link import Link
-from jsctl.dashboard.messages import Peek, StoredMessage
+from jsctl.dashboard.actions.catalog import action_named
+from jsctl.dashboard.actions.plans import Plan, Target, Tier
+from jsctl.dashboard.actions.streams import publish
+from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.connection.messages import Peek, StoredMessage
+from jsctl.dashboard.connection.poller import Poller
+from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.once import text_of
-from jsctl.dashboard.plans import Plan, Target, Tier
-from jsctl.dashboard.poller import Poller
 from jsctl.dashboard.screens.seeking import parse_seek
-from jsctl.dashboard.snapshot import Snapshot
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.errors import JsctlError
 from jsctl.testing import Broker, RealServer

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jsctl.dashboard.model.snapshot import Alert, Event, Level, Snapshot
 from jsctl.dashboard.once import document_of, text_of
-from jsctl.dashboard.snapshot import Alert, Event, Level, Snapshot
 from tests.dashboard.sample import sample
 from tests.dashboard.shots import open_stream, showing
 

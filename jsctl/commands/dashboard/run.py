@@ -9,8 +9,8 @@ from jsctl.errors import UsageError
 from jsctl.settings import ContextStore, Settings, load
 
 if TYPE_CHECKING:
+    from jsctl.dashboard.connection.poller import MakePoller, Poller, Show
     from jsctl.dashboard.options import DashboardOptions
-    from jsctl.dashboard.poller import MakePoller, Poller, Show
 
 MISSING = "the dashboard needs Textual: pip install 'jsctl[dashboard]'"
 FORMS = ("text", "json", "svg")
@@ -95,8 +95,8 @@ def settings_of(call: Call, context: str) -> Settings:
 
 def make_poller(call: Call, options: "DashboardOptions") -> "MakePoller":
     """Makes pollers by the name of a context; the empty name is the command line's."""
-    from jsctl.dashboard.link import Link
-    from jsctl.dashboard.poller import Poller
+    from jsctl.dashboard.connection.link import Link
+    from jsctl.dashboard.connection.poller import Poller
 
     def make(context: str, show: "Show") -> "Poller":
         settings = call.settings

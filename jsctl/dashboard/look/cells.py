@@ -9,7 +9,7 @@ from rich.text import Text
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.palette import mixed
 from jsctl.dashboard.look.words import clean, fitted, short
-from jsctl.dashboard.snapshot import Level, Peer, PeerState
+from jsctl.dashboard.model.snapshot import Level, Peer, PeerState
 
 OLDEST_SHARE = 0.35
 """How much of its colour the oldest sample of a sparkline keeps."""

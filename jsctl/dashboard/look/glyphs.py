@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jsctl.dashboard.snapshot import Level, PeerState
+from jsctl.dashboard.model.snapshot import Level, PeerState
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from jsctl.dashboard.look.glyphs import UNICODE, Glyphs
 from jsctl.dashboard.look.palette import DARK, PALETTES, Palette
-from jsctl.dashboard.snapshot import Badge, Level, PeerState
+from jsctl.dashboard.model.snapshot import Badge, Level, PeerState
 
 
 @dataclass(frozen=True, slots=True)

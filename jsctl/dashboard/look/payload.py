@@ -5,9 +5,9 @@ import re
 
 from rich.text import Text
 
+from jsctl.dashboard.connection.messages import StoredMessage
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean
-from jsctl.dashboard.messages import StoredMessage
 from jsctl.dashboard.widgets.bars import clock
 from jsctl.render.humanize import number
 

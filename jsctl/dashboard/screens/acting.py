@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from jsctl.dashboard.actions import Action, Target
-from jsctl.dashboard.link import failures
-from jsctl.dashboard.plans import Run
+from jsctl.dashboard.actions.catalog import Action, Target
+from jsctl.dashboard.actions.plans import Run
+from jsctl.dashboard.connection.link import failures
+from jsctl.dashboard.model.snapshot import Consumer, Level, Meta, Stream
 from jsctl.dashboard.screens.dialogs import ConfirmScreen
-from jsctl.dashboard.snapshot import Consumer, Level, Meta, Stream
 
 if TYPE_CHECKING:
     from jsctl.dashboard.app import Dashboard

@@ -8,15 +8,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 
-from jsctl.dashboard.link import failures
+from jsctl.dashboard.actions.plans import Target
+from jsctl.dashboard.connection.link import failures
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.chart import chart
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, short, short_time
-from jsctl.dashboard.plans import Target
+from jsctl.dashboard.model.snapshot import Consumer, Level, Snapshot
 from jsctl.dashboard.screens.stream_lines import LABEL, peer_lines
 from jsctl.dashboard.screens.view import View
-from jsctl.dashboard.snapshot import Consumer, Level, Snapshot
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.panels import Panel
 from jsctl.dashboard.widgets.textpane import TextPane

@@ -12,10 +12,10 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
+from jsctl.dashboard.actions.plans import Plan, Tier
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean
-from jsctl.dashboard.plans import Plan, Tier
-from jsctl.dashboard.snapshot import Level
+from jsctl.dashboard.model.snapshot import Level
 
 
 class Choices(Widget, can_focus=True):

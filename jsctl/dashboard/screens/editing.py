@@ -17,14 +17,14 @@ from jsctl.api.codec import DecodeError, decode, encode
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig
 from jsctl.client.manager import as_request, without_server_metadata
-from jsctl.dashboard.action_streams import publish
-from jsctl.dashboard.edits import edit_command
-from jsctl.dashboard.link import Link, failures
+from jsctl.dashboard.actions.edits import edit_command
+from jsctl.dashboard.actions.plans import Target, words
+from jsctl.dashboard.actions.streams import publish
+from jsctl.dashboard.connection.link import Link, failures
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, titled
-from jsctl.dashboard.plans import Target, words
+from jsctl.dashboard.model.snapshot import Consumer, Level, Stream
 from jsctl.dashboard.screens.acting import name_of, perform
-from jsctl.dashboard.snapshot import Consumer, Level, Stream
 
 if TYPE_CHECKING:
     from jsctl.dashboard.app import Dashboard

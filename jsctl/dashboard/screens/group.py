@@ -6,12 +6,12 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
+from jsctl.dashboard.actions.plans import Target
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, short_bytes, short_time
-from jsctl.dashboard.plans import Target
-from jsctl.dashboard.raft import META
+from jsctl.dashboard.model.raft import META
+from jsctl.dashboard.model.snapshot import Level, RaftGroup, Snapshot
 from jsctl.dashboard.screens.view import View
-from jsctl.dashboard.snapshot import Level, RaftGroup, Snapshot
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.textpane import TextPane
 from jsctl.render.humanize import number

@@ -11,11 +11,11 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import ContentSwitcher
 
 from jsctl.dashboard import tables, tables_more
-from jsctl.dashboard.advisories import CATEGORIES, belongs
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import short, short_bytes
+from jsctl.dashboard.model.advisories import CATEGORIES, belongs
+from jsctl.dashboard.model.snapshot import Consumer, Event, Kind, Server, Snapshot, Stream
 from jsctl.dashboard.screens.view import View
-from jsctl.dashboard.snapshot import Consumer, Event, Kind, Server, Snapshot, Stream
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid, GridColumn
 from jsctl.dashboard.widgets.panels import Cards, Panel, Strip1, meta_lines, meta_summary

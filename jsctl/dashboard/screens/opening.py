@@ -1,7 +1,7 @@
 """Which view shows a row."""
 
+from jsctl.dashboard.model.snapshot import Consumer, RaftGroup, Server, Stream
 from jsctl.dashboard.screens.view import View
-from jsctl.dashboard.snapshot import Consumer, RaftGroup, Server, Stream
 
 
 def view_of(row: object) -> View | None:

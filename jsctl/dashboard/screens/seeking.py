@@ -12,9 +12,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from jsctl.api.times import parse_duration, parse_time
+from jsctl.dashboard.actions.plans import words
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import titled
-from jsctl.dashboard.plans import words
 
 Seek = tuple[str, int | str]
 """`seq`, `time` or `subject`, and the value."""

@@ -12,16 +12,16 @@ from textual.containers import Horizontal, Vertical
 from jsctl.api.codec import decode
 from jsctl.api.connz import ConnInfo
 from jsctl.dashboard import tables_more
-from jsctl.dashboard.documents import sections
-from jsctl.dashboard.link import failures
+from jsctl.dashboard.actions.plans import Target
+from jsctl.dashboard.connection.link import failures
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.chart import chart
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, short, short_bytes, short_time
-from jsctl.dashboard.plans import Target
+from jsctl.dashboard.model.documents import sections
+from jsctl.dashboard.model.snapshot import Level, Server, Snapshot
 from jsctl.dashboard.screens.stream_lines import LABEL
 from jsctl.dashboard.screens.view import View
-from jsctl.dashboard.snapshot import Level, Server, Snapshot
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.panels import Panel

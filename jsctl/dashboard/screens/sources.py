@@ -9,11 +9,11 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
+from jsctl.dashboard.actions.plans import Target
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, short, short_time
-from jsctl.dashboard.plans import Target
+from jsctl.dashboard.model.snapshot import Level, Snapshot, Source, Stream
 from jsctl.dashboard.screens.view import View
-from jsctl.dashboard.snapshot import Level, Snapshot, Source, Stream
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 
 DEPTH_MAX = 20

@@ -13,17 +13,17 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
 from jsctl.dashboard import tables
-from jsctl.dashboard.actions import action_named
-from jsctl.dashboard.link import failures
+from jsctl.dashboard.actions.catalog import action_named
+from jsctl.dashboard.actions.plans import Target, words
+from jsctl.dashboard.connection.link import failures
+from jsctl.dashboard.connection.messages import PAGE, Peek, StoredMessage
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.payload import FORMS, form_of, whole
 from jsctl.dashboard.look.words import clean, short, titled
-from jsctl.dashboard.messages import PAGE, Peek, StoredMessage
-from jsctl.dashboard.plans import Target, words
+from jsctl.dashboard.model.snapshot import Consumer, Kind, Snapshot, Stream
 from jsctl.dashboard.screens.stream_lines import group_lines, state_lines
 from jsctl.dashboard.screens.tables_detail import MESSAGES, SUBJECTS, SubjectRow
 from jsctl.dashboard.screens.view import View, as_target
-from jsctl.dashboard.snapshot import Consumer, Kind, Snapshot, Stream
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.panels import Panel

@@ -7,7 +7,7 @@ from rich.text import Text
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted, short, short_names, short_time
-from jsctl.dashboard.snapshot import Level, Peer, PeerState, Snapshot, Stream
+from jsctl.dashboard.model.snapshot import Level, Peer, PeerState, Snapshot, Stream
 from jsctl.render.humanize import number, size
 
 LABEL = 10

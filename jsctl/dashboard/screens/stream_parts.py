@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from jsctl.client.manager import Manager
-from jsctl.dashboard.link import failures
+from jsctl.dashboard.connection.link import failures
 from jsctl.dashboard.look.words import clean
+from jsctl.dashboard.model.snapshot import RaftGroup
 from jsctl.dashboard.screens.group import member_table
 from jsctl.dashboard.screens.tables_detail import SubjectRow
-from jsctl.dashboard.snapshot import RaftGroup
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.textpane import TextPane
 from jsctl.render.reports.stream_info import stream_screen
@@ -68,7 +68,7 @@ async def find_group(screen: "StreamScreen", name: str) -> RaftGroup | None:
     assert poller is not None
     asked = {"account": screen.account, "group": name}
     told = await poller.link.ask_servers("RAFTZ", asked, slow=True)
-    from jsctl.dashboard.raft import groups_of
+    from jsctl.dashboard.model.raft import groups_of
 
     found = groups_of(told, {name: screen.stream_name}, poller.model.down())
     return next((one for one in found if one.name == name), None)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from jsctl.dashboard.connection.messages import StoredMessage
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.payload import one_line
 from jsctl.dashboard.look.words import clean, fitted, short_bytes
-from jsctl.dashboard.messages import StoredMessage
 from jsctl.dashboard.widgets.bars import clock
 from jsctl.dashboard.widgets.grid import GridColumn
 from jsctl.render.column import Align, Column

@@ -8,9 +8,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
-from jsctl.dashboard.actions import ACTIONS, Action, Target, action_named
+from jsctl.dashboard.actions.catalog import ACTIONS, Action, Target, action_named
 from jsctl.dashboard.look.ink import Ink
-from jsctl.dashboard.snapshot import Meta, Snapshot
+from jsctl.dashboard.model.snapshot import Meta, Snapshot
 from jsctl.dashboard.widgets.bars import STALE_NS, KeyBar, TopBar
 from jsctl.dashboard.widgets.grid import Grid
 
@@ -188,7 +188,7 @@ class View(Screen[None]):
 
     def action_copy(self) -> None:
         """The selected thing as a command line, to the clipboard."""
-        from jsctl.dashboard.actions import show_command
+        from jsctl.dashboard.actions.catalog import show_command
 
         target = self.target()
         if target is None:
@@ -222,6 +222,6 @@ class View(Screen[None]):
 
 def as_target(row: object) -> Target | None:
     """A row that actions know; None for others."""
-    from jsctl.dashboard.snapshot import Consumer, Server, Stream
+    from jsctl.dashboard.model.snapshot import Consumer, Server, Stream
 
     return row if isinstance(row, Server | Stream | Consumer | Meta) else None

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted, short_time
-from jsctl.dashboard.snapshot import Snapshot
+from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.render.humanize import counted
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted, short, short_bytes, short_names, short_time
-from jsctl.dashboard.snapshot import Badge, Card, Level, PeerState, Snapshot
+from jsctl.dashboard.model.snapshot import Badge, Card, Level, PeerState, Snapshot
 from jsctl.dashboard.widgets.bars import both_ends
 from jsctl.render.humanize import number
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from jsctl.api.subjects import parse_api
-from jsctl.dashboard.documents import Document, flag, integer, section, text
-from jsctl.dashboard.snapshot import Event, Level
-from jsctl.dashboard.tracks import time_of
+from jsctl.dashboard.model.documents import Document, flag, integer, section, text
+from jsctl.dashboard.model.snapshot import Event, Level
+from jsctl.dashboard.model.tracks import time_of
 
 CATEGORIES = ("all", "problems", "changes", "api", "clients")
 """What the list of events can be limited to."""

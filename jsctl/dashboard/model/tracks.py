@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from jsctl.api.times import parse_time
-from jsctl.dashboard.documents import (
+from jsctl.dashboard.model.documents import (
     NOTHING,
     Document,
     flag,
@@ -19,9 +19,18 @@ from jsctl.dashboard.documents import (
     text,
     texts,
 )
-from jsctl.dashboard.history import Meter, Trail
-from jsctl.dashboard.judge import judge_consumer, judge_server, judge_stream
-from jsctl.dashboard.snapshot import Consumer, Kind, Level, Peer, PeerState, Server, Source, Stream
+from jsctl.dashboard.model.history import Meter, Trail
+from jsctl.dashboard.model.judge import judge_consumer, judge_server, judge_stream
+from jsctl.dashboard.model.snapshot import (
+    Consumer,
+    Kind,
+    Level,
+    Peer,
+    PeerState,
+    Server,
+    Source,
+    Stream,
+)
 
 KINDS = (("KV_", Kind.BUCKET), ("OBJ_", Kind.OBJECTS), ("$MQTT_", Kind.OTHER))
 

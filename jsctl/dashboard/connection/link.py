@@ -15,8 +15,8 @@ from jsctl.client.connection import foreign_errors, open_client
 from jsctl.client.facts import connection_facts
 from jsctl.client.manager import PAGES_MAX, Manager
 from jsctl.client.system import MonitorSystem, NatsSystem, SystemSource
-from jsctl.dashboard.documents import Document, integer, section, sections, text
-from jsctl.dashboard.model import Told
+from jsctl.dashboard.model.documents import Document, integer, section, sections, text
+from jsctl.dashboard.model.model import Told
 from jsctl.errors import JsctlError, NotAllowed, Unreachable
 from jsctl.settings import Settings
 

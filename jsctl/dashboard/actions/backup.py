@@ -6,9 +6,9 @@ from pathlib import Path
 
 from jsctl.api.times import SECOND_NS
 from jsctl.client.backup import backup_stream, refusal
-from jsctl.dashboard.link import Link
-from jsctl.dashboard.plans import Effect, Plan, Target, Tier, words
-from jsctl.dashboard.snapshot import Snapshot, Stream
+from jsctl.dashboard.actions.plans import Effect, Plan, Target, Tier, words
+from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.model.snapshot import Snapshot, Stream
 from jsctl.render.humanize import number, size
 
 

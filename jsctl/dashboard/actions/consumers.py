@@ -3,9 +3,9 @@
 from time import localtime, strftime, time_ns
 
 from jsctl.api.times import SECOND_NS, format_time, parse_duration
-from jsctl.dashboard.link import Link
-from jsctl.dashboard.plans import Effect, Plan, Target, Tier, words
-from jsctl.dashboard.snapshot import Consumer, Level, Snapshot
+from jsctl.dashboard.actions.plans import Effect, Plan, Target, Tier, words
+from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.model.snapshot import Consumer, Level, Snapshot
 from jsctl.render.humanize import duration, number
 
 PAUSES = ("1m", "5m", "15m", "1h", "8h")

@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
-from jsctl.dashboard.documents import Document
-from jsctl.dashboard.link import NO_JETSTREAM, NO_SYSTEM, Link, failures
-from jsctl.dashboard.model import Model
-from jsctl.dashboard.snapshot import Event, Level, Snapshot
+from jsctl.dashboard.connection.link import NO_JETSTREAM, NO_SYSTEM, Link, failures
+from jsctl.dashboard.model.documents import Document
+from jsctl.dashboard.model.model import Model
+from jsctl.dashboard.model.snapshot import Event, Level, Snapshot
 from jsctl.errors import JsctlError, NotAllowed, UsageError
 
 DETAILS_SHARE = 0.04

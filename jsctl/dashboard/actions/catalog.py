@@ -7,12 +7,10 @@ plan names the command line that does the same.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jsctl.dashboard import action_backup as backups
-from jsctl.dashboard import action_consumers as consumers
-from jsctl.dashboard import action_groups as groups
-from jsctl.dashboard import action_streams as streams
-from jsctl.dashboard.plans import Plan, Target, words
-from jsctl.dashboard.snapshot import Consumer, Meta, Server, Snapshot, Stream
+from jsctl.dashboard.actions import backup as backups
+from jsctl.dashboard.actions import consumers, groups, streams
+from jsctl.dashboard.actions.plans import Plan, Target, words
+from jsctl.dashboard.model.snapshot import Consumer, Meta, Server, Snapshot, Stream
 
 __all__ = ["ACTIONS", "Action", "Plan", "Target", "action_named", "show_command"]
 

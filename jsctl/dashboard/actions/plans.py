@@ -6,8 +6,8 @@ from enum import IntEnum
 from shlex import quote
 from typing import TypeAlias
 
-from jsctl.dashboard.link import Link
-from jsctl.dashboard.snapshot import Consumer, Level, Meta, Server, Stream
+from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.model.snapshot import Consumer, Level, Meta, Server, Stream
 
 Target: TypeAlias = Server | Stream | Consumer | Meta
 """What an action can be done to."""

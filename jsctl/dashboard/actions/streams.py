@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from jsctl.client.manager import as_request
-from jsctl.dashboard.link import Link
-from jsctl.dashboard.plans import Effect, Plan, Target, Tier, words
-from jsctl.dashboard.snapshot import Consumer, Kind, Level, PeerState, Snapshot, Stream
+from jsctl.dashboard.actions.plans import Effect, Plan, Target, Tier, words
+from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.model.snapshot import Consumer, Kind, Level, PeerState, Snapshot, Stream
 from jsctl.errors import JsctlError
 from jsctl.render.humanize import counted, number, size
 

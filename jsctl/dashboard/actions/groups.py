@@ -7,9 +7,9 @@ from time import perf_counter
 from jsctl.api.cluster import ClusterInfo
 from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
-from jsctl.dashboard.link import Link
-from jsctl.dashboard.plans import Effect, Plan, Target, Tier, words
-from jsctl.dashboard.snapshot import (
+from jsctl.dashboard.actions.plans import Effect, Plan, Target, Tier, words
+from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.model.snapshot import (
     Consumer,
     Level,
     Meta,

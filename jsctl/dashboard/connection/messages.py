@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from jsctl.api.errors import ApiError
 from jsctl.client.manager import Manager
-from jsctl.dashboard.tracks import time_of
+from jsctl.dashboard.model.tracks import time_of
 
 PAGE = 50
 WIDER_MAX = 10

@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from jsctl.dashboard.advisories import event_of
-from jsctl.dashboard.documents import Document, integer, section, sections, text
-from jsctl.dashboard.history import Meter, Trail
-from jsctl.dashboard.judge import alerts_of, badge_of
-from jsctl.dashboard.raft import groups_of
-from jsctl.dashboard.snapshot import (
+from jsctl.dashboard.model.advisories import event_of
+from jsctl.dashboard.model.documents import Document, integer, section, sections, text
+from jsctl.dashboard.model.history import Meter, Trail
+from jsctl.dashboard.model.judge import alerts_of, badge_of
+from jsctl.dashboard.model.raft import groups_of
+from jsctl.dashboard.model.snapshot import (
     EVENTS_MAX,
     Badge,
     Card,
@@ -28,7 +28,7 @@ from jsctl.dashboard.snapshot import (
     Snapshot,
     Stream,
 )
-from jsctl.dashboard.tracks import (
+from jsctl.dashboard.model.tracks import (
     ConsumerTrack,
     GroupTrack,
     ServerTrack,

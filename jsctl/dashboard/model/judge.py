@@ -6,7 +6,7 @@ A glyph, a place in the order and a sentence come from one judgement, so they ca
 from collections.abc import Iterable, Sequence
 
 from jsctl.api.times import SECOND_NS
-from jsctl.dashboard.snapshot import (
+from jsctl.dashboard.model.snapshot import (
     Alert,
     Badge,
     Consumer,

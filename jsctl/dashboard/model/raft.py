@@ -5,9 +5,9 @@ from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from jsctl.api.times import parse_duration
-from jsctl.dashboard.documents import Document, flag, integer, section, text
-from jsctl.dashboard.snapshot import Level, Member, RaftGroup
-from jsctl.dashboard.tracks import time_of
+from jsctl.dashboard.model.documents import Document, flag, integer, section, text
+from jsctl.dashboard.model.snapshot import Level, Member, RaftGroup
+from jsctl.dashboard.model.tracks import time_of
 
 BEHIND_ENTRIES = 1000
 """Entries that a member may lack before it is marked."""

@@ -7,8 +7,8 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.fields import About
 from jsctl.api.stream import StreamConfig
 from jsctl.api.times import format_duration
-from jsctl.dashboard.plans import Target, words
-from jsctl.dashboard.snapshot import Consumer
+from jsctl.dashboard.actions.plans import Target, words
+from jsctl.dashboard.model.snapshot import Consumer
 
 FILE = "config.json"
 """Stands for a file, where flags cannot say what changed."""
