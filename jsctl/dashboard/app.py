@@ -2,21 +2,43 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar, cast
 
+from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.worker import Worker, WorkerError, WorkerState
 
-from jsctl.dashboard import tables
+from jsctl.dashboard.actions.edits import Config, config_of, update_of
+from jsctl.dashboard.actions.plans import Run, Target, name_of
+from jsctl.dashboard.actions.streams import publish
+from jsctl.dashboard.connection.link import Link, failures
 from jsctl.dashboard.connection.poller import REFRESH_MAX_S, REFRESH_MIN_S, MakePoller, Poller
+from jsctl.dashboard.frame import Frame
 from jsctl.dashboard.look.ink import Ink, ink_of
 from jsctl.dashboard.look.themes import DEFAULTS, THEMES
-from jsctl.dashboard.look.words import short_names
-from jsctl.dashboard.model.snapshot import Level, Snapshot
+from jsctl.dashboard.look.words import clean, short_names
+from jsctl.dashboard.model.snapshot import Level, Snapshot, Stream
 from jsctl.dashboard.options import DashboardOptions
+from jsctl.dashboard.palette_commands import action_entries, place_entries, setting_entries
+from jsctl.dashboard.screens.dialogs import ConfirmScreen
+from jsctl.dashboard.screens.editing import EditScreen, PublishScreen
+from jsctl.dashboard.screens.help import HelpScreen
+from jsctl.dashboard.screens.main import MainScreen
+from jsctl.dashboard.screens.opening import view_of
+from jsctl.dashboard.screens.requests import (
+    ActionRequested,
+    ContextWanted,
+    PublishRequested,
+    RaftWatched,
+    RowOpened,
+    TabWanted,
+    ThemeWanted,
+)
 from jsctl.dashboard.screens.view import View
 from jsctl.errors import JsctlError
 
@@ -76,9 +98,22 @@ class Dashboard(App[int]):
             self.set_keymap(self.options.keymap)
 
     @property
-    def read_only(self) -> bool:
-        """Whether actions that change anything are absent."""
-        return self.options.read_only
+    def frame(self) -> Frame:
+        """What there is to show now."""
+        return Frame(
+            self.snapshot,
+            self.ink,
+            frozen=self.frozen,
+            read_only=self.options.read_only,
+            web=self.options.web,
+            refresh_s=self.refresh_s,
+            tasks=tuple(self.tasks),
+        )
+
+    @property
+    def link(self) -> Link | None:
+        """The present connection, open or not."""
+        return self.poller.link if self.poller else None
 
     @property
     def refresh_s(self) -> float:
@@ -91,9 +126,7 @@ class Dashboard(App[int]):
 
     def get_default_screen(self) -> Screen[object]:
         """The tabs."""
-        from jsctl.dashboard.screens.main import MainScreen
-
-        return cast("Screen[object]", MainScreen())
+        return cast("Screen[object]", MainScreen(self))
 
     def on_mount(self) -> None:
         """Paints first, connects then."""
@@ -140,11 +173,10 @@ class Dashboard(App[int]):
     def show(self, snapshot: Snapshot) -> None:
         """A new snapshot; while frozen it is kept but not shown."""
         self.snapshot = snapshot
-        tables.NAMES.clear()
         names = [one.name for one in snapshot.servers] or [
             peer.name for one in snapshot.streams for peer in one.peers
         ]
-        tables.NAMES.update(short_names(names))
+        self.ink = replace(self.ink, names=short_names(names))
         if not self.frozen:
             self.redraw()
 
@@ -152,13 +184,14 @@ class Dashboard(App[int]):
         """Hands the snapshot to the screen that can be seen, behind dialogs too."""
         for screen in reversed(self.screen_stack):
             if isinstance(screen, View):
-                screen.receive(self.snapshot, self.ink, frozen=self.frozen)
+                screen.receive(self.frame)
                 return
 
     def _new_ink(self) -> None:
         variables = self.theme_variables
         dark = self.current_theme.dark
-        self.ink = ink_of(self.theme, variables, self.options.glyphs, dark=dark)
+        ink = ink_of(self.theme, variables, self.options.glyphs, dark=dark)
+        self.ink = replace(ink, names=self.ink.names)
         self.redraw()
 
     def busy(self, task: str, on: bool) -> None:
@@ -179,6 +212,116 @@ class Dashboard(App[int]):
         if self.poller is not None:
             self.poller.say(level, what, who, said)
             self.poller.hurry()
+
+    # What views and the palette ask for
+
+    @on(RowOpened)
+    def _open_row(self, request: RowOpened) -> None:
+        view = view_of(request.row, self)
+        if view is not None:
+            self.push_screen(view)
+
+    @on(TabWanted)
+    def _open_tab(self, request: TabWanted) -> None:
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        if isinstance(self.screen, MainScreen):
+            self.screen.action_tab(request.name)
+
+    @on(RaftWatched)
+    def _watch_raft(self, request: RaftWatched) -> None:
+        if self.poller is not None:
+            self.poller.wants_raft = request.on
+            if request.on:
+                self.poller.hurry()
+
+    @on(ContextWanted)
+    def _connect_to(self, request: ContextWanted) -> None:
+        self.connect(request.name)
+
+    @on(ThemeWanted)
+    def _paint_with(self, request: ThemeWanted) -> None:
+        self.theme = request.name
+
+    @on(ActionRequested)
+    def _start(self, request: ActionRequested) -> None:
+        action, target = request.action, request.target
+        if action.plan is None:
+            if action.name == "edit":
+                self.run_worker(self._edit(target), group="edit", exclusive=True)
+            elif isinstance(target, Stream):
+                self._publish(target, "", "")
+            return
+        plan = action.plan(target, self.snapshot)
+
+        def answered(choice: str | None) -> None:
+            if choice is not None:
+                self._perform(action.name, name_of(target), plan.run, choice)
+
+        self.push_screen(ConfirmScreen(plan, self.ink), answered)
+
+    async def _edit(self, target: Target) -> None:
+        """Asks for the configuration, then opens the editor with it."""
+        manager = self.link.manager if self.link is not None else None
+        if manager is None:
+            return
+        try:
+            before = await config_of(manager, target)
+        except failures() as error:
+            self.told(Level.BAD, "edit", name_of(target), str(error))
+            return
+
+        def edited(after: Config | None) -> None:
+            if after is not None:
+                self._perform("edit", name_of(target), update_of(target, after), "")
+
+        external = not self.options.web
+        self.push_screen(EditScreen(target, before, self.ink, external=external), edited)
+
+    @on(PublishRequested)
+    def _publish_like(self, request: PublishRequested) -> None:
+        self._publish(request.stream, request.subject, request.body)
+
+    def _publish(self, stream: Stream, subject: str, body: str) -> None:
+        """Asks for subject and body, then stores the message."""
+
+        def entered(found: tuple[str, str] | None) -> None:
+            if found is None:
+                return
+            wanted, payload = found
+
+            async def run(link: Link, _choice: str) -> str:
+                return await publish(link, wanted, payload)
+
+            self._perform("publish", stream.name, run, "")
+
+        self.push_screen(PublishScreen(stream, self.ink, subject, body), entered)
+
+    def _perform(self, what: str, who: str, run: Run, choice: str) -> None:
+        """Does it beside the screen and tells how it went."""
+        name = f"{what} {who}"
+
+        async def work() -> None:
+            self.busy(name, True)
+            try:
+                await attempt()
+            finally:
+                self.busy(name, False)
+
+        async def attempt() -> None:
+            if self.link is None:
+                self.told(Level.BAD, what, who, "there is no connection")
+                return
+            try:
+                said = await run(self.link, choice)
+            except failures() as error:
+                self.told(Level.BAD, what, who, str(error))
+            else:
+                self.told(Level.OK, what, who, said)
+
+        self.run_worker(work(), group="actions", exclusive=False)
+
+    # The end
 
     async def _shutdown(self) -> None:
         """Connections are closed before the loop ends."""
@@ -207,8 +350,6 @@ class Dashboard(App[int]):
 
     def action_help(self) -> None:
         """All keys that work here."""
-        from jsctl.dashboard.screens.help import HelpScreen
-
         self.push_screen(HelpScreen.of(self.screen, self.ink))
 
     def action_theme(self) -> None:
@@ -250,6 +391,23 @@ class Dashboard(App[int]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: places, actions with their command lines, contexts, themes."""
-        from jsctl.dashboard.palette_commands import commands_of
+        entries = [*place_entries(self.snapshot)]
+        if isinstance(screen, View):
+            entries += action_entries(self.frame, screen.target())
+        entries += setting_entries(self.contexts(), self.available_themes)
+        for one in entries:
+            yield _entry(one.title, one.command, partial(self.post_message, one.wanted))
+        yield _entry("Freeze the picture", "space", self.action_freeze)
+        yield _entry("Help: keys", "?", self.action_help)
+        shot = "jsctl dashboard --once -o svg"
+        yield _entry("Screenshot", shot, lambda: self.deliver_screenshot())
+        yield _entry("Quit", "q", self.exit)
 
-        return commands_of(self, screen)
+
+def _entry(title: str, command: str, run: Callable[[], object]) -> SystemCommand:
+    """An entry of foreign text: no markup in it, and nothing that a terminal obeys."""
+    return SystemCommand(_shown(title), _shown(command), run)
+
+
+def _shown(text: str) -> str:
+    return clean(text).replace("[", "\\[")

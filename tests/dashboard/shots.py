@@ -11,7 +11,7 @@ from jsctl.dashboard.look.palette import DARK
 from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.once import lines_of
 from jsctl.dashboard.options import DashboardOptions
-from jsctl.dashboard.screens.stream import StreamScreen
+from jsctl.dashboard.screens.stream.screen import StreamScreen
 from tests.dashboard.conftest import Driven
 from tests.dashboard.sample import messages, sample
 
@@ -40,7 +40,7 @@ async def showing(
 
 async def open_stream(driven: Driven, name: str = "ORDERS") -> StreamScreen:
     """The view of a stream, with messages as if they had been read."""
-    screen = StreamScreen(f"APP/{name}")
+    screen = StreamScreen(driven.app, f"APP/{name}")
     await driven.app.push_screen(screen)
     await driven.pilot.pause()
     screen.messages = messages()

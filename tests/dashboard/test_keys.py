@@ -8,7 +8,7 @@ from jsctl.dashboard.model.snapshot import Level, Stream
 from jsctl.dashboard.once import text_of
 from jsctl.dashboard.screens.dialogs import Choices, ConfirmScreen
 from jsctl.dashboard.screens.main import MainScreen
-from jsctl.dashboard.screens.stream import StreamScreen
+from jsctl.dashboard.screens.stream.screen import StreamScreen
 from jsctl.dashboard.widgets.grid import Grid
 from tests.dashboard.conftest import Driven
 from tests.dashboard.sample import sample

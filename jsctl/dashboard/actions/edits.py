@@ -1,22 +1,49 @@
-"""The command line that makes one configuration of another."""
+"""Editing a configuration: reading it, sending the changed one, and the command line for it."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from typing import TypeAlias
 
 from jsctl.api.codec import wire_of
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.fields import About
 from jsctl.api.stream import StreamConfig
 from jsctl.api.times import format_duration
-from jsctl.dashboard.actions.plans import Target, words
-from jsctl.dashboard.model.snapshot import Consumer
+from jsctl.client.manager import Manager, as_request, without_server_metadata
+from jsctl.dashboard.actions.plans import Run, Target, words
+from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.model.snapshot import Consumer, Stream
 
+Config: TypeAlias = StreamConfig | ConsumerConfig
 FILE = "config.json"
 """Stands for a file, where flags cannot say what changed."""
 
 
-def edit_command(
-    target: Target, before: StreamConfig | ConsumerConfig, after: StreamConfig | ConsumerConfig
-) -> str:
+async def config_of(manager: Manager, target: Target) -> Config:
+    """The configuration of a stream or consumer as it would be sent."""
+    if isinstance(target, Consumer):
+        info = await manager.consumer_info(target.stream, target.name)
+        config = info.config or ConsumerConfig()
+        return replace(config, metadata=without_server_metadata(config.metadata))
+    assert isinstance(target, Stream)
+    return as_request((await manager.stream_info(target.name)).config)
+
+
+def update_of(target: Target, after: Config) -> Run:
+    """Makes a configuration that of a stream or consumer."""
+
+    async def run(link: Link, _choice: str) -> str:
+        assert link.manager is not None
+        if isinstance(after, StreamConfig):
+            await link.manager.update_stream(after)
+        else:
+            assert isinstance(target, Consumer)
+            await link.manager.create_consumer(target.stream, after, action="update")
+        return "changed"
+
+    return run
+
+
+def edit_command(target: Target, before: Config, after: Config) -> str:
     """Flags for every changed field, or a file if one of them has no flag."""
     if isinstance(target, Consumer):
         head = ("consumer", "edit", target.stream, target.name)

@@ -66,3 +66,10 @@ class Plan:
 def words(*parts: str) -> str:
     """A command line, quoted where a shell wants it."""
     return " ".join(["jsctl", *(quote(part) for part in parts)])
+
+
+def name_of(target: Target) -> str:
+    """How events and dialogs call it."""
+    if isinstance(target, Consumer):
+        return f"{target.stream} > {target.name}"
+    return "meta group" if isinstance(target, Meta) else target.name

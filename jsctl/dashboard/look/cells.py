@@ -13,6 +13,8 @@ from jsctl.dashboard.model.snapshot import Level, Peer, PeerState
 
 OLDEST_SHARE = 0.35
 """How much of its colour the oldest sample of a sparkline keeps."""
+LABEL = 10
+"""Columns of the labels in a list of pairs."""
 LAG_DECADES = 5.0
 """A lag bar is full at ten to this power."""
 
@@ -105,3 +107,15 @@ def pair(label: str, value: Text | str, ink: Ink, width: int = 0) -> Text:
     cell = Text(f"{label:>{width}}  " if width else f"{label} ", ink.muted, no_wrap=True, end="")
     cell.append_text(value if isinstance(value, Text) else Text(clean(value), ink.text))
     return cell
+
+
+def both_ends(left: Text, right: Text, width: int) -> Text:
+    """Two texts at the two ends of a line; the left one gives way."""
+    if left.cell_len + right.cell_len + 1 > width:
+        left = left.copy()
+        left.truncate(max(0, width - right.cell_len - 1), overflow="ellipsis")
+    line = Text(no_wrap=True, end="")
+    line.append_text(left)
+    line.append(" " * max(1, width - left.cell_len - right.cell_len))
+    line.append_text(right)
+    return line

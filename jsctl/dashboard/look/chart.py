@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
+from jsctl.dashboard.look.cells import both_ends
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.palette import mixed
-from jsctl.dashboard.widgets.bars import both_ends
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ASCII = " .:-=+*#@"

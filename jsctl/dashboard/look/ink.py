@@ -1,7 +1,7 @@
 """Ink: the colours of the present theme and the present set of characters, ready for cells."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jsctl.dashboard.look.glyphs import UNICODE, Glyphs
 from jsctl.dashboard.look.palette import DARK, PALETTES, Palette
@@ -20,6 +20,8 @@ class Ink:
     glyphs: Glyphs = UNICODE
     faded: bool = False
     aged: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
+    """How servers are called here: their names without what all of them share."""
 
     @property
     def text(self) -> str:

@@ -7,8 +7,7 @@ from rich.text import Text
 
 from jsctl.dashboard.connection.messages import StoredMessage
 from jsctl.dashboard.look.ink import Ink
-from jsctl.dashboard.look.words import clean
-from jsctl.dashboard.widgets.bars import clock
+from jsctl.dashboard.look.words import clean, clock
 from jsctl.render.humanize import number
 
 FORMS = ("auto", "json", "text", "hex")

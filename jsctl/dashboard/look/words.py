@@ -6,6 +6,7 @@ the writing direction are shown as a dot, so that no name can dress up as anothe
 """
 
 import re
+from time import localtime, strftime
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -116,3 +117,8 @@ def _shared(names: list[str]) -> int:
         if characters[0] in ".-":
             length = at
     return length
+
+
+def clock(time_ns: int) -> str:
+    """Local time of day."""
+    return strftime("%H:%M:%S", localtime(time_ns // SECOND_NS))

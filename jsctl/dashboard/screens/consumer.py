@@ -13,9 +13,10 @@ from jsctl.dashboard.connection.link import failures
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.chart import chart
 from jsctl.dashboard.look.ink import Ink
+from jsctl.dashboard.look.members import peer_lines
 from jsctl.dashboard.look.words import clean, short, short_time
 from jsctl.dashboard.model.snapshot import Consumer, Level, Snapshot
-from jsctl.dashboard.screens.stream_lines import LABEL, peer_lines
+from jsctl.dashboard.screens.host import Host
 from jsctl.dashboard.screens.view import View
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.panels import Panel
@@ -48,7 +49,7 @@ def _state(key: str, now: Snapshot, ink: Ink, width: int) -> list[Text]:
     rows += [("pinned", f"{group}: {client or 'nobody'}") for group, client in one.pinned]
     if one.level:
         rows.append(("state", Text(clean(one.why), ink.level(one.level))))
-    return [cells.pair(label, value, ink, LABEL) for label, value in rows]
+    return [cells.pair(label, value, ink, cells.LABEL) for label, value in rows]
 
 
 def _group(key: str, now: Snapshot, ink: Ink, width: int) -> list[Text]:
@@ -69,8 +70,8 @@ class ConsumerScreen(View):
         Binding("escape", "back", "Back", key_display="esc"),
     ]
 
-    def __init__(self, key: str) -> None:
-        super().__init__()
+    def __init__(self, host: Host, key: str) -> None:
+        super().__init__(host)
         self.key = key
 
     def body(self) -> ComposeResult:
@@ -91,13 +92,13 @@ class ConsumerScreen(View):
         self.run_worker(self._load(), exclusive=True)
 
     async def _load(self) -> None:
-        poller = self.dashboard.poller
+        link = self.host.link
         pane = self.query_one(TextPane)
         consumer = self.snapshot.consumer(self.key)
-        if poller is None or poller.link.manager is None or consumer is None:
+        if link is None or link.manager is None or consumer is None:
             return
         try:
-            info = await poller.link.manager.consumer_info(consumer.stream, consumer.name)
+            info = await link.manager.consumer_info(consumer.stream, consumer.name)
         except failures() as error:
             pane.show(Text(clean(str(error)), self.ink.muted))
             return

@@ -1,9 +1,8 @@
 """Editing a configuration, with the difference before it is sent; publishing a message."""
 
 import json
-from dataclasses import replace
 from difflib import unified_diff
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar
 
 from rich.text import Text
 from textual import on
@@ -14,61 +13,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Static, TextArea
 
 from jsctl.api.codec import DecodeError, decode, encode
-from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.stream import StreamConfig
-from jsctl.client.manager import as_request, without_server_metadata
-from jsctl.dashboard.actions.edits import edit_command
-from jsctl.dashboard.actions.plans import Target, words
-from jsctl.dashboard.actions.streams import publish
-from jsctl.dashboard.connection.link import Link, failures
+from jsctl.dashboard.actions.edits import Config, edit_command
+from jsctl.dashboard.actions.plans import Target, name_of, words
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, titled
-from jsctl.dashboard.model.snapshot import Consumer, Level, Stream
-from jsctl.dashboard.screens.acting import name_of, perform
-
-if TYPE_CHECKING:
-    from jsctl.dashboard.app import Dashboard
-
-Config: TypeAlias = StreamConfig | ConsumerConfig
-
-
-def open_editor(app: "Dashboard", target: Target) -> None:
-    """Asks for the configuration, then opens the editor with it."""
-
-    async def work() -> None:
-        if app.poller is None or app.poller.link.manager is None:
-            return
-        manager = app.poller.link.manager
-        before: Config
-        try:
-            if isinstance(target, Consumer):
-                info = await manager.consumer_info(target.stream, target.name)
-                config = info.config or ConsumerConfig()
-                before = replace(config, metadata=without_server_metadata(config.metadata))
-            else:
-                assert isinstance(target, Stream)
-                before = as_request((await manager.stream_info(target.name)).config)
-        except failures() as error:
-            app.told(Level.BAD, "edit", name_of(target), str(error))
-            return
-        app.push_screen(EditScreen(target, before, app.ink), edited)
-
-    def edited(after: Config | None) -> None:
-        if after is None:
-            return
-
-        async def run(link: Link, _choice: str) -> str:
-            assert link.manager is not None
-            if isinstance(after, StreamConfig):
-                await link.manager.update_stream(after)
-            else:
-                assert isinstance(target, Consumer)
-                await link.manager.create_consumer(target.stream, after, action="update")
-            return "changed"
-
-        perform(app, "edit", name_of(target), run, "")
-
-    app.run_worker(work(), group="edit", exclusive=True)
+from jsctl.dashboard.model.snapshot import Stream
 
 
 class EditScreen(ModalScreen[Config | None]):
@@ -97,8 +46,10 @@ class EditScreen(ModalScreen[Config | None]):
         Binding("ctrl+e", "external", "Editor"),
     ]
 
-    def __init__(self, target: Target, before: Config, ink: Ink) -> None:
+    def __init__(self, target: Target, before: Config, ink: Ink, *, external: bool = True) -> None:
+        """`external` says whether this machine's $EDITOR is the operator's."""
         super().__init__()
+        self.external = external
         self.target = target
         self.before = before
         self.ink = ink
@@ -155,10 +106,7 @@ class EditScreen(ModalScreen[Config | None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Behind a browser there is no editor of the operator."""
-        from jsctl.dashboard.app import Dashboard
-
-        web = isinstance(self.app, Dashboard) and self.app.options.web
-        return not (action == "external" and web)
+        return action != "external" or self.external
 
     def action_external(self) -> None:
         """The text in $EDITOR."""
@@ -197,22 +145,6 @@ def difference(before: Config, after: Config, ink: Ink) -> Text:
         text.append(clean(line) + "\n", colours.get(line[:1], ink.muted))
     text.rstrip()
     return text
-
-
-def open_publisher(app: "Dashboard", stream: Stream, subject: str = "", body: str = "") -> None:
-    """Asks for subject and body, then stores the message."""
-
-    def entered(found: tuple[str, str] | None) -> None:
-        if found is None:
-            return
-        wanted, payload = found
-
-        async def run(link: Link, _choice: str) -> str:
-            return await publish(link, wanted, payload)
-
-        perform(app, "publish", stream.name, run, "")
-
-    app.push_screen(PublishScreen(stream, app.ink, subject, body), entered)
 
 
 class PublishScreen(ModalScreen[tuple[str, str] | None]):

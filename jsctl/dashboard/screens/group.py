@@ -8,66 +8,14 @@ from textual.binding import Binding, BindingType
 
 from jsctl.dashboard.actions.plans import Target
 from jsctl.dashboard.look.ink import Ink
-from jsctl.dashboard.look.words import clean, short_bytes, short_time
+from jsctl.dashboard.look.members import member_table
+from jsctl.dashboard.look.words import clean
 from jsctl.dashboard.model.raft import META
-from jsctl.dashboard.model.snapshot import Level, RaftGroup, Snapshot
+from jsctl.dashboard.model.snapshot import RaftGroup, Snapshot
+from jsctl.dashboard.screens.host import Host
 from jsctl.dashboard.screens.view import View
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.textpane import TextPane
-from jsctl.render.humanize import number
-
-HEADS = ("server", "state", "term", "committed", "applied", "behind", "log", "snapshot", "")
-
-
-def member_table(group: RaftGroup, ink: Ink, width: int) -> Text:
-    """Facts of the group, then a line for each member."""
-    text = Text()
-    facts = (
-        ("group", group.name),
-        ("of", group.asset or "?"),
-        ("account", group.account),
-        ("leader", group.leader or "nobody"),
-        ("term", str(group.term)),
-        ("quorum", f"{group.need} of {group.size}"),
-        ("committed", number(group.committed)),
-    )
-    for label, value in facts:
-        text.append(f"{label:>10}  ", ink.muted)
-        text.append(f"{clean(value)}\n", ink.text)
-    if group.level:
-        text.append(f"{'state':>10}  ", ink.muted)
-        text.append(f"{clean(group.why)}\n", ink.level(group.level))
-    rows = [HEADS, *(_cells(group, at) for at in range(len(group.members)))]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(HEADS))]
-    text.append("\n")
-    for at, row in enumerate(rows):
-        line = "  ".join(
-            cell.ljust(widths[place]) if place < 2 else cell.rjust(widths[place])
-            for place, cell in enumerate(row)
-        )
-        leads = at > 0 and group.members[at - 1].server == group.leader
-        colour = ink.muted if at == 0 else ink.colour("star") if leads else ink.text
-        text.append(f"{line[:width]}\n", colour)
-        if at and group.members[at - 1].error:
-            text.append(f"  {clean(group.members[at - 1].error)}\n", ink.level(Level.BAD))
-    return text
-
-
-def _cells(group: RaftGroup, at: int) -> tuple[str, ...]:
-    one = group.members[at]
-    behind = max(0, group.committed - one.applied)
-    seen = f"seen {short_time(one.seen_ns)} ago" if one.seen_ns > 0 else ""
-    return (
-        clean(one.server),
-        one.state,
-        str(one.term or ""),
-        number(one.committed),
-        number(one.applied),
-        number(behind) if behind else "-",
-        f"{number(one.log_entries)} ({short_bytes(one.log_bytes)})",
-        number(one.snapshot_index),
-        "catching up" if one.catching_up else seen,
-    )
 
 
 class GroupScreen(View):
@@ -77,8 +25,8 @@ class GroupScreen(View):
         Binding("escape", "back", "Back", key_display="esc"),
     ]
 
-    def __init__(self, key: str) -> None:
-        super().__init__()
+    def __init__(self, host: Host, key: str) -> None:
+        super().__init__(host)
         self.key = key
 
     @property

@@ -1,6 +1,7 @@
 """The eight tabs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.text import Text
@@ -10,12 +11,20 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import ContentSwitcher
 
-from jsctl.dashboard import tables, tables_more
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import short, short_bytes
 from jsctl.dashboard.model.advisories import CATEGORIES, belongs
 from jsctl.dashboard.model.snapshot import Consumer, Event, Kind, Server, Snapshot, Stream
+from jsctl.dashboard.screens.host import Host
+from jsctl.dashboard.screens.requests import RaftWatched
+from jsctl.dashboard.screens.sources import SourcesScreen
 from jsctl.dashboard.screens.view import View
+from jsctl.dashboard.tables.consumers import CONSUMERS, CONSUMERS_WIDE
+from jsctl.dashboard.tables.events import EVENTS
+from jsctl.dashboard.tables.groups import GROUPS
+from jsctl.dashboard.tables.servers import SERVERS, SERVERS_WIDE
+from jsctl.dashboard.tables.stores import BUCKETS, OBJECTS
+from jsctl.dashboard.tables.streams import STREAMS, STREAMS_WIDE
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid, GridColumn
 from jsctl.dashboard.widgets.panels import Cards, Panel, Strip1, meta_lines, meta_summary
@@ -39,7 +48,7 @@ FRAME = 3
 def stream_grid(id: str, title: str, *, wide: bool) -> Grid[Stream]:
     """A table of streams."""
     grid: Grid[Stream] = Grid(
-        tables.STREAMS_WIDE if wide else tables.STREAMS,
+        STREAMS_WIDE if wide else STREAMS,
         lambda row: row.key,
         title=title,
         searched=lambda row: f"{row.name} {' '.join(row.subjects)} {row.why}",
@@ -57,7 +66,7 @@ def store_grid(id: str, title: str, columns: Sequence[GridColumn[Stream]]) -> Gr
 def consumer_grid(id: str, title: str, *, wide: bool) -> Grid[Consumer]:
     """A table of consumers."""
     grid: Grid[Consumer] = Grid(
-        tables.CONSUMERS_WIDE if wide else tables.CONSUMERS,
+        CONSUMERS_WIDE if wide else CONSUMERS,
         lambda row: row.key,
         title=title,
         searched=lambda row: f"{row.stream} {row.name} {' '.join(row.filters)} {row.why}",
@@ -71,7 +80,7 @@ def consumer_grid(id: str, title: str, *, wide: bool) -> Grid[Consumer]:
 def event_grid(id: str) -> Grid[Event]:
     """A table of events that follows its end."""
     grid: Grid[Event] = Grid(
-        tables_more.EVENTS,
+        EVENTS,
         lambda row: str(row.serial),
         title="Events & advisories",
         searched=lambda row: f"{row.what} {row.who} {row.said}",
@@ -92,8 +101,8 @@ class MainScreen(View):
         Binding("m", "sources", "Mirrors", show=False, id="mirrors"),
     ]
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self.category = CATEGORIES[0]
 
     def body(self) -> ComposeResult:
@@ -118,22 +127,22 @@ class MainScreen(View):
                 yield self._server_grid("all-servers", wide=True)
             with Vertical(id="tab-raft", classes="pane"):
                 yield Grid(
-                    tables_more.GROUPS,
+                    GROUPS,
                     lambda row: row.key,
                     title="RAFT groups",
                     searched=lambda row: f"{row.name} {row.asset} {row.why}",
                     id="all-groups",
                 )
             with Vertical(id="tab-kv", classes="pane"):
-                yield store_grid("all-buckets", "Key-value buckets", tables_more.BUCKETS)
+                yield store_grid("all-buckets", "Key-value buckets", BUCKETS)
             with Vertical(id="tab-objects", classes="pane"):
-                yield store_grid("all-objects", "Object stores", tables_more.OBJECTS)
+                yield store_grid("all-objects", "Object stores", OBJECTS)
             with Vertical(id="tab-events", classes="pane"):
                 yield event_grid("all-events")
 
     def _server_grid(self, id: str, *, wide: bool) -> Grid[Server]:
         grid: Grid[Server] = Grid(
-            tables.SERVERS_WIDE if wide else tables.SERVERS,
+            SERVERS_WIDE if wide else SERVERS,
             lambda row: row.name,
             title="Servers",
             searched=lambda row: f"{row.name} {row.cluster} {row.version} {row.why}",
@@ -247,9 +256,11 @@ class MainScreen(View):
 
     def on_resize(self) -> None:
         """Breakpoints change what is shown."""
-        self.call_after_refresh(
-            lambda: self.receive(self.snapshot, self.dashboard.ink, frozen=self.dashboard.frozen)
-        )
+        self.call_after_refresh(self._receive_again)
+
+    def _receive_again(self) -> None:
+        """What is shown, drawn anew."""
+        self.receive(replace(self.host.frame, snapshot=self.snapshot))
 
     # Tabs
 
@@ -257,26 +268,20 @@ class MainScreen(View):
         """Shows a pane and gives its table the keys."""
         self.query_one(ContentSwitcher).current = name
         self.query_one(TabBar).activate(name)
-        poller = self.dashboard.poller
-        if poller is not None:
-            poller.wants_raft = name == "tab-raft"
-            if name == "tab-raft":
-                poller.hurry()
+        self.post_message(RaftWatched(name == "tab-raft"))
         first = "#streams" if name == "overview" else f"#{name} Grid"
         self.query(first).first(Grid).focus()
-        self.receive(self.snapshot, self.dashboard.ink, frozen=self.dashboard.frozen)
+        self._receive_again()
 
     def action_category(self) -> None:
         """The next category of events."""
         at = CATEGORIES.index(self.category)
         self.category = CATEGORIES[(at + 1) % len(CATEGORIES)]
-        self.receive(self.snapshot, self.dashboard.ink, frozen=self.dashboard.frozen)
+        self._receive_again()
 
     def action_sources(self) -> None:
         """Mirrors and sources as a tree."""
-        from jsctl.dashboard.screens.sources import SourcesScreen
-
-        self.app.push_screen(SourcesScreen())
+        self.app.push_screen(SourcesScreen(self.host))
 
     @on(Grid.Opened)
     def _opened_event(self, event: Grid.Opened) -> None:

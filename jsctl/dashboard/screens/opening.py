@@ -1,25 +1,22 @@
 """Which view shows a row."""
 
 from jsctl.dashboard.model.snapshot import Consumer, RaftGroup, Server, Stream
+from jsctl.dashboard.screens.consumer import ConsumerScreen
+from jsctl.dashboard.screens.group import GroupScreen
+from jsctl.dashboard.screens.host import Host
+from jsctl.dashboard.screens.server import ServerScreen
+from jsctl.dashboard.screens.stream.screen import StreamScreen
 from jsctl.dashboard.screens.view import View
 
 
-def view_of(row: object) -> View | None:
+def view_of(row: object, host: Host) -> View | None:
     """A view of it, None if there is nothing more to see."""
     if isinstance(row, Stream):
-        from jsctl.dashboard.screens.stream import StreamScreen
-
-        return StreamScreen(row.key)
+        return StreamScreen(host, row.key)
     if isinstance(row, Consumer):
-        from jsctl.dashboard.screens.consumer import ConsumerScreen
-
-        return ConsumerScreen(row.key)
+        return ConsumerScreen(host, row.key)
     if isinstance(row, Server):
-        from jsctl.dashboard.screens.server import ServerScreen
-
-        return ServerScreen(row.name)
+        return ServerScreen(host, row.name)
     if isinstance(row, RaftGroup):
-        from jsctl.dashboard.screens.group import GroupScreen
-
-        return GroupScreen(row.key)
+        return GroupScreen(host, row.key)
     return None

@@ -11,7 +11,6 @@ from textual.containers import Horizontal, Vertical
 
 from jsctl.api.codec import decode
 from jsctl.api.connz import ConnInfo
-from jsctl.dashboard import tables_more
 from jsctl.dashboard.actions.plans import Target
 from jsctl.dashboard.connection.link import failures
 from jsctl.dashboard.look import cells
@@ -20,8 +19,9 @@ from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, short, short_bytes, short_time
 from jsctl.dashboard.model.documents import sections
 from jsctl.dashboard.model.snapshot import Level, Server, Snapshot
-from jsctl.dashboard.screens.stream_lines import LABEL
+from jsctl.dashboard.screens.host import Host
 from jsctl.dashboard.screens.view import View
+from jsctl.dashboard.tables.connections import CONNECTIONS
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.panels import Panel
@@ -56,7 +56,7 @@ def _facts(name: str, now: Snapshot, ink: Ink, _width: int) -> list[Text]:
         rows.append(("meta", Text(f"{ink.glyphs.leader} leader", ink.colour("star"))))
     if one.level:
         rows.append(("state", Text(clean(one.why), ink.level(one.level))))
-    return [cells.pair(label, value, ink, LABEL) for label, value in rows]
+    return [cells.pair(label, value, ink, cells.LABEL) for label, value in rows]
 
 
 def _charts(name: str, now: Snapshot, ink: Ink, width: int) -> list[Text]:
@@ -94,8 +94,8 @@ class ServerScreen(View):
         Binding("escape", "back", "Back", key_display="esc"),
     ]
 
-    def __init__(self, name: str) -> None:
-        super().__init__()
+    def __init__(self, host: Host, name: str) -> None:
+        super().__init__(host)
         self.server_name = name
         self.connections: list[ConnInfo] = []
 
@@ -107,7 +107,7 @@ class ServerScreen(View):
                 yield Panel("Server", partial(_facts, self.server_name), id="server-facts")
                 yield Panel("Last minute", partial(_charts, self.server_name), id="server-charts")
             grid: Grid[ConnInfo] = Grid(
-                tables_more.CONNECTIONS,
+                CONNECTIONS,
                 lambda row: str(row.cid),
                 title="Connections",
                 searched=lambda row: f"{row.name} {row.ip} {row.account} {row.lang}",
@@ -124,16 +124,16 @@ class ServerScreen(View):
         self._ask()
 
     def _ask(self) -> None:
-        if self.is_current and not self.dashboard.frozen:
+        if self.is_current and not self.host.frame.frozen:
             self.run_worker(self._load(), group="connections", exclusive=True)
 
     async def _load(self) -> None:
-        poller, server = self.dashboard.poller, self.snapshot.server(self.server_name)
-        if poller is None or server is None or not server.up or not server.id:
+        link, server = self.host.link, self.snapshot.server(self.server_name)
+        if link is None or server is None or not server.up or not server.id:
             return
         options = {"auth": True, "limit": CONNECTIONS_MAX}
         try:
-            told = await poller.link.ask_servers("CONNZ", options, server_id=server.id)
+            told = await link.ask_servers("CONNZ", options, server_id=server.id)
         except failures():
             return
         if told:

@@ -13,6 +13,7 @@ from jsctl.dashboard.actions.plans import Target
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, short, short_time
 from jsctl.dashboard.model.snapshot import Level, Snapshot, Source, Stream
+from jsctl.dashboard.screens.host import Host
 from jsctl.dashboard.screens.view import View
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 
@@ -42,8 +43,8 @@ class SourcesScreen(View):
         Binding("escape", "back", "Back", key_display="esc"),
     ]
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self._shown: object = None
 
     def body(self) -> ComposeResult:

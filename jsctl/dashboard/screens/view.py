@@ -1,6 +1,7 @@
 """What all full screens have in common: top bar, key bar, filter, actions on what is selected."""
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -8,14 +9,15 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Input
 
-from jsctl.dashboard.actions.catalog import ACTIONS, Action, Target, action_named
+from jsctl.dashboard.actions.catalog import ACTIONS, Action, Target, action_named, show_command
+from jsctl.dashboard.frame import Frame
 from jsctl.dashboard.look.ink import Ink
-from jsctl.dashboard.model.snapshot import Meta, Snapshot
+from jsctl.dashboard.model.snapshot import Consumer, Meta, Server, Snapshot, Stream
+from jsctl.dashboard.screens.host import Host
+from jsctl.dashboard.screens.jump import JumpScreen
+from jsctl.dashboard.screens.requests import ActionRequested, RowOpened
 from jsctl.dashboard.widgets.bars import STALE_NS, KeyBar, TopBar
 from jsctl.dashboard.widgets.grid import Grid
-
-if TYPE_CHECKING:
-    from jsctl.dashboard.app import Dashboard
 
 NARROW = [(0, "-narrow"), (100, "-wide")]
 SHORT = [(0, "-flat"), (12, "-low"), (18, "-short"), (32, "-tall")]
@@ -43,16 +45,12 @@ class View(Screen[None]):
         Binding("ctrl+o", "jump", "Jump", show=False, id="jump"),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host) -> None:
         super().__init__()
+        self.host = host
         self.snapshot = Snapshot()
         self.ink = Ink()
         self._built = False
-
-    @property
-    def dashboard(self) -> "Dashboard":
-        """The application."""
-        return cast("Dashboard", self.app)
 
     # To be filled
 
@@ -84,24 +82,23 @@ class View(Screen[None]):
     def on_mount(self) -> None:
         """Shows what is known already."""
         self._built = True
-        self.receive(self.dashboard.snapshot, self.dashboard.ink, frozen=self.dashboard.frozen)
+        self.receive(self.host.frame)
 
     def on_screen_resume(self) -> None:
         """What came while another screen was on top."""
-        if self.dashboard.snapshot is not self.snapshot or self.dashboard.ink != self.ink:
-            self.receive(self.dashboard.snapshot, self.dashboard.ink, frozen=self.dashboard.frozen)
+        frame = self.host.frame
+        if frame.snapshot is not self.snapshot or frame.ink != self.ink:
+            self.receive(frame)
 
-    def receive(self, snapshot: Snapshot, ink: Ink, *, frozen: bool) -> None:
-        """A snapshot; data that are old are drawn faded."""
+    def receive(self, frame: Frame) -> None:
+        """What is to be shown; data that are old are drawn faded."""
         if not self._built or self.app._exit:
             return  # it is being built up or taken down
-        self.snapshot, self.ink = snapshot, ink
-        top = self.query_one(TopBar)
-        top.frozen = frozen
-        top.show(snapshot, ink)
+        self.snapshot, self.ink = snapshot, ink = frame.snapshot, frame.ink
+        self.query_one(TopBar).show(frame)
         self.query_one(KeyBar).show(ink)
         if snapshot.stale_ns > STALE_NS:
-            ink = Ink(ink.palette, ink.glyphs, faded=True)
+            ink = replace(ink, faded=True)
         self.draw(snapshot, ink)
         self.refresh_bindings()
 
@@ -153,7 +150,7 @@ class View(Screen[None]):
             self._close_filter()
         elif grid is not None and grid.filter:
             grid.set_filter("")
-        elif len(self.dashboard.screen_stack) > 1:
+        elif len(self.app.screen_stack) > 1:
             self.dismiss(None)
 
     # Actions
@@ -173,23 +170,20 @@ class View(Screen[None]):
 
     def can(self, action: Action) -> bool:
         """Whether an action fits the selected thing and the rights we have."""
-        if self.dashboard.read_only or (action.local and self.dashboard.options.web):
+        frame = self.host.frame
+        if frame.read_only or (action.local and frame.web):
             return False
         target = self.target()
         return target is not None and action.fits(target, self.snapshot)
 
     def action_act(self, name: str) -> None:
-        """Starts an action on the selected thing."""
-        from jsctl.dashboard.screens.acting import start_action
-
+        """Asks for an action on the selected thing."""
         target = self.target()
         if target is not None and self.can(action_named(name)):
-            start_action(self.dashboard, action_named(name), target)
+            self.post_message(ActionRequested(action_named(name), target))
 
     def action_copy(self) -> None:
         """The selected thing as a command line, to the clipboard."""
-        from jsctl.dashboard.actions.catalog import show_command
-
         target = self.target()
         if target is None:
             return
@@ -199,8 +193,6 @@ class View(Screen[None]):
 
     def action_jump(self) -> None:
         """Letters over all tables; one of them goes there."""
-        from jsctl.dashboard.screens.jump import JumpScreen
-
         grids = [one for one in self.query(Grid) if one.is_on_screen and one.can_focus]
         self.app.push_screen(JumpScreen(grids, self.ink))
 
@@ -212,16 +204,10 @@ class View(Screen[None]):
         self.open_row(event.row)
 
     def open_row(self, row: object) -> None:
-        """The view of a stream, consumer, server or group."""
-        from jsctl.dashboard.screens.opening import view_of
-
-        view = view_of(row)
-        if view is not None:
-            self.app.push_screen(view)
+        """Asks for the view of a stream, consumer, server or group."""
+        self.post_message(RowOpened(row))
 
 
 def as_target(row: object) -> Target | None:
     """A row that actions know; None for others."""
-    from jsctl.dashboard.model.snapshot import Consumer, Server, Stream
-
     return row if isinstance(row, Server | Stream | Consumer | Meta) else None

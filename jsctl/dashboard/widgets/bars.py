@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import localtime, strftime
-from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
 from textual import events
@@ -11,13 +9,12 @@ from textual.binding import Binding
 from textual.widget import Widget
 
 from jsctl.api.times import SECOND_NS
+from jsctl.dashboard.frame import Frame
+from jsctl.dashboard.look.cells import both_ends
 from jsctl.dashboard.look.ink import Ink
-from jsctl.dashboard.look.words import clean, fitted, short_time
+from jsctl.dashboard.look.words import clean, clock, fitted, short_time
 from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.render.humanize import counted
-
-if TYPE_CHECKING:
-    from jsctl.dashboard.app import Dashboard
 
 STALE_NS = 3 * SECOND_NS
 """Data older than this is shown greyed, with its age."""
@@ -27,23 +24,6 @@ WIDE = 100
 """From here on there is room for counts."""
 
 
-def clock(time_ns: int) -> str:
-    """Local time of day."""
-    return strftime("%H:%M:%S", localtime(time_ns // SECOND_NS))
-
-
-def both_ends(left: Text, right: Text, width: int) -> Text:
-    """Two texts at the two ends of a line; the left one gives way."""
-    if left.cell_len + right.cell_len + 1 > width:
-        left = left.copy()
-        left.truncate(max(0, width - right.cell_len - 1), overflow="ellipsis")
-    line = Text(no_wrap=True, end="")
-    line.append_text(left)
-    line.append(" " * max(1, width - left.cell_len - right.cell_len))
-    line.append_text(right)
-    return line
-
-
 class TopBar(Widget):
     """Context, badge, counts; round trip, refresh, time."""
 
@@ -51,13 +31,11 @@ class TopBar(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.snapshot = Snapshot()
-        self.ink = Ink()
-        self.frozen = False
+        self.frame = Frame(Snapshot(), Ink())
 
-    def show(self, snapshot: Snapshot, ink: Ink) -> None:
+    def show(self, frame: Frame) -> None:
         """New state."""
-        self.snapshot, self.ink = snapshot, ink
+        self.frame = frame
         self.refresh()
 
     def render(self) -> Text:
@@ -65,7 +43,7 @@ class TopBar(Widget):
         return both_ends(self._left(), self._right(), self.content_size.width)
 
     def _left(self) -> Text:
-        now, ink = self.snapshot, self.ink
+        now, ink = self.frame.snapshot, self.frame.ink
         line = Text(no_wrap=True, end="")
         line.append(f"{ink.glyphs.logo} ", ink.colour("star"))
         line.append("jsctl ", f"bold {ink.text}")
@@ -79,12 +57,13 @@ class TopBar(Widget):
             line.append(f"  {ink.glyphs.bad} no connection", f"bold {ink.palette.bad}")
         if now.stale_ns > STALE_NS:
             line.append(f"  stale {short_time(now.stale_ns)}", ink.palette.warn)
-        if self.frozen:
+        if self.frame.frozen:
             line.append(f"  {ink.glyphs.paused} FROZEN", f"bold {ink.palette.star}")
-        tasks = cast("Dashboard", self.app).tasks
-        if tasks:
+        if self.frame.tasks:
             line.append(f"  {ink.glyphs.refresh} ", ink.palette.accent)
-            line.append(ink.glyphs.plain(clean(f"{', '.join(tasks)}…")), ink.palette.accent)
+            line.append(
+                ink.glyphs.plain(clean(f"{', '.join(self.frame.tasks)}…")), ink.palette.accent
+            )
         elif self.content_size.width >= WIDE:
             dot = f" {ink.glyphs.dot} "
             parts = [counted(len(now.servers), "server")] if now.servers else []
@@ -93,10 +72,9 @@ class TopBar(Widget):
         return line
 
     def _right(self) -> Text:
-        now, ink = self.snapshot, self.ink
-        app = cast("Dashboard", self.app)
+        now, ink = self.frame.snapshot, self.frame.ink
         line = Text(no_wrap=True, end="")
-        if app.read_only:
+        if self.frame.read_only:
             line.append("read-only  ", ink.muted)
         width = self.content_size.width
         if now.rtt_ns and width >= MIDDLE:
@@ -104,7 +82,7 @@ class TopBar(Widget):
             line.append(f"{ink.glyphs.plain(short_time(now.rtt_ns))}  ", ink.text)
         if width >= MIDDLE:
             line.append(f"{ink.glyphs.refresh} ", ink.muted)
-            line.append(f"{app.refresh_s:g}s  ", ink.text)
+            line.append(f"{self.frame.refresh_s:g}s  ", ink.text)
         if width >= NARROW and now.taken_ns:
             line.append(clock(now.taken_ns), ink.muted)
         return line

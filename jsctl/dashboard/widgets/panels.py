@@ -10,10 +10,10 @@ from textual.widget import Widget
 
 from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.look import cells
+from jsctl.dashboard.look.cells import both_ends
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted, short, short_bytes, short_names, short_time
 from jsctl.dashboard.model.snapshot import Badge, Card, Level, PeerState, Snapshot
-from jsctl.dashboard.widgets.bars import both_ends
 from jsctl.render.humanize import number
 
 Draw = Callable[[Snapshot, Ink, int], list[Text]]

@@ -12,7 +12,6 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher
 
-from jsctl.dashboard import tables
 from jsctl.dashboard.actions.catalog import action_named
 from jsctl.dashboard.actions.plans import Target, words
 from jsctl.dashboard.connection.link import failures
@@ -21,9 +20,20 @@ from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.payload import FORMS, form_of, whole
 from jsctl.dashboard.look.words import clean, short, titled
 from jsctl.dashboard.model.snapshot import Consumer, Kind, Snapshot, Stream
-from jsctl.dashboard.screens.stream_lines import group_lines, state_lines
-from jsctl.dashboard.screens.tables_detail import MESSAGES, SUBJECTS, SubjectRow
+from jsctl.dashboard.screens.host import Host
+from jsctl.dashboard.screens.requests import PublishRequested
+from jsctl.dashboard.screens.seeking import SeekScreen
+from jsctl.dashboard.screens.stream.lines import group_lines, state_lines
+from jsctl.dashboard.screens.stream.sections import (
+    ConfigSection,
+    RaftSection,
+    Section,
+    SubjectsSection,
+)
 from jsctl.dashboard.screens.view import View, as_target
+from jsctl.dashboard.tables.consumers import CONSUMERS_OF_ONE, CONSUMERS_WIDE
+from jsctl.dashboard.tables.messages import MESSAGES
+from jsctl.dashboard.tables.subjects import SubjectRow
 from jsctl.dashboard.widgets.bars import Tab, TabBar
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.panels import Panel
@@ -61,8 +71,8 @@ class StreamScreen(View):
         ),
     ]
 
-    def __init__(self, key: str) -> None:
-        super().__init__()
+    def __init__(self, host: Host, key: str) -> None:
+        super().__init__(host)
         self.key = key
         self.account, _, self.stream_name = key.partition("/")
         self.follow = True
@@ -86,7 +96,7 @@ class StreamScreen(View):
                 yield Panel("State", partial(state_lines, self.key), id="state")
                 yield Panel("RAFT group", partial(group_lines, self.key), id="group")
                 yield Grid(
-                    tables.CONSUMERS_OF_ONE,
+                    CONSUMERS_OF_ONE,
                     lambda row: row.key,
                     title="Consumers",
                     order="",
@@ -105,23 +115,14 @@ class StreamScreen(View):
                     yield TextPane("Message", id="message")
                 with Vertical(id="consumers-part"):
                     yield Grid(
-                        tables.CONSUMERS_WIDE,
+                        CONSUMERS_WIDE,
                         lambda row: row.key,
                         title="Consumers",
                         id="all-of-stream",
                     )
-                with Vertical(id="subjects-part"):
-                    yield Grid(
-                        SUBJECTS,
-                        lambda row: row.subject,
-                        title="Subjects",
-                        order="messages",
-                        id="subject-grid",
-                    )
-                with Vertical(id="config-part"):
-                    yield TextPane("Configuration and state", id="config")
-                with Vertical(id="raft-part"):
-                    yield TextPane("RAFT group", id="raft")
+                yield SubjectsSection()
+                yield ConfigSection()
+                yield RaftSection()
 
     def on_mount(self) -> None:
         """Starts to read."""
@@ -167,7 +168,7 @@ class StreamScreen(View):
         pane = self.query_one("#message", TextPane)
         if message is None:
             pane.border_title = "Message"
-            empty = "no messages" if self.dashboard.snapshot.jetstream else self.snapshot.note
+            empty = "no messages" if self.host.frame.snapshot.jetstream else self.snapshot.note
             pane.show(Text(clean(self.problem or empty), ink.muted))
             return
         pane.border_title = f"Message #{number(message.seq)}"
@@ -184,8 +185,7 @@ class StreamScreen(View):
     # Reading
 
     def _peek(self) -> Peek | None:
-        poller = self.dashboard.poller
-        link = poller.link if poller else None
+        link = self.host.link
         if link is None or link.manager is None or not link.jetstream or not link.connected:
             return None
         if self.account != link.account:
@@ -224,7 +224,7 @@ class StreamScreen(View):
         self._draw_messages(self.ink)
 
     def _read_on(self) -> None:
-        if self.dashboard.frozen or not self.is_current or self._peek() is None:
+        if self.host.frame.frozen or not self.is_current or self._peek() is None:
             return
         if any(one.group == "read" and one.is_running for one in self.workers):
             return
@@ -301,8 +301,6 @@ class StreamScreen(View):
 
     def action_seek(self) -> None:
         """Asks for a sequence, a time or a subject."""
-        from jsctl.dashboard.screens.seeking import SeekScreen
-
         self.app.push_screen(SeekScreen(self.stream_name, self.ink), self._seek)
 
     def _seek(self, wanted: tuple[str, int | str] | None) -> None:
@@ -347,10 +345,8 @@ class StreamScreen(View):
         if name != "publish" or self.focused is not grid or message is None:
             super().action_act(name)
         elif self.can(action_named(name)):
-            from jsctl.dashboard.screens.editing import open_publisher
-
             body = message.data.decode("utf-8", "replace")
-            open_publisher(self.dashboard, self.stream, message.subject, body)
+            self.post_message(PublishRequested(self.stream, message.subject, body))
 
     def action_copy(self) -> None:
         """The command line that shows the message."""
@@ -371,7 +367,14 @@ class StreamScreen(View):
         first = [one for one in part.walk_children(Widget) if one.can_focus]
         if first:
             first[0].focus()
-        if name in ("subjects-part", "config-part", "raft-part"):
-            from jsctl.dashboard.screens.stream_parts import load_part
+        if isinstance(part, Section):
+            self.run_worker(self._load(part), group="part", exclusive=True)
 
-            self.run_worker(load_part(self, name), group="part", exclusive=True)
+    async def _load(self, section: Section) -> None:
+        link = self.host.link
+        if link is None:
+            return
+        try:
+            await section.load(link, self.stream, self.snapshot, self.ink)
+        except failures() as error:
+            self.notify(clean(str(error)), severity="error", markup=False)

@@ -1,16 +1,13 @@
 """The panels at the left of a stream's view."""
 
-from collections.abc import Sequence
-
 from rich.text import Text
 
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.ink import Ink
-from jsctl.dashboard.look.words import clean, fitted, short, short_names, short_time
-from jsctl.dashboard.model.snapshot import Level, Peer, PeerState, Snapshot, Stream
+from jsctl.dashboard.look.members import peer_lines
+from jsctl.dashboard.look.words import clean, fitted, short, short_time
+from jsctl.dashboard.model.snapshot import Level, Snapshot, Stream
 from jsctl.render.humanize import number, size
-
-LABEL = 10
 
 
 def _ago(then_ns: int, now_ns: int) -> str:
@@ -39,10 +36,10 @@ def state_lines(key: str, now: Snapshot, ink: Ink, width: int) -> list[Text]:
     rows += [(_word(one.mirror), _source(stream, at, ink)) for at, one in enumerate(stream.sources)]
     if stream.level:
         rows.append(("state", Text(clean(stream.why), ink.level(stream.level))))
-    lines = [cells.pair(label, value, ink, LABEL) for label, value in rows]
-    spark = cells.spark(stream.trend, max(4, width - LABEL - 10), ink, "flow")
+    lines = [cells.pair(label, value, ink, cells.LABEL) for label, value in rows]
+    spark = cells.spark(stream.trend, max(4, width - cells.LABEL - 10), ink, "flow")
     spark.append(f" {short(stream.rate)}", ink.text)
-    lines.append(cells.pair("in/s", spark, ink, LABEL))
+    lines.append(cells.pair("in/s", spark, ink, cells.LABEL))
     return lines
 
 
@@ -63,25 +60,3 @@ def group_lines(key: str, now: Snapshot, ink: Ink, width: int) -> list[Text]:
     """The replicas of a stream."""
     stream = now.stream(key)
     return peer_lines(stream.peers if stream else (), ink, width)
-
-
-def peer_lines(peers: Sequence[Peer], ink: Ink, width: int) -> list[Text]:
-    """One line a replica: state, lag, when it was heard."""
-    names = short_names([peer.name for peer in peers])
-    room = max((len(name) for name in names.values()), default=0)
-    top = max((peer.lag for peer in peers), default=0)
-    lines = []
-    for peer in peers:
-        star = peer.state is PeerState.LEADER
-        levels = {PeerState.BEHIND: Level.WARN, PeerState.OFFLINE: Level.BAD}
-        level = levels.get(peer.state, Level.OK)
-        mark = ink.glyphs.leader if star else ink.glyphs.level(level)
-        line = Text(f"{mark} ", ink.colour("star") if star else ink.level(level), end="")
-        line.append(f"{clean(names[peer.name]):<{room}}  ", f"bold {ink.text}")
-        line.append(f"{peer.state.value:<8} ", ink.level(level) if level else ink.muted)
-        share = 0.0 if level is Level.BAD else 1 - (peer.lag / top * 0.9 if top else 0)
-        line.append_text(cells.bar(share, max(3, width - room - 24), ink, ink.level(level)))
-        seen = f"-{short(peer.lag)}" if peer.lag else short_time(peer.active_ns)
-        line.append(f" {seen if not star else '':>8}", ink.muted)
-        lines.append(line)
-    return lines or [Text("no replicas known", ink.muted)]
