@@ -2,9 +2,20 @@
 
 import os
 import sys
+from typing import NoReturn
 
 INTERRUPTED = 130
 """128 and the number of SIGINT: it came before the broker could trap it."""
+
+
+def leave(status: int) -> NoReturn:
+    """End the process as it stands.
+
+    Taking the interpreter apart would keep it for tens of milliseconds, and nothing is left to do.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def main() -> int:
@@ -13,14 +24,10 @@ def main() -> int:
         try:
             from jsctl.commands.broker import main as run_broker
 
-            status = run_broker(sys.argv[2:])
+            status = run_broker(sys.argv[2:], leave)
         except KeyboardInterrupt:
             status = INTERRUPTED
-        # Clients have been let go: whoever saw that counts on the process being gone. Taking the
-        # interpreter apart would keep it for tens of milliseconds, and nothing is left to do.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        leave(status)
     from jsctl.cli import main as run_cli
 
     return run_cli(sys.argv[1:])

@@ -74,11 +74,22 @@ class NodeMaker(Protocol):
         """`store` is JetStream's directory, None without JetStream."""
 
 
-def main(arguments: Sequence[str], make_node: NodeMaker | None = None) -> int:
-    """Run the `broker` command; the exit status is returned."""
+Leave = Callable[[int], object]
+"""Ends the process with a status; one that returns leaves the process to its owner."""
+
+
+def main(
+    arguments: Sequence[str], make_node: NodeMaker | None = None, leave: Leave | None = None
+) -> int:
+    """Run the `broker` command; the exit status is returned.
+
+    `leave` is called where a server has ended in good order and has nothing to do but to let its
+    clients go. Who sees his connection end counts on the process being gone, so that is left to
+    the system, which closes sockets after everything else of a process.
+    """
     try:
         parsed = parse_flags(arguments)
-        return _dispatch(parsed, make_node or real_node)
+        return _dispatch(parsed, make_node or real_node, leave or stay)
     except UsageError as error:
         print(error, file=sys.stderr)
         print(f"\n{help_text(PROGRAM)}", file=sys.stderr)
@@ -90,7 +101,11 @@ def main(arguments: Sequence[str], make_node: NodeMaker | None = None) -> int:
     return 1
 
 
-def _dispatch(parsed: Parsed, make_node: NodeMaker) -> int:
+def stay(status: int) -> None:
+    """A `Leave` for a process that goes on after its server."""
+
+
+def _dispatch(parsed: Parsed, make_node: NodeMaker, leave: Leave) -> int:
     first = parsed.words[0].lower() if parsed.words else ""
     if first not in ("", "version", "help"):
         raise ConfigError(f'unrecognized command: "{parsed.words[0]}"', remedy="see --help")
@@ -113,7 +128,7 @@ def _dispatch(parsed: Parsed, make_node: NodeMaker) -> int:
     if errors:
         raise ConfigErrors(errors)
     allow_many_connections()
-    return asyncio.run(Server(options, parsed, make_node).run())
+    return asyncio.run(Server(options, parsed, make_node, leave).run())
 
 
 def read_options(parsed: Parsed) -> Options:
@@ -173,9 +188,13 @@ def open_disk(store: Path | None) -> Disk:
 class Server:
     """One life of the server process."""
 
-    def __init__(self, options: Options, parsed: Parsed, make_node: NodeMaker) -> None:
+    def __init__(
+        self, options: Options, parsed: Parsed, make_node: NodeMaker, leave: Leave
+    ) -> None:
         self._parsed = parsed
         self._make_node = make_node
+        self._leave = leave
+        self._ended = False
         self._server_id = new_server_id()
         self.options = complete(options, self._server_id)
         self._log = ServerLog(options.log)
@@ -208,12 +227,18 @@ class Server:
                 self._log.line(LogLevel.FATAL, text)
             logging.getLogger().removeHandler(messages)
             self._files.remove()
-            if self._edge is not None:
-                self._edge.close()
-            for listener in self._listeners.values():
-                listener.close()
+            self._close()
             self._log.close()
         return 1 if failures else 0
+
+    def _close(self) -> None:
+        """Let everybody go."""
+        if self._ended:
+            self._leave(0)
+        if self._edge is not None:
+            self._edge.close()
+        for listener in self._listeners.values():
+            listener.close()
 
     async def _serve(self) -> None:
         self._banner()
@@ -229,6 +254,7 @@ class Server:
         reason = await edge.run(self._open)
         signals.uninstall()
         self._info(f"Server Exiting.. ({reason})")
+        self._ended = True
 
     async def _open(self) -> None:
         """Recover, then let peers in, then clients."""

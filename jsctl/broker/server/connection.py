@@ -58,6 +58,7 @@ class Connection(asyncio.BufferedProtocol):
         "_closing",
         "_early",
         "_end",
+        "_kept",
         "_limits",
         "_lost",
         "_paused",
@@ -95,6 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         self._early: list[bytes] = []
         self._end: asyncio.Future[None] | None = None
         self._closing = False
+        self._kept = False
         self._lost = False
         self._paused = False
         self._written = 0
@@ -152,6 +154,8 @@ class Connection(asyncio.BufferedProtocol):
         """Unsent bytes fell below the low mark."""
         self._paused = False
         self._report_pending()
+        if self._kept:
+            self._resolve_end()
         if self._timer is not None and not self._closing:
             self._timer.cancel()
             self._timer = None
@@ -254,11 +258,30 @@ class Connection(asyncio.BufferedProtocol):
         if self.transport is not None and not self._lost and not self._closing:
             self.transport.resume_reading()
 
-    async def ended(self) -> None:
-        """Wait until the socket is closed."""
-        if not self._lost:
+    def finish(self) -> None:
+        """Read no more and send what is written, but leave the socket open for the peer.
+
+        Only TLS is closed: its peers are told of the end, and the system would not do that.
+        """
+        if self._closing or self._lost or self.transport is None:
+            return
+        if self.held_writes is not None or self.transport.get_extra_info("sslcontext"):
+            self.close()
+            return
+        self._closing = self._kept = True
+        self.transport.pause_reading()
+        self.transport.set_write_buffer_limits(high=0)
+
+    async def finished(self) -> None:
+        """Wait until the system has all that was written, or the socket is closed."""
+        sent = self.transport is None or not self.transport.get_write_buffer_size()
+        if not (self._lost or (self._kept and sent)):
             self._end = asyncio.get_running_loop().create_future()
             await self._end
+
+    def _resolve_end(self) -> None:
+        if self._end is not None and not self._end.done():
+            self._end.set_result(None)
 
     @property
     def gone(self) -> bool:

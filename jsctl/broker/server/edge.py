@@ -110,7 +110,10 @@ class Edge:
         await self._listeners[kind].open(protocols[kind], context, handshake_s)
 
     async def run(self, body: Callable[[], Awaitable[None]]) -> str:
-        """Open everything by `body`, then serve until the node ends; the reason is returned."""
+        """Open everything by `body`, then serve until the node ends; the reason is returned.
+
+        Clients have been sent everything then, and are let go by `close` or with the process.
+        """
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             await body()
@@ -118,9 +121,11 @@ class Edge:
             # Who sees his connection end may start the next server on this directory.
             await asyncio.to_thread(self._stop_disk)
             self._close_listeners()
+            self._monitor.close()
             await self._drain()
             self._tasks = None
-            self._stop_tasks()
+            for task in list(self._running):
+                task.cancel()  # Handshakes and dials that still run have nobody to report to.
         return reason
 
     def close(self) -> None:
@@ -259,18 +264,11 @@ class Edge:
         """Let what was written be sent, for a limited time."""
         deadline = self._loop.time() + self.options.edge.shutdown_ns / NANOSECONDS
         for connection in list(self._connections.by_id.values()):
-            connection.close()
+            connection.finish()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
                 for connection in list(self._connections.by_id.values()):
-                    await connection.ended()
-
-    def _stop_tasks(self) -> None:
-        """Handshakes and dials that still run have nobody to report to."""
-        for task in list(self._running):
-            task.cancel()
-        for connection in list(self._connections.by_id.values()):
-            connection.abort("Server Shutdown")
+                    await connection.finished()
 
 
 class AcceptedConnection(Connection):

@@ -1,6 +1,7 @@
 """A small real node: speaks INFO, PING, PONG, and uses every output that the edge performs."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -142,4 +143,4 @@ class EchoNode:
 if __name__ == "__main__":
     from jsctl.broker.app import main
 
-    sys.exit(main(sys.argv[1:], lambda options, server_id, store: EchoNode(options)))
+    sys.exit(main(sys.argv[1:], lambda options, _id, _store: EchoNode(options), os._exit))

@@ -24,6 +24,7 @@ from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.processes
 
+DEADLINE_S = 30.0
 ECHO = (sys.executable, str(Path(__file__).parent / "echo_node.py"))
 
 
@@ -261,3 +262,37 @@ def test_the_process_is_gone_once_the_server_has_ended() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("nats-server: v")
     assert "taken apart" not in done.stdout
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system has no /proc")
+def test_the_process_is_gone_when_clients_see_their_connection_end() -> None:
+    """Memory goes before files: a process whose sockets the system closes has none any more."""
+    with Broker("-js") as broker, socket.create_connection(("127.0.0.1", broker.port)) as peer:
+        peer.settimeout(DEADLINE_S)
+        peer.sendall(b"CONNECT {}\r\nPING\r\n")
+        received = b""
+        while b"PONG" not in received:
+            received += peer.recv(4096)
+        broker.signal(signal.SIGTERM)
+        while peer.recv(4096):
+            pass
+        pages = Path(f"/proc/{broker.pid}/statm").read_text().split()
+        assert not any(map(int, pages))
+        assert broker.stop() == 0
+
+
+def test_clients_get_all_that_was_written_before_the_process_goes(broker: EchoBroker) -> None:
+    broker.start()
+    size = 20_000_000
+    with socket.create_connection(("127.0.0.1", broker.port)) as peer:
+        peer.settimeout(DEADLINE_S)
+        peer.sendall(b"FLOOD %d\r\n" % size)
+        received = 0
+        while received < 10_000:  # More than INFO: the rest lies with the server.
+            received += peer.recv(4096).count(b"x")
+        broker.signal(signal.SIGTERM)
+        wait_for(lambda: "Trapped" in broker.logs, "the signal is heard")
+        while chunk := peer.recv(1 << 20):
+            received += chunk.count(b"x")
+    assert received == size
+    assert broker.stop() == 0
