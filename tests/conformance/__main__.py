@@ -6,10 +6,12 @@ from pathlib import Path
 
 from tests.conformance.compare import (
     BAD,
+    OURS,
+    REAL,
     Outcome,
     Results,
     differences,
-    failures,
+    differences_alone,
     read_expected,
     strangers,
     summary,
@@ -26,8 +28,6 @@ from tests.conformance.suites import (
     server_commands,
 )
 
-REAL, OURS = "nats-server", "jsctl broker"
-
 
 def arguments() -> argparse.Namespace:
     """The command line."""
@@ -38,7 +38,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--package", action="append", choices=names, help="only this; repeatable")
     parser.add_argument("--runs", type=int, default=1, help="how often, all must be as expected")
     parser.add_argument("-k", default="", help="only tests that match, as in pytest")
-    parser.add_argument("--only", choices=[REAL, OURS], help="run one server, compare nothing")
+    parser.add_argument(
+        "--only", choices=[REAL, OURS], help="run one server: no comparison but with the list"
+    )
     parser.add_argument("--logs", default=".venv-conformance/logs", help="for pytest's own words")
     return parser.parse_args()
 
@@ -52,14 +54,15 @@ def run_once(given: argparse.Namespace, checkout: Path, python: Path, turn: int)
         found: dict[str, Results] = {}
         for server in [given.only] if given.only else [REAL, OURS]:
             found[server] = run_one(given, suite, server, checkout, python, turn)
-        if given.only:
-            print(failures(found[given.only]), flush=True)
-            continue
         expected = read_expected()
-        rows = differences(found[REAL], found[OURS], expected)
+        if given.only:
+            rows = differences_alone(given.only, found[given.only], expected)
+        else:
+            rows = differences(found[REAL], found[OURS], expected)
         print(table(rows), flush=True)
         good = good and not any(row.verdict in BAD for row in rows)
-        if not given.k and (gone := strangers(expected, found[OURS], suite.name)):
+        ran = found[given.only or OURS]
+        if not given.k and (gone := strangers(expected, ran, suite.name)):
             print("in the list, but not in the suite:", *gone, sep="\n  ", flush=True)
             good = False
     return good

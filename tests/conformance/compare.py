@@ -8,6 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 
 EXPECTED = Path(__file__).with_name("expected.toml")
+REAL, OURS = "nats-server", "jsctl broker"
 
 
 class Outcome(IntEnum):
@@ -55,39 +56,72 @@ class Difference:
     why: str
 
 
-def read_expected(path: Path = EXPECTED) -> dict[str, str]:
-    """Test -> the refused feature that it needs, in words."""
-    reasons: dict[str, str] = {}
-    for name, feature in tomllib.loads(path.read_text()).items():
-        for test in feature["tests"]:
-            if test in reasons:
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Why a test of the list cannot pass, and whether it fails on nats-server, too."""
+
+    reason: str
+    on_both: bool = False
+
+
+def read_expected(path: Path = EXPECTED) -> dict[str, Expected]:
+    """Test -> what the list says of it."""
+    found: dict[str, Expected] = {}
+    for name, part in tomllib.loads(path.read_text()).items():
+        for test in part["tests"]:
+            if test in found:
                 raise ValueError(f"{test} is in the list twice, again under {name}")
-            reasons[test] = feature["reason"]
-    return reasons
+            found[test] = Expected(part["reason"], part.get("on_both", False))
+    return found
 
 
-def verdict(real: Outcome | None, ours: Outcome | None, expected: bool) -> Verdict:
+def verdict(real: Outcome | None, ours: Outcome | None, expected: Expected | None) -> Verdict:
     """What it means that a test ended so on nats-server and so on ours; None: it was not run."""
     if real is None or ours is None:
         return Verdict.NOT_RUN
-    if expected:
-        return Verdict.UNEXPECTED_PASS if ours is Outcome.PASS else Verdict.EXPECTED_FAILURE
+    if expected is not None:
+        passed = ours is Outcome.PASS or (expected.on_both and real is Outcome.PASS)
+        return Verdict.UNEXPECTED_PASS if passed else Verdict.EXPECTED_FAILURE
     if ours is Outcome.PASS or (ours is real is Outcome.SKIP):
         return Verdict.SAME
     return Verdict.FAILS_ON_BOTH if real is Outcome.FAIL else Verdict.UNEXPECTED_FAILURE
 
 
+def verdict_alone(server: str, end: Outcome, expected: Expected | None) -> Verdict:
+    """What it means that a test ended so, where only one server was run."""
+    if expected is not None and (expected.on_both or server == OURS):
+        passed = end is Outcome.PASS
+        return Verdict.UNEXPECTED_PASS if passed else Verdict.EXPECTED_FAILURE
+    return Verdict.UNEXPECTED_FAILURE if end is Outcome.FAIL else Verdict.SAME
+
+
 def differences(
-    real: Mapping[str, Result], ours: Mapping[str, Result], expected: Mapping[str, str]
+    real: Mapping[str, Result], ours: Mapping[str, Result], expected: Mapping[str, Expected]
 ) -> list[Difference]:
     """Every test that is not simply the same, in order of its name."""
     found = []
     for test in sorted(real.keys() | ours.keys()):
         one, two = real.get(test), ours.get(test)
         ends = (one.outcome if one else None, two.outcome if two else None)
-        meaning = verdict(*ends, test in expected)
+        listed = expected.get(test)
+        meaning = verdict(*ends, listed)
         if meaning is not Verdict.SAME or ends[0] is not ends[1]:
-            why = expected.get(test) or (two.message if two else "")
+            why = listed.reason if listed else two.message if two else ""
+            found.append(Difference(test, *ends, meaning, why))
+    return found
+
+
+def differences_alone(
+    server: str, results: Mapping[str, Result], expected: Mapping[str, Expected]
+) -> list[Difference]:
+    """Every test of one server that did not simply pass or was not run, in order of its name."""
+    found = []
+    for test in sorted(results):
+        end, listed = results[test], expected.get(test)
+        meaning = verdict_alone(server, end.outcome, listed)
+        if meaning is not Verdict.SAME:
+            ends = (end.outcome, None) if server == REAL else (None, end.outcome)
+            why = listed.reason if listed else end.message
             found.append(Difference(test, *ends, meaning, why))
     return found
 
@@ -96,12 +130,6 @@ def strangers(expected: Iterable[str], ran: Iterable[str], package: str) -> list
     """Tests of the list that the package's suite does not have (any more)."""
     known = set(ran)
     return sorted(test for test in expected if test.startswith(f"{package} ") and test not in known)
-
-
-def failures(results: Mapping[str, Result]) -> str:
-    """The tests of one server that failed, one a line."""
-    failed = (test for test, end in results.items() if end.outcome is Outcome.FAIL)
-    return "\n".join(f"fail  {test}: {results[test].message}" for test in sorted(failed))
 
 
 def summary(results: Mapping[str, Result]) -> Counter[Outcome]:
