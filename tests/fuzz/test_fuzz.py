@@ -2,12 +2,13 @@
 
 import json
 import random
+import weakref
 
 import pytest
 
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.protocol import client
-from tests.fuzz import mutate, parsers
+from tests.fuzz import mutate, nodes, parsers
 from tests.fuzz.formats import Decoder
 from tests.fuzz.runner import fuzz, minimized
 from tests.fuzz.target import CORPUS
@@ -108,6 +109,16 @@ def test_a_parser_that_depends_on_the_cuts_is_found(monkeypatch: pytest.MonkeyPa
         lambda self, chunk: whole(self, chunk) if len(chunk) != 1 else [],
     )
     assert fuzz(parsers.ClientParser(), seed=1, inputs=300).findings
+
+
+@pytest.mark.parametrize("name", ["api", "monitoring"])
+def test_a_node_that_is_done_with_is_freed(name: str) -> None:
+    target = TARGETS[name]()
+    assert isinstance(target, nodes.Nodes)
+    play = weakref.ref(target.play)
+    target.used = nodes.INPUTS_PER_NODE
+    fuzz(target, seed=SEED, inputs=1)
+    assert play() is None, "a run of millions of inputs would hold all nodes of its beginning"
 
 
 def test_what_fails_is_made_small() -> None:

@@ -75,9 +75,12 @@ class SimFile:
             # As Linux does: the pages count as clean, and the next fsync "succeeds".
             inode.dirty.clear()
             raise SyncFailed(f"{self.path}: fsync failed: I/O error")
-        for sector in inode.dirty:
-            start = sector * SECTOR
-            self._disk.keep(inode, start, inode.cached[start : start + SECTOR])
+        if len(inode.dirty) * SECTOR >= len(inode.cached):
+            self._disk.keep(inode, 0, inode.cached)
+        else:
+            for sector in inode.dirty:
+                start = sector * SECTOR
+                self._disk.keep(inode, start, inode.cached[start : start + SECTOR])
         inode.dirty.clear()
         if inode.resized:
             length = len(inode.cached)
