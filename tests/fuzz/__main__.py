@@ -10,13 +10,15 @@ from tests.fuzz.runner import Outcome, fuzz
 from tests.fuzz.targets import TARGETS
 
 KIB = 1024
+SECONDS = 60.0
+"""How long a run is unless it is told a time or a number."""
 
 
 def main() -> int:
     """Run what was asked for; 1 if anything was found."""
     options = _options()
     wanted = options.target or list(TARGETS)
-    seconds = 0.0 if options.inputs else options.seconds / len(wanted)
+    seconds = options.seconds / len(wanted)
     found = 0
     for name in wanted:
         target = TARGETS[name]()
@@ -35,12 +37,14 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="for all targets together")
-    parser.add_argument("--inputs", type=int, default=0, help="this many each instead of a time")
+    parser.add_argument("--seconds", type=float, default=None, help="for all targets together")
+    parser.add_argument("--inputs", type=int, default=0, help="at most this many each, by share")
     parser.add_argument("--from", dest="seed", type=int, default=None, help="the seed")
     parser.add_argument("--target", action="append", choices=list(TARGETS), help="only these")
     parser.add_argument("--keep", action="store_true", help="put findings into the corpus")
     options = parser.parse_args()
+    if options.seconds is None:
+        options.seconds = 0.0 if options.inputs else SECONDS
     if options.seed is None:
         options.seed = time.time_ns() % 1_000_000
     return options
