@@ -4,6 +4,7 @@ Records stay encoded, so that a message costs one object and copies to replicas 
 Nothing survives a restart; replicas bring a restarted one up by export and import.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -74,6 +75,11 @@ class MemoryStore(StreamStore):
             data = self._raw[seq]
             crc, _, time_ns, subject = record.raw_facts(data)
             yield crc, len(data) - RECORD_OVERHEAD + MEMORY_OVERHEAD, time_ns, subject
+
+    def _tally(self, seqs: Sequence[int]) -> tuple[int, int]:
+        raws = list(map(self._raw.__getitem__, seqs))
+        crcs = struct.unpack(f"<{len(raws)}I", b"".join([raw[:4] for raw in raws]))
+        return sum(map(len, raws)) - len(raws) * (RECORD_OVERHEAD - MEMORY_OVERHEAD), sum(crcs)
 
     def _time_near(self, seq: int) -> int:
         return record.raw_facts(self._raw[seq])[2]

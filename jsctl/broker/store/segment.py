@@ -10,7 +10,7 @@ segment). The chain shows an envelope that was taken out or swapped.
 import struct
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
@@ -24,6 +24,10 @@ _ENVELOPE = struct.Struct("<IIIQI")
 _HEAD = struct.Struct("<IIIQII")
 HEAD_BYTES = _HEAD.size
 _TABLE = struct.Struct("<IQ")
+HEADED_BYTES = 4
+"""What headers add to the bytes that a record counts."""
+_HEADED = 1 << 31
+"""In the count of a table: the lengths tell of headers. In a length: the record has some."""
 STATE, FRAME, REMOVE, TRUNCATE, SEAL = range(1, 6)
 
 
@@ -102,15 +106,16 @@ def _resynchronise(data: bytes, start: int) -> int:
 
 
 class Table:
-    """Where each record of a segment lies."""
+    """Where each record of a segment lies, and what it counts in the stream's `bytes`."""
 
-    __slots__ = ("crcs", "lengths", "offsets", "seqs")
+    __slots__ = ("crcs", "lengths", "offsets", "seqs", "sizes")
 
     def __init__(self) -> None:
         self.seqs = array("Q")
         self.offsets = array("I")
         self.lengths = array("I")
         self.crcs = array("I")
+        self.sizes = array("I")
 
     def add(self, found: Columns, end: int, shift: int) -> None:
         """Note the records of a frame whose columns were taken at another offset."""
@@ -119,6 +124,7 @@ class Table:
         self.offsets.extend([at + shift for at in starts] if shift else starts)
         self.lengths.extend([b - a for a, b in zip(starts, [*starts[1:], end], strict=True)])
         self.crcs.extend(found.crcs)
+        self.sizes.extend(found.lengths)
 
     def find(self, seq: int) -> int:
         """Position of a sequence; -1 if the segment does not have it."""
@@ -131,27 +137,47 @@ class Table:
         at = bisect_left(seqs, seq)
         return at if at < len(seqs) and seqs[at] == seq else -1
 
+    def tally(self, wanted: Sequence[int]) -> tuple[int, int]:
+        """`(sizes, checksums)` of ascending sequences, summed; what is not here counts nothing."""
+        first, last = self.find(wanted[0]), self.find(wanted[-1])
+        if 0 <= first == last + 1 - len(wanted):
+            return sum(self.sizes[first : last + 1]), sum(self.crcs[first : last + 1])
+        seqs = self.seqs
+        if seqs and seqs[-1] - seqs[0] == len(seqs) - 1 and min(first, last) >= 0:
+            begin = seqs[0]
+            places = [seq - begin for seq in wanted]
+        else:
+            places = [at for at in map(self.find, wanted) if at >= 0]
+        return sum(map(self.sizes.__getitem__, places)), sum(map(self.crcs.__getitem__, places))
+
     def encode(self) -> bytes:
         """Content of a SEAL."""
         first = self.seqs[0] if self.seqs else 0
         count = len(self.seqs)
         seqs = struct.pack(f"<{count}I", *[seq - first for seq in self.seqs])
         rest = (struct.pack(f"<{count}I", *column) for column in self._columns())
-        return b"".join((_TABLE.pack(count, first), seqs, *rest))
+        return b"".join((_TABLE.pack(count | _HEADED, first), seqs, *rest))
 
-    def _columns(self) -> tuple["array[int]", "array[int]", "array[int]"]:
-        return self.offsets, self.lengths, self.crcs
+    def _columns(self) -> tuple["array[int]", list[int], "array[int]"]:
+        both = zip(self.lengths, self.sizes, strict=True)
+        lengths = [length | _HEADED if size != length else length for length, size in both]
+        return self.offsets, lengths, self.crcs
 
     @staticmethod
-    def decode(data: bytes) -> "Table":
-        """Inverse of `encode`, for verified bytes."""
+    def decode(data: bytes) -> "Table | None":
+        """Inverse of `encode`, for verified bytes; None for one that does not tell of headers."""
         made = Table()
         count, first = _TABLE.unpack_from(data)
+        if not count & _HEADED:
+            return None
+        count ^= _HEADED
         wide = 4 * count
         columns = [struct.unpack_from(f"<{count}I", data, _TABLE.size + wide * n) for n in range(4)]
         made.seqs = array("Q", [first + seq for seq in columns[0]])
         made.offsets = array("I", columns[1])
-        made.lengths = array("I", columns[2])
+        made.lengths = array("I", [length & ~_HEADED for length in columns[2]])
+        headed = zip(made.lengths, columns[2], strict=True)
+        made.sizes = array("I", [n if n == told else n + HEADED_BYTES for n, told in headed])
         made.crcs = array("I", columns[3])
         return made
 

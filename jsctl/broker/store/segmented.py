@@ -122,8 +122,7 @@ class SegmentedStore(StreamStore):
             for seq in seqs:
                 self._segment_of(seq).erase = True
         gone = SeqSet()
-        for seq in seqs:
-            gone.add(seq)
+        gone.add_many(seqs)
         self._note(REMOVE, mark, gone.encode())
 
     def _note_cut(self, first_seq: int, mark: int) -> None:
@@ -219,7 +218,9 @@ class SegmentedStore(StreamStore):
             data = file.read(start, segment.size - start)
             seal = next(walk(data, 0, None), None)
             if isinstance(seal, Envelope) and seal.kind == SEAL:
-                return Table.decode(data[seal.start : seal.end])
+                found = Table.decode(data[seal.start : seal.end])
+                if found is not None:
+                    return found
         data = file.read(0, segment.size)
         made = Table()
         for one in walk(data, 0, 0):
@@ -332,8 +333,17 @@ class SegmentedStore(StreamStore):
         """What table and index know of a record that cannot be read."""
         table = self._table(self._segment_of(seq))
         at = table.find(seq)
-        crc, length = (table.crcs[at], table.lengths[at]) if at >= 0 else (0, 0)
-        return crc, length, 0, self._subject_of(seq)
+        crc, size = (table.crcs[at], table.sizes[at]) if at >= 0 else (0, 0)
+        return crc, size, 0, self._subject_of(seq)
+
+    def _tally(self, seqs: Sequence[int]) -> tuple[int, int]:
+        size = crcs = done = 0
+        while done < len(seqs):
+            segment = self._segment_of(seqs[done])
+            end = max(done + 1, bisect_right(seqs, segment.last_seq, done))
+            some, more = self._table(segment).tally(seqs[done:end])
+            size, crcs, done = size + some, crcs + more, end
+        return size, crcs
 
     def _subject_of(self, seq: int) -> bytes:
         index = self._index

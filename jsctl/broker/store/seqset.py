@@ -7,7 +7,8 @@ worst case 16 bytes a member. Adding behind the last range is constant time.
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress, islice
 from operator import sub
 
 from jsctl.broker.errors import Damaged
@@ -130,6 +131,25 @@ class SeqSet:
         self._count += grown
         return grown
 
+    def add_many(self, seqs: Sequence[int]) -> None:
+        """Add ascending numbers: what lies between the first and the last is gone through once."""
+        if not seqs:
+            return
+        starts, ends = self._starts, self._ends
+        low = bisect_left(ends, seqs[0] - 1) if seqs[0] else 0
+        high = bisect_right(starts, seqs[-1] + 1)
+        # Sorted apart, the starts and ends of all ranges show the gaps of their union: behind the
+        # n-th end there is one where the n-th start from there on is not next to it.
+        made_starts, made_ends = _gaps_out(seqs, seqs)
+        if low < high:
+            made_starts = sorted([*starts[low:high], *made_starts])
+            made_ends = sorted([*ends[low:high], *made_ends])
+            made_starts, made_ends = _gaps_out(made_starts, made_ends)
+        before = self._span(low, high)
+        starts[low:high] = array("Q", made_starts)
+        ends[low:high] = array("Q", made_ends)
+        self._count += self._span(low, low + len(made_starts)) - before
+
     def _span(self, low: int, high: int) -> int:
         return sum(self._ends[low:high]) - sum(self._starts[low:high]) + high - low
 
@@ -242,6 +262,15 @@ class SeqSet:
             made._ends.append(end)
         made._count = made._span(0, count)
         return made
+
+
+def _gaps_out(starts: Sequence[int], ends: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The ranges of a union, from ascending starts and ascending ends of what it is made of."""
+    gaps = list(map((1).__lt__, map(sub, islice(starts, 1, None), ends)))
+    return (
+        [starts[0], *compress(islice(starts, 1, None), gaps)],
+        [*compress(ends, gaps), ends[-1]],
+    )
 
 
 def _packed(code: str, values: list[int]) -> bytes:

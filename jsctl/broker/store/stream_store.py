@@ -15,6 +15,9 @@ from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns
 from jsctl.broker.subject.matching import Filters
 
+_SUBJECTS_PER_READ = 16
+"""So many subjects are looked at in the time in which one record is read."""
+
 Facts = tuple[int, int, int, bytes]
 """crc, message bytes, time, subject of one record."""
 
@@ -108,9 +111,33 @@ class StreamStore(Contents):
             self._first = first_seq
             return []
         gone = self._live(self._first, first_seq - 1, first_seq - self._first)
-        self._drop(gone)
+        if len(gone) * _SUBJECTS_PER_READ > len(self._index):
+            self._drop_front(gone, first_seq)
+        else:
+            self._drop(gone)
         self._first = first_seq
         return gone
+
+    def _drop_front(self, seqs: list[int], first_seq: int) -> None:
+        """As `_drop` for all that is live below a sequence, by a look at all subjects."""
+        known = seqs
+        if self._lost:
+            known = [seq for seq in seqs if seq not in self._lost]
+            self._lost.remove_range(0, first_seq - 1)
+        left = self._live(first_seq, self._last, self._messages)
+        if len(left) < len(known) and not self._lost:
+            size, crcs = self._tally(left) if left else (0, 0)
+            self._bytes, self._digest = size, record_sum(crcs, sum(left))
+            self._messages = len(left)
+        elif known:
+            self._count_out(*self._tally(known), known)
+        self._index.cut([(subject, first_seq) for subject in self._index])
+        self._deleted.add_many(seqs)
+
+    def _count_out(self, size: int, crcs: int, seqs: Sequence[int]) -> None:
+        self._bytes -= size
+        self._digest -= record_sum(crcs, sum(seqs))
+        self._messages -= len(seqs)
 
     def purge(self, filters: Filters | None, up_to_seq: int | None, keep: int, mark: int) -> int:
         """Remove messages that pass; how many. Below `up_to_seq` only, if given (exclusive).
@@ -122,12 +149,33 @@ class StreamStore(Contents):
         if filters is None or filters.is_all:
             bound = self._last + 1 if up_to_seq is None else up_to_seq
             return self.truncate_front(min(bound, self._keep_from(keep)), mark)
-        seqs = self._index.next_seqs(self._index.select(filters), 0, self._messages)
+        subjects = self._index.select(filters)
+        bound = self._last + 1 if up_to_seq is None else up_to_seq
         if keep:
-            del seqs[-keep:]
-        if up_to_seq is not None:
-            seqs = [seq for seq in seqs if seq < up_to_seq]
-        return self.remove(seqs, mark)
+            bound = min(bound, self._index.newest_from(subjects, keep))
+        return len(self._cut_subjects([(subject, bound) for subject in subjects], mark))
+
+    def remove_oldest(self, counts: Iterable[tuple[bytes, int]], mark: int) -> list[int]:
+        """Remove that many messages, at least one, of each literal subject; their sequences."""
+        if mark < self._mark:
+            return []
+        oldest = self._index.next_seqs
+        bounds = [(one, oldest((one,), 0, count)[-1] + 1) for one, count in counts]
+        return self._cut_subjects(bounds, mark)
+
+    def _cut_subjects(self, bounds: list[tuple[bytes, int]], mark: int) -> list[int]:
+        """Remove all messages of subjects below each one's bound: their records are not read."""
+        seqs = self._index.below(bounds)
+        if seqs:
+            size, crcs = self._tally(seqs)
+            self._note_removal(seqs, mark, False)
+            self._count_out(size, crcs, seqs)
+            self._index.cut(bounds)
+            self._deleted.add_many(seqs)
+            self._removed(seqs)
+            self._settle()
+        self._mark = mark
+        return seqs
 
     def _keep_from(self, keep: int) -> int:
         """The sequence from which on `keep` messages remain."""
@@ -218,11 +266,7 @@ class StreamStore(Contents):
             self._bytes -= size
             self._digest -= record_sum(crc, seq)
         self._messages -= len(known)
-        if seqs and seqs[-1] - seqs[0] == len(seqs) - 1:
-            self._deleted.add_range(seqs[0], seqs[-1])
-        else:
-            for seq in seqs:
-                self._deleted.add(seq)
+        self._deleted.add_many(seqs)
 
     def _settle(self) -> None:
         """Move first over what is gone, and forget what lies below it."""
@@ -246,6 +290,10 @@ class StreamStore(Contents):
     @abstractmethod
     def _facts(self, seqs: Sequence[int]) -> Iterable[Facts]:
         """What the counters need to forget live sequences; never raises Damaged."""
+
+    @abstractmethod
+    def _tally(self, seqs: Sequence[int]) -> tuple[int, int]:
+        """Sums of the sizes and of the checksums of live undamaged sequences, at least one."""
 
     @abstractmethod
     def _wrote(self, frame: bytes, mark: int, found: Columns) -> None:

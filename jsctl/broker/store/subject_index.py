@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jsctl.broker.subject.matching import Filters
 
 _HOLES_MIN = 64
+_MERGED_MIN = 4096
 _JUMP_SUBJECTS = 16
 """Up to this many matching subjects, sequences are merged rather than messages scanned."""
 
@@ -57,6 +58,7 @@ class Positions:
         seqs, holes = self.seqs, self.holes
         self.head += 1
         passed = 0
+        # An emptied one has no holes left: the last sequence is live.
         while passed < len(holes) and seqs[self.head] == holes[passed]:
             self.head += 1
             passed += 1
@@ -65,6 +67,29 @@ class Positions:
         if self.head > 1024 and self.head * 2 > len(seqs):
             del seqs[: self.head]
             self.head = 0
+
+    def below(self, bound: int) -> list[int]:
+        """Live sequences below a bound, ascending."""
+        seqs = self.seqs[self.head : bisect_left(self.seqs, bound, self.head)].tolist()
+        holes = self.holes[: bisect_left(self.holes, bound)]
+        if not holes:
+            return seqs
+        dead = set(holes)
+        return [seq for seq in seqs if seq not in dead]
+
+    def cut(self, bound: int) -> None:
+        """Forget all below a bound. The caller drops an emptied object."""
+        at = bisect_left(self.seqs, bound, self.head)
+        if at > self.head:
+            del self.holes[: bisect_left(self.holes, bound)]
+            self.head = at - 1
+            self._advance()
+
+    def newest(self, count: int) -> list[int]:
+        """Up to `count` live sequences from the end, at least one, ascending."""
+        dead = set(self.holes)
+        at = max(self.head, len(self.seqs) - count - len(dead))
+        return [seq for seq in self.seqs[at:] if seq not in dead][-count:]
 
     def _rebuild(self) -> None:
         dead = set(self.holes)
@@ -172,6 +197,49 @@ class SubjectIndex:
         if removed and entry.count() == 1:
             self._entries[subject] = entry.seqs[entry.head]
         return removed
+
+    def below(self, bounds: Iterable[tuple[bytes, int]]) -> list[int]:
+        """All sequences of subjects below each one's bound, ascending."""
+        found: list[int] = []
+        get = self._entries.get
+        for subject, bound in bounds:
+            entry = get(subject)
+            if isinstance(entry, Positions):
+                if entry.seqs[entry.head] < bound:
+                    found += entry.below(bound)
+            elif entry is not None and entry < bound:
+                found.append(entry)
+        found.sort()
+        return found
+
+    def cut(self, bounds: Iterable[tuple[bytes, int]]) -> None:
+        """Forget all sequences of subjects below each one's bound."""
+        entries = self._entries
+        get = entries.get
+        for subject, bound in bounds:
+            entry = get(subject)
+            if isinstance(entry, Positions):
+                if entry.seqs[-1] < bound:
+                    del entries[subject]
+                elif entry.seqs[entry.head] < bound:
+                    entry.cut(bound)
+                    if entry.count() == 1:
+                        entries[subject] = entry.seqs[entry.head]
+            elif entry is not None and entry < bound:
+                del entries[subject]
+
+    def newest_from(self, subjects: Iterable[bytes], count: int) -> int:
+        """From which sequence on these subjects have `count` messages, or else all of them."""
+        newest: list[int] = []
+        for subject in subjects:
+            entry = self._entries.get(subject)
+            if isinstance(entry, Positions):
+                newest += entry.newest(count)
+            elif entry is not None:
+                newest.append(entry)
+            if len(newest) > 2 * count + _MERGED_MIN:
+                newest = sorted(newest)[-count:]
+        return min(sorted(newest)[-count:], default=0)
 
     def select(self, filters: Filters) -> list[bytes]:
         """The subjects that pass the filters."""

@@ -9,7 +9,11 @@ from jsctl.broker.store.seqset import SeqSet
 
 numbers = st.integers(0, 40)
 steps = st.lists(
-    st.tuples(st.sampled_from(["add", "add_range", "remove", "remove_range"]), numbers, numbers),
+    st.tuples(
+        st.sampled_from(["add", "add_many", "add_range", "remove", "remove_range"]),
+        numbers,
+        numbers,
+    ),
     max_size=40,
 )
 
@@ -39,6 +43,10 @@ def test_behaves_like_a_set(script: list[tuple[str, int, int]]) -> None:
         if name == "add":
             assert made.add(a) == (a not in model)
             model.add(a)
+        elif name == "add_many":
+            some = sorted({a, b, (a * b) % 37, *range(a, min(a + 3, 41), 2)})
+            made.add_many(some)
+            model |= set(some)
         elif name == "remove":
             assert made.remove(a) == (a in model)
             model.discard(a)

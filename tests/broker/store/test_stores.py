@@ -104,6 +104,20 @@ class Model(RuleBasedStateMachine):
         for seq in gone:
             del self.model[seq]
 
+    @rule(count=st.integers(1, 4), data=st.data())
+    def remove_oldest(self, count: int, data: st.DataObject) -> None:
+        self.mark += 1
+        known = sorted({one.subject for one in self.model.values()})
+        chosen = data.draw(st.lists(st.sampled_from(known), unique=True)) if known else []
+        gone: list[int] = []
+        for subject in chosen:
+            gone += [seq for seq, one in self.model.items() if one.subject == subject][:count]
+        counts = [(subject, count) for subject in chosen]
+        assert self.store.remove_oldest(counts, self.mark) == sorted(gone)
+        assert self.store.remove_oldest(counts, self.mark - 1) == []
+        for seq in gone:
+            del self.model[seq]
+
     @rule(more=st.integers(1, 50))
     def set_first(self, more: int) -> None:
         self.mark += 1

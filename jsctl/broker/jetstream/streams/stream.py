@@ -219,11 +219,7 @@ class Stream:
         count_for = store.count_for
         over = [(one, count_for(one) - limit) for one in subjects if count_for(one) > limit]
         if over:
-            gone: list[int] = []
-            for subject, count in over:
-                gone.extend(store.oldest_for(subject, count))
-            store.remove(gone, index)
-            self.ttls.forget(gone)
+            self.ttls.forget(store.remove_oldest(over, index))
 
     def _retain(self, index: int) -> None:
         config, store = self.config, self.store
