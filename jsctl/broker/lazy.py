@@ -11,8 +11,8 @@ for the type checker imports it:
 
 A server, and a test that starts one, is ready in half the time so, and in a quarter without
 JetStream. What decides whether a module is needed (subscriptions, counters, whether anybody
-listens) is in modules that are always there. Once a server is ready it loads the others one after
-the other (`ahead`), so that the first who asks does not wait for them.
+listens) is in modules that are always there. Once a server is ready it loads those that requests
+need one after the other (`ahead`), so that the first who asks does not wait for them.
 """
 
 from importlib import import_module
@@ -31,9 +31,13 @@ _waiting: dict[str, None] = {}
 """Named and not imported yet, in the order of their naming."""
 
 
-def module(place: str) -> ModuleType:
-    """The module at `place`, imported when something of it is used first."""
-    _waiting.setdefault(place)
+def module(place: str, *, optional: bool = False) -> ModuleType:
+    """The module at `place`, imported when something of it is used first.
+
+    An optional one is for what is switched on at the start or never: it is not loaded ahead.
+    """
+    if not optional:
+        _waiting.setdefault(place)
     return _LazyModule(place)
 
 

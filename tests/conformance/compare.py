@@ -120,9 +120,10 @@ def differences_alone(
         end, listed = results[test], expected.get(test)
         meaning = verdict_alone(server, end.outcome, listed)
         if meaning is not Verdict.SAME:
-            ends = (end.outcome, None) if server == REAL else (None, end.outcome)
+            real = end.outcome if server == REAL else None
+            ours = None if server == REAL else end.outcome
             why = listed.reason if listed else end.message
-            found.append(Difference(test, *ends, meaning, why))
+            found.append(Difference(test, real, ours, meaning, why))
     return found
 
 

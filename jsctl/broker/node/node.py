@@ -55,16 +55,16 @@ if TYPE_CHECKING:
     from jsctl.broker.routes import links as route_links
     from jsctl.broker.routes.links import Links
 else:
-    route_links = lazy.module("jsctl.broker.routes.links")
-    asset_traffic = lazy.module("jsctl.broker.assets.traffic")
-    replica_reports = lazy.module("jsctl.broker.jsapi.replica_reports")
-    engine_setup = lazy.module("jsctl.broker.node.engine_setup")
-    jetstream_engine = lazy.module("jsctl.broker.assets.engine")
-    usage_of_accounts = lazy.module("jsctl.broker.jsapi.usage")
-    live_view = lazy.module("jsctl.broker.jsapi.live_view")
-    api_service = lazy.module("jsctl.broker.jsapi.service")
-    peer_frames = lazy.module("jsctl.broker.node.peer_frames")
-    direct_gets = lazy.module("jsctl.broker.jsapi.direct_gets")
+    route_links = lazy.module("jsctl.broker.routes.links", optional=True)
+    asset_traffic = lazy.module("jsctl.broker.assets.traffic", optional=True)
+    replica_reports = lazy.module("jsctl.broker.jsapi.replica_reports", optional=True)
+    engine_setup = lazy.module("jsctl.broker.node.engine_setup", optional=True)
+    jetstream_engine = lazy.module("jsctl.broker.assets.engine", optional=True)
+    usage_of_accounts = lazy.module("jsctl.broker.jsapi.usage", optional=True)
+    live_view = lazy.module("jsctl.broker.jsapi.live_view", optional=True)
+    api_service = lazy.module("jsctl.broker.jsapi.service", optional=True)
+    peer_frames = lazy.module("jsctl.broker.node.peer_frames", optional=True)
+    direct_gets = lazy.module("jsctl.broker.jsapi.direct_gets", optional=True)
 
 REFRESH_NS = 250_000_000
 """How often is looked whether replicas are fresh enough for direct gets."""

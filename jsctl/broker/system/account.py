@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from jsctl.broker.system.service import SystemService
 else:
     system_service = lazy.module("jsctl.broker.system.service")
-    jetstream_advisories = lazy.module("jsctl.broker.system.advisories")
+    jetstream_advisories = lazy.module("jsctl.broker.system.advisories", optional=True)
 
 ID_LENGTH = 22
 COUNT_NS = 1_000_000_000
