@@ -108,7 +108,7 @@ class StreamReplica:
 
     def apply(self, index: int, data: bytes) -> int:
         """Take one committed entry and set its acknowledgements free."""
-        before = self.store.state().messages if self.watchers else 0
+        before = self.store.messages if self.watchers else 0
         copies = self._copies(data) if self.stream.config.republish is not None else []
         ids = self.leader.in_flight.ids_of(index) if self.leader is not None else ()
         result = self.stream.apply(index, data, ids)
@@ -154,7 +154,7 @@ class StreamReplica:
         if data.startswith(PLAIN_MESSAGES):
             stored = columns(data, len(PLAIN_MESSAGES) + FRAME_HEADER_BYTES, len(data)).subjects
         for watcher in leading:
-            if stored and self.store.state().messages == before + len(stored):
+            if stored and self.store.messages == before + len(stored):
                 watcher.stored(stored)
             else:
                 watcher.stream_changed()

@@ -55,7 +55,7 @@ class Usage:
         store: dict[str, int] = {}
         for (account, _), unit in self.assets.streams.items():
             used = memory if unit.stream.config.storage is Storage.MEMORY else store
-            used[account] = used.get(account, 0) + unit.store.state().bytes
+            used[account] = used.get(account, 0) + unit.store.size_bytes
         return [
             AccountUse(
                 name,

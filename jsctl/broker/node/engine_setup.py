@@ -72,7 +72,7 @@ def news(options: Options, engine: Engine, server_id: str, identity_: ServerIden
     memory = store = streams = replicated = reserved_memory = reserved_store = 0
     for unit in engine.assets.streams.values():
         streams += 1
-        used = unit.store.state().bytes
+        used = unit.store.size_bytes
         reserved = max(unit.stream.config.max_bytes, 0)
         if unit.volatile:
             memory += used

@@ -1,5 +1,10 @@
-"""How often the disk is synced for what clients ask, and that what was told is durable then."""
+"""What it takes to create what clients ask for: syncs of the disk, and work.
 
+And that what was told is durable then.
+"""
+
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -50,6 +55,35 @@ def test_creating_replicas_takes_their_leader_three_syncs() -> None:
         assert "error" not in answer
         counts = [syncs(one.disk) - old for one, old in zip(cluster, before, strict=True)]
         assert min(counts) == 3 and max(counts) <= 4
+
+
+CALLS_EACH_MAX = 15
+"""Function calls that a stream may add to the creation of another: it is counted, not looked at."""
+
+
+def calls_of_a_creation(client: PlayClient, name: str) -> int:
+    """How many functions of Python are called from the request to its answer."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        made = client.ask(
+            f"$JS.API.STREAM.CREATE.{name}", name=name, subjects=[name], storage="file"
+        )
+    finally:
+        sys.setprofile(None)
+    assert "error" not in made
+    return calls
+
+
+def test_creating_takes_little_more_where_there_are_many_streams() -> None:
+    client = NodePlay().connect("a")
+    calls = [calls_of_a_creation(client, f"S{number}") for number in range(100)]
+    assert min(calls[90:]) - min(calls[:10]) < 90 * CALLS_EACH_MAX
 
 
 def asked(client: PlayClient, subject: str) -> Any:

@@ -118,7 +118,7 @@ class JetStreamReport:
         """(memory, file) in bytes."""
         used = [0, 0]
         for unit in units:
-            used[not unit.volatile] += unit.store.state().bytes
+            used[not unit.volatile] += unit.store.size_bytes
         return used[0], used[1]
 
     def _reserved(self) -> tuple[int, int]:
