@@ -10,6 +10,7 @@ from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
 from tests.support.pulling import SECOND_NS, Puller
+from tests.support.waiting import eventually
 
 WAIT_S = 30.0
 FAR = "2100-01-01T00:00:00Z"
@@ -65,6 +66,26 @@ async def test_a_reset_shows(
     await pull.ask(batch=1, expires=SECOND_NS)
     message = await pull.next()
     assert (message.metadata.sequence.consumer, message.metadata.sequence.stream) == (1, first)
+
+
+async def test_a_reset_goes_to_the_floor_that_was_told(
+    client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    """Acknowledgements that nobody waits for count as soon as they are told of."""
+    pull = await consumer(client, js, fresh)
+    for number in range(1, COUNT + 1):
+        await pull.ask(batch=1, expires=SECOND_NS)
+        message = await pull.next()
+        assert message.metadata.sequence.stream == number
+        await message.ack()
+
+        async def told(number: int = number) -> bool:
+            info = await api(client, f"CONSUMER.INFO.{fresh}.c")
+            return bool(info["ack_floor"]["stream_seq"] == number)
+
+        await eventually(told, "the acknowledgement counts")
+        answer = await api(client, f"CONSUMER.RESET.{fresh}.c")
+        assert answer["reset_seq"] == number + 1
 
 
 @pytest.mark.parametrize("count", [1, 20])

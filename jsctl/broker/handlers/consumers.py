@@ -206,7 +206,10 @@ def _reset_to(view: ConsumersView, made: ConsumerAssignment, consumer: Consumer,
     """Where a reset goes to, if the deliver policy allows it. Raises ApiError."""
     policy, config = consumer.config.deliver_policy, consumer.config
     if seq == 0:
-        return consumer.state.floor_stream + 1
+        # The leader's floor: clients were told of acknowledgements that are not committed yet,
+        # and those are in the log before the reset.
+        leader = view.consumer_leader(made.account, made.stream, made.name)
+        return (consumer if leader is None else leader).state.floor_stream + 1
     if policy is DeliverPolicy.ALL:
         return seq
     if policy is DeliverPolicy.BY_START_SEQUENCE:
