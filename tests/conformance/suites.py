@@ -75,10 +75,13 @@ def make_environment(python: str, directory: Path) -> Path:
 def write_launcher(directory: Path, command: Sequence[str]) -> None:
     """A `nats-server` in `directory` that runs `command` with the words given to it.
 
-    The suites' PYTHONPATH is theirs: a server in Python must not import from it.
+    The suites' PYTHONPATH is theirs: a server in Python must not import from it, and it is to find
+    its modules compiled.
     """
     path = directory / "nats-server"
-    path.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec {shlex.join(command)} "$@"\n')
+    path.write_text(
+        f'#!/bin/sh\nunset PYTHONPATH PYTHONDONTWRITEBYTECODE\nexec {shlex.join(command)} "$@"\n'
+    )
     path.chmod(0o755)
 
 
