@@ -8,8 +8,9 @@ parser at all. Commands raise; this is the one place that prints errors and deci
 import os
 import sys
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
+from typing import NamedTuple
 
 from jsctl import __version__
 from jsctl.api.errors import ApiError
@@ -26,9 +27,11 @@ _SHORT = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
 _HELP_WORDS = frozenset({"-h", "--help"})
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Where a walk ended: the node, the way to it, options of its parents, words left."""
+class Found(NamedTuple):
+    """Where a walk ended: the node, the way to it, options of its parents, words left.
+
+    A tuple, as the registry's rows are, for the sake of the start.
+    """
 
     node: Command | Group
     path: tuple[str, ...]
