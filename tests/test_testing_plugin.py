@@ -154,6 +154,6 @@ def test_the_plugin_is_light() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    heavy = {"asyncio", "urllib.request", "http.client", "nats", "rich", "typer", "ssl"}
+    heavy = {"asyncio", "urllib.request", "http.client", "nats", "rich", "click", "ssl"}
     assert not heavy & set(loaded)
     assert not [name for name in loaded if name.startswith("jsctl.broker")]

@@ -18,7 +18,7 @@ KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 ENABLED = ["nats-server"]
 """Which kinds of server the command tests run on."""
 
-HEAVY = ("asyncio", "ssl", "rich", "pydantic", "nats", "textual", "typer", "httpx", "yaml")
+HEAVY = ("asyncio", "ssl", "rich", "nats", "textual", "click", "httpx", "yaml")
 """What neither help nor the declarations may load: it takes longer than all else they do."""
 
 _CONNECTION_VARIABLES = ("NATS_", "JSCTL_", "LLMFORMAT", "FORCE_COLOR", "CLICOLOR_FORCE")

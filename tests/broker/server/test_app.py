@@ -72,7 +72,7 @@ def test_it_loads_nothing_of_the_front_end() -> None:
     words = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"rich", "typer", "nats", "httpx", "textual", "bcrypt"} & set(words)
+    assert not {"rich", "click", "nats", "httpx", "textual", "bcrypt"} & set(words)
 
 
 def test_pid_and_ports_files_come_and_go(tmp_path: Path) -> None:
