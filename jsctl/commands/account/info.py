@@ -16,7 +16,7 @@ from jsctl.client.requests import Requester
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, NotAllowed, Unreachable
 from jsctl.render.humanize import duration
-from jsctl.render.reports.account_info import ConnectionRows, account_info_screen
+from jsctl.render.reports.account.info import ConnectionRows, account_info_screen
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient

@@ -6,13 +6,13 @@ from jsctl.commands.toolkit.assets.unreachable import print_unreachable
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.render.column import sort_rows
 from jsctl.render.humanize import counted
+from jsctl.render.reports.assets.leaders import leader_rows, leader_table
 from jsctl.render.reports.consumers import (
     LIST_COLUMNS,
     REPORT_COLUMNS,
     ConsumerRow,
     consumer_screen,
 )
-from jsctl.render.reports.leaders import leader_rows, leader_table
 
 
 async def ls(call: Call) -> None:

@@ -3,7 +3,7 @@
 from jsctl.commands.stream.show import show_stream
 from jsctl.commands.toolkit.assets.picking import stream_of
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.render.reports.account import account_screen
+from jsctl.render.reports.account.limits import account_screen
 
 
 async def info(call: Call) -> None:

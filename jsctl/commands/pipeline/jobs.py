@@ -74,7 +74,7 @@ def _chosen(call: Call, jobs: Mapping[str, Job]) -> list[Job]:
 
 async def _facts(call: Call) -> Facts:
     """The streams that were named, or all; whether there is telemetry."""
-    from jsctl.render.reports.streams import is_system_stream
+    from jsctl.render.reports.stream.tables import is_system_stream
     from jsctl.spark.pipeline.plan import stream_of
 
     wanted, telemetry = call.texts("stream"), call.text("telemetry")

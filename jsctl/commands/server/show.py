@@ -7,8 +7,8 @@ from jsctl.client.system import NoSystemRights, SystemReply
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import NO_RESULTS, ask, count_of
 from jsctl.render.humanize import counted
-from jsctl.render.reports.server_info import server_screen
-from jsctl.render.reports.servers import (
+from jsctl.render.reports.server.info import server_screen
+from jsctl.render.reports.server.overview import (
     CLUSTER_COLUMNS,
     SERVER_COLUMNS,
     cluster_footer,

@@ -14,9 +14,9 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
 from jsctl.render.column import sort_rows
 from jsctl.render.humanize import counted, duration, moment, number
-from jsctl.render.reports.leaders import leader_rows, leader_table
-from jsctl.render.reports.stream_info import stream_screen
-from jsctl.render.reports.streams import (
+from jsctl.render.reports.assets.leaders import leader_rows, leader_table
+from jsctl.render.reports.stream.screen import stream_screen
+from jsctl.render.reports.stream.tables import (
     LIST_COLUMNS,
     REPLICATION_COLUMNS,
     REPORT_COLUMNS,

@@ -9,7 +9,7 @@ from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, ReplayPoli
 from jsctl.render.column import Column
 from jsctl.render.details import Details
 from jsctl.render.humanize import duration, joined, moment, number, since, size
-from jsctl.render.reports.common import (
+from jsctl.render.reports.assets.parts import (
     add_levels,
     add_metadata,
     api_level,

@@ -11,7 +11,7 @@ from jsctl.client.manager import Manager
 from jsctl.client.system import NatsSystem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
-from jsctl.render.reports.server_jetstream import meta_groups
+from jsctl.render.reports.server.jetstream import meta_groups
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient

@@ -7,7 +7,7 @@ from jsctl.commands.toolkit.monitoring.connections import (
     gather_connections,
     report_connections,
 )
-from jsctl.render.reports.connections import (
+from jsctl.render.reports.server.connections import (
     ACCOUNT_COLUMNS,
     AccountRow,
     ConnectionRow,

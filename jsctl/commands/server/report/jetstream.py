@@ -7,8 +7,8 @@ from jsctl.api.jsz import Jsz, JSzOptions
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import ask, count_of, report_filter
 from jsctl.render.column import documents
-from jsctl.render.reports.leaders import leader_table, rows_of_counts
-from jsctl.render.reports.server_jetstream import (
+from jsctl.render.reports.assets.leaders import leader_table, rows_of_counts
+from jsctl.render.reports.server.jetstream import (
     META_COLUMNS,
     JetStreamRow,
     Replies,

@@ -6,7 +6,7 @@ from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamInfo
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NeedsConfirmation, NotFound, UsageError
-from jsctl.render.reports.streams import is_system_stream
+from jsctl.render.reports.stream.tables import is_system_stream
 
 if TYPE_CHECKING:
     from jsctl.api.consumer import ConsumerInfo

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.render.reports.common import inaccessible_table, offline_table
+from jsctl.render.reports.assets.parts import inaccessible_table, offline_table
 
 
 def print_unreachable(

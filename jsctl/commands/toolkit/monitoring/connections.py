@@ -8,7 +8,7 @@ from jsctl.api.connz import ConnInfo, Connz, ConnzOptions
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import STATES, ask, count_of, report_filter
 from jsctl.errors import NotFound, UsageError
-from jsctl.render.reports.connections import (
+from jsctl.render.reports.server.connections import (
     CONNECTION_COLUMNS,
     COUNT_COLUMNS,
     REASON,

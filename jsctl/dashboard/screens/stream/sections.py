@@ -12,7 +12,7 @@ from jsctl.dashboard.model.snapshot import RaftGroup, Snapshot, Stream
 from jsctl.dashboard.tables.subjects import SUBJECTS, SubjectRow
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.dashboard.widgets.textpane import TextPane
-from jsctl.render.reports.stream_info import stream_screen
+from jsctl.render.reports.stream.screen import stream_screen
 
 SUBJECTS_MAX = 5000
 

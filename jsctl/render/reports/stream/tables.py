@@ -8,7 +8,7 @@ from jsctl.api.stream import SourceInfo, StreamInfo, StreamSource
 from jsctl.api.words import Storage
 from jsctl.render.column import Column
 from jsctl.render.humanize import duration, moment, number, since, size
-from jsctl.render.reports.common import api_level, cluster_cell, placement_cell
+from jsctl.render.reports.assets.parts import api_level, cluster_cell, placement_cell
 
 SYSTEM_PREFIXES = ("KV_", "OBJ_", "$MQTT_", "MQTT_")
 

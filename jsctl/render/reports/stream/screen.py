@@ -8,7 +8,7 @@ from jsctl.api.stream import SourceInfo, StreamConfig, StreamInfo, StreamSource,
 from jsctl.api.words import Compression, Discard, PersistMode, Retention
 from jsctl.render.details import Details
 from jsctl.render.humanize import counted, duration, joined, limit, moment, number, size
-from jsctl.render.reports.common import (
+from jsctl.render.reports.assets.parts import (
     add_levels,
     add_metadata,
     created_text,
@@ -16,7 +16,7 @@ from jsctl.render.reports.common import (
     peer_seen,
     peer_state,
 )
-from jsctl.render.reports.streams import storage_word
+from jsctl.render.reports.stream.tables import storage_word
 
 RETENTION_WORDS = {
     Retention.LIMITS: "Limits",

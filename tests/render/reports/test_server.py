@@ -6,7 +6,7 @@ from jsctl.api.jsz import JetStreamConfig, JetStreamStats, Jsz, MetaClusterInfo
 from jsctl.api.server import GatewayStat, RouteStat, ServerInfo, SlowConsumersStats
 from jsctl.api.statsz import Statsz
 from jsctl.render.column import documents
-from jsctl.render.reports.connections import (
+from jsctl.render.reports.server.connections import (
     CONNECTION_COLUMNS,
     ConnectionRow,
     account_rows,
@@ -15,7 +15,7 @@ from jsctl.render.reports.connections import (
     top_accounts,
     top_connections,
 )
-from jsctl.render.reports.server_jetstream import (
+from jsctl.render.reports.server.jetstream import (
     META_COLUMNS,
     jetstream_columns,
     jetstream_footer,
@@ -25,7 +25,7 @@ from jsctl.render.reports.server_jetstream import (
     no_leader_warning,
     sort_jetstream,
 )
-from jsctl.render.reports.servers import (
+from jsctl.render.reports.server.overview import (
     SERVER_COLUMNS,
     cluster_footer,
     cluster_rows,

@@ -1,10 +1,9 @@
-"""Report rows and info screens from API objects: golden output."""
+"""Rows and screens of streams and consumers from API objects: golden output."""
 
 from dataclasses import replace
 
 import pytest
 
-from jsctl.api.account import AccountInfo, AccountLimits, AccountTier
 from jsctl.api.cluster import ClusterInfo, PeerInfo, Placement
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo, PriorityGroupState, SequenceInfo
 from jsctl.api.errors import ApiErrorBody
@@ -31,14 +30,13 @@ from jsctl.api.words import (
     PriorityPolicy,
     Storage,
 )
-from jsctl.render.reports.account import account_screen
-from jsctl.render.reports.common import cluster_cell, inaccessible_table, offline_table
+from jsctl.render.reports.assets.leaders import leader_rows, leader_table
+from jsctl.render.reports.assets.parts import cluster_cell, inaccessible_table, offline_table
 from jsctl.render.reports.consumers import LIST_COLUMNS as CONSUMER_LIST
 from jsctl.render.reports.consumers import REPORT_COLUMNS as CONSUMER_REPORT
 from jsctl.render.reports.consumers import ConsumerRow, consumer_screen
-from jsctl.render.reports.leaders import leader_rows, leader_table
-from jsctl.render.reports.stream_info import stream_screen
-from jsctl.render.reports.streams import (
+from jsctl.render.reports.stream.screen import stream_screen
+from jsctl.render.reports.stream.tables import (
     LIST_COLUMNS,
     REPLICATION_COLUMNS,
     REPORT_COLUMNS,
@@ -371,14 +369,3 @@ def test_assets_that_cannot_answer() -> None:
     assert lines[1].strip("│ ") == "Inaccessible Streams"
     assert lines[3] == "│ STREAM-0 │ STREAM-2 │ STREAM-4 │  │"
     assert "│ S      │ why    │" in offline_table("Streams", {"S": "why"})
-
-
-def test_the_screen_of_an_account() -> None:
-    limits = AccountLimits(max_memory=-1, max_storage=1024, max_streams=5, max_consumers=-1)
-    info = AccountInfo(storage=512, streams=2, limits=limits, reserved_storage=100)
-    text = account_screen(info).render()
-    assert "Tier: Default:" in text
-    assert "Storage: 512 B of 1.0 KiB (100 B reserved)" in text
-    assert "Streams: 2 of 5" in text
-    tiered = account_screen(AccountInfo(tiers={"R3": AccountTier(limits=limits)})).render()
-    assert "Tier: R3:" in tiered

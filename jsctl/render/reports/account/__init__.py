@@ -1,0 +1,1 @@
+"""Accounts: who a connection is, and the limits of JetStream."""

@@ -1,0 +1,1 @@
+"""What reports on streams and consumers share."""

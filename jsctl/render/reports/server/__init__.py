@@ -1,0 +1,1 @@
+"""Servers: the overview, one in full, their JetStream, their connections."""

@@ -1,0 +1,1 @@
+"""Streams: the tables of many, the screen of one."""
