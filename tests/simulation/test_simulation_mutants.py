@@ -13,8 +13,8 @@ from jsctl.broker.raft.ready import Ready
 from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import VoteReply, VoteRequest
 from jsctl.broker.replication.bootstrap import GroupBootstrap
+from jsctl.broker.replication.durability import DurabilityGate, Held
 from jsctl.broker.replication.group import RaftGroup
-from jsctl.broker.replication.groups import After, Groups
 from jsctl.broker.replication.state_file import GroupState
 from jsctl.broker.store.wal import Recovered, Wal, WalOptions
 from tests.simulation.figure_eight import figure_eight_plan
@@ -27,14 +27,14 @@ STAGED = 6
 
 
 def _acks_before_sync(patch: Patch) -> None:
-    def seal_at_once(self: Groups, group: RaftGroup, ready: Ready) -> None:
-        write(self, group, ready)
-        after, self._after = self._after, []
-        for one in after:
-            self._release(After(one.group, one.to_persist, one.messages))
+    def let_through(self: DurabilityGate, group: RaftGroup, ready: Ready) -> Held | None:
+        free = write(self, group, ready)
+        if free is None and self._held and self._held[-1].group is group:
+            return self._held.pop()
+        return free
 
-    write = Groups._write
-    patch.setattr(Groups, "_write", seal_at_once)
+    write = DurabilityGate.write
+    patch.setattr(DurabilityGate, "write", let_through)
 
 
 def _votes_before_sync(patch: Patch) -> None:

@@ -116,7 +116,7 @@ class Assets:
         group = assignment.group
         self.postponed.pop(key, None)
         self.unremembered.pop(key, None)
-        if self.env.groups.discarding(place):
+        if self.env.groups.removals.discarding(place):
             self.postponed[key] = assignment
             return True
         made_here = group.incarnations.get(self.env.me) == self.founder.boot

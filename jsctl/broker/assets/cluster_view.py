@@ -9,7 +9,7 @@ from jsctl.broker.peers.election_timeout import ElectionTimeout
 from jsctl.broker.peers.items import Announcement, Founding, ServerNews
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.raft.types import RaftLimits, Timing
-from jsctl.broker.replication.groups import GroupLimits
+from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.store.wal import SEGMENT_BYTES
 
 TICK_NS = 50_000_000

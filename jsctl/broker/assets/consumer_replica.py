@@ -314,4 +314,4 @@ class ConsumerReplica:
 
     def delete(self) -> None:
         """Remove the data: the meta group decided so."""
-        self.env.groups.discard(self.env.disk, self.directory)
+        self.env.groups.removals.discard(self.env.disk, self.directory)

@@ -449,7 +449,7 @@ class Engine(ClusterView):
         needs, groups.needs_state = groups.needs_state, []
         for group, peer in needs:
             self.transfers.wanted(group, peer, self.env.now_ns)
-        finished, groups.finished = groups.finished, []
+        finished, groups.checkpoints.finished = groups.checkpoints.finished, []
         for group, work in finished:
             if isinstance(work, ImportJob):
                 self.transfers.imported(group, work)

@@ -397,7 +397,7 @@ class StreamReplica:
     def discard(self, number: int) -> None:
         """Delete a store that is not in use any more."""
         if not self.volatile:
-            self.env.groups.discard(self.env.disk, self.stores.path(number))
+            self.env.groups.removals.discard(self.env.disk, self.stores.path(number))
 
     def replace(self, stream: Stream, number: int) -> None:
         """Use a received state from now on."""
@@ -421,7 +421,7 @@ class StreamReplica:
         """Remove the data: the meta group decided so."""
         self._unsubscribe()
         self.store.close()
-        self.env.groups.discard(self.env.disk, self.directory)
+        self.env.groups.removals.discard(self.env.disk, self.directory)
         account, name = self.key
         self.env.log(LogLevel.INFO, f"Removed the replica of stream '{account} > {name}'")
 

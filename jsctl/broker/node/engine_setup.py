@@ -12,7 +12,7 @@ from jsctl.broker.options import Options
 from jsctl.broker.peers.items import ServerNews
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft.types import RaftLimits, Timing
-from jsctl.broker.replication.groups import GroupLimits
+from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.store.identity import INCARNATION_BYTES, read, read_or_create

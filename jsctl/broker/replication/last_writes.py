@@ -27,6 +27,6 @@ class LastWrites:
             self._waiting = sorted(every, key=lambda one: one.raft.applied - one.checkpointed)
         if not more:
             self._waiting.clear()
-        while self._waiting and groups.jobs < AT_ONCE:
-            groups.checkpoint_soon(self._waiting.pop())
+        while self._waiting and groups.checkpoints.running < AT_ONCE:
+            groups.checkpoints.soon(self._waiting.pop())
         return not self._waiting and groups.idle

@@ -130,7 +130,7 @@ class Transfers:
         if ack is not None:
             self.outbox.parcel(peer).acks.append(ack)
         elif receiver.job is not None:
-            self.groups.run_job(group, ImportJob(receiver, peer, receiver.job))
+            self.groups.checkpoints.run(group, ImportJob(receiver, peer, receiver.job))
 
     def _receiver(self, group: RaftGroup, chunk: StateChunk) -> Receiver | None:
         """The receiver that a chunk is for, begun with a first one; None: not wanted."""
@@ -167,7 +167,7 @@ class Transfers:
             # The state file speaks of what was received: another one has to follow before
             # that goes. Jobs and deletions run in order.
             group.unit.state_overtaken()
-            self.groups.checkpoint_soon(group)
-            self.groups.when_written(group, receiver.importer.abandon)
+            self.groups.checkpoints.soon(group)
+            self.groups.checkpoints.when_written(group, receiver.importer.abandon)
         done = StateAck(chunk.key, chunk.transfer, receiver.offset, done=True)
         self.outbox.parcel(job.peer).acks.append(done)

@@ -78,7 +78,7 @@ def test_progress_survives_a_restart_of_all(cluster: ClusterPlay) -> None:
         client.publish(reply, b"+ACK")
     cluster.run(0.5)
     for server in cluster:
-        server.engine.groups.checkpoint_soon(
+        server.engine.groups.checkpoints.soon(
             server.engine.groups.by_name[cluster.group_of("S", "C")]
         )
     cluster.run(0.2)

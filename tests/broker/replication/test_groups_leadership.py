@@ -16,8 +16,9 @@ from jsctl.broker.raft.types import (
     VoteReply,
     VoteRequest,
 )
+from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.replication.group import GroupKind, RaftGroup, ReplicaImporter, SyncJob
-from jsctl.broker.replication.groups import GroupLimits, Groups
+from jsctl.broker.replication.groups import Groups
 from jsctl.broker.store.wal import Wal, WalOptions
 from tests.support.sim_disk import SimDisk
 

@@ -5,7 +5,7 @@ import pytest
 from jsctl.broker.peers.items import ChunkKind, StateAck, StateChunk
 from jsctl.broker.replication import transfers
 from jsctl.broker.replication.catchup import STALL_NS
-from jsctl.broker.replication.groups import GroupLimits
+from jsctl.broker.replication.checkpoints import GroupLimits
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.stream_requests import consumer, stream
 
@@ -17,7 +17,7 @@ def cluster() -> ClusterPlay:
     """Three servers with a stream S and a consumer C; logs are kept short."""
     play = ClusterPlay()
     for server in play:
-        server.engine.groups.limits = SMALL
+        server.engine.groups.checkpoints.limits = SMALL
     play["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
     play["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
     play.leader(play.group_of("S"))
@@ -55,7 +55,7 @@ def lagging(cluster: ClusterPlay) -> ServerPlay:
     cluster.run(2)
     leader = cluster.leader(cluster.group_of("S"))
     group = leader.engine.groups.by_name[cluster.group_of("S")]
-    leader.engine.groups.compact(group)
+    leader.engine.groups.checkpoints.compact(group)
     group.raft.compact(min(group.checkpointed, group.raft.applied))
     assert group.raft.base_index > 5
     late.begin()

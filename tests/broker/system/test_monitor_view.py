@@ -158,7 +158,8 @@ def test_damaged_messages_are_no_secret() -> None:
     engine = play.node.engine
     assert engine is not None
     (unit,) = engine.assets.streams.values()
-    for job in engine.groups.checkpoint(unit.group):
+    engine.groups.checkpoints.soon(unit.group)
+    for job in engine.groups.checkpoints.seal():
         job.run()
         engine.synced(job.ticket)
     (segment,) = [path for path in disk.paths() if "/messages/" in path or path.endswith(".seg")][

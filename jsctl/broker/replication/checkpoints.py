@@ -1,0 +1,140 @@
+"""When the applied state of a group is made durable, so that the log can let go of its entries."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from jsctl.broker.raft import codec
+from jsctl.broker.replication.disk_jobs import DiskJob
+from jsctl.broker.replication.group import RaftGroup, SyncJob
+from jsctl.broker.replication.schedule import Schedule
+from jsctl.broker.store.wal import Wal
+
+
+@dataclass(slots=True)
+class GroupLimits:
+    """When a group's applied state is made durable so that the log can be released."""
+
+    checkpoint_bytes: int = 16 * 1024 * 1024
+    checkpoint_entries: int = 50_000
+    entries_kept: int = 2_000
+    """Entries that stay in memory for followers that are a little behind."""
+    drain_rounds: int = 64
+    """Rounds of one drain; what is left is done in the next turn."""
+
+
+@dataclass(slots=True)
+class Checkpointer:
+    """Jobs for the disk thread, from being due until they ran. `tickets` numbers them."""
+
+    wal: Wal
+    schedule: Schedule
+    limits: GroupLimits
+    tickets: Iterator[int]
+    finished: list[tuple[RaftGroup, SyncJob]] = field(default_factory=list)
+    """Jobs of `run` that ran; whoever takes them clears this."""
+    _progressed: dict[str, RaftGroup] = field(default_factory=dict)
+    _jobs: dict[int, DiskJob] = field(default_factory=dict)
+    """With the disk, or on their way to it."""
+    _queued: list[DiskJob] = field(default_factory=list)
+    _foreign: set[int] = field(default_factory=set)
+    """Tickets of `run`."""
+
+    @property
+    def running(self) -> int:
+        """How many jobs the disk thread has or gets with the end of the turn."""
+        return len(self._jobs)
+
+    def applied(self, group: RaftGroup) -> None:
+        """Entries of the group were applied: its checkpoint may be due."""
+        self._progressed[group.name] = group
+
+    def soon(self, group: RaftGroup) -> None:
+        """Make a group's applied state durable with this turn's work for the disk."""
+        if group.checkpoint_running:
+            group.checkpoint_again = True
+        else:
+            self._begin(group)
+
+    def when_written(self, group: RaftGroup, then: Callable[[], None]) -> None:
+        """Do something when the checkpoint that `soon` asked for is written."""
+        group.after_checkpoint.append(then)
+
+    def run(self, group: RaftGroup, work: SyncJob) -> None:
+        """Have the disk thread do something for a group; it comes back in `finished`."""
+        self._foreign.add(self._queue(group, work).ticket)
+
+    def seal(self) -> list[DiskJob]:
+        """End of the turn: what the disk thread has to do now."""
+        limits = self.limits
+        progressed, self._progressed = self._progressed, {}
+        for group in progressed.values():
+            behind = group.raft.applied - group.checkpointed
+            due = group.log_bytes > limits.checkpoint_bytes or behind > limits.checkpoint_entries
+            if due and not group.checkpoint_running:
+                self._begin(group)
+        queued, self._queued = self._queued, []
+        return queued
+
+    def _begin(self, group: RaftGroup) -> None:
+        assert not group.checkpoint_running, group.name
+        members = codec.encode_members(group.members or group.raft.members)
+        work = group.unit.checkpoint(group.raft.applied, group.applied_term, members)
+        if work is None:
+            return
+        group.checkpoint_running = True
+        group.log_bytes = 0
+        self._queue(group, work)
+
+    def _queue(self, group: RaftGroup, work: SyncJob) -> DiskJob:
+        job = DiskJob(next(self.tickets), group, work)
+        self._jobs[job.ticket] = job
+        self._queued.append(job)
+        return job
+
+    def done(self, ticket: int) -> bool:
+        """A batch ran; whether it was one of these. What the log need not keep is let go of."""
+        job = self._jobs.pop(ticket, None)
+        if job is None:
+            return False
+        foreign = ticket in self._foreign
+        self._foreign.discard(ticket)
+        if job.group.gone:
+            return True
+        if foreign:
+            self.finished.append((job.group, job.work))
+        else:
+            self._written(job.group, job.work)
+        return True
+
+    def _written(self, group: RaftGroup, work: SyncJob) -> None:
+        group.checkpoint_running = False
+        group.checkpointed = max(group.checkpointed, work.index)
+        group.unit.checkpointed(work)
+        self.wal.release(group.key, group.checkpointed)
+        self.compact(group)
+        if group.checkpoint_again:
+            group.checkpoint_again = False
+            self.soon(group)
+            return
+        after, group.after_checkpoint = group.after_checkpoint, []
+        for then in after:
+            then()
+
+    def compact(self, group: RaftGroup) -> None:
+        """Let memory go of entries that nobody needs: durable in the store, known to followers."""
+        raft = group.raft
+        keep_from = raft.applied - self.limits.entries_kept
+        known = min((p.match for p in raft.progress()), default=raft.applied)
+        floor = min(group.checkpointed, max(keep_from, known))
+        if floor > raft.base_index:
+            raft.compact(floor)
+            self.schedule.touch(group)
+
+    def forget(self, group: RaftGroup) -> None:
+        """A group is not ours any more."""
+        self._progressed.pop(group.name, None)
+        for job in self._queued:
+            if job.group is group:
+                del self._jobs[job.ticket]
+                self._foreign.discard(job.ticket)
+        self._queued = [job for job in self._queued if job.group is not group]
