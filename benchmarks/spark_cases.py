@@ -20,12 +20,13 @@ from pyspark.sql.types import StructType
 
 from benchmarks.figure import Figure
 from benchmarks.wire import Address, Wire, now
-from jsctl.spark.arrow import record_batch
-from jsctl.spark.jetstream import JetStream
+from jsctl.spark.connection.jetstream import JetStream
 from jsctl.spark.options import SourceOptions, source_options
-from jsctl.spark.plan import Bounds, batch_ranges
-from jsctl.spark.scan import CHUNK_ROWS, Chunk, read
-from jsctl.spark.source import COLUMN_TYPES
+from jsctl.spark.reading.arrow import record_batch
+from jsctl.spark.reading.batch import COLUMN_TYPES
+from jsctl.spark.reading.plan import Bounds, batch_ranges
+from jsctl.spark.scan.range import CHUNK_ROWS, Chunk
+from jsctl.spark.scan.read import read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,9 +4,9 @@
 
 from dataclasses import dataclass
 
-from jsctl.api.accountz import AccountStat
 from jsctl.api.cluster import PeerInfo
 from jsctl.api.fields import ZERO_TIME, Int64, Json, Time, Uint64, embed, omit, struct, unknown
+from jsctl.api.monitoring.accountz import AccountStat
 from jsctl.api.server import ClientInfo, DataStats, ServerInfo
 from jsctl.api.stream import StreamState
 

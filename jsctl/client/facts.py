@@ -6,7 +6,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import decode
-from jsctl.api.statsz import Statsz
+from jsctl.api.monitoring.statsz import Statsz
 from jsctl.client.system import NatsSystem, SystemReply, SystemSource
 
 if TYPE_CHECKING:

@@ -4,16 +4,17 @@ Nothing of Spark is imported by this package itself; the modules below it import
 they are imported. What runs where:
 
     options         what may be written behind `.option(...)`; no Spark, usable for checking alone
-    java            which Java runtime starts Spark; gateway starts it
+    java            which Java runtime starts Spark, and how
     runtime         a session: start Java, ship the package; failures explains what goes wrong
-    wire            one blocking connection to a server; login says who it is
-    jetstream       the few requests of a reader or writer, over `wire`
-    plan            options and stream facts -> ranges of sequences; pushdown narrows them
-    scan            one range -> chunks of rows, by scan_consumer or by scan_direct
-    arrow           chunks of rows -> Arrow batches
+    connection      one blocking connection to a server (wire), who it is (login), and the few
+                    requests of a reader or writer over it (jetstream)
+    scan            one range of sequences -> chunks of rows, by a consumer or by direct gets
     offsets         how far a query is, per stream; what a checkpoint holds
-    source          the data source and its batch reader; stream_source is the streaming one
-    sink            Arrow batches -> acknowledged messages, each exactly once per query, by means of
+    reading         options and stream facts -> ranges (plan), narrowed by filters (pushdown);
+                    chunks -> Arrow batches; the batch reader and the streaming one
+    writing         Arrow batches -> acknowledged messages, each exactly once per query, by means of
                     rows (messages), identity (ids), targets (streams), memory (what was written)
                     and publish (many in flight)
+    source          the data source "jetstream", which makes the readers and writers
+    pipeline        what `jsctl pipeline` runs
 """

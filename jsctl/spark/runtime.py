@@ -18,10 +18,10 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from jsctl.errors import JsctlError, UsageError
-from jsctl.spark.class_archive import class_archive
 from jsctl.spark.failures import explain_failure
-from jsctl.spark.gateway import Launch, gateway
-from jsctl.spark.java import find_java
+from jsctl.spark.java.class_archive import class_archive
+from jsctl.spark.java.find import find_java
+from jsctl.spark.java.gateway import Launch, gateway
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

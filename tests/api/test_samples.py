@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from jsctl.api.accountz import AccountStatz, Accountz
 from jsctl.api.codec import decode, encode
-from jsctl.api.connz import Connz, Gatewayz, Leafz, Routez, Subsz
-from jsctl.api.health import Healthz, RaftzGroup
-from jsctl.api.jsz import Jsz
-from jsctl.api.varz import Varz
+from jsctl.api.monitoring.accountz import AccountStatz, Accountz
+from jsctl.api.monitoring.connz import Connz, Gatewayz, Leafz, Routez, Subsz
+from jsctl.api.monitoring.health import Healthz, RaftzGroup
+from jsctl.api.monitoring.jsz import Jsz
+from jsctl.api.monitoring.varz import Varz
 
 KINDS: dict[str, type] = {
     "varz": Varz,

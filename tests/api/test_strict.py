@@ -7,7 +7,7 @@ import pytest
 
 from jsctl.api import events, strict
 from jsctl.api.codec import decode, default_of, dumps, encode, key_of, loads, wire_of
-from jsctl.api.health import HealthzOptions
+from jsctl.api.monitoring.health import HealthzOptions
 from jsctl.api.stream import RawStreamMsg, StreamConfig
 from jsctl.api.strict import DecodeError, Mismatch
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from jsctl.api.health import Healthz
-from jsctl.api.jsz import Jsz
+from jsctl.api.monitoring.health import Healthz
+from jsctl.api.monitoring.jsz import Jsz
+from jsctl.api.monitoring.statsz import Statsz
+from jsctl.api.monitoring.varz import Varz
 from jsctl.api.server import EventFilterOptions
-from jsctl.api.statsz import Statsz
-from jsctl.api.varz import Varz
 from jsctl.client.connection import connect
 from jsctl.client.system import MonitorSystem, NatsSystem, open_system
 from jsctl.errors import NotAllowed, Unreachable

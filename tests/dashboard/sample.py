@@ -7,7 +7,7 @@ import json
 import math
 from dataclasses import replace
 
-from jsctl.api.connz import ConnInfo
+from jsctl.api.monitoring.connz import ConnInfo
 from jsctl.api.times import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, parse_time
 from jsctl.dashboard.connection.messages import StoredMessage
 from jsctl.dashboard.model.judge import alerts_of, badge_of, judge_stream

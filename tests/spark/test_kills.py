@@ -16,10 +16,10 @@ import duckdb
 import pyarrow.dataset as ds
 import pytest
 
-from jsctl.spark.jetstream import JetStream
+from jsctl.spark.connection.jetstream import JetStream
 from jsctl.spark.options import source_options
-from jsctl.spark.plan import Bounds, batch_ranges
-from jsctl.spark.scan import read
+from jsctl.spark.reading.plan import Bounds, batch_ranges
+from jsctl.spark.scan.read import read
 from jsctl.testing import Broker, BrokerFactory
 from tests.spark.conftest import KINDS
 from tests.support.filling import Filler, plain

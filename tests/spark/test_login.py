@@ -11,9 +11,9 @@ import nkeys  # type: ignore[import-untyped] # has no types
 import pytest
 
 from jsctl.errors import JsctlError, NotAllowed, Unreachable, UsageError
-from jsctl.spark.jetstream import JetStream
+from jsctl.spark.connection.jetstream import JetStream
+from jsctl.spark.connection.wire import open_wire
 from jsctl.spark.options import source_options
-from jsctl.spark.wire import open_wire
 from jsctl.testing import Broker, BrokerFactory
 from tests.spark.conftest import KINDS
 from tests.support.certificates import make_certificates

@@ -11,11 +11,11 @@ import pyarrow.dataset as ds
 import pytest
 
 from jsctl.errors import RequestFailed, Unreachable
-from jsctl.spark.jetstream import JetStream
-from jsctl.spark.memory import Memory, Record
+from jsctl.spark.connection.jetstream import JetStream
 from jsctl.spark.options import SourceOptions, source_options
-from jsctl.spark.plan import Bounds, batch_ranges
-from jsctl.spark.scan import read
+from jsctl.spark.reading.plan import Bounds, batch_ranges
+from jsctl.spark.scan.read import read
+from jsctl.spark.writing.memory import Memory, Record
 from jsctl.testing import Broker, BrokerFactory
 from tests.spark.conftest import KINDS
 from tests.support.filling import Filler, plain

@@ -6,7 +6,7 @@ from itertools import accumulate
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jsctl.spark.plain import LARGE, Plain, take_plain
+from jsctl.spark.scan.plain import LARGE, Plain, take_plain
 
 MARK = b" 2 $JS.ACK.S.c.1."
 FORGED = b"\r\nMSG a 2 $JS.ACK.S.c.1.7.7.1.5 3\r\n"

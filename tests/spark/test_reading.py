@@ -18,11 +18,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from jsctl.errors import NotFound, Unreachable, UsageError
-from jsctl.spark.arrow import record_batch
 from jsctl.spark.options import source_options
-from jsctl.spark.pushdown import bounds_of
-from jsctl.spark.scan import Chunk
-from jsctl.spark.source import JetStreamReader
+from jsctl.spark.reading.arrow import record_batch
+from jsctl.spark.reading.batch import JetStreamReader
+from jsctl.spark.reading.pushdown import bounds_of
+from jsctl.spark.scan.range import Chunk
 from tests.support.filling import Filler, Row
 from tests.support.spark_tables import Tables, failure
 

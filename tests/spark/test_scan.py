@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from jsctl.errors import Conflict, NotFound, Unreachable, UsageError
-from jsctl.spark import scan
-from jsctl.spark.arrow import parse_headers
-from jsctl.spark.jetstream import JetStream
+from jsctl.spark.connection.jetstream import JetStream
 from jsctl.spark.options import ReadMode, SourceOptions, source_options
-from jsctl.spark.plan import Bounds, batch_ranges
-from jsctl.spark.scan import Chunk, Range, Reader, make_reader, read
+from jsctl.spark.reading.arrow import parse_headers
+from jsctl.spark.reading.plan import Bounds, batch_ranges
+from jsctl.spark.scan import read as scan
+from jsctl.spark.scan.range import Chunk, Range, Reader
+from jsctl.spark.scan.read import make_reader, read
 from jsctl.testing import Broker
 from tests.support.filling import Filler, Row
 

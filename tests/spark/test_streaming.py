@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from jsctl.errors import Conflict
 from jsctl.spark.offsets import Offset, StreamOffset, lag
 from jsctl.spark.options import source_options
-from jsctl.spark.stream_source import JetStreamStreamReader
+from jsctl.spark.reading.streaming import JetStreamStreamReader
 from jsctl.testing import Broker
 from tests.support.filling import Filler, plain
 from tests.support.spark_tables import Tables, failure, run

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jsctl.errors import NotFound, UsageError
-from jsctl.spark.identity import Identities, Scope
-from jsctl.spark.rows import Encoder, check_columns
+from jsctl.spark.writing.identity import Identities, Scope
+from jsctl.spark.writing.rows import Encoder, check_columns
 from tests.support.filling import Filler, plain
 from tests.support.spark_tables import Tables, failure, run
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from jsctl.api.codec import dumps, encode
 from jsctl.api.events import AccountNumConns, ConnectEventMsg, DisconnectEventMsg, TypedEvent
+from jsctl.api.monitoring.statsz import ServerStatsMsg
 from jsctl.api.server import ClientInfo, DataStats
-from jsctl.api.statsz import ServerStatsMsg
 from jsctl.api.subjects import account_event, server_event
 from jsctl.api.times import format_time
 from jsctl.broker.system.monitoring.accounts import account_stat

@@ -10,12 +10,12 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import TypeVar
 
-from jsctl.api.accountz import AccountStatzOptions, Permissions, UserInfo
 from jsctl.api.codec import DecodeError, decode, dumps, encode, key_of
-from jsctl.api.connz import LeafzOptions
 from jsctl.api.events import AccountNumConns, TypedEvent
 from jsctl.api.jsontext import parse
-from jsctl.api.jsz import JSzOptions
+from jsctl.api.monitoring.accountz import AccountStatzOptions, Permissions, UserInfo
+from jsctl.api.monitoring.connz import LeafzOptions
+from jsctl.api.monitoring.jsz import JSzOptions
 from jsctl.api.server import EventFilterOptions, KickClientReq, ServerInfo
 from jsctl.api.strict import kind_of
 from jsctl.api.times import format_time

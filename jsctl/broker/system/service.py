@@ -5,9 +5,9 @@ Made by `sys_door` with the first request, page or listener; see `late`.
 
 from typing import TYPE_CHECKING
 
-from jsctl.api.accountz import Permissions, ResponsePermission
 from jsctl.api.codec import dumps
-from jsctl.api.connz import SubjectPermission
+from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
+from jsctl.api.monitoring.connz import SubjectPermission
 from jsctl.broker.options import SubjectPermission as Rules
 from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.session import ClientSession

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jsctl.api.account import AccountInfo
-from jsctl.api.accountz import UserInfo
 from jsctl.api.codec import decode, encode
 from jsctl.api.errors import ApiError
+from jsctl.api.monitoring.accountz import UserInfo
 from jsctl.api.subjects import USER_INFO
 from jsctl.client.facts import ConnectionFacts, connection_facts
 from jsctl.client.manager import Manager

@@ -15,7 +15,7 @@ from jsctl.render.humanize import counted, number, size
 from jsctl.spark.pipeline.progress import Display
 
 if TYPE_CHECKING:
-    from jsctl.spark.pipeline.restore import RestorePlan, Rule
+    from jsctl.spark.pipeline.archives.restore import RestorePlan, Rule
 
 
 def _info(call: Call, stream: str) -> StreamInfo:
@@ -30,8 +30,8 @@ def _info(call: Call, stream: str) -> StreamInfo:
 
 def export(call: Call) -> None:
     """Archives a stream."""
-    from jsctl.spark.pipeline.export import Export
-    from jsctl.spark.pipeline.export import export as write
+    from jsctl.spark.pipeline.archives.export import Export
+    from jsctl.spark.pipeline.archives.export import export as write
 
     started = time.monotonic()
     info = _info(call, call.text("stream"))
@@ -67,7 +67,7 @@ def export(call: Call) -> None:
 
 def verify(call: Call) -> int:
     """Checks an archive; 1 when something differs."""
-    from jsctl.spark.pipeline.verify import verify as check
+    from jsctl.spark.pipeline.archives.verify import verify as check
 
     info = _info(call, call.text("stream")) if call.given("stream") else None
     with at_work(call, "verify", call.settings, short=True) as work:
@@ -96,8 +96,8 @@ def verify(call: Call) -> int:
 
 def restore(call: Call) -> None:
     """Publishes an archive into a stream."""
-    from jsctl.spark.pipeline.restore import Rule
-    from jsctl.spark.pipeline.restore import restore as publish
+    from jsctl.spark.pipeline.archives.restore import Rule
+    from jsctl.spark.pipeline.archives.restore import restore as publish
 
     rules = [Rule.parse(text) for text in call.texts("subject-map")]
     plan = asyncio.run(_prepared(call, rules))
@@ -124,7 +124,7 @@ def restore(call: Call) -> None:
 
 async def _prepared(call: Call, rules: "Sequence[Rule]") -> "RestorePlan":
     """The plan; its stream is made unless this is a dry run."""
-    from jsctl.spark.pipeline.restore import make_stream, plan_restore
+    from jsctl.spark.pipeline.archives.restore import make_stream, plan_restore
 
     async with call.manager() as manager:
         plan = await plan_restore(

@@ -10,7 +10,7 @@ from jsctl.render.column import Column
 from jsctl.settings import Settings
 from jsctl.spark.pipeline import doctor as checks
 from jsctl.spark.pipeline.doctor import Check, State
-from jsctl.spark.pipeline.spec import Spec
+from jsctl.spark.pipeline.specification.spec import Spec
 
 COLUMNS: tuple[Column[Check], ...] = (
     Column("name", "Check", lambda check: check.name),

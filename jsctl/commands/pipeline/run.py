@@ -9,7 +9,7 @@ from jsctl.errors import UsageError
 from jsctl.render.humanize import counted, number, size
 from jsctl.spark.pipeline.compaction import compact_now as merge
 from jsctl.spark.pipeline.layout import BatchDirectory
-from jsctl.spark.pipeline.spec import load_spec
+from jsctl.spark.pipeline.specification.spec import load_spec
 from jsctl.spark.pipeline.state import Registry, RunState
 
 _ENDS = {"finished": "all of it is read", "stopped": "stopped on request"}

@@ -11,7 +11,7 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.settings import Settings
 from jsctl.spark.pipeline.progress import Display
 from jsctl.spark.pipeline.session import LazySession
-from jsctl.spark.pipeline.spec import Spec
+from jsctl.spark.pipeline.specification.spec import Spec
 
 MASTER, MEMORY = "local[*]", "1g"
 

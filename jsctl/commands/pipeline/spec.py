@@ -8,8 +8,8 @@ from jsctl.render.details import Details
 from jsctl.render.humanize import counted, number
 from jsctl.settings import Settings, load
 from jsctl.spark.pipeline.plan import Plan, input_columns, make_plan
-from jsctl.spark.pipeline.spec import Spec, load_spec
-from jsctl.spark.pipeline.templates import template
+from jsctl.spark.pipeline.specification.spec import Spec, load_spec
+from jsctl.spark.pipeline.specification.templates import template
 
 
 def spec_of(call: Call) -> Spec:

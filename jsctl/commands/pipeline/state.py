@@ -8,7 +8,7 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, NotFound, Unreachable
 from jsctl.render.column import Column
 from jsctl.render.humanize import duration, number
-from jsctl.spark.pipeline.spec import load_spec
+from jsctl.spark.pipeline.specification.spec import load_spec
 from jsctl.spark.pipeline.state import Checkpoint, Registry, RunState
 
 LOOK_S = 0.1

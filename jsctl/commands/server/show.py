@@ -1,7 +1,7 @@
 """`server list`, `ping` and `info`."""
 
+from jsctl.api.monitoring.varz import Varz
 from jsctl.api.server import EventFilterOptions
-from jsctl.api.varz import Varz
 from jsctl.client.facts import known_servers, statsz_of
 from jsctl.client.system import NoSystemRights, SystemReply
 from jsctl.commands.toolkit.invocation.call import Call

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 
 from jsctl.api.codec import decode
-from jsctl.api.connz import ConnInfo
+from jsctl.api.monitoring.connz import ConnInfo
 from jsctl.dashboard.actions.plans import Target
 from jsctl.dashboard.connection.link import failures
 from jsctl.dashboard.look import cells

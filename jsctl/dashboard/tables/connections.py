@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from jsctl.api.connz import ConnInfo
+from jsctl.api.monitoring.connz import ConnInfo
 from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.words import short_bytes
 from jsctl.dashboard.model.snapshot import Level

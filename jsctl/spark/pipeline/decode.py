@@ -6,10 +6,10 @@ What cannot be decoded gets a text in `_error` and is split off; nothing is drop
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from jsctl.spark.pipeline.ddl import arrow_struct, ddl_of, parse_schema
 from jsctl.spark.pipeline.payloads import PayloadSchema, columns_of, decoder
 from jsctl.spark.pipeline.plan import payload_schema
-from jsctl.spark.pipeline.spec import Spec
+from jsctl.spark.pipeline.specification.ddl import arrow_struct, ddl_of, parse_schema
+from jsctl.spark.pipeline.specification.spec import Spec
 
 if TYPE_CHECKING:
     import pyarrow as pa

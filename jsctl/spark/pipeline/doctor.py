@@ -19,9 +19,9 @@ from jsctl.api.errors import ApiError
 from jsctl.errors import JsctlError
 from jsctl.render.humanize import counted
 from jsctl.settings import Settings
-from jsctl.spark.java import find_java
+from jsctl.spark.java.find import find_java
 from jsctl.spark.pipeline.plan import make_plan
-from jsctl.spark.pipeline.spec import Spec
+from jsctl.spark.pipeline.specification.spec import Spec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

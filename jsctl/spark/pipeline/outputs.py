@@ -14,10 +14,10 @@ from jsctl.errors import Conflict, JsctlError, UsageError
 from jsctl.settings import Settings
 from jsctl.spark.options import connection_options
 from jsctl.spark.pipeline.compaction import compact
-from jsctl.spark.pipeline.keys import DERIVED_PARTITIONS
 from jsctl.spark.pipeline.layout import BatchDirectory
 from jsctl.spark.pipeline.payloads import missing
-from jsctl.spark.pipeline.spec import DeadLetter, Sink, Spec
+from jsctl.spark.pipeline.specification.keys import DERIVED_PARTITIONS
+from jsctl.spark.pipeline.specification.spec import DeadLetter, Sink, Spec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jsctl.errors import JsctlError, UsageError
-from jsctl.spark.pipeline.ddl import Field, Type, ddl_of
+from jsctl.spark.pipeline.specification.ddl import Field, Type, ddl_of
 
 CONFLUENT_MAGIC = 0
 CONFLUENT_BYTES = 5

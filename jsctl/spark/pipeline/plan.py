@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamInfo
 from jsctl.errors import NotFound
-from jsctl.spark.pipeline.ddl import parse_schema
-from jsctl.spark.pipeline.keys import MESSAGE_COLUMNS
 from jsctl.spark.pipeline.layout import BatchDirectory
 from jsctl.spark.pipeline.payloads import PayloadSchema, columns_of
-from jsctl.spark.pipeline.spec import Spec
+from jsctl.spark.pipeline.specification.ddl import parse_schema
+from jsctl.spark.pipeline.specification.keys import MESSAGE_COLUMNS
+from jsctl.spark.pipeline.specification.spec import Spec
 from jsctl.spark.pipeline.state import Checkpoint
 
 if TYPE_CHECKING:

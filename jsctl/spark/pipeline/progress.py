@@ -18,7 +18,7 @@ from jsctl.settings import Settings
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, Task, TaskID
 
-    from jsctl.spark.wire import Wire
+    from jsctl.spark.connection.wire import Wire
 
 LISTEN_S = 0.5
 BARS_MAX = 16
@@ -135,7 +135,7 @@ class Display:
                 self._done.wait(LISTEN_S)
 
     def _follow(self) -> None:
-        from jsctl.spark.wire import open_wire
+        from jsctl.spark.connection.wire import open_wire
 
         wire = open_wire(self._settings)
         try:

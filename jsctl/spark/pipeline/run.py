@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jsctl.settings import Settings
 from jsctl.spark.failures import reporting
 from jsctl.spark.options import connection_options
-from jsctl.spark.pipeline.archive_source import archive_stream, check_archive
+from jsctl.spark.pipeline.archives.source import archive_stream, check_archive
 from jsctl.spark.pipeline.decode import ERROR, bad, decoded, good
 from jsctl.spark.pipeline.failures import explain
 from jsctl.spark.pipeline.outputs import (
@@ -28,7 +28,7 @@ from jsctl.spark.pipeline.outputs import (
     dead_letters_of,
     output_of,
 )
-from jsctl.spark.pipeline.spec import Spec
+from jsctl.spark.pipeline.specification.spec import Spec
 from jsctl.spark.pipeline.state import Checkpoint, RunState, reached, this_host
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
 """Rows of the reports about servers, their connections and JetStream."""
 
 from jsctl.api.cluster import PeerInfo
-from jsctl.api.connz import ConnInfo
-from jsctl.api.jsz import JetStreamConfig, JetStreamStats, Jsz, MetaClusterInfo
+from jsctl.api.monitoring.connz import ConnInfo
+from jsctl.api.monitoring.jsz import JetStreamConfig, JetStreamStats, Jsz, MetaClusterInfo
+from jsctl.api.monitoring.statsz import Statsz
 from jsctl.api.server import GatewayStat, RouteStat, ServerInfo, SlowConsumersStats
-from jsctl.api.statsz import Statsz
 from jsctl.render.column import documents
 from jsctl.render.reports.server.connections import (
     CONNECTION_COLUMNS,

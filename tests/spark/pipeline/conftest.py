@@ -16,7 +16,7 @@ from jsctl.api.times import SECOND_NS
 from jsctl.cli import main
 from jsctl.client.manager import Manager, open_manager
 from jsctl.settings import Context, Settings
-from jsctl.spark.class_archive import SWITCH
+from jsctl.spark.java.class_archive import SWITCH
 from jsctl.testing import Broker, RealServer
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}

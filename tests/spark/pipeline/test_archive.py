@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jsctl.client.manager import Manager
+from jsctl.spark.pipeline.archives.restore import Rule, mapped
 from jsctl.spark.pipeline.layout import BatchDirectory
 from jsctl.spark.pipeline.progress import Display
-from jsctl.spark.pipeline.restore import Rule, mapped
 from jsctl.testing import Broker
 from tests.spark.pipeline.conftest import (
     KINDS,
@@ -198,7 +198,7 @@ def test_a_restore_goes_on_and_refuses_strangers(
 
 def stop_after_a_hundred(monkeypatch: pytest.MonkeyPatch) -> None:
     """A restore breaks off when so many messages are acknowledged."""
-    monkeypatch.setattr("jsctl.spark.pipeline.restore.IN_FLIGHT_MAX", 40)
+    monkeypatch.setattr("jsctl.spark.pipeline.archives.restore.IN_FLIGHT_MAX", 40)
 
     def told(_display: Display, _name: str, completed: int, _total: int) -> None:
         1 / (completed < 100)

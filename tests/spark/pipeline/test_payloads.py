@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jsctl.errors import UsageError
-from jsctl.spark.pipeline.ddl import arrow_struct, ddl_of, parse_schema
 from jsctl.spark.pipeline.payloads import PayloadSchema, columns_ddl, columns_of, decoder
+from jsctl.spark.pipeline.specification.ddl import arrow_struct, ddl_of, parse_schema
 
 fastavro = pytest.importorskip("fastavro")
 pa = pytest.importorskip("pyarrow")

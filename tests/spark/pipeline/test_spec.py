@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from jsctl.errors import NotFound
-from jsctl.spark.pipeline.document import BadDocument, parse_size
 from jsctl.spark.pipeline.plan import input_columns
-from jsctl.spark.pipeline.spec import Spec, parse_spec
-from jsctl.spark.pipeline.spec import load_spec as load
-from jsctl.spark.pipeline.templates import template
+from jsctl.spark.pipeline.specification.document import BadDocument, parse_size
+from jsctl.spark.pipeline.specification.spec import Spec, parse_spec
+from jsctl.spark.pipeline.specification.spec import load_spec as load
+from jsctl.spark.pipeline.specification.templates import template
 
 GOOD = """\
 name: orders-lake

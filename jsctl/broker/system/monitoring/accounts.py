@@ -1,6 +1,7 @@
 """`/accountz`, `/accstatz` and the account services of `$SYS.REQ.ACCOUNT`."""
 
-from jsctl.api.accountz import (
+from jsctl.api.fields import Json
+from jsctl.api.monitoring.accountz import (
     AccountDetailz,
     AccountStat,
     AccountStatz,
@@ -8,7 +9,6 @@ from jsctl.api.accountz import (
     Accountz,
     AccountzOptions,
 )
-from jsctl.api.fields import Json
 from jsctl.api.server import DataStats, MsgBytes
 from jsctl.api.times import format_time
 from jsctl.broker.system.monitoring.view import AccountFacts, ServerView

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from jsctl.api.connz import SubDetail, SublistStats
+from jsctl.api.monitoring.connz import SubDetail, SublistStats
 from jsctl.api.server import DataStats
 from jsctl.broker.routes.types import LinkFacts
 from jsctl.broker.routing import listing

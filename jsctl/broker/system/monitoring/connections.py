@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from jsctl.api.connz import (
+from jsctl.api.monitoring.connz import (
     ConnInfo,
     Connz,
     ConnzOptions,

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jsctl.api.accountz import AccountStatzOptions, AccountzOptions
-from jsctl.api.connz import (
+from jsctl.api.monitoring.accountz import AccountStatzOptions, AccountzOptions
+from jsctl.api.monitoring.connz import (
     ConnzOptions,
     GatewayzOptions,
     LeafzOptions,
     RoutezOptions,
     SubszOptions,
 )
-from jsctl.api.health import HealthzOptions, IpqueueszOptions, RaftzOptions
-from jsctl.api.jsz import JSzOptions
+from jsctl.api.monitoring.health import HealthzOptions, IpqueueszOptions, RaftzOptions
+from jsctl.api.monitoring.jsz import JSzOptions
 from jsctl.broker.system.monitoring.accounts import accountz, accstatz
 from jsctl.broker.system.monitoring.connections import connz, gatewayz, leafz, routez, subsz
 from jsctl.broker.system.monitoring.general import varz

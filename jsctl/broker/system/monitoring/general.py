@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 from jsctl.api.codec import encode
-from jsctl.api.jsz import JetStreamVarz
+from jsctl.api.monitoring.jsz import JetStreamVarz
+from jsctl.api.monitoring.statsz import DiskIOWaitStats, Statsz
+from jsctl.api.monitoring.varz import Varz
 from jsctl.api.server import (
     DataStats,
     RouteStat,
@@ -12,9 +14,7 @@ from jsctl.api.server import (
     SlowConsumersStats,
     StaleConnectionStats,
 )
-from jsctl.api.statsz import DiskIOWaitStats, Statsz
 from jsctl.api.times import format_time
-from jsctl.api.varz import Varz
 from jsctl.broker.system.monitoring.view import PerKind, ServerView, Totals
 from jsctl.broker.system.monitoring.words import number, uptime
 

@@ -7,7 +7,7 @@ first that fails, unless details are asked for.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jsctl.api.health import Healthz, HealthzError, HealthzOptions
+from jsctl.api.monitoring.health import Healthz, HealthzError, HealthzOptions
 from jsctl.broker.system.monitoring.view import Ailment, AssetHealth, HealthFacts, ServerView
 
 OK, BAD_REQUEST, NOT_FOUND, BROKEN, UNAVAILABLE = 200, 400, 404, 500, 503

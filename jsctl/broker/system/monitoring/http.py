@@ -5,7 +5,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from html import escape
 
 from jsctl.api.codec import dumps, encode
-from jsctl.api.health import Healthz
+from jsctl.api.monitoring.health import Healthz
 from jsctl.broker.system.monitoring.endpoints import SYS_ROUTES, Endpoint
 from jsctl.broker.system.monitoring.params import decode
 from jsctl.broker.system.monitoring.view import ServerView

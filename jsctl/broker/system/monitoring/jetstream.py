@@ -4,8 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jsctl.api.account import ApiStats
-from jsctl.api.health import IpqueueszOptions, IpqueueszStatusIPQ, RaftzGroup, RaftzOptions
-from jsctl.api.jsz import (
+from jsctl.api.monitoring.health import (
+    IpqueueszOptions,
+    IpqueueszStatusIPQ,
+    RaftzGroup,
+    RaftzOptions,
+)
+from jsctl.api.monitoring.jsz import (
     AccountDetail,
     JetStreamConfig,
     JetStreamStats,

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from jsctl.api.account import ApiStats
-from jsctl.api.health import RaftzGroup, RaftzGroupPeer
-from jsctl.api.jsz import (
+from jsctl.api.monitoring.health import RaftzGroup, RaftzGroupPeer
+from jsctl.api.monitoring.jsz import (
     JetStreamConfig,
     JetStreamLimits,
     JetStreamStats,

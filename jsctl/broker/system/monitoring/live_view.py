@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from jsctl.api.connz import SubDetail, SublistStats
-from jsctl.api.health import RaftzGroup
+from jsctl.api.monitoring.connz import SubDetail, SublistStats
+from jsctl.api.monitoring.health import RaftzGroup
 from jsctl.api.stream import StreamInfo
 from jsctl.broker.routing import listing
 from jsctl.broker.routing.trace import ROUTE_IDS_FROM

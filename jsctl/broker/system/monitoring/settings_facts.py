@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from jsctl import __version__
-from jsctl.api.varz import ClusterOptsVarz
+from jsctl.api.monitoring.varz import ClusterOptsVarz
 from jsctl.broker.options import (
     COMPATIBLE_VERSION,
     PORT_OFF,

@@ -9,14 +9,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from jsctl.api.connz import SubDetail, SublistStats
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.fields import Json
-from jsctl.api.health import RaftzGroup
-from jsctl.api.jsz import JetStreamConfig, JetStreamLimits, JetStreamStats, MetaClusterInfo
+from jsctl.api.monitoring.connz import SubDetail, SublistStats
+from jsctl.api.monitoring.health import RaftzGroup
+from jsctl.api.monitoring.jsz import (
+    JetStreamConfig,
+    JetStreamLimits,
+    JetStreamStats,
+    MetaClusterInfo,
+)
+from jsctl.api.monitoring.varz import ClusterOptsVarz, WebsocketOptsVarz
 from jsctl.api.server import DataStats
 from jsctl.api.stream import StreamInfo
-from jsctl.api.varz import ClusterOptsVarz, WebsocketOptsVarz
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import Placement
-from jsctl.api.jsz import Jsz, MetaClusterInfo
+from jsctl.api.monitoring.jsz import Jsz, MetaClusterInfo
 from jsctl.client.facts import known_servers
 from jsctl.client.manager import Manager
 from jsctl.client.system import NatsSystem

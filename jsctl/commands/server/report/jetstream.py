@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import encode
-from jsctl.api.jsz import Jsz, JSzOptions
+from jsctl.api.monitoring.jsz import Jsz, JSzOptions
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import ask, count_of, report_filter
 from jsctl.render.column import documents

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from jsctl.api.codec import encode
-from jsctl.api.connz import ConnzOptions, GatewayzOptions, SubszOptions
-from jsctl.api.jsz import JSzOptions
+from jsctl.api.monitoring.connz import ConnzOptions, GatewayzOptions, SubszOptions
+from jsctl.api.monitoring.jsz import JSzOptions
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import STATES, count_of, request_filter
 from jsctl.errors import UsageError

@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import encode
-from jsctl.api.connz import ConnInfo, Connz, ConnzOptions
+from jsctl.api.monitoring.connz import ConnInfo, Connz, ConnzOptions
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import STATES, ask, count_of, report_filter
 from jsctl.errors import NotFound, UsageError

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jsctl.api.connz import ConnInfo
+from jsctl.api.monitoring.connz import ConnInfo
 from jsctl.api.server import ServerInfo
 from jsctl.api.times import parse_duration, parse_time
 from jsctl.render.column import Cell, Column, sort_rows

@@ -1,8 +1,8 @@
 """One server in full, as an info screen."""
 
-from jsctl.api.jsz import JetStreamConfig, JetStreamLimits, JetStreamStats, JetStreamVarz
+from jsctl.api.monitoring.jsz import JetStreamConfig, JetStreamLimits, JetStreamStats, JetStreamVarz
+from jsctl.api.monitoring.varz import Varz
 from jsctl.api.times import SECOND_NS
-from jsctl.api.varz import Varz
 from jsctl.render.details import Details
 from jsctl.render.humanize import duration, limit, moment, number, size
 

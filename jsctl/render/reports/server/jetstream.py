@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jsctl.api.cluster import PeerInfo
-from jsctl.api.jsz import Jsz, MetaClusterInfo
+from jsctl.api.monitoring.jsz import Jsz, MetaClusterInfo
 from jsctl.api.server import ServerInfo
 from jsctl.render.column import Cell, Column, sort_rows
 from jsctl.render.humanize import compact, duration, number, size

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jsctl.api.monitoring.statsz import Statsz
 from jsctl.api.server import ServerInfo
-from jsctl.api.statsz import Statsz
 from jsctl.api.times import parse_time
 from jsctl.render.column import Cell, Column, sort_rows
 from jsctl.render.humanize import compact, duration, number, size

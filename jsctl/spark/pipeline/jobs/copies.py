@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 from jsctl.api.stream import StreamInfo
 from jsctl.errors import NotFound, UsageError
 from jsctl.spark.options import connection_options
-from jsctl.spark.pipeline.archive import ARCHIVE_COLUMNS, hash_column
+from jsctl.spark.pipeline.archives.archive import ARCHIVE_COLUMNS, hash_column
+from jsctl.spark.pipeline.archives.verify import differences, verify
 from jsctl.spark.pipeline.jobs.model import Field, Input, Result, Table, Unit
-from jsctl.spark.pipeline.verify import differences, verify
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

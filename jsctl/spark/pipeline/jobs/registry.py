@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jsctl.spark.options import connection_options
-from jsctl.spark.pipeline.archive import ARCHIVE_COLUMNS, ARCHIVE_DDL
+from jsctl.spark.pipeline.archives.archive import ARCHIVE_COLUMNS, ARCHIVE_DDL
 from jsctl.spark.pipeline.jobs.model import Input, Result
 from jsctl.spark.pipeline.layout import BatchDirectory, paths_of
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from jsctl.api.stream import StreamInfo
 from jsctl.api.words import Retention
-from jsctl.spark.jetstream import JetStream
+from jsctl.spark.connection.jetstream import JetStream
 from jsctl.spark.options import ConnectionOptions
 from jsctl.spark.pipeline.jobs.model import Field, Input, Result, Table, Unit
-from jsctl.spark.pipeline.replica_reader import OUTAGE_NS, Pinned, pin, unpin
+from jsctl.spark.pipeline.replicas.reader import OUTAGE_NS, Pinned, pin, unpin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -144,7 +144,7 @@ def _held(
     given: Input, info: StreamInfo, names: Sequence[str], view: str, span: tuple[int, int]
 ) -> Iterator[None]:
     """A view of what each peer holds of a range: one task reads one replica, once."""
-    from jsctl.spark.pipeline.replica_source import NAME, ReplicaSource, replica_options
+    from jsctl.spark.pipeline.replicas.source import NAME, ReplicaSource, replica_options
 
     stream, replicas = info.config.name, info.config.num_replicas
     pinned: list[Pinned] = []

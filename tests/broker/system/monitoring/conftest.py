@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 
 from jsctl.api.cluster import ClusterInfo, PeerInfo
-from jsctl.api.connz import SubDetail, SublistStats
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
-from jsctl.api.health import RaftzGroup, RaftzGroupPeer
-from jsctl.api.jsz import (
+from jsctl.api.monitoring.connz import SubDetail, SublistStats
+from jsctl.api.monitoring.health import RaftzGroup, RaftzGroupPeer
+from jsctl.api.monitoring.jsz import (
     JetStreamConfig,
     JetStreamLimits,
     JetStreamStats,
     MetaClusterInfo,
     MetaSnapshotStats,
 )
+from jsctl.api.monitoring.varz import ClusterOptsVarz
 from jsctl.api.stream import StreamConfig, StreamInfo, StreamState
-from jsctl.api.varz import ClusterOptsVarz
 from jsctl.broker.system.monitoring.view import (
     AccountFacts,
     ConnFacts,

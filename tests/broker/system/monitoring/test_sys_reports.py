@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import cramjam
 import pytest
 
-from jsctl.api.health import HealthzOptions
+from jsctl.api.monitoring.health import HealthzOptions
 from jsctl.broker.system.events import SysEvents
 from jsctl.broker.system.monitoring.health import healthz
 from jsctl.broker.system.monitoring.http import answer_http, known_path

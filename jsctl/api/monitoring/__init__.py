@@ -1,0 +1,1 @@
+"""What servers tell of themselves: the documents of the monitoring port and of `$SYS`."""

@@ -1,0 +1,1 @@
+"""The Java side of Spark: which runtime, how it starts, what it keeps between two starts."""

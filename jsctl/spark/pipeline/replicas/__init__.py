@@ -1,0 +1,1 @@
+"""What each replica of a stream really holds, as a table."""

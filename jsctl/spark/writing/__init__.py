@@ -1,0 +1,1 @@
+"""Tables -> acknowledged messages, each stored exactly once per query."""
