@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from jsctl.api.monitoring.connz import ConnInfo
 from jsctl.api.times import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, parse_time
-from jsctl.dashboard.connection.messages import StoredMessage
 from jsctl.dashboard.model.judge import alerts_of, badge_of, judge_stream
+from jsctl.dashboard.model.message import StoredMessage
 from jsctl.dashboard.model.snapshot import (
     Card,
     Consumer,

@@ -16,8 +16,9 @@ from jsctl.dashboard.actions.catalog import action_named
 from jsctl.dashboard.actions.plans import Plan, Target, Tier
 from jsctl.dashboard.actions.streams import publish
 from jsctl.dashboard.connection.link import Link
-from jsctl.dashboard.connection.messages import Peek, StoredMessage
+from jsctl.dashboard.connection.peek import Peek
 from jsctl.dashboard.connection.poller import Poller
+from jsctl.dashboard.model.message import StoredMessage
 from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.once import text_of
 from jsctl.dashboard.screens.seeking import parse_seek

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from jsctl.dashboard.connection.messages import StoredMessage
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.payload import FORMS, one_line, whole
 from jsctl.dashboard.look.words import (
@@ -16,6 +15,7 @@ from jsctl.dashboard.look.words import (
     short_names,
     short_time,
 )
+from jsctl.dashboard.model.message import StoredMessage
 
 
 @pytest.mark.parametrize(

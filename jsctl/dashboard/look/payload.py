@@ -5,9 +5,9 @@ import re
 
 from rich.text import Text
 
-from jsctl.dashboard.connection.messages import StoredMessage
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, clock
+from jsctl.dashboard.model.message import StoredMessage
 from jsctl.render.humanize import number
 
 FORMS = ("auto", "json", "text", "hex")

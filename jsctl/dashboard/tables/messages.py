@@ -2,10 +2,10 @@
 
 from rich.text import Text
 
-from jsctl.dashboard.connection.messages import StoredMessage
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.payload import one_line
 from jsctl.dashboard.look.words import clock, fitted, short_bytes
+from jsctl.dashboard.model.message import StoredMessage
 from jsctl.dashboard.tables.subjects import subject_cell
 from jsctl.dashboard.widgets.grid import GridColumn
 from jsctl.render.column import Align, Column

@@ -15,10 +15,11 @@ from textual.widgets import ContentSwitcher
 from jsctl.dashboard.actions.catalog import action_named
 from jsctl.dashboard.actions.plans import Target, words
 from jsctl.dashboard.connection.link import failures
-from jsctl.dashboard.connection.messages import PAGE, Peek, StoredMessage
+from jsctl.dashboard.connection.peek import PAGE, Peek
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.payload import FORMS, form_of, whole
 from jsctl.dashboard.look.words import clean, short, titled
+from jsctl.dashboard.model.message import StoredMessage
 from jsctl.dashboard.model.snapshot import Consumer, Kind, Snapshot, Stream
 from jsctl.dashboard.screens.host import Host
 from jsctl.dashboard.screens.requests import PublishRequested

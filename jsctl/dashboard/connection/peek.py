@@ -4,27 +4,15 @@ Pages go forward from a sequence, or end at the newest message; a point in time 
 bisection, because every server can look up a message by its sequence.
 """
 
-from dataclasses import dataclass
-
 from jsctl.api.errors import ApiError
 from jsctl.client.manager import Manager
+from jsctl.dashboard.model.message import StoredMessage
 from jsctl.dashboard.model.tracks import time_of
 
 PAGE = 50
 WIDER_MAX = 10
 """How often a page at the end looks further back for enough messages."""
 NOT_FOUND = 404
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
-    """A message as it lies in the stream."""
-
-    seq: int
-    time_ns: int
-    subject: str
-    headers: tuple[tuple[str, str], ...]
-    data: bytes
 
 
 class Peek:
