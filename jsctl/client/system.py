@@ -76,12 +76,16 @@ class SystemSource(Protocol):
 class NatsSystem:
     """The system account of a connection."""
 
-    def __init__(self, client: "NatsClient", settings: Settings) -> None:
+    def __init__(
+        self, client: "NatsClient", settings: Settings, *, silence_seconds: float = 0.0
+    ) -> None:
+        """`silence_seconds` after the last answer a gather ends although more are expected.
+
+        0: then the timeout alone ends it.
+        """
         self.client = client
         self.settings = settings
-        self.silence_seconds = 0.0
-        """Ends a gather even when more answers are expected, so long after the last one; 0: the
-        timeout alone does."""
+        self.silence_seconds = silence_seconds
 
     async def gather(
         self,

@@ -112,7 +112,7 @@ class Dashboard(App[int]):
 
     @property
     def link(self) -> Link | None:
-        """The present connection, open or not."""
+        """The present connection; None until there is one."""
         return self.poller.link if self.poller else None
 
     @property
@@ -262,11 +262,10 @@ class Dashboard(App[int]):
 
     async def _edit(self, target: Target) -> None:
         """Asks for the configuration, then opens the editor with it."""
-        manager = self.link.manager if self.link is not None else None
-        if manager is None:
+        if self.link is None:
             return
         try:
-            before = await config_of(manager, target)
+            before = await config_of(self.link.manager, target)
         except failures() as error:
             self.told(Level.BAD, "edit", name_of(target), str(error))
             return

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from jsctl.dashboard.app import Dashboard
-from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.connection.link import Dialer
 from jsctl.dashboard.connection.poller import Poller, Show
 from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.options import DashboardOptions
@@ -103,7 +103,7 @@ def drive() -> Drive:
         system_settings = settings_of(urls, system=True) if system and app else None
 
         def make(_context: str, show: Show) -> Poller:
-            return Poller(Link(settings, system_settings), "test", show)
+            return Poller(Dialer(settings, system_settings), "test", show)
 
         dashboard = Dashboard(DashboardOptions(read_only=read_only), make)
         async with dashboard.run_test(size=size, notifications=True) as pilot:

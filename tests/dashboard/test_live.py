@@ -12,7 +12,7 @@ import pytest
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
 
-from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.connection.link import Dialer
 from jsctl.dashboard.connection.poller import Poller
 from jsctl.dashboard.model.snapshot import Badge, Level, PeerState, Snapshot
 from jsctl.dashboard.once import text_of
@@ -60,8 +60,8 @@ def states(now: Snapshot, name: str) -> dict[str, PeerState]:
 
 async def one_look(urls: list[str]) -> Snapshot:
     """What a dashboard sees that has just started."""
-    link = Link(settings_of(urls), settings_of(urls, system=True))
-    return await Poller(link, "test", lambda _snapshot: None, 0.2).once()
+    dialer = Dialer(settings_of(urls), settings_of(urls, system=True))
+    return await Poller(dialer, "test", lambda _snapshot: None, 0.2).once()
 
 
 async def lone_stream_on(js: JetStreamContext, server: str) -> str:

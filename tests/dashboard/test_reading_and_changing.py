@@ -15,10 +15,11 @@ from jsctl.api.times import SECOND_NS
 from jsctl.dashboard.actions.catalog import action_named
 from jsctl.dashboard.actions.plans import Plan, Target, Tier
 from jsctl.dashboard.actions.streams import publish
-from jsctl.dashboard.connection.link import Link
+from jsctl.dashboard.connection.link import Dialer, Link
 from jsctl.dashboard.connection.peek import Peek
-from jsctl.dashboard.connection.poller import Poller
+from jsctl.dashboard.connection.poller import Poller, Rounds
 from jsctl.dashboard.model.message import StoredMessage
+from jsctl.dashboard.model.model import Model
 from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.once import text_of
 from jsctl.dashboard.screens.seeking import parse_seek
@@ -61,8 +62,8 @@ async def name(js: JetStreamContext) -> str:
 
 @pytest.fixture
 async def link(broker: Broker) -> AsyncIterator[Link]:
-    link = Link(settings_of([broker.url]), settings_of([broker.url], system=True))
-    await link.open(lambda _subject, _document: None)
+    dialer = Dialer(settings_of([broker.url]), settings_of([broker.url], system=True))
+    link = await dialer.dial(lambda _subject, _document: None)
     yield link
     await link.close()
 
@@ -73,7 +74,6 @@ def bodies(found: list[StoredMessage]) -> list[int]:
 
 
 async def test_pages(link: Link, js: JetStreamContext, name: str) -> None:
-    assert link.manager is not None
     peek = Peek(link.manager, name)
     assert bodies(await peek.newest(1, 30, 5)) == [25, 26, 27, 28, 29]
     assert bodies(await peek.page(11, 3)) == [10, 11, 12]
@@ -89,14 +89,12 @@ async def test_pages(link: Link, js: JetStreamContext, name: str) -> None:
 
 
 async def test_only_one_subject(link: Link, name: str) -> None:
-    assert link.manager is not None
     peek = Peek(link.manager, name, f"{name}.1")
     assert bodies(await peek.newest(1, 30, 4)) == [19, 22, 25, 28]
     assert bodies(await peek.page(6, 2)) == [7, 10]
 
 
 async def test_a_point_in_time(link: Link, name: str) -> None:
-    assert link.manager is not None
     peek = Peek(link.manager, name)
     for wanted in (1, 7, 30):
         time_ns = (await peek.page(wanted, 1))[0].time_ns
@@ -116,11 +114,10 @@ def test_what_was_typed_to_seek() -> None:
 
 async def looked(link: Link) -> Snapshot:
     """A snapshot over this connection, which stays open."""
-    poller = Poller(link, "test", lambda _snapshot: None)
-    poller._connected()
-    await poller.tick()
-    await poller.look()
-    return poller.model.snapshot(1)
+    rounds = Rounds(link, Model("test"))
+    await rounds.tick()
+    await rounds.look()
+    return rounds.model.snapshot(1)
 
 
 async def plan(link: Link, action: str, stream: str, consumer: str = "") -> Plan:
@@ -176,7 +173,7 @@ async def test_deleting(link: Link, js: JetStreamContext, name: str) -> None:
     assert "30 messages" in await (await plan(link, "delete", name)).run(link, "")
     assert name not in {one.name for one in (await looked(link)).streams}
     with pytest.raises(ApiError):
-        await link.manager.stream_info(name)  # type: ignore[union-attr] # it is open
+        await link.manager.stream_info(name)
 
 
 async def test_backing_up(
@@ -216,7 +213,6 @@ async def test_unpinning(link: Link, js: JetStreamContext, name: str) -> None:
     from jsctl.api.words import AckPolicy as Ack
     from jsctl.api.words import PriorityPolicy
 
-    assert link.manager is not None
     config = Config(
         name="pinned",
         durable_name="pinned",
@@ -243,7 +239,7 @@ async def test_unpinning(link: Link, js: JetStreamContext, name: str) -> None:
 
 async def test_only_the_account(broker: Broker, name: str) -> None:
     settings = settings_of([broker.url])
-    now = await Poller(Link(settings, None), "app", lambda _snapshot: None, 0.2).once()
+    now = await Poller(Dialer(settings, None), "app", lambda _snapshot: None, 0.2).once()
     assert not now.system and now.jetstream and not now.servers
     assert "--system-context" in now.note
     stream = next(one for one in now.streams if one.name == name)
@@ -253,7 +249,7 @@ async def test_only_the_account(broker: Broker, name: str) -> None:
 
 async def test_only_the_system(broker: Broker, name: str) -> None:
     settings = settings_of([broker.url], system=True)
-    now = await Poller(Link(settings, None), "sys", lambda _snapshot: None, 0.2).once()
+    now = await Poller(Dialer(settings, None), "sys", lambda _snapshot: None, 0.2).once()
     assert now.system and not now.jetstream and len(now.servers) == 1
     stream = next(one for one in now.streams if one.name == name)
     assert stream.messages == 30

@@ -95,7 +95,7 @@ def settings_of(call: Call, context: str) -> Settings:
 
 def make_poller(call: Call, options: "DashboardOptions") -> "MakePoller":
     """Makes pollers by the name of a context; the empty name is the command line's."""
-    from jsctl.dashboard.connection.link import Link
+    from jsctl.dashboard.connection.link import Dialer
     from jsctl.dashboard.connection.poller import Poller
 
     def make(context: str, show: "Show") -> "Poller":
@@ -108,7 +108,7 @@ def make_poller(call: Call, options: "DashboardOptions") -> "MakePoller":
         else:
             system = system_settings(call, options)
         name = settings.context_name or ", ".join(settings.urls[:1]).removeprefix("nats://")
-        return Poller(Link(settings, system), name, show, options.refresh_s)
+        return Poller(Dialer(settings, system), name, show, options.refresh_s)
 
     return make
 

@@ -32,7 +32,6 @@ def plan_backup(target: Target, snapshot: Snapshot) -> Plan:
         )
 
     async def run(link: Link, choice: str) -> str:
-        assert link.manager is not None
         directory = Path(choice).expanduser()
         done = await backup_stream(link.manager, stream.name, directory)
         return f"{size(done.bytes)} in {done.seconds:.1f} s into {directory}"

@@ -49,7 +49,6 @@ def _plan_stop(consumer: Consumer, now_ns: int) -> Plan:
         )
 
     async def run(link: Link, choice: str) -> str:
-        assert link.manager is not None
         until = format_time(time_ns() + parse_duration(choice))
         answer = await link.manager.pause_consumer(consumer.stream, consumer.name, until)
         left = answer.get("pause_remaining", 0)
@@ -73,7 +72,6 @@ def _plan_stop(consumer: Consumer, now_ns: int) -> Plan:
 
 def _plan_resume(consumer: Consumer) -> Plan:
     async def run(link: Link, _choice: str) -> str:
-        assert link.manager is not None
         await link.manager.pause_consumer(consumer.stream, consumer.name, "")
         return "resumed"
 
@@ -107,7 +105,6 @@ def plan_unpin(target: Target, _snapshot: Snapshot) -> Plan:
     pinned = {group: client for group, client in consumer.pinned if client}
 
     async def run(link: Link, choice: str) -> str:
-        assert link.manager is not None
         await link.manager.unpin_consumer(consumer.stream, consumer.name, choice)
         return f"unpinned {pinned.get(choice, '')} from {choice}"
 

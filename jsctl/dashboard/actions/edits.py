@@ -32,7 +32,6 @@ def update_of(target: Target, after: Config) -> Run:
     """Makes a configuration that of a stream or consumer."""
 
     async def run(link: Link, _choice: str) -> str:
-        assert link.manager is not None
         if isinstance(after, StreamConfig):
             await link.manager.update_stream(after)
         else:

@@ -63,7 +63,6 @@ def plan_step_down(target: Target, snapshot: Snapshot) -> Plan:
 
     async def run(link: Link, _choice: str) -> str:
         manager = link.manager
-        assert manager is not None
         quick = manager.with_timeout(LOOK_NS)
 
         async def look() -> str:
@@ -171,7 +170,6 @@ def plan_peer_remove(target: Target, snapshot: Snapshot) -> Plan:
         )
 
     async def run(link: Link, choice: str) -> str:
-        assert link.manager is not None
         await link.manager.remove_stream_peer(stream.name, choice)
         return await _removed(link, stream.name, choice)
 
@@ -191,7 +189,6 @@ def plan_peer_remove(target: Target, snapshot: Snapshot) -> Plan:
 
 
 async def _removed(link: Link, stream: str, peer: str) -> str:
-    assert link.manager is not None
     quick = link.manager.with_timeout(LOOK_NS)
     started = perf_counter()
     while perf_counter() - started < REMOVAL_S:

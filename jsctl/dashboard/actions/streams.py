@@ -61,7 +61,6 @@ def plan_purge(target: Target, snapshot: Snapshot) -> Plan:
         )
 
     async def run(link: Link, choice: str) -> str:
-        assert link.manager is not None
         purged = await link.manager.purge(stream.name, keep=_kept(choice))
         return f"purged {counted(purged, 'message')}"
 
@@ -98,7 +97,6 @@ def plan_delete(target: Target, snapshot: Snapshot) -> Plan:
     ]
 
     async def run(link: Link, _choice: str) -> str:
-        assert link.manager is not None
         await link.manager.delete_stream(stream.name)
         return f"deleted, with {counted(stream.messages, 'message')}"
 
@@ -129,7 +127,6 @@ def plan_delete(target: Target, snapshot: Snapshot) -> Plan:
 
 def _plan_delete_consumer(consumer: Consumer) -> Plan:
     async def run(link: Link, _choice: str) -> str:
-        assert link.manager is not None
         await link.manager.delete_consumer(consumer.stream, consumer.name)
         return "deleted"
 
@@ -165,7 +162,6 @@ def plan_seal(target: Target, _snapshot: Snapshot) -> Plan:
     stream = _stream(target)
 
     async def run(link: Link, _choice: str) -> str:
-        assert link.manager is not None
         info = await link.manager.stream_info(stream.name)
         await link.manager.update_stream(as_request(replace(info.config, sealed=True)))
         return "sealed"
@@ -212,7 +208,6 @@ def plan_scale(target: Target, snapshot: Snapshot) -> Plan:
         )
 
     async def run(link: Link, choice: str) -> str:
-        assert link.manager is not None
         info = await link.manager.stream_info(stream.name)
         config = replace(info.config, num_replicas=int(choice))
         await link.manager.update_stream(as_request(config))
@@ -242,7 +237,6 @@ async def publish(link: Link, subject: str, body: str) -> str:
     """Stores a message and says where; raises JsctlError if nothing took it."""
     import json
 
-    assert link.manager is not None
     answer = await link.manager.requests.exchange(subject, body.encode())
     try:
         ack = json.loads(answer)

@@ -1,10 +1,10 @@
 """The connections of a dashboard: one of the account, one of the system account, or both.
 
-Either may be missing or lack rights; what can be asked is found out when it is opened.
+Either may be missing or lack rights; what can be asked is found out when it is dialled.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from jsctl.client.manager import PAGES_MAX, Manager
 from jsctl.client.system import MonitorSystem, NatsSystem, SystemSource
 from jsctl.dashboard.model.documents import Document, integer, section, sections, text
 from jsctl.dashboard.model.model import Told
-from jsctl.errors import JsctlError, NotAllowed, Unreachable
+from jsctl.errors import JsctlError, NotAllowed
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,105 +58,155 @@ class Lists:
     unreachable: tuple[str, ...]
 
 
-class Link:
-    """Opened by `open`; every method raises JsctlError or ApiError when it cannot answer."""
+@dataclass(frozen=True, slots=True)
+class _System:
+    """Who tells about servers: asked in haste at every tick, and with patience for details."""
+
+    quick: SystemSource
+    slow: SystemSource
+
+
+class Dialer:
+    """Where to connect to: with the settings of an account, and of the system account if any."""
 
     def __init__(self, settings: Settings, system_settings: Settings | None) -> None:
         self.settings = replace(settings, connection_name="jsctl dashboard")
         self.system_settings = system_settings
-        self.account = ""
-        self.manager: Manager | None = None
-        self.jetstream = False
-        self._clients: list[NatsClient] = []
-        self._system: SystemSource | None = None
-        self._slow: SystemSource | None = None
 
-    async def open(self, hear: Hear) -> None:
-        """Connects and finds out what may be asked; `hear` gets every event."""
-        client = await open_client(self.settings)
-        self._clients.append(client)
-        self.manager = Manager(client, self.settings)
-        await self._who_am_i(client)
-        await self._listen(client, OWN_EVENTS, hear)
-        await self._open_system(client, hear)
+    async def dial(self, hear: Hear) -> "Link":
+        """Connects and finds out what may be asked; `hear` gets every event.
 
-    async def _who_am_i(self, client: "NatsClient") -> None:
-        assert self.manager is not None
-        quick = self.manager.with_timeout(min(self.settings.timeout_ns, 2 * SECOND_NS))
+        Raises JsctlError, and leaves no connection behind then.
+        """
+        clients: list[NatsClient] = []
         try:
-            answer = json.loads(await quick.requests.exchange(USER_INFO.decode(), b""))
-            self.account = text(section(answer, "data"), "account")
-        except (JsctlError, ValueError):
-            self.account = ""
-        try:
-            await quick.account_info()
-            self.jetstream = True
-        except (JsctlError, ApiError):
-            self.jetstream = False
+            client = await open_client(self.settings)
+            clients.append(client)
+            manager = Manager(client, self.settings)
+            quick = manager.with_timeout(min(self.settings.timeout_ns, 2 * SECOND_NS))
+            account, jetstream = await _account_of(quick), await _has_jetstream(quick)
+            await _listen(client, OWN_EVENTS, hear)
+            system = await self._system(clients, hear)
+        except BaseException:
+            await _close(clients)
+            raise
+        return Link(
+            clients,
+            manager,
+            account=account,
+            jetstream=jetstream,
+            system=system,
+            system_settings=self.system_settings or self.settings,
+        )
 
-    async def _open_system(self, client: "NatsClient", hear: Hear) -> None:
+    async def _system(self, clients: "list[NatsClient]", hear: Hear) -> _System | None:
+        """None without rights; a connection that it needs is added to the others."""
         if self.settings.monitor:
-            self._system = self._slow = MonitorSystem(self.settings.monitor, 2.0)
-            return
-        settings = self.settings
+            ports = MonitorSystem(self.settings.monitor, 2.0)
+            return _System(ports, ports)
+        client, settings = clients[0], self.settings
         if self.system_settings is not None:
             settings = replace(self.system_settings, connection_name="jsctl dashboard (system)")
             client = await open_client(settings)
-            self._clients.append(client)
-        quick = NatsSystem(client, replace(settings, timeout_ns=PING_NS))
-        quick.silence_seconds = SILENCE_SECONDS
+            clients.append(client)
+        quick = NatsSystem(
+            client, replace(settings, timeout_ns=PING_NS), silence_seconds=SILENCE_SECONDS
+        )
         try:
             await quick.gather("", expected=1)
         except NotAllowed:
             if self.system_settings is not None:
                 raise
+            return None
+        slow = NatsSystem(
+            client, replace(settings, timeout_ns=DETAILS_NS), silence_seconds=2 * SILENCE_SECONDS
+        )
+        await _listen(client, EVENTS, hear)
+        return _System(quick, slow)
+
+
+async def _account_of(manager: Manager) -> str:
+    """The name of our account, empty if nobody says it."""
+    try:
+        answer = json.loads(await manager.requests.exchange(USER_INFO.decode(), b""))
+    except (JsctlError, ValueError):
+        return ""
+    return text(section(answer, "data"), "account")
+
+
+async def _has_jetstream(manager: Manager) -> bool:
+    try:
+        await manager.account_info()
+    except (JsctlError, ApiError):
+        return False
+    return True
+
+
+async def _listen(client: "NatsClient", subjects: tuple[str, ...], hear: Hear) -> None:
+    async def heard(message: "Msg") -> None:
+        try:
+            document = json.loads(message.data)
+        except ValueError:
             return
-        self._system = quick
-        self._slow = NatsSystem(client, replace(settings, timeout_ns=DETAILS_NS))
-        self._slow.silence_seconds = 2 * SILENCE_SECONDS
-        await self._listen(client, EVENTS, hear)
+        if isinstance(document, dict):
+            hear(message.subject, document)
 
-    async def _listen(self, client: "NatsClient", subjects: tuple[str, ...], hear: Hear) -> None:
-        async def heard(message: "Msg") -> None:
-            try:
-                document = json.loads(message.data)
-            except ValueError:
-                return
-            if isinstance(document, dict):
-                hear(message.subject, document)
+    for subject in subjects:
+        await client.subscribe(subject, cb=heard)
 
-        for subject in subjects:
-            await client.subscribe(subject, cb=heard)
+
+async def _close(clients: "Iterable[NatsClient]") -> None:
+    for client in clients:
+        if not client.is_closed:
+            await client.close()
+
+
+class Link:
+    """Made by a `Dialer`; methods raise JsctlError or ApiError when they cannot answer."""
+
+    def __init__(
+        self,
+        clients: "Sequence[NatsClient]",
+        manager: Manager,
+        *,
+        account: str,
+        jetstream: bool,
+        system: _System | None,
+        system_settings: Settings,
+    ) -> None:
+        self.manager = manager
+        self.account = account
+        self.jetstream = jetstream
+        """Whether the account has it."""
+        self._clients = tuple(clients)
+        self._system = system
+        self._system_settings = system_settings
 
     async def close(self) -> None:
         """Ends both connections."""
-        clients, self._clients = self._clients, []
-        for client in clients:
-            if not client.is_closed:
-                await client.close()
+        await _close(self._clients)
 
     @property
     def connected(self) -> bool:
         """Whether a server is at the other end now."""
-        return bool(self._clients) and all(client.is_connected for client in self._clients)
+        return all(client.is_connected for client in self._clients)
 
     @property
     def system(self) -> SystemSource | None:
         """Who tells about servers, if anybody does."""
-        return self._system
+        return self._system.quick if self._system else None
 
     @property
     def client(self) -> "NatsClient":
-        """The connection of the account. Raises Unreachable before `open`."""
-        if not self._clients:
-            raise Unreachable("not connected")
-        return self._clients[0]
+        """The connection of the account."""
+        return self.manager.client
 
     def system_manager(self) -> Manager:
         """The JetStream API as the system account may use it. Raises NotAllowed."""
-        if not isinstance(self._slow, NatsSystem):
+        slow = self._system.slow if self._system else None
+        if not isinstance(slow, NatsSystem):
             raise NotAllowed("this needs a connection to the system account")
-        return Manager(self._slow.client, self.system_settings or self.settings)
+        return Manager(slow.client, self._system_settings)
 
     async def rtt_ns(self) -> int:
         """To our own server and back."""
@@ -175,9 +225,9 @@ class Link:
         server_id: str = "",
     ) -> list[Told]:
         """Answers of all servers, or of one; none while the connection is away."""
-        source = self._slow if slow else self._system
-        if source is None or not self.connected:
+        if self._system is None or not self.connected:
             return []
+        source = self._system.slow if slow else self._system.quick
         found = await source.gather(kind, options, expected=expected, server_id=server_id)
         return [
             Told(section(one.document, "server"), one.data, one.rtt_ns)
@@ -187,7 +237,7 @@ class Link:
 
     async def names(self) -> list[str] | None:
         """All streams of the account, also those that cannot answer; None if unknown."""
-        if self.manager is None or not self.jetstream:
+        if not self.jetstream:
             return None
         try:
             return await self.manager.with_timeout(2 * SECOND_NS).stream_names()
@@ -196,7 +246,6 @@ class Link:
 
     async def lists(self) -> Lists:
         """Streams and consumers by the JetStream API."""
-        assert self.manager is not None
         streams, missing = await self._pages("stream_list", "streams")
         told = {text(section(one, "config"), "name") for one in streams}
         consumers: list[Document] = []
@@ -210,13 +259,11 @@ class Link:
 
     async def account_document(self) -> Document:
         """INFO of the account."""
-        assert self.manager is not None
         return await self.manager.requests.ask("account_info")
 
     async def _pages(
         self, operation: str, key: str, *names: str
     ) -> tuple[list[Document], list[str]]:
-        assert self.manager is not None
         items: list[Document] = []
         missing: list[str] = []
         for _ in range(PAGES_MAX):

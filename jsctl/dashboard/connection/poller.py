@@ -7,12 +7,13 @@ most `DETAILS_SHARE` of the time, but at once when an event says that something 
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from time import perf_counter, time_ns
 from typing import TypeAlias
 
 from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS
-from jsctl.dashboard.connection.link import NO_JETSTREAM, NO_SYSTEM, Link, failures
+from jsctl.dashboard.connection.link import NO_JETSTREAM, NO_SYSTEM, Dialer, Link, failures
 from jsctl.dashboard.model.documents import Document
 from jsctl.dashboard.model.model import Model
 from jsctl.dashboard.model.snapshot import Event, Level, Snapshot
@@ -36,6 +37,67 @@ MakePoller: TypeAlias = Callable[[str, Show], "Poller"]
 """A poller for the context of a name; the empty name is the one of the command line."""
 
 
+class Rounds:
+    """The questions that go over one connection, and whose answers go into a model."""
+
+    def __init__(self, link: Link, model: Model) -> None:
+        """Notes in the model what the connection may ask."""
+        self.link = link
+        self.model = model
+        model.account = link.account
+        model.connected = True
+        model.system = link.system is not None
+        model.jetstream = link.jetstream
+        model.note = ""
+        if not model.system:
+            model.note = NO_SYSTEM
+        elif not model.jetstream:
+            model.note = NO_JETSTREAM
+
+    async def tick(self) -> None:
+        """The cheap questions."""
+        if self.link.connected:
+            self.model.rtt_ns = await self.link.rtt_ns()
+        if self.link.system is None:
+            return
+        expected = self.model.expected_servers()
+        statsz = await self.link.ask_servers("STATSZ", expected=expected)
+        self.model.read_servers(statsz, time_ns())
+        self.model.read_raft_meta(
+            await self.link.ask_servers("RAFTZ", expected=len(statsz) or expected)
+        )
+
+    async def look(self, *, raft: bool = False) -> None:
+        """The dear questions; with `raft` those about all raft groups too."""
+        model, link = self.model, self.link
+        if link.system is None:
+            if link.jetstream and link.connected:
+                found = await link.lists()
+                model.read_lists(found.streams, found.consumers, found.unreachable, time_ns())
+                model.read_account(await link.account_document(), time_ns())
+            return
+        up = [name for name, track in model.servers.items() if track.up]
+        options = dict(REPORT)
+        if link.jetstream and link.account:
+            options = {**REPORT, "account": link.account}  # type: ignore[dict-item]
+        told = await link.ask_servers("JSZ", options, expected=len(up), slow=True)
+        names = await link.names()
+        whole = {one.name for one in told} >= set(up)
+        for _ in model.details_in_steps(told, names, time_ns(), whole=whole):
+            await asyncio.sleep(0)
+        if raft:
+            await self._look_at_raft(len(up))
+
+    async def _look_at_raft(self, expected: int) -> None:
+        accounts = {account for account, _ in self.model.streams} or {self.link.account}
+        told = []
+        for account in sorted(accounts):
+            if account:
+                asked = {"account": account}
+                told += await self.link.ask_servers("RAFTZ", asked, expected=expected, slow=True)
+        self.model.read_raft(told)
+
+
 class Poller:
     """Runs until it is ended and cancelled; `show` is called with every new snapshot.
 
@@ -45,8 +107,10 @@ class Poller:
     too, as long as somebody looks at them.
     """
 
-    def __init__(self, link: Link, context: str, show: Show, refresh_s: float = 1.0) -> None:
-        self.link = link
+    def __init__(self, dialer: Dialer, context: str, show: Show, refresh_s: float = 1.0) -> None:
+        self.dialer = dialer
+        self.link: Link | None = None
+        """Until somebody answers there is none."""
         self.show = show
         self.refresh_s = refresh_s
         self.wants_raft = False
@@ -59,27 +123,30 @@ class Poller:
 
     async def run(self) -> None:
         """Connects, and goes on trying, then asks for ever."""
+        link = await self._connect()
+        if link is None:
+            return
+        rounds = Rounds(link, self.model)
         try:
-            await self._connect()
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._tick_for_ever())
-                tasks.create_task(self._look_for_ever())
+                tasks.create_task(self._tick_for_ever(rounds))
+                tasks.create_task(self._look_for_ever(rounds))
         finally:
-            await self.link.close()
+            await link.close()
 
     async def once(self, rounds: int = 2) -> Snapshot:
         """Connects and gives one snapshot after some rounds; rates need two. May raise."""
+        link = await self.dialer.dial(self._hear)
+        questions = Rounds(link, self.model)
         try:
-            await self.link.open(self._hear)
-            self._connected()
             for number in range(rounds):
                 if number:
                     await asyncio.sleep(self.refresh_s)
-                await self.tick()
-                await self.look()
+                await questions.tick()
+                await questions.look()
             return self.model.snapshot(time_ns())
         finally:
-            await self.link.close()
+            await link.close()
 
     def hurry(self) -> None:
         """Ask for everything again, soon."""
@@ -100,53 +167,44 @@ class Poller:
         """Hand out a snapshot of what is known, unless nobody wants one any more."""
         if self._ended:
             return
-        self.model.connected = self.link.connected
+        link = self.link
+        self.model.connected = link is not None and link.connected
         pause_s = self.refresh_s
-        if self.link.system is None:
+        if link is None or link.system is None:
             pause_s = max(self._details_s, self.refresh_s)
         self.model.pause_ns = round(pause_s * SECOND_NS)
         self.show(self.model.snapshot(time_ns()))
 
-    async def _connect(self) -> None:
+    async def _connect(self) -> Link | None:
+        """The connection, however long it takes; None when it was ended before."""
         while not self._ended:
             try:
-                await self.link.open(self._hear)
-                break
+                self.link = await self.dialer.dial(self._hear)
             except (NotAllowed, UsageError):
                 raise
             except (JsctlError, ApiError) as error:
-                await self.link.close()
                 self.model.note = str(error)
                 self.publish()
                 await asyncio.sleep(RETRY_S)
-        self._connected()
+            else:
+                return self.link
+        return None
 
-    def _connected(self) -> None:
-        self.model.account = self.link.account
-        self.model.connected = True
-        self.model.system = self.link.system is not None
-        self.model.jetstream = self.link.jetstream
-        self.model.note = ""
-        if not self.model.system:
-            self.model.note = NO_SYSTEM
-        elif not self.model.jetstream:
-            self.model.note = NO_JETSTREAM
-
-    async def _tick_for_ever(self) -> None:
+    async def _tick_for_ever(self, rounds: Rounds) -> None:
         while not self._ended:
             started = perf_counter()
             down = self.model.down()
-            await self._guarded(self.tick)
+            await self._guarded(rounds.tick)
             self.publish()
             if self.model.down() != down:
                 self.hurry()
             left = self.refresh_s - (perf_counter() - started)
             await _wait(self._soon, max(0.02, left))
 
-    async def _look_for_ever(self) -> None:
+    async def _look_for_ever(self, rounds: Rounds) -> None:
         while not self._ended:
             started = perf_counter()
-            await self._guarded(self.look)
+            await self._guarded(partial(rounds.look, raft=self.wants_raft))
             self.publish()
             cost = perf_counter() - started
             self._details_s = min(max(cost / DETAILS_SHARE, DETAILS_MIN_S), DETAILS_MAX_S)
@@ -159,49 +217,6 @@ class Poller:
             await ask()
         except failures():
             pass
-
-    async def tick(self) -> None:
-        """The cheap questions."""
-        if self.link.connected:
-            self.model.rtt_ns = await self.link.rtt_ns()
-        if self.link.system is None:
-            return
-        expected = self.model.expected_servers()
-        statsz = await self.link.ask_servers("STATSZ", expected=expected)
-        self.model.read_servers(statsz, time_ns())
-        self.model.read_raft_meta(
-            await self.link.ask_servers("RAFTZ", expected=len(statsz) or expected)
-        )
-
-    async def look(self) -> None:
-        """The dear questions."""
-        model, link = self.model, self.link
-        if link.system is None:
-            if link.jetstream and link.connected:
-                found = await link.lists()
-                model.read_lists(found.streams, found.consumers, found.unreachable, time_ns())
-                model.read_account(await link.account_document(), time_ns())
-            return
-        up = [name for name, track in model.servers.items() if track.up]
-        options = dict(REPORT)
-        if link.jetstream and link.account:
-            options = {**REPORT, "account": link.account}  # type: ignore[dict-item]
-        told = await link.ask_servers("JSZ", options, expected=len(up), slow=True)
-        names = await link.names()
-        whole = {one.name for one in told} >= set(up)
-        for _ in model.details_in_steps(told, names, time_ns(), whole=whole):
-            await asyncio.sleep(0)
-        if self.wants_raft:
-            await self._look_at_raft(len(up))
-
-    async def _look_at_raft(self, expected: int) -> None:
-        accounts = {account for account, _ in self.model.streams} or {self.link.account}
-        told = []
-        for account in sorted(accounts):
-            if account:
-                asked = {"account": account}
-                told += await self.link.ask_servers("RAFTZ", asked, expected=expected, slow=True)
-        self.model.read_raft(told)
 
     def _hear(self, subject: str, document: Document) -> None:
         event: Event | None = self.model.read_event(subject, document, time_ns())

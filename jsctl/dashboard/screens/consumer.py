@@ -95,7 +95,7 @@ class ConsumerScreen(View):
         link = self.host.link
         pane = self.query_one(TextPane)
         consumer = self.snapshot.consumer(self.key)
-        if link is None or link.manager is None or consumer is None:
+        if link is None or consumer is None:
             return
         try:
             info = await link.manager.consumer_info(consumer.stream, consumer.name)

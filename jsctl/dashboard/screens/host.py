@@ -15,4 +15,4 @@ class Host(Protocol):
 
     @property
     def link(self) -> Link | None:
-        """The present connection. Another one after the operator chose another context."""
+        """The present connection; another one after the operator chose another context."""

@@ -187,7 +187,7 @@ class StreamScreen(View):
 
     def _peek(self) -> Peek | None:
         link = self.host.link
-        if link is None or link.manager is None or not link.jetstream or not link.connected:
+        if link is None or not link.jetstream or not link.connected:
             return None
         if self.account != link.account:
             return None

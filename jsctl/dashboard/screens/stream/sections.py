@@ -36,8 +36,6 @@ class SubjectsSection(Section):
 
     async def load(self, link: Link, stream: Stream, snapshot: Snapshot, ink: Ink) -> None:
         """Every subject with its count."""
-        if link.manager is None:
-            return
         found = await link.manager.stream_subjects(stream.name)
         rows = [SubjectRow(subject, count) for subject, count in found.items()]
         rows.sort(key=lambda row: (-row.messages, row.subject))
@@ -53,8 +51,6 @@ class ConfigSection(Section):
 
     async def load(self, link: Link, stream: Stream, snapshot: Snapshot, ink: Ink) -> None:
         """Configuration and state."""
-        if link.manager is None:
-            return
         info = await link.manager.stream_info(stream.name)
         text = "\n".join(clean(line) for line in stream_screen(info).render().split("\n"))
         self.pane.show(Text(text, ink.text))
