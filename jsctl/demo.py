@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jsctl.client.connection import connect, foreign_errors
+from jsctl.client.connection import connect
+from jsctl.client.failures import foreign_errors
 from jsctl.errors import JsctlError
 from jsctl.settings import Context, Settings
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, BrokerFailed, Cluster

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from jsctl.api.requests import StreamSnapshotRequest
-from jsctl.client.connection import foreign_errors, translate
+from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.manager import Manager
 from jsctl.errors import JsctlError, Unreachable, UsageError
 

@@ -8,22 +8,20 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from jsctl.client.addresses import checked_url, proxy_of, shown_url
+from jsctl.client.failures import NO_SERVERS, foreign_errors, translate
 from jsctl.client.refusals import Refusals, bare, is_login, sentence_of
-from jsctl.errors import JsctlError, NotAllowed, Unreachable, UsageError
-from jsctl.settings import Context, Settings
+from jsctl.errors import JsctlError, Unreachable, UsageError
+from jsctl.settings import Settings
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 Log = Callable[[str], None]
 RECONNECT_WAIT_SECONDS = 0.5
-NO_SERVERS = "nats: no servers available for connection"
 CONNECT_TRIES_MAX = 1
 """How often a first connection is tried per server before giving up."""
-_SCHEMES = ("nats", "tls", "ws", "wss")
-_PROXIES = ("socks5", "socks5h", "socks4", "socks4a")
 
 
 @asynccontextmanager
@@ -105,45 +103,6 @@ def _not_connected(error: Exception, settings: Settings, prefix: str) -> JsctlEr
         return Unreachable(prefix + NO_SERVERS, hints=(f"{where}: {error}",))
     found = translate(error)
     return type(found)(f"{prefix}{found}", hints=found.hints)
-
-
-def translate(error: Exception, what: str = "") -> JsctlError:
-    """One of `foreign_errors` as one of ours."""
-    import nats.errors as theirs
-
-    prefix = f"{what}: " if what else ""
-    if isinstance(error, JsctlError):
-        return error
-    if isinstance(error.__cause__, JsctlError):
-        return error.__cause__
-    if isinstance(error, theirs.NoRespondersError):
-        return Unreachable(f"{prefix}nats: no responders available for request")
-    if isinstance(error, theirs.TimeoutError | TimeoutError):
-        return Unreachable(f"{prefix}nats: timeout")
-    if isinstance(error, theirs.NoServersError):
-        return Unreachable(prefix + NO_SERVERS)
-    if isinstance(error, theirs.MaxPayloadError | theirs.BadSubjectError | theirs.BadHeaderError):
-        return UsageError(f"{prefix}{error}")
-    text = sentence_of(str(error)) if str(error) else type(error).__name__
-    if isinstance(error, theirs.AuthorizationError) or is_login(text):
-        return NotAllowed(f"{prefix}{text}", hints=("the server does not know these credentials",))
-    if "permissions violation" in text.lower():
-        return NotAllowed(f"{prefix}{text}")
-    return Unreachable(f"{prefix}{text}")
-
-
-def nobody_there(error: Exception) -> bool:
-    """Whether a request failed because nobody listens to its subject."""
-    from nats.errors import NoRespondersError
-
-    return isinstance(error, NoRespondersError)
-
-
-def foreign_errors() -> tuple[type[Exception], ...]:
-    """What the library raises and `translate` understands."""
-    from nats.errors import Error
-
-    return (Error, OSError, TimeoutError, ValueError)
 
 
 def _block_websockets(settings: Settings) -> None:
@@ -238,43 +197,3 @@ def _options(settings: Settings, watch: _Watch) -> dict[str, object]:
             )
         options["inbox_prefix"] = prefix.encode()
     return options
-
-
-def checked_url(url: str) -> str:
-    """A server's URL; a bare `host:port` is one. Raises UsageError."""
-    whole = url if "://" in url else f"nats://{url}"
-    try:
-        parts = urlsplit(whole)
-        sound = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        sound = False
-    if not sound:
-        raise UsageError(
-            f"{shown_url(whole)!r} is not the URL of a server",
-            hints=("nats://host:4222 or tls://host:4222",),
-        )
-    return whole
-
-
-def shown_url(url: str) -> str:
-    """As it may be shown: without credentials."""
-    before, at, host = url.rpartition("@")
-    return f"{before.partition('://')[0]}://***@{host}" if at and "://" in before else url
-
-
-def proxy_of(context: Context) -> str:
-    """The SOCKS proxy; empty when there is none. Raises UsageError."""
-    proxy = context.socks_proxy
-    if not proxy:
-        return ""
-    try:
-        parts = urlsplit(proxy)
-        sound = parts.scheme in _PROXIES and bool(parts.hostname) and bool(parts.port)
-    except ValueError:
-        sound = False
-    if not sound:
-        raise UsageError(
-            f"{shown_url(proxy)!r} is not the URL of a SOCKS proxy",
-            hints=("--socks-proxy socks5://host:1080",),
-        )
-    return proxy.replace("socks5h://", "socks5://").replace("socks4a://", "socks4://")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 from jsctl.api.codec import decode, dumps
 from jsctl.api.errors import ApiError
 from jsctl.api.subjects import API_PREFIX, api_subject, domain_prefix
-from jsctl.client.connection import Log, foreign_errors, translate
+from jsctl.client.connection import Log
+from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.refusals import subject_of
 from jsctl.errors import JsctlError, NotAllowed, Unreachable
 from jsctl.settings import Settings

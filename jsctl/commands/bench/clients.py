@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
-from jsctl.client.connection import foreign_errors, nobody_there, translate
+from jsctl.client.failures import foreign_errors, nobody_there, translate
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.reports.bench import Sample
 

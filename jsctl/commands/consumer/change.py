@@ -55,7 +55,7 @@ async def next_messages(call: Call) -> None:
 
 
 async def _fetch(call: Call, manager: "Manager", stream: str, name: str) -> "Msg":
-    from jsctl.client.connection import foreign_errors, translate
+    from jsctl.client.failures import foreign_errors, translate
 
     client, settings = manager.client, call.settings
     subject = api_subject("consumer_msg_next", stream, name, prefix=api_prefix(settings)).decode()

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from jsctl.api.errors import ApiError
 from jsctl.api.subjects import USER_INFO
 from jsctl.api.times import SECOND_NS
-from jsctl.client.connection import foreign_errors, open_client
+from jsctl.client.connection import open_client
 from jsctl.client.facts import connection_facts
+from jsctl.client.failures import foreign_errors
 from jsctl.client.manager import PAGES_MAX, Manager
 from jsctl.client.system import MonitorSystem, NatsSystem, SystemSource
 from jsctl.dashboard.model.documents import Document, integer, section, sections, text

@@ -20,7 +20,7 @@ from jsctl.api.codec import encode
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig
 from jsctl.api.times import format_time
-from jsctl.client.connection import foreign_errors, translate
+from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.manager import Manager
 from jsctl.errors import JsctlError
 
