@@ -18,13 +18,14 @@ from jsctl.dashboard.actions.streams import publish
 from jsctl.dashboard.connection.link import Dialer, Link
 from jsctl.dashboard.connection.peek import Peek
 from jsctl.dashboard.connection.poller import Poller, Rounds
+from jsctl.dashboard.model.documents import sections, text
 from jsctl.dashboard.model.message import StoredMessage
 from jsctl.dashboard.model.model import Model
 from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.once import text_of
 from jsctl.dashboard.screens.seeking import parse_seek
 from jsctl.dashboard.widgets.grid import Grid
-from jsctl.errors import JsctlError
+from jsctl.errors import JsctlError, NotAllowed
 from jsctl.testing import Broker, RealServer
 from tests.dashboard.conftest import Drive, Driven, settings_of
 from tests.support.waiting import eventually
@@ -388,3 +389,21 @@ async def test_buckets_and_object_stores_open_at_what_they_hold(
         await seen('"name": "logo.png"', '"size": 3000')
     await js.delete_key_value("settings")
     await js.delete_object_store("assets")
+
+
+async def test_a_dial_that_fails_leaves_no_connection(broker: Broker) -> None:
+    account = settings_of([broker.url])
+    with pytest.raises(NotAllowed):
+        await Dialer(account, account).dial(lambda _subject, _document: None)
+    system = settings_of([broker.url], system=True)
+    link = await Dialer(system, None).dial(lambda _subject, _document: None)
+
+    async def only_ours() -> bool:
+        told = await link.ask_servers("CONNZ", {"auth": True})
+        names = [text(one, "name") for one in sections(told[0].data, "connections")]
+        return [name for name in names if name.startswith("jsctl dashboard")] == ["jsctl dashboard"]
+
+    try:
+        await eventually(only_ours, "the account's connection is closed")
+    finally:
+        await link.close()

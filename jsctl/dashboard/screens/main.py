@@ -47,15 +47,14 @@ FRAME = 3
 
 def stream_grid(id: str, title: str, *, wide: bool) -> Grid[Stream]:
     """A table of streams."""
-    grid: Grid[Stream] = Grid(
+    return Grid(
         STREAMS_WIDE if wide else STREAMS,
         lambda row: row.key,
         title=title,
         searched=lambda row: f"{row.name} {' '.join(row.subjects)} {row.why}",
+        is_aged=lambda row: row.stale_ns > 0,
         id=id,
     )
-    grid.is_aged = lambda row: row.stale_ns > 0
-    return grid
 
 
 def store_grid(id: str, title: str, columns: Sequence[GridColumn[Stream]]) -> Grid[Stream]:
@@ -65,31 +64,29 @@ def store_grid(id: str, title: str, columns: Sequence[GridColumn[Stream]]) -> Gr
 
 def consumer_grid(id: str, title: str, *, wide: bool) -> Grid[Consumer]:
     """A table of consumers."""
-    grid: Grid[Consumer] = Grid(
+    return Grid(
         CONSUMERS_WIDE if wide else CONSUMERS,
         lambda row: row.key,
         title=title,
         searched=lambda row: f"{row.stream} {row.name} {' '.join(row.filters)} {row.why}",
         order="health" if wide else "",
+        is_aged=lambda row: row.stale_ns > 0,
         id=id,
     )
-    grid.is_aged = lambda row: row.stale_ns > 0
-    return grid
 
 
 def event_grid(id: str) -> Grid[Event]:
     """A table of events that follows its end."""
-    grid: Grid[Event] = Grid(
+    return Grid(
         EVENTS,
         lambda row: str(row.serial),
         title="Events & advisories",
         searched=lambda row: f"{row.what} {row.who} {row.said}",
         order="",
         header=False,
+        follow=True,
         id=id,
     )
-    grid.follow = True
-    return grid
 
 
 class MainScreen(View):
@@ -141,16 +138,15 @@ class MainScreen(View):
                 yield event_grid("all-events")
 
     def _server_grid(self, id: str, *, wide: bool) -> Grid[Server]:
-        grid: Grid[Server] = Grid(
+        return Grid(
             SERVERS_WIDE if wide else SERVERS,
             lambda row: row.name,
             title="Servers",
             searched=lambda row: f"{row.name} {row.cluster} {row.version} {row.why}",
             order="health" if wide else "",
+            is_aged=lambda row: not row.up,
             id=id,
         )
-        grid.is_aged = lambda row: not row.up
-        return grid
 
     def on_mount(self) -> None:
         """The keys go to the streams first."""

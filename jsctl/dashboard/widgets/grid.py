@@ -112,6 +112,8 @@ class Grid(ScrollView, Generic[R], can_focus=True):
         legend: str = "",
         order: str = "health",
         header: bool = True,
+        is_aged: Callable[[R], bool] = lambda _row: False,
+        follow: bool = False,
         id: str | None = None,
         classes: str | None = None,
     ) -> None:
@@ -125,12 +127,12 @@ class Grid(ScrollView, Generic[R], can_focus=True):
         self.order = order
         """What the given order is by, in a word."""
         self.searched = searched or key
-        self.is_aged: Callable[[R], bool] = lambda _row: False
+        self.is_aged = is_aged
         """Whether a row is of the past, and is greyed."""
         self.sort_key = ""
         self.reversed = False
         self.filter = ""
-        self.follow = False
+        self.follow = follow
         """Keeps the cursor on the last row."""
         self.all_rows: Sequence[R] = ()
         self.rows: list[R] = []

@@ -111,6 +111,7 @@ class StreamScreen(View):
                         title="Messages",
                         searched=lambda row: f"{row.subject} {row.data[:4096]!r}",
                         order="",
+                        follow=True,
                         id="message-grid",
                     )
                     yield TextPane("Message", id="message")
@@ -128,9 +129,7 @@ class StreamScreen(View):
     def on_mount(self) -> None:
         """Starts to read."""
         super().on_mount()
-        grid = self.query_one("#message-grid", Grid)
-        grid.follow = True
-        grid.focus()
+        self.query_one("#message-grid", Grid).focus()
         self.set_interval(FOLLOW_S, self._read_on)
         if self.stream.kind is Kind.OBJECTS:
             self.subject = f"$O.{self.stream_name.removeprefix('OBJ_')}.M.>"
