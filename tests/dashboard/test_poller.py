@@ -18,7 +18,9 @@ from jsctl.dashboard.connection.poller import Poller, Show
 from jsctl.dashboard.model.model import Told
 from jsctl.dashboard.model.snapshot import Badge, Snapshot
 from jsctl.dashboard.options import DashboardOptions
+from jsctl.dashboard.screens.dialogs import ConfirmScreen
 from jsctl.errors import NotAllowed, NotFound, Unreachable
+from tests.dashboard.sample import sample
 from tests.dashboard.test_model import T0, cluster_of, detail, jsz, statsz
 from tests.support.waiting import eventually
 
@@ -265,3 +267,42 @@ async def test_the_trace_of_a_bug_shows_no_values() -> None:
     text = console.export_text()
     assert "a bug with" in text
     assert "HUNTER2" not in text
+
+
+class SilentDialer:
+    """Nobody ever answers, and nobody refuses."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def dial(self, _hear: Hear) -> Link:
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_an_action_without_a_connection_says_so() -> None:
+    """While another context is being dialled the picture of the one before can be seen."""
+    dialer = SilentDialer()
+    dialled: dict[str, object] = {"": CountingLink(), "slow": dialer}
+
+    def make(context: str, show: Show) -> Poller:
+        return Poller(cast(Dialer, dialled[context]), context or "first", show, 0.05)
+
+    app = Dashboard(DashboardOptions(), make)
+    async with app.run_test(notifications=True, size=(120, 40)) as pilot:
+        app.connect("slow")
+        await dialer.asked.wait()
+        app.show(sample())
+        await pilot.pause()
+        await pilot.press("down", "d")
+        await pilot.pause()
+        assert isinstance(app.screen, ConfirmScreen)
+        await pilot.press("y")
+
+        async def told() -> bool:
+            await pilot.pause()
+            return any("no connection" in one.message for one in app._notifications)
+
+        await eventually(told, "the outcome is told", 20.0)
+        assert app.is_running and app.failure is None
