@@ -1,4 +1,4 @@
-"""The format "jetstream": what Spark asks of a data source, answered by the modules below.
+"""The format "jetstream": what Spark asks of a data source, answered by readers and writers.
 
 `spark.read.format("jetstream")` finds it through `pyspark_jetstream`. Objects of these classes
 travel between processes as pickles, so nothing here holds a connection.
@@ -6,9 +6,7 @@ travel between processes as pickles, so nothing here holds a connection.
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import (
-    DataSource,
-)
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
 from jsctl.spark.failures import reported
