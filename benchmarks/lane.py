@@ -8,12 +8,12 @@ Prints millions of messages per second, best of several rounds, for chunks as th
 import time
 from collections.abc import Callable
 
+from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.interest.targets import Sink
 from jsctl.broker.options import Options
-from jsctl.broker.routing.accounts import Accounts
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.sessions import Sessions
-from jsctl.broker.routing.targets import Sink
+from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Accepted, ConnKind, TurnOutputs
 
 CHUNK_BYTES = 128 * 1024

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from jsctl.api.words import AckPolicy
 from jsctl.broker.assets.replica_context import REFUSED_NS, PendingReply, ReplicaContext
 from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
@@ -20,7 +21,6 @@ from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.replication.group import RaftGroup, SyncJob, Waiter
 from jsctl.broker.replication.state_file import GroupState, WriteState
 from jsctl.broker.replication.state_import import StateImporter, pieces
-from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.turn import LogLevel
 
 

@@ -24,6 +24,7 @@ from jsctl.broker.assets.replica_context import AccountTraffic, ReplicaContext, 
 from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.deadlines import Deadlines
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.interest.targets import Sink
 from jsctl.broker.peers.items import (
     Announcement,
     Eviction,
@@ -41,7 +42,6 @@ from jsctl.broker.replication.bootstrap import GroupBootstrap
 from jsctl.broker.replication.group import GroupKind, LeaderChange, RaftGroup
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.replication.transfers import ImportJob, Transfers
-from jsctl.broker.routing.targets import Sink
 from jsctl.broker.store.wal import Wal, WalOptions
 from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
 

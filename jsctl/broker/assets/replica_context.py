@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from jsctl.api.errors import ApiError, api_error
+from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jetstream.consumers.facts import Advisory
 from jsctl.broker.jetstream.meta.state import MetaChange
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -12,7 +13,6 @@ from jsctl.broker.ports import Disk
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.groups import Groups
-from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.turn import Jitter, LogLevel, LogLine
 
 if TYPE_CHECKING:

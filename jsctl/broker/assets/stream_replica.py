@@ -20,6 +20,7 @@ from jsctl.broker.assets.replica_context import (
     ReplicaContext,
 )
 from jsctl.broker.errors import Damaged, ProtocolError
+from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
 from jsctl.broker.jetstream.streams.entries import Flags, StreamEntryKind, encode_config
@@ -30,7 +31,6 @@ from jsctl.broker.replication.disk_jobs import NothingToKeep, SaveStoreAndState
 from jsctl.broker.replication.group import RaftGroup, SyncJob, Waiter
 from jsctl.broker.replication.state_file import GroupState, WriteState
 from jsctl.broker.replication.state_import import Joiner, pieces
-from jsctl.broker.routing.targets import Sink, Subscription
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, columns
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.turn import LogLevel

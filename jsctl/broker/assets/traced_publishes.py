@@ -8,6 +8,7 @@ gets the refusal.
 from collections.abc import Callable, Sequence
 
 from jsctl.api.errors import ApiError
+from jsctl.broker.interest.targets import Captured
 from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
 from jsctl.broker.jetstream.streams.publish_headers import (
     EXPECTED_LAST_MSG_ID,
@@ -15,7 +16,6 @@ from jsctl.broker.jetstream.streams.publish_headers import (
     EXPECTED_LAST_SUBJECT_SEQ,
     nats_fields,
 )
-from jsctl.broker.routing.targets import Captured
 from jsctl.broker.routing.trace import Trace
 
 DUPLICATE = "msgid is duplicate"

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.targets import Sink, Subscription
 
 
 @dataclass(slots=True)

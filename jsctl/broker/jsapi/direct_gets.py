@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.stream_replica import DIRECT_QUEUE, StreamReplica
+from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
 from jsctl.broker.raft.types import StandingKind
-from jsctl.broker.routing.last_line import LastLine, client_of
-from jsctl.broker.routing.targets import Captured, Sink
+from jsctl.broker.sessions.last_line import LastLine, client_of
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import direct

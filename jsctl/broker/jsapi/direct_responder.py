@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jsctl.broker.routing.targets import Subscription
+from jsctl.broker.interest.targets import Subscription
 
 if TYPE_CHECKING:
     from jsctl.broker.assets.stream_replica import StreamReplica

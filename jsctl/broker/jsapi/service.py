@@ -34,7 +34,7 @@ from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.peers.items import Forward, ForwardReply
 from jsctl.broker.replication.group import RaftGroup
-from jsctl.broker.routing.last_line import LastLine
+from jsctl.broker.sessions.last_line import LastLine
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import api

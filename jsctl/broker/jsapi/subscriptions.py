@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from jsctl.broker.interest.targets import Captured, RouteLink, Sink
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Captured, RouteLink, Sink
+from jsctl.broker.sessions.session import ClientSession
 
 _CONSUMER_WORDS = [
     "CREATE",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy
 from jsctl.broker.options import Options
 from jsctl.broker.routing.limits import ServerIdentity
-from jsctl.broker.routing.sessions import Sessions
+from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Command, Jitter, LogLevel, LogLine, TurnOutputs
 
 if TYPE_CHECKING:

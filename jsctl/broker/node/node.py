@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
+from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.conf.units import advertised
+from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.subscriptions import (
     ApiSubscriptions,
@@ -19,12 +21,10 @@ from jsctl.broker.node.protocol_log import protocol_log
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.routing import setup
-from jsctl.broker.routing.accounts import Accounts
-from jsctl.broker.routing.last_line import TEXT, LastLine, client_of
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.sessions import Sessions
 from jsctl.broker.routing.setup import random_name
-from jsctl.broker.routing.targets import Captured, Sink
+from jsctl.broker.sessions.last_line import TEXT, LastLine, client_of
+from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.account import SystemAccount
 from jsctl.broker.system.subscriber_counts import SubscriberCounts
 from jsctl.broker.turn import (

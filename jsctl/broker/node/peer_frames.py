@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, field
 
+from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.usage import Usage
 from jsctl.broker.peers.frames import decode_frame
-from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import peer_id
-from jsctl.broker.routing.targets import Sink
 from jsctl.broker.turn import LogLevel
 
 USES_NS = 1_000_000_000

@@ -7,8 +7,8 @@ turn's units is served alone. Those beyond `waiting_max` are dropped, as nats-se
 
 from collections import deque
 
+from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
-from jsctl.broker.routing.targets import Captured, Sink
 
 UNITS = 16
 """Of a request of the JetStream or system API."""

@@ -25,8 +25,8 @@ from jsctl.broker.protocol.ops import (
     Unsubscribe,
 )
 from jsctl.broker.routing.limits import RoutingLimits
-from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.setup import limits
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.turn import LogLevel, LogLine
 
 CREATED = "Client connection created"

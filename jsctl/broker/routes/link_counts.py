@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from jsctl.broker.routing.targets import RouteLink
+from jsctl.broker.interest.targets import RouteLink
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jsctl.broker.conf.units import advertised
+from jsctl.broker.interest.targets import RouteLink
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.protocol.ops import (
     Bad,
@@ -31,9 +32,8 @@ from jsctl.broker.routes.types import (
     RouteUrl,
 )
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.sessions import Sessions
 from jsctl.broker.routing.setup import system_account
-from jsctl.broker.routing.targets import RouteLink
+from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Accepted, Jitter, TurnOutputs
 
 PAYLOAD_BYTES_MAX = 64 << 20

@@ -9,13 +9,11 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-from jsctl.broker.protocol import writer
-from jsctl.broker.protocol.deliveries import Deliveries, Item
-from jsctl.broker.routing.accounts import Account, Jitter
-from jsctl.broker.routing.crossing import Crossings, LeadBack, Origin
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import (
+from jsctl.broker.accounts.crossing import Crossings, LeadBack, Origin
+from jsctl.broker.interest.targets import (
     Captured,
+    ClientPeer,
+    Namespace,
     Outbound,
     QueueGroup,
     RouteLink,
@@ -24,6 +22,9 @@ from jsctl.broker.routing.targets import (
     SublistResult,
     Subscription,
 )
+from jsctl.broker.protocol import writer
+from jsctl.broker.protocol.deliveries import Deliveries, Item
+from jsctl.broker.turn import Jitter
 
 ACK_PREFIX = b"$JS.ACK."
 Row = tuple[bytes, bytes, bytes, bytes]
@@ -77,8 +78,8 @@ class Deliverer:
 
     def run(
         self,
-        origin: ClientSession,
-        account: Account,
+        origin: ClientPeer,
+        account: Namespace,
         plan: SublistResult,
         subject: bytes,
         reply: bytes,
@@ -110,7 +111,7 @@ class Deliverer:
         return reached
 
     def _write_run(
-        self, origin: ClientSession, target: Outbound, head: bytes, payloads: list[bytes]
+        self, origin: ClientPeer, target: Outbound, head: bytes, payloads: list[bytes]
     ) -> None:
         self.write(target, head)
         self.write(target, (b"\r\n" + head).join(payloads))
@@ -120,8 +121,8 @@ class Deliverer:
 
     def rows(
         self,
-        origin: ClientSession,
-        account: Account,
+        origin: ClientPeer,
+        account: Namespace,
         plan: SublistResult,
         shape: Shape,
         rows: list[Row],
@@ -153,7 +154,7 @@ class Deliverer:
 
     def _write_rows(
         self,
-        origin: ClientSession,
+        origin: ClientPeer,
         target: Outbound,
         verb: bytes,
         infix: bytes,
@@ -182,7 +183,7 @@ class Deliverer:
     def one(
         self,
         origin: Origin,
-        account: Account,
+        account: Namespace,
         plan: SublistResult,
         subject: bytes,
         reply: bytes,
@@ -218,7 +219,7 @@ class Deliverer:
             reached |= self._beyond(origin, account, plan, subject, reply, headers, payload, shown)
         return reached
 
-    def many(self, account: Account, plan: SublistResult, items: Sequence[Item]) -> None:
+    def many(self, account: Namespace, plan: SublistResult, items: Sequence[Item]) -> None:
         """Messages of the broker itself, whose subjects all have the targets of `plan`."""
         if not plan.sole:
             for subject, reply, headers, payload, deliver_as in items:
@@ -242,7 +243,7 @@ class Deliverer:
         _sent(session, account, len(items), size)
         self.write(session, b"".join(parts))
 
-    def together(self, account: Account, plan: SublistResult, made: Deliveries) -> None:
+    def together(self, account: Namespace, plan: SublistResult, made: Deliveries) -> None:
         """As `many` for a plan that is `sole`."""
         sub, session = plan.clients[0]
         if session.closing:
@@ -254,7 +255,7 @@ class Deliverer:
     def _across(
         self,
         origin: Origin,
-        account: Account,
+        account: Namespace,
         plan: SublistResult,
         subject: bytes,
         shown: bytes,
@@ -279,8 +280,8 @@ class Deliverer:
 
     def _beyond(
         self,
-        origin: ClientSession | None,
-        account: Account,
+        origin: ClientPeer | None,
+        account: Namespace,
         plan: SublistResult,
         subject: bytes,
         reply: bytes,
@@ -342,7 +343,7 @@ class Deliverer:
                 target.messages.append((shown, reply, headers or b"", payload, origin))
                 self._capture(target)
                 return True
-            if isinstance(target, ClientSession) and self.to_client(
+            if isinstance(target, ClientPeer) and self.to_client(
                 sub, target, origin, shown, reply, headers, payload
             ):
                 return True
@@ -370,14 +371,14 @@ class Deliverer:
         if isinstance(target, Sink):
             self.capture(target, (seen, reply, headers or b"", payload, origin))
             return True
-        return isinstance(target, ClientSession) and self.to_client(
+        return isinstance(target, ClientPeer) and self.to_client(
             sub, target, origin, seen, reply, headers, payload
         )
 
     def to_client(
         self,
         sub: Subscription,
-        session: ClientSession,
+        session: ClientPeer,
         origin: Origin,
         shown: bytes,
         reply: bytes,
@@ -399,16 +400,16 @@ class Deliverer:
             data = writer.message(shown, sub.sid, reply, payload)
             _sent(session, sub.account, 1, len(payload))
         self.write(session, data)
-        if session.congested and isinstance(origin, ClientSession):
+        if session.congested and isinstance(origin, ClientPeer):
             session.producers.add(origin.conn)
-        if reply and session.tracks_replies and session.permissions is not None:
-            session.permissions.note_reply(reply, self.now_ns)
+        if reply and session.tracks_replies:
+            session.note_reply(reply)
         if sub.maximum and sub.delivered >= sub.maximum:
             self._expire(sub)
         return True
 
     def to_server(
-        self, link: RouteLink, account: Account, subject: bytes, headers: bytes, payload: bytes
+        self, link: RouteLink, account: Namespace, subject: bytes, headers: bytes, payload: bytes
     ) -> None:
         """One message to another server, whatever its interest is as far as known here."""
         self.to_link(link, None, account, subject, b"", [], headers or None, payload, subject)
@@ -417,7 +418,7 @@ class Deliverer:
         self,
         link: RouteLink,
         origin: Origin,
-        account: Account,
+        account: Namespace,
         subject: bytes,
         reply: bytes,
         queues: list[bytes],
@@ -431,11 +432,11 @@ class Deliverer:
         prefix = _prefix(link, account, subject)
         self.write(link, writer.routed(prefix, reply, queues, headers, payload))
         _sent(link, account, 1, len(headers or b"") + len(payload))
-        if link.congested and isinstance(origin, ClientSession):
+        if link.congested and isinstance(origin, ClientPeer):
             link.producers.add(origin.conn)
 
 
-def _sent(target: Outbound, account: Account, count: int, size: int) -> None:
+def _sent(target: Outbound, account: Namespace, count: int, size: int) -> None:
     """Count messages that went out, `size` bytes together."""
     target.out_messages += count
     target.payload_bytes_out += size
@@ -449,5 +450,5 @@ def _framed(shown: bytes, sid: bytes, reply: bytes, headers: bytes, payload: byt
     return writer.message(shown, sid, reply, payload)
 
 
-def _prefix(link: RouteLink, account: Account, subject: bytes) -> bytes:
+def _prefix(link: RouteLink, account: Namespace, subject: bytes) -> bytes:
     return subject if link.account is not None else account.wire_name + b" " + subject

@@ -7,17 +7,25 @@ connection (`flush`) and captured messages per sink (`take_dirty`). A turn sets 
 
 from collections.abc import Sequence
 
+from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.accounts.crossing import CROSSINGS_MAX
+from jsctl.broker.accounts.imports import Imports
+from jsctl.broker.interest.targets import (
+    ClientPeer,
+    Namespace,
+    Outbound,
+    RouteLink,
+    Sink,
+    SublistResult,
+    Subscription,
+)
 from jsctl.broker.protocol.deliveries import Deliveries, Item, OutgoingMessage
 from jsctl.broker.protocol.ops import RouteOp
-from jsctl.broker.routing.accounts import Account, Accounts, Jitter
-from jsctl.broker.routing.crossing import CROSSINGS_MAX
 from jsctl.broker.routing.delivery import Deliverer
-from jsctl.broker.routing.imports import Imports
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.routes import Routes
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Outbound, RouteLink, Sink, SublistResult, Subscription
 from jsctl.broker.routing.tracing import Tracing
+from jsctl.broker.turn import Jitter
 
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
 
@@ -49,7 +57,7 @@ class Router:
 
     def subscribe(
         self,
-        account: Account,
+        account: Namespace,
         pattern: bytes,
         sink: Sink,
         queue: bytes = b"",
@@ -91,7 +99,7 @@ class Router:
     def expire(self, sub: Subscription) -> None:
         """Remove a client's subscription that has had all it asked for."""
         target = sub.target
-        if isinstance(target, ClientSession) and target.subscriptions.get(sub.sid) is sub:
+        if isinstance(target, ClientPeer) and target.subscriptions.get(sub.sid) is sub:
             del target.subscriptions[sub.sid]
             self.unsubscribe(sub)
 
@@ -103,7 +111,7 @@ class Router:
 
     def publish(
         self,
-        account: Account,
+        account: Namespace,
         subject: bytes,
         payload: bytes,
         *,
@@ -123,7 +131,7 @@ class Router:
         )
 
     def publish_at(
-        self, account: Account, server_id: str, subject: bytes, headers: bytes, payload: bytes
+        self, account: Namespace, server_id: str, subject: bytes, headers: bytes, payload: bytes
     ) -> bool:
         """Publish at another server; False when there is no link to it.
 
@@ -136,7 +144,7 @@ class Router:
                 return True
         return False
 
-    def publish_batch(self, account: Account, said: Sequence[OutgoingMessage]) -> None:
+    def publish_batch(self, account: Namespace, said: Sequence[OutgoingMessage]) -> None:
         """Publish many messages, in order."""
         items: list[Item] = []
         for one in said:
@@ -152,13 +160,13 @@ class Router:
             self.delivery.together(account, plan, one)
         self._publish_items(account, items)
 
-    def _sole_of(self, account: Account, subjects: Sequence[bytes]) -> SublistResult | None:
+    def _sole_of(self, account: Namespace, subjects: Sequence[bytes]) -> SublistResult | None:
         """The plan of some subjects that lead to one client and to nobody else."""
         first, *others = account.sublist.match_many(subjects)
         same = all([one is first or (one.sole and one.clients == first.clients) for one in others])
         return first if first.sole and same else None
 
-    def _publish_items(self, account: Account, items: Sequence[Item]) -> None:
+    def _publish_items(self, account: Namespace, items: Sequence[Item]) -> None:
         plans = account.sublist.match_many([item[0] for item in items])
         start, count = 0, len(items)
         while start < count:
@@ -170,11 +178,11 @@ class Router:
                 self.delivery.many(account, plan, items[start:stop])
             start = stop
 
-    def has_interest(self, account: Account, subject: bytes) -> bool:
+    def has_interest(self, account: Namespace, subject: bytes) -> bool:
         """Whether anybody, here or on another server, listens to a subject."""
         return self._listens(account, subject, CROSSINGS_MAX)
 
-    def _listens(self, account: Account, subject: bytes, crossings: int) -> bool:
+    def _listens(self, account: Namespace, subject: bytes, crossings: int) -> bool:
         plan = account.sublist.match(subject)
         if plan.clients or plan.sinks or plan.links or plan.groups or plan.shadows:
             return True
@@ -183,7 +191,7 @@ class Router:
             for one in plan.bridges
         )
 
-    def interest_count(self, account: Account, subject: bytes) -> int:
+    def interest_count(self, account: Namespace, subject: bytes) -> int:
         """Subscriptions that match; remote queue members count by their weight."""
         plan = account.sublist.match(subject)
         groups = sum(group.total for group in plan.groups)
@@ -223,7 +231,7 @@ class Router:
             target.touched = False
             pieces, target.out = target.out, []
             pending = target.kernel_pending + target.out_bytes
-            if isinstance(target, ClientSession) and pending > pending_max and not target.closing:
+            if isinstance(target, ClientPeer) and pending > pending_max and not target.closing:
                 self.slow.append((target, SLOW_CONSUMER))
                 self.slow_consumers += 1
             elif pieces and target.closing != SLOW_CONSUMER:

@@ -6,11 +6,11 @@ pool link that its name hashes to. Messages from a link are never sent on to ano
 
 from collections.abc import Callable, Iterator
 
+from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.interest.targets import Namespace, RouteLink, Subscription
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
-from jsctl.broker.routing.accounts import Account, Accounts
 from jsctl.broker.routing.delivery import ACK_PREFIX, Deliverer
-from jsctl.broker.routing.targets import RouteLink, Subscription
 from jsctl.broker.routing.tracing import Tracing
 from jsctl.broker.subject.transforms import fnv1a32
 
@@ -127,7 +127,7 @@ class Routes:
         if lines:
             self._delivery.write(link, b"".join(lines))
 
-    def changed(self, account: Account, subject: bytes, queue: bytes, step: int) -> None:
+    def changed(self, account: Namespace, subject: bytes, queue: bytes, step: int) -> None:
         """Local interest has one more (`step` 1) or one less (-1) subscription."""
         key = (subject, queue)
         before = account.interest.get(key, 0)

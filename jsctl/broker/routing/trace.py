@@ -9,8 +9,7 @@ import re
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from jsctl.broker.routing.accounts import Account
-from jsctl.broker.routing.targets import Outbound, RouteLink, Subscription
+from jsctl.broker.interest.targets import Namespace, Outbound, RouteLink, Subscription
 
 DEST = b"Nats-Trace-Dest"
 HOP = b"Nats-Trace-Hop"
@@ -53,7 +52,7 @@ class Event:
 class Trace:
     """One message on its way through this server."""
 
-    account: Account
+    account: Namespace
     dest: bytes
     only: bool
     """The message itself is not delivered, only told about."""

@@ -4,14 +4,12 @@ The way is that of `Deliverer`, whose leaves do the delivering; what is here dec
 note, and what not to deliver. Messages that are not traced never come here.
 """
 
-from jsctl.broker.protocol import headers as block
-from jsctl.broker.protocol.ops import Publish, Routed
-from jsctl.broker.routing.accounts import Account, Jitter
-from jsctl.broker.routing.crossing import Origin, Way
-from jsctl.broker.routing.delivery import Deliverer
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import (
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.accounts.crossing import Origin, Way
+from jsctl.broker.interest.targets import (
     AccountImport,
+    ClientPeer,
+    Namespace,
     QueueGroup,
     RouteLink,
     Shadow,
@@ -19,6 +17,9 @@ from jsctl.broker.routing.targets import (
     SublistResult,
     Subscription,
 )
+from jsctl.broker.protocol import headers as block
+from jsctl.broker.protocol.ops import Routed
+from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.trace import (
     CLIENT_CLOSED,
     DEST,
@@ -39,6 +40,7 @@ from jsctl.broker.routing.trace import (
     read_headers,
 )
 from jsctl.broker.subject.validity import is_valid_literal
+from jsctl.broker.turn import Jitter
 
 YES = ("1", "true", "on")
 RESPONSE_NS = 10_000_000_000
@@ -88,14 +90,6 @@ class Tracing:
             return True
         return account.traced and TRACEPARENT.search(headers) is not None
 
-    def publish(self, session: ClientSession, op: Publish) -> None:
-        """A client publishes a message that may have to be traced."""
-        assert op.headers is not None
-        begun = self._begin(session, session.account, op.subject, op.headers, op.payload)
-        if not begun.skip:
-            session.route(op._replace(headers=begun.headers), begun.trace)
-            self._keep(begun.trace)
-
     def routed(
         self,
         link: RouteLink,
@@ -107,7 +101,7 @@ class Tracing:
     ) -> None:
         """The same from another server."""
         assert op.headers is not None
-        begun = self._begin(link, account, op.subject, op.headers, op.payload)
+        begun = self.begin(link, account, op.subject, op.headers, op.payload)
         if begun.skip:
             return
         rest = (account, plan, op.subject, reply, begun.headers, op.payload, shown, op.queues)
@@ -115,20 +109,22 @@ class Tracing:
             self._delivery.one(link, *rest)
         else:
             self.one(begun.trace, link, *rest)
-            self._keep(begun.trace)
+            self.keep(begun.trace)
 
-    def _keep(self, trace: Trace | None) -> None:
+    def keep(self, trace: Trace | None) -> None:
+        """A message has been routed: its trace is told as soon as it is complete."""
         if trace is not None:
             self._open.append(trace)
 
-    def _begin(
+    def begin(
         self,
-        origin: ClientSession | RouteLink,
+        origin: ClientPeer | RouteLink,
         account: Account,
         subject: bytes,
         headers: bytes,
         payload: bytes,
     ) -> Begun:
+        """A message comes in that may have to be traced; `keep` ends what begins here."""
         header = read_headers(headers)
         wanted = header.get(DEST.decode())
         if wanted is not None and DISABLED.decode() in wanted:
@@ -139,7 +135,7 @@ class Tracing:
             only = header.get(ONLY, [""])[0].lower() in YES
         elif is_sampled(header) and account.traced:
             dest = account.options.trace_subject.encode()
-            if isinstance(origin, ClientSession) and not self._drawn(account):
+            if isinstance(origin, ClientPeer) and not self._drawn(account):
                 return Begun(block.set_value(headers, DEST, DISABLED))
         else:
             return Begun(headers)
@@ -147,13 +143,13 @@ class Tracing:
             return Begun(block.set_value(headers, DEST, DISABLED), skip=only)
         if not is_valid_literal(dest):
             return Begun(headers, skip=only)
-        if isinstance(origin, ClientSession) and not origin.may_publish(dest):
+        if isinstance(origin, ClientPeer) and not origin.may_publish(dest):
             origin.deny_publish(dest)
             return Begun(headers, skip=True)
-        hop = "" if isinstance(origin, ClientSession) else header.get(HOP.decode(), [""])[0]
+        hop = "" if isinstance(origin, ClientPeer) else header.get(HOP.decode(), [""])[0]
         size = len(headers) + len(payload)
         now_ns = self._delivery.now_ns
-        from_client = isinstance(origin, ClientSession)
+        from_client = isinstance(origin, ClientPeer)
         trace = Trace(account, dest, only, from_client, hop, header, size, now_ns)
         _ingress(trace, origin, account, subject)
         return Begun(headers, trace)
@@ -168,7 +164,7 @@ class Tracing:
         self,
         trace: Trace,
         origin: Origin,
-        account: Account,
+        account: Namespace,
         plan: SublistResult,
         subject: bytes,
         reply: bytes,
@@ -205,7 +201,12 @@ class Tracing:
             delivery.crossings.leave()
 
     def _led_back(
-        self, trace: Trace, account: Account, bridge: AccountImport, subject: bytes, headers: bytes
+        self,
+        trace: Trace,
+        account: Namespace,
+        bridge: AccountImport,
+        subject: bytes,
+        headers: bytes,
     ) -> bytes:
         """Headers whose destination other servers can use in the exporting account."""
         if not bridge.service:
@@ -238,7 +239,7 @@ class _Way:
         jitter: Jitter,
         trace: Trace,
         origin: Origin,
-        account: Account,
+        account: Namespace,
         subject: bytes,
         reply: bytes,
         headers: bytes,
@@ -297,7 +298,7 @@ class _Way:
             target = sub.target
             if isinstance(target, Sink):
                 return self._sink(target, shown)
-            if isinstance(target, ClientSession) and self._client(sub, target, shown):
+            if isinstance(target, ClientPeer) and self._client(sub, target, shown):
                 return True
             if isinstance(target, Shadow) and self._shadow(sub, target, shown):
                 return True
@@ -315,21 +316,21 @@ class _Way:
         target, seen = sub.target, way.seen(self.subject, shown)
         if isinstance(target, Sink):
             return self._sink(target, seen)
-        return isinstance(target, ClientSession) and self._client(sub, target, seen, outer.subject)
+        return isinstance(target, ClientPeer) and self._client(sub, target, seen, outer.subject)
 
     def _client(
-        self, sub: Subscription, session: ClientSession, shown: bytes, pattern: bytes = b""
+        self, sub: Subscription, session: ClientPeer, shown: bytes, pattern: bytes = b""
     ) -> bool:
         error = self._obstacle(sub, session, shown)
         if not error and not self.trace.only:
             self._delivery.to_client(
                 sub, session, self.origin, shown, self.reply, self.headers, self.payload
             )
-        name = session.greeting.name
+        name = session.name
         self.trace.to_client(sub, pattern or sub.subject, session.client_id, name, error)
         return not error
 
-    def _obstacle(self, sub: Subscription, session: ClientSession, shown: bytes) -> str:
+    def _obstacle(self, sub: Subscription, session: ClientPeer, shown: bytes) -> str:
         if session is self.origin and not session.echo:
             return NO_ECHO
         if sub.denied is not None and sub.denied.match(shown):
@@ -382,10 +383,10 @@ class _Way:
 
 
 def _ingress(
-    trace: Trace, origin: ClientSession | RouteLink, account: Account, subject: bytes
+    trace: Trace, origin: ClientPeer | RouteLink, account: Namespace, subject: bytes
 ) -> None:
-    if isinstance(origin, ClientSession):
-        kind, cid, name = TracedPeer.CLIENT, origin.client_id, origin.greeting.name
+    if isinstance(origin, ClientPeer):
+        kind, cid, name = TracedPeer.CLIENT, origin.client_id, origin.name
     else:
         kind, cid, name = TracedPeer.ROUTE, connection_id(origin), origin.name
     event = trace.note("in", kind=kind.value, cid=cid)

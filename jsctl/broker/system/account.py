@@ -11,13 +11,13 @@ Answers, pages and events come from `sys_service`, which is made with the first 
 from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.routing.accounts import Account
-from jsctl.broker.routing.last_line import client_of
-from jsctl.broker.routing.session import ClientSession
 from jsctl.broker.routing.setup import random_name, system_account
-from jsctl.broker.routing.targets import Sink
 from jsctl.broker.routing.trace import Trace
+from jsctl.broker.sessions.last_line import client_of
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.client_events import ClientEvents
 from jsctl.broker.system.imports import SERVED_HERE_ONLY, import_services
 from jsctl.broker.system.schedule import EventSchedule

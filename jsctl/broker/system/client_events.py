@@ -7,10 +7,10 @@ asks for an event only where somebody listens.
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.options import SECOND_NS
-from jsctl.broker.routing.accounts import Accounts
-from jsctl.broker.routing.session import AUTH_FAILURE, ClientSession
-from jsctl.broker.routing.sessions import Sessions
+from jsctl.broker.sessions.session import AUTH_FAILURE, ClientSession
+from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.schedule import EventSchedule
 from jsctl.broker.system.tallies import Tallies
 

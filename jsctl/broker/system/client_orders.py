@@ -1,8 +1,8 @@
 """What an operator may have done to one client, by its id."""
 
 from jsctl.broker.protocol import writer
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.sessions import Sessions
+from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.sessions.sessions import Sessions
 
 KICKED = "Kicked"
 

@@ -1,9 +1,9 @@
 """The services of the system account that every other account imports."""
 
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.targets import AccountImport, Subscription
 from jsctl.broker.options import SECOND_NS
-from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.targets import AccountImport, Subscription
 from jsctl.broker.subject.transforms import compile_transform
 
 ANSWERS_NS = 10 * SECOND_NS

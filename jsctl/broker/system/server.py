@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.options import Options
-from jsctl.broker.routing.accounts import Accounts
-from jsctl.broker.routing.last_line import LastLine
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.sessions import Sessions
+from jsctl.broker.sessions.last_line import LastLine
+from jsctl.broker.sessions.sessions import Sessions
 
 if TYPE_CHECKING:
     from jsctl.broker.assets.engine import Engine

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from jsctl.api.codec import dumps
 from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
 from jsctl.api.monitoring.connz import SubjectPermission
+from jsctl.broker.interest.targets import Captured, Namespace
 from jsctl.broker.options import SubjectPermission as Rules
-from jsctl.broker.routing.accounts import Account
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Captured
 from jsctl.broker.routing.trace import Trace
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.client_orders import kick, send_lame_duck
 from jsctl.broker.system.encodings import compressed
 from jsctl.broker.system.events import Event, SysEvents
@@ -120,7 +119,7 @@ class SystemService:
 
     # Requests
 
-    def serve(self, account: Account, captured: Captured) -> None:
+    def serve(self, account: Namespace, captured: Captured) -> None:
         """Serve one request that was made in an account."""
         subject, reply, headers, payload, origin = captured
         session = origin if isinstance(origin, ClientSession) else None
@@ -139,7 +138,7 @@ class SystemService:
             outcome = self._act(view, outcome)
         self._answer(account, reply, outcome)
 
-    def _count_everywhere(self, account: Account, payload: bytes, reply: bytes) -> bool:
+    def _count_everywhere(self, account: Namespace, payload: bytes, reply: bytes) -> bool:
         """Have all servers count; False when this one can tell alone."""
         links, counts = self._node.links, self._door.counts
         others = len(links.mesh.peers()) if links is not None else 0
@@ -148,7 +147,7 @@ class SystemService:
         counts.ask(account, payload, reply, others + 1)
         return True
 
-    def _answer(self, account: Account, reply: bytes, outcome: Outcome) -> None:
+    def _answer(self, account: Namespace, reply: bytes, outcome: Outcome) -> None:
         if isinstance(outcome, SysReply) and reply:
             self._node.router.publish(account, reply, outcome.payload, headers=outcome.headers)
 
@@ -168,7 +167,7 @@ class SystemService:
         return wanted
 
 
-def _requester(account: Account, session: ClientSession | None) -> Requester:
+def _requester(account: Namespace, session: ClientSession | None) -> Requester:
     """Who asks: the account of the sink, as the request is answered for that."""
     if session is None:
         return Requester(account.name)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from jsctl.api.codec import dumps
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.targets import Namespace, Sink
 from jsctl.broker.options import MILLISECOND_NS
-from jsctl.broker.routing.accounts import Account
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.targets import Sink
 
 COUNT_SUBJECT = b"$SYS.REQ.ACCOUNT.NSUBS"
 WAIT_NS = 250 * MILLISECOND_NS
@@ -17,7 +17,7 @@ OPEN_MAX = 1_000
 
 @dataclass(slots=True)
 class _OpenCount:
-    account: Account
+    account: Namespace
     reply: bytes
     expected: int
     until_ns: int
@@ -40,7 +40,7 @@ class SubscriberCounts:
         """Be ready for answers."""
         self.router.subscribe(self.system, self.inbox + b"*", Sink(self, self.system))
 
-    def ask(self, account: Account, payload: bytes, reply: bytes, servers: int) -> None:
+    def ask(self, account: Namespace, payload: bytes, reply: bytes, servers: int) -> None:
         """Count the subscriptions of an account that a subject reaches, on `servers` servers."""
         if len(self._open) >= OPEN_MAX:
             return

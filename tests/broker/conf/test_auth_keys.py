@@ -194,10 +194,10 @@ WORKS: dict[str, dict[str, str]] = {
         ("user", "password", "nkey", "permissions", "allowed_connection_types"), LOGIN
     ),
     "permissions": dict.fromkeys(("publish", "subscribe", "allow_responses"), LOGIN),
-    "responses": dict.fromkeys(("max", "expires"), "broker/routing/test_sessions.py"),
+    "responses": dict.fromkeys(("max", "expires"), "broker/sessions/test_sessions.py"),
     "account": dict.fromkeys(("users", "default_permissions"), LOGIN)
-    | dict.fromkeys(("exports", "imports"), "broker/routing/test_imports.py")
-    | {"nkey": "broker/conf/test_conf_mapper.py", "limits": "broker/routing/test_sessions.py"},
+    | dict.fromkeys(("exports", "imports"), "broker/accounts/test_imports.py")
+    | {"nkey": "broker/conf/test_conf_mapper.py", "limits": "broker/sessions/test_sessions.py"},
     "cluster authorization": dict.fromkeys(
         ("user", "password", "timeout"), "broker/routes/test_mesh.py"
     ),

@@ -1,7 +1,7 @@
 """API requests as they are captured."""
 
+from jsctl.broker.interest.targets import Captured, RouteLink
 from jsctl.broker.jsapi.subscriptions import PATTERNS, ApiSubscriptions, from_route, request_of
-from jsctl.broker.routing.targets import Captured, RouteLink
 from jsctl.broker.subject.matching import matches
 from tests.support.node_play import NodePlay
 
@@ -10,7 +10,7 @@ DOOR = ApiSubscriptions("A", False, b"$JS.hub.API.")
 
 def captured(subject: bytes, origin: object = None) -> Captured:
     """A message."""
-    return (subject, b"reply", b"", b"body", origin)  # type: ignore[return-value]  # any origin
+    return (subject, b"reply", b"", b"body", origin)
 
 
 def test_the_domain_is_taken_out_of_the_subject() -> None:

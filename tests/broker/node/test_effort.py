@@ -1,6 +1,6 @@
 """Nobody waits until another client's whole input is carried out."""
 
-from jsctl.broker.routing.effort import Effort
+from jsctl.broker.sessions.effort import Effort
 from jsctl.broker.turn import TurnInputs
 from tests.support.node_play import NodePlay, PlayClient
 

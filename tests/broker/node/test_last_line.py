@@ -10,7 +10,7 @@ from jsctl.broker.errors import DiskError
 from jsctl.broker.handlers import api, direct
 from jsctl.broker.handlers.decisions import Decider
 from jsctl.broker.options import MappingOptions, MappingTarget
-from jsctl.broker.routing.last_line import TEXT
+from jsctl.broker.sessions.last_line import TEXT
 from tests.support.node_play import NodePlay, node_options
 from tests.support.sim_disk import SimDisk
 

@@ -3,13 +3,13 @@
 import itertools
 import re
 
+from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.interest.targets import RouteLink
 from jsctl.broker.options import Options
 from jsctl.broker.protocol.route import RouteParser
-from jsctl.broker.routing.accounts import Accounts
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.sessions import Sessions
-from jsctl.broker.routing.targets import RouteLink
+from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Accepted, ConnKind, TurnOutputs, Verify
 
 _INFO = re.compile(rb"INFO \{.*?\} \r\n")

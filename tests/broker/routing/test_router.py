@@ -4,13 +4,13 @@ import re
 
 import pytest
 
+from jsctl.broker.interest.targets import RouteLink, Sink
 from jsctl.broker.options import AccountOptions, Options, UserOptions
 from jsctl.broker.protocol.deliveries import Deliveries
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.router import SLOW_CONSUMER
 from jsctl.broker.routing.routes import pool_index, split_reply
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import RouteLink, Sink
+from jsctl.broker.sessions.session import ClientSession
 from tests.broker.routing.routing_bench import Server
 
 TWO = Options(

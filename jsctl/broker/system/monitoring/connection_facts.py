@@ -4,14 +4,13 @@ from collections.abc import Iterable
 
 from jsctl.api.monitoring.connz import SubDetail, SublistStats
 from jsctl.api.server import DataStats
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.targets import RouteLink
 from jsctl.broker.routes.types import LinkFacts
-from jsctl.broker.routing import listing
-from jsctl.broker.routing.accounts import Account
-from jsctl.broker.routing.listing import SubscriptionFacts
-from jsctl.broker.routing.request_info import issuer
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import RouteLink
 from jsctl.broker.routing.trace import ROUTE_IDS_FROM
+from jsctl.broker.sessions import listing
+from jsctl.broker.sessions.listing import SubscriptionFacts
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.monitoring.view import AccountFacts, ConnFacts, RouteFacts
 
 
@@ -27,7 +26,7 @@ def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
         last_ns=session.last_in_ns,
         stop_ns=session.stopped_ns if closed else 0,
         reason=session.closing if closed else "",
-        rtt_ns=session.rtt_ns,
+        rtt_ns=session.alive.rtt_ns,
         pending_bytes=0 if closed else listing.pending_bytes(session),
         in_msgs=session.in_messages,
         out_msgs=session.out_messages,
@@ -39,7 +38,7 @@ def conn_facts(session: ClientSession, *, closed: bool = False) -> ConnFacts:
         version=greeting.version,
         user=session.user,
         account=session.account.name,
-        issuer_key=issuer(session),
+        issuer_key=session.facts().issuer,
         kept_subscriptions=kept,
     )
 

@@ -20,12 +20,13 @@ The result is the same as that of `Parser` and `ClientSession.handle` on the sam
 import re
 from operator import itemgetter
 
+from jsctl.broker.interest.targets import TARGETS_SHIFT, SublistResult
 from jsctl.broker.protocol.client import Head, control, publish, unfinished
 from jsctl.broker.protocol.ops import UNKNOWN, Bad, Publish
 from jsctl.broker.routing.delivery import Row, Shape
-from jsctl.broker.routing.effort import TARGETS_SHIFT
 from jsctl.broker.routing.limits import RoutingLimits
-from jsctl.broker.routing.session import (
+from jsctl.broker.routing.trace import DEST
+from jsctl.broker.sessions.session import (
     AUTH_FAILURE,
     AUTH_VIOLATION,
     CACHED_BYTES_MAX,
@@ -34,8 +35,6 @@ from jsctl.broker.routing.session import (
     WITH_REPLY,
     ClientSession,
 )
-from jsctl.broker.routing.targets import SublistResult
-from jsctl.broker.routing.trace import DEST
 
 COLUMNS_FROM = 12
 """Runs shorter than this are compared stride by stride."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from jsctl.broker.routing.accounts import Account
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import Outbound, RouteLink, Shadow, Subscription
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.targets import Outbound, RouteLink, Shadow, Subscription
+from jsctl.broker.sessions.session import ClientSession
 
 DETAILS_MAX = 1024
 """Subscriptions listed in one answer when the question names no limit."""

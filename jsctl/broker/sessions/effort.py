@@ -9,10 +9,6 @@ Units are counted, not measured, so that the same input makes the same turns.
 from dataclasses import dataclass
 
 UNLIMITED = 1 << 40
-TARGETS_SHIFT = 5
-"""A unit for each 32 clients that get a message, and members that are put into a plan."""
-SINK_TARGETS = 4
-"""A stream or service that captures a message counts as so many clients."""
 
 
 @dataclass(slots=True)

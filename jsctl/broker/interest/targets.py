@@ -5,23 +5,56 @@ Everything here is plain data on the hot path; the router fills `out` and `messa
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
-from jsctl.broker.routing.effort import SINK_TARGETS, TARGETS_SHIFT
-from jsctl.broker.subject.matching import intersection
+from jsctl.broker.subject.matching import Filters, intersection
 from jsctl.broker.subject.sublist import Sublist
+from jsctl.broker.subject.transforms import Transform
 
-if TYPE_CHECKING:
-    from jsctl.broker.routing.accounts import Account
-    from jsctl.broker.routing.session import ClientSession
-    from jsctl.broker.routing.trace import Trace
-    from jsctl.broker.subject.matching import Filters
-    from jsctl.broker.subject.transforms import Transform
+TARGETS_SHIFT = 5
+"""A unit of `Effort` for each 32 clients that get a message, and members of a plan."""
+SINK_TARGETS = 4
+"""A stream or service that captures a message counts as so many clients."""
 
-Captured: TypeAlias = "tuple[bytes, bytes, bytes, bytes, ClientSession | RouteLink | Trace | None]"
-"""(subject, reply, headers, payload, origin); headers empty when there are none. The origin of
-a traced message is its trace, where a stream captures it."""
+Captured: TypeAlias = tuple[bytes, bytes, bytes, bytes, object]
+"""(subject, reply, headers, payload, origin); headers empty when there are none. The origin is
+the connection that it came from, None for the broker itself. That of a traced message is its
+trace, where a stream captures it."""
+
+
+class Namespace(Protocol):
+    """What routing needs of an account: its subscriptions, and what to count where."""
+
+    name: str
+    wire_name: bytes
+    is_system: bool
+    sublist: AccountSublist
+    streams: list[StreamImport]
+    interest: dict[tuple[bytes, bytes], int]
+    out_messages: int
+    out_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """Who a client is, for those whom its requests reach."""
+
+    client_id: int
+    account: str
+    user: str
+    host: str
+    name: str
+    lang: str
+    version: str
+    started_ns: int
+    rtt_ns: int
+    issuer: str
+    """The account that vouches for a user known by nkey; empty for other users."""
+    server: str
+    cluster: str
 
 
 class Outbound:
@@ -55,6 +88,45 @@ class Outbound:
         self.closing = ""
         self.touched = False
         self.producers: set[int] = set()
+
+
+class ClientPeer(Outbound):
+    """A connection that gets a message once for each of its subscriptions: a client.
+
+    `headers` tells whether it takes header blocks, `echo` whether it hears itself. One that
+    `tracks_replies` has to be told of each request that is delivered to it.
+    """
+
+    __slots__ = ("client_id", "echo", "headers", "subscriptions", "tracks_replies")
+
+    def __init__(self, conn: int, client_id: int) -> None:
+        super().__init__(conn)
+        self.client_id = client_id
+        self.echo = True
+        self.headers = False
+        self.tracks_replies = False
+        self.subscriptions: dict[bytes, Subscription] = {}
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What it calls itself."""
+
+    @abstractmethod
+    def facts(self) -> ClientFacts:
+        """Who it is."""
+
+    @abstractmethod
+    def may_publish(self, subject: bytes) -> bool:
+        """Whether it may publish on a subject."""
+
+    @abstractmethod
+    def deny_publish(self, subject: bytes) -> None:
+        """Tell it that something was dropped, as it may not publish on a subject."""
+
+    @abstractmethod
+    def note_reply(self, reply: bytes) -> None:
+        """A request with this reply was delivered to it."""
 
 
 class RouteLink(Outbound):
@@ -108,7 +180,7 @@ class Sink:
     def __init__(
         self,
         owner: object = None,
-        account: Account | None = None,
+        account: Namespace | None = None,
         *,
         stream: str = "",
         service: str = "",
@@ -153,7 +225,7 @@ class AccountImport:
 
     def __init__(
         self,
-        account: Account,
+        account: Namespace,
         *,
         transform: Transform | None = None,
         reply: bytes = b"",
@@ -190,7 +262,7 @@ class StreamImport:
 
     def __init__(
         self,
-        exporter: Account,
+        exporter: Namespace,
         local: bytes,
         forth: Transform,
         back: Transform,
@@ -231,7 +303,7 @@ class Shadow:
         self.way = way
 
 
-Target: TypeAlias = "ClientSession | Sink | RouteLink | AccountImport | Shadow"
+Target: TypeAlias = "ClientPeer | Sink | RouteLink | AccountImport | Shadow"
 
 
 class Subscription:
@@ -253,7 +325,7 @@ class Subscription:
 
     def __init__(
         self,
-        account: Account,
+        account: Namespace,
         subject: bytes,
         queue: bytes,
         sid: bytes,
@@ -324,7 +396,7 @@ class SublistResult:
     def __init__(
         self, plain: tuple[Subscription, ...], groups: tuple[tuple[Subscription, ...], ...]
     ) -> None:
-        clients: list[tuple[Subscription, ClientSession]] = []
+        clients: list[tuple[Subscription, ClientPeer]] = []
         sinks: list[Sink] = []
         links: dict[int, RouteLink] = {}
         bridges: list[AccountImport] = []

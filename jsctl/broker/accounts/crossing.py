@@ -8,15 +8,19 @@ listens through one listens in the exporting account itself, see `Shadow`.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from jsctl.broker.routing.accounts import Account
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import AccountImport, RouteLink, SublistResult
+from jsctl.broker.interest.targets import (
+    AccountImport,
+    ClientPeer,
+    Namespace,
+    RouteLink,
+    SublistResult,
+)
 
 CROSSINGS_MAX = 8
 """Accounts that one message may be led through by chained imports."""
 
-Origin = ClientSession | RouteLink | None
-LeadBack = Callable[[Account, AccountImport, bytes, bytes], bytes]
+Origin = ClientPeer | RouteLink | None
+LeadBack = Callable[[Namespace, AccountImport, bytes, bytes], bytes]
 
 
 class Way(NamedTuple):
@@ -61,7 +65,7 @@ class Crossings:
     def enter(
         self,
         way: Way,
-        account: Account,
+        account: Namespace,
         subject: bytes,
         reply: bytes,
         headers: bytes | None,
@@ -78,17 +82,17 @@ class Crossings:
         self._taken.pop()
 
     def _introduced(
-        self, origin: Origin, account: Account, bridge: AccountImport, headers: bytes | None
+        self, origin: Origin, account: Namespace, bridge: AccountImport, headers: bytes | None
     ) -> bytes:
         """The headers of a request, telling the service who asks."""
-        from jsctl.broker.routing.request_info import introduce, pass_on  # see `lazy`
+        from jsctl.broker.accounts.request_info import introduce, pass_on  # see `lazy`
 
-        session = origin if isinstance(origin, ClientSession) else None
+        asker = origin.facts() if isinstance(origin, ClientPeer) else None
         system = bridge.account.is_system
         services = [one for one in self._taken if one.service]
         if not services:
-            return introduce(session, account.name, headers, shared=bridge.share, system=system)
+            return introduce(asker, account.name, headers, shared=bridge.share, system=system)
         before = services[-1].share
         shared = bridge.share and not before
         system = system and not before
-        return pass_on(session, account.name, headers or b"", shared=shared, system=system)
+        return pass_on(asker, account.name, headers or b"", shared=shared, system=system)

@@ -1,17 +1,12 @@
 """What all client sessions of a server share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from jsctl.broker.routing.effort import Effort
+from jsctl.broker.interest.targets import ClientPeer
+from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
+from jsctl.broker.routing.router import Router
+from jsctl.broker.sessions.effort import Effort
 from jsctl.broker.turn import Verify
-
-if TYPE_CHECKING:
-    from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
-    from jsctl.broker.routing.router import Router
-    from jsctl.broker.routing.session import ClientSession
 
 
 @dataclass(slots=True)
@@ -25,5 +20,5 @@ class SessionContext:
     """What this turn still does of the input at hand."""
     verifies: list[Verify] = field(default_factory=list)
     """Password checks for the edge."""
-    closes: list[tuple[ClientSession, str]] = field(default_factory=list)
+    closes: list[tuple[ClientPeer, str]] = field(default_factory=list)
     """Sessions that end, with the reason."""

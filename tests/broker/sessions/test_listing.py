@@ -1,7 +1,7 @@
 """Subscriptions as monitoring sees them."""
 
-from jsctl.broker.routing import listing
-from jsctl.broker.routing.targets import RouteLink, Sink
+from jsctl.broker.interest.targets import RouteLink, Sink
+from jsctl.broker.sessions import listing
 from tests.broker.routing.routing_bench import Server
 
 

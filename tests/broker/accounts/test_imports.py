@@ -3,8 +3,8 @@
 import pytest
 
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.interest.targets import RouteLink
 from jsctl.broker.options import AccountOptions, ExportOptions, ImportOptions, Options, UserOptions
-from jsctl.broker.routing.targets import RouteLink
 from tests.broker.routing.routing_bench import Server
 
 

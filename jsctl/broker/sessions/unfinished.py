@@ -9,7 +9,7 @@ last to be hit, and a user who floods the server is hit before all others.
 
 from collections.abc import Iterable
 
-from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.sessions.session import ClientSession
 
 TOO_MUCH = "Too Much Unfinished Input"
 RELIEF_BYTES = 16 << 20

@@ -7,14 +7,14 @@ everything of a turn is done, has `emit` put what comes of it into the turn's ou
 from collections import deque
 from collections.abc import Iterator
 
-from jsctl.broker.routing.effort import Effort
-from jsctl.broker.routing.lane import Lane
+from jsctl.broker.interest.targets import Outbound
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.session_context import SessionContext
-from jsctl.broker.routing.targets import Outbound
-from jsctl.broker.routing.unfinished import TOO_MUCH, Unfinished
+from jsctl.broker.sessions.effort import Effort
+from jsctl.broker.sessions.lane import Lane
+from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.sessions.session_context import SessionContext
+from jsctl.broker.sessions.unfinished import TOO_MUCH, Unfinished
 from jsctl.broker.turn import Accepted, TurnOutputs
 
 CLOSED_SESSIONS_MAX = 10000
@@ -72,7 +72,7 @@ class Sessions:
         full = len(self._sessions) >= self._hall.limits.connections_max
         self._sessions[accepted.conn] = session
         session.start(now_ns)
-        self._due_ns = min(self._due_ns, session.deadline_ns)
+        self._due_ns = min(self._due_ns, session.alive.deadline_ns)
         if full:
             reason = "Maximum Connections Exceeded"
             session.close(reason, b"maximum connections exceeded")
@@ -108,8 +108,8 @@ class Sessions:
             self._lane.feed(session, chunk, now_ns)
             if session.intake.size != session.held and self._unfinished.note(session):
                 self._relieve()
-            if session.deadline_ns < self._due_ns:
-                self._due_ns = session.deadline_ns
+            if session.alive.deadline_ns < self._due_ns:
+                self._due_ns = session.alive.deadline_ns
 
     def verified(self, conn: int, ok: bool) -> None:
         """The answer to a `Verify`, whose token is the connection's number."""
@@ -120,7 +120,7 @@ class Sessions:
                 self._lane.resume(session)
                 self._unfinished.note(session)
                 self._unpause(session.conn, CHECK)
-            self._due_ns = min(self._due_ns, session.deadline_ns)
+            self._due_ns = min(self._due_ns, session.alive.deadline_ns)
 
     def gone(self, conn: int, reason: str) -> None:
         """The edge lost a connection, or has closed it as told."""
@@ -160,10 +160,10 @@ class Sessions:
             return
         due_ns = NEVER_NS
         for session in list(self._sessions.values()):
-            if now_ns >= session.deadline_ns:
+            if now_ns >= session.alive.deadline_ns:
                 session.tick(now_ns)
             if not session.closing:
-                due_ns = min(due_ns, session.deadline_ns)
+                due_ns = min(due_ns, session.alive.deadline_ns)
         self._due_ns = due_ns
 
     def deadline_ns(self) -> int | None:
@@ -253,8 +253,9 @@ class Sessions:
                 self._slow(target)
         hall.router.slow.clear()
         outputs.writes += hall.router.flush()
-        for session, reason in hall.closes:
-            if self._sessions.get(session.conn) is session:
+        for ended, reason in hall.closes:
+            session = self._sessions.get(ended.conn)
+            if session is ended:
                 outputs.closes.append((session.conn, reason))
                 self._forget(session)
         hall.closes.clear()

@@ -2,9 +2,9 @@
 
 import pytest
 
+from jsctl.broker.accounts.permissions import DECISIONS_CACHED_MAX, Permissions
 from jsctl.broker.options import PermissionRules as Rules
 from jsctl.broker.options import ResponsePermission, SubjectPermission
-from jsctl.broker.routing.permissions import DECISIONS_CACHED_MAX, Permissions
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from jsctl.broker.options import AuthOptions, Options, UserOptions
 from jsctl.broker.protocol.intake import Intake
 from jsctl.broker.routing.limits import RoutingLimits
-from jsctl.broker.routing.unfinished import TOO_MUCH
+from jsctl.broker.sessions.unfinished import TOO_MUCH
 from tests.broker.routing.routing_bench import QUIET, Server
 
 LIMIT = 10_000

@@ -3,6 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.interest.targets import RouteLink, Sink
 from jsctl.broker.options import (
     AuthOptions,
     Options,
@@ -12,11 +14,9 @@ from jsctl.broker.options import (
 )
 from jsctl.broker.protocol.client import ClientParser
 from jsctl.broker.protocol.route import RouteParser
-from jsctl.broker.routing.accounts import Accounts
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import Router
-from jsctl.broker.routing.sessions import Sessions
-from jsctl.broker.routing.targets import RouteLink, Sink
+from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Accepted, ConnKind, TurnOutputs
 
 LIMITS = RoutingLimits(payload_bytes_max=4096, control_line_bytes_max=2048)

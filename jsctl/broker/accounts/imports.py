@@ -8,11 +8,18 @@ reply of a request is replaced by one of this server's own (`_R_.`), whose messa
 
 from collections.abc import Callable
 
+from jsctl.broker.accounts.accounts import Account, Accounts, Jitter
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.interest.targets import (
+    AccountImport,
+    ClientPeer,
+    Namespace,
+    Shadow,
+    Sink,
+    StreamImport,
+    Subscription,
+)
 from jsctl.broker.options import ExportOptions, ImportOptions
-from jsctl.broker.routing.accounts import Account, Accounts, Jitter
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.targets import AccountImport, Shadow, Sink, StreamImport, Subscription
 from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.transforms import Transform, compile_transform
 
@@ -88,7 +95,7 @@ class Imports:
         twice.
         """
         target = sub.target
-        if not isinstance(target, ClientSession | Sink):
+        if not isinstance(target, ClientPeer | Sink):
             return
         if isinstance(target, Sink) and target.account is not None:
             return
@@ -109,7 +116,7 @@ class Imports:
             self._remove(shadow)
 
     def lead_back(
-        self, account: Account, bridge: AccountImport, subject: bytes, reply: bytes
+        self, account: Namespace, bridge: AccountImport, subject: bytes, reply: bytes
     ) -> bytes:
         """The reply to use behind `bridge` for a message of `account`."""
         if bridge.response:

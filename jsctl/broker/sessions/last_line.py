@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import ParamSpec
 
 from jsctl.broker.errors import BrokerError
-from jsctl.broker.routing.session import ClientSession
-from jsctl.broker.routing.sessions import Sessions
+from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Fault
 
 P = ParamSpec("P")

@@ -9,9 +9,9 @@ import hmac
 from dataclasses import dataclass
 
 from jsctl.broker import nkey
+from jsctl.broker.accounts.accounts import Account, Accounts, Jitter, User
 from jsctl.broker.options import PermissionRules
 from jsctl.broker.passwords import looks_hashed
-from jsctl.broker.routing.accounts import Account, Accounts, Jitter, User
 
 CONNECTION_TYPE = "STANDARD"
 CHALLENGE_BYTES = 11

@@ -257,8 +257,8 @@ def test_pings_and_stale_connections() -> None:
     assert server.heard(1) == ERR % b"Stale Connection"
     assert server.closes == {1: "Stale Connection"}
     session = server.sessions.get(2)
-    assert session is not None and session.rtt_ns > 0
-    assert server.sessions.deadline_ns() == session.deadline_ns
+    assert session is not None and session.alive.rtt_ns > 0
+    assert server.sessions.deadline_ns() == session.alive.deadline_ns
 
 
 def test_who_talks_is_pinged_once_an_hour() -> None:

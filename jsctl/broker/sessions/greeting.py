@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from jsctl.api.jsontext import parse_object
 from jsctl.api.strict import DecodeError
-from jsctl.broker.routing.auth import Credentials
+from jsctl.broker.accounts.auth import Credentials
 
 
 @dataclass(frozen=True, slots=True)

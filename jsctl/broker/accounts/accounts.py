@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from jsctl.broker import nkey
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.interest.targets import AccountSublist, StreamImport, SublistResult
 from jsctl.broker.options import (
     AccountJetStream,
     AccountLimits,
@@ -18,7 +19,6 @@ from jsctl.broker.options import (
     PermissionRules,
     UserOptions,
 )
-from jsctl.broker.routing.targets import AccountSublist, StreamImport, SublistResult
 from jsctl.broker.subject.transforms import Transform, compile_transform
 
 GLOBAL = "$G"

@@ -8,11 +8,12 @@ a password check (`waiting`); `closing` holds the reason once it is to go. Until
 otherwise it is verbose and pedantic and hears itself, as with the real server.
 """
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
 
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate, new_challenge, uninvited
+from jsctl.broker.accounts.permissions import Permissions
+from jsctl.broker.interest.targets import ClientFacts, ClientPeer, SublistResult, Subscription
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.client import Head
 from jsctl.broker.protocol.intake import Intake
@@ -29,21 +30,16 @@ from jsctl.broker.protocol.ops import (
     Subscribe,
     Unsubscribe,
 )
-from jsctl.broker.routing.auth import Check, ClientIdentity, authenticate, new_challenge, uninvited
-from jsctl.broker.routing.greeting import Greeting, read_connect
-from jsctl.broker.routing.permissions import Permissions
-from jsctl.broker.routing.targets import Outbound, SublistResult, Subscription
+from jsctl.broker.routing.trace import Trace
+from jsctl.broker.sessions.greeting import Greeting, read_connect
+from jsctl.broker.sessions.keepalive import KeepAlive, Probe
+from jsctl.broker.sessions.refusals import refusal
+from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.subject.validity import is_valid_literal, is_valid_subject
 from jsctl.broker.turn import Accepted, Verify
 
-if TYPE_CHECKING:
-    from jsctl.broker.routing.accounts import Account
-    from jsctl.broker.routing.session_context import SessionContext
-    from jsctl.broker.routing.trace import Trace
-
 RESERVED_REPLIES = (b"_R_.", b"$JS.ACK.", b"_GR_.")
 WITH_REPLY = b"with Reply of"
-SYSTEM_QUEUE = b"_sys_"
 PLANS_CACHED_MAX = 4096
 CACHED_BYTES_MAX = 512
 """Longer subjects and lines are not cached for each client; there is one for all."""
@@ -53,29 +49,24 @@ KEPT_SUBSCRIPTIONS_MAX = 64
 DENIED = SublistResult((), ())
 """Stands for "may not publish this" among cached plans; compared by identity."""
 
-RTT_INTERVAL_NS = 3600 * 1_000_000_000
-"""How often a client is pinged although it talks, to know its round trip."""
 AUTH_VIOLATION = b"Authorization Violation"
 AUTH_FAILURE = "Authentication Failure"
 
 
-class ClientSession(Outbound):
+class ClientSession(ClientPeer):
     """The state of one client connection."""
 
     __slots__ = (
         "account",
+        "alive",
         "authorized",
         "challenge",
         "check",
-        "client_id",
         "connected",
-        "deadline_ns",
-        "echo",
         "fast",
         "generation",
         "greeting",
         "hall",
-        "headers",
         "heads",
         "held",
         "in_bytes",
@@ -86,18 +77,13 @@ class ClientSession(Outbound):
         "no_responders",
         "pedantic",
         "permissions",
-        "ping_sent_ns",
-        "pings_out",
         "plans",
         "pong_sent",
         "remote",
         "repeats",
-        "rtt_ns",
         "shape",
         "started_ns",
         "stopped_ns",
-        "subscriptions",
-        "tracks_replies",
         "user",
         "verbose",
         "waiting",
@@ -106,23 +92,20 @@ class ClientSession(Outbound):
     def __init__(
         self, hall: SessionContext, accepted: Accepted, client_id: int, now_ns: int
     ) -> None:
-        super().__init__(accepted.conn)
+        super().__init__(accepted.conn, client_id)
         self.hall = hall
         self.remote = accepted
-        self.client_id = client_id
         self.account: Account = hall.router.accounts.default
         self.user = ""
         self.challenge = b""
         self.permissions: Permissions | None = None
-        self.tracks_replies = False
         self.authorized = False
         self.connected = False
         self.waiting = False
         self.check: Check | None = None
         self.greeting = Greeting()
-        self.verbose = self.pedantic = self.echo = True
-        self.headers = self.no_responders = self.fast = self.pong_sent = False
-        self.subscriptions: dict[bytes, Subscription] = {}
+        self.verbose = self.pedantic = True
+        self.no_responders = self.fast = self.pong_sent = False
         self.kept: tuple[Subscription, ...] = ()
         self.intake = Intake()
         self.held = 0
@@ -133,8 +116,8 @@ class ClientSession(Outbound):
         self.repeats = 0
         self.in_messages = self.in_bytes = 0
         self.started_ns = self.last_in_ns = now_ns
-        self.stopped_ns = self.ping_sent_ns = self.rtt_ns = self.pings_out = 0
-        self.deadline_ns = 0
+        self.stopped_ns = 0
+        self.alive = KeepAlive(hall.limits)
 
     def start(self, now_ns: int) -> None:
         """Greet the client and set its first deadline."""
@@ -144,14 +127,33 @@ class ClientSession(Outbound):
         identity = uninvited(accounts)
         if identity is not None:
             self._accept(identity)
-        self.deadline_ns = now_ns + self.hall.limits.auth_timeout_ns
+        self.alive.await_login(now_ns)
         if self.authorized:
-            self._first_ping(now_ns)
+            self.alive.begin(now_ns, self.hall.router.jitter)
 
-    def _first_ping(self, now_ns: int) -> None:
-        limits = self.hall.limits
-        wait = min(limits.ping_interval_ns, limits.first_ping_ns)
-        self.deadline_ns = now_ns + wait + self.hall.router.jitter(wait // 5 + 1)
+    @property
+    def name(self) -> str:
+        """What it calls itself."""
+        return self.greeting.name
+
+    def facts(self) -> ClientFacts:
+        """Who it is."""
+        greeting, identity = self.greeting, self.hall.identity
+        vouched_for = self.user in self.hall.router.accounts.nkeys
+        return ClientFacts(
+            self.client_id,
+            self.account.name,
+            self.user,
+            self.remote.remote_host,
+            greeting.name,
+            greeting.lang,
+            greeting.version,
+            self.started_ns,
+            self.alive.rtt_ns,
+            self.account.name if vouched_for else "",
+            identity.server_name,
+            identity.cluster,
+        )
 
     def write(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -217,7 +219,7 @@ class ClientSession(Outbound):
         elif isinstance(op, Ping):
             self._ping()
         elif isinstance(op, Pong):
-            self._pong()
+            self.alive.pong(self.hall.router.now_ns)
         elif isinstance(op, Bad):
             self.close(op.reason, op.text)
         elif isinstance(op, PeerError):
@@ -240,11 +242,6 @@ class ClientSession(Outbound):
                 extra["acc_is_sys"] = True
             self._info(extra)
         self.pong_sent = self.pong_sent or self.connected
-
-    def _pong(self) -> None:
-        self.pings_out = 0
-        if self.ping_sent_ns:
-            self.rtt_ns = max(self.hall.router.now_ns - self.ping_sent_ns, 1)
 
     def _connect(self, body: bytes) -> None:
         greeting = read_connect(body)
@@ -291,8 +288,8 @@ class ClientSession(Outbound):
             self._refresh()
             if first:
                 now_ns = self.hall.router.now_ns
-                self.rtt_ns = self.rtt_ns or max(now_ns - self.started_ns, 1)
-                self._first_ping(now_ns)
+                self.alive.greeted(now_ns - self.started_ns)
+                self.alive.begin(now_ns, self.hall.router.jitter)
 
     def _accept(self, identity: ClientIdentity) -> bool:
         """Take on an identity; False when its account is full (the session closes then)."""
@@ -377,9 +374,16 @@ class ClientSession(Outbound):
         self.account.in_bytes += size
         tracing = self.hall.router.tracing
         if headers is not None and tracing.concerns(self.account, headers):
-            tracing.publish(self, op)
+            self._traced(op, headers)
         else:
             self.route(op)
+
+    def _traced(self, op: Publish, headers: bytes) -> None:
+        tracing = self.hall.router.tracing
+        begun = tracing.begin(self, self.account, op.subject, headers, op.payload)
+        if not begun.skip:
+            self.route(op._replace(headers=begun.headers), begun.trace)
+            tracing.keep(begun.trace)
 
     def route(self, op: Publish, trace: Trace | None = None) -> None:
         """Check and route one message that has been counted; `trace` notes what happens."""
@@ -410,6 +414,11 @@ class ClientSession(Outbound):
         if not reached and reply:
             self.nobody(subject, reply)
 
+    def note_reply(self, reply: bytes) -> None:
+        """A request with this reply was delivered to it: it may answer that one."""
+        if self.permissions is not None:
+            self.permissions.note_reply(reply, self.hall.router.now_ns)
+
     def _may_answer(self, subject: bytes) -> bool:
         if self.permissions is None or subject.startswith((b"_GR_.", b"$NRG.")):
             return False
@@ -431,9 +440,10 @@ class ClientSession(Outbound):
     # -- subscribing ---------------------------------------------------------------------
 
     def _subscribe(self, op: Subscribe) -> None:
-        refusal = self._refusal(op)
-        if refusal:
-            self.error(refusal)
+        count = len(self.subscriptions)
+        refused = refusal(op, self.hall.limits, self.account, self.permissions, count)
+        if refused:
+            self.error(refused)
             return
         if op.sid not in self.subscriptions:
             if not is_valid_subject(op.subject):
@@ -445,26 +455,6 @@ class ClientSession(Outbound):
             self.subscriptions[op.sid] = sub
             self.hall.router.add(sub)
         self._ok()
-
-    def _refusal(self, op: Subscribe) -> bytes:
-        limits = self.hall.limits
-        tokens_max = limits.subscription_tokens_max
-        if tokens_max > 0 and op.subject.count(b".") + 1 > tokens_max:
-            text = b'Permissions Violation for Subscription to "%s", too many tokens'
-            return text % op.subject
-        allowed = op.queue != SYSTEM_QUEUE and (
-            self.permissions is None or self.permissions.may_subscribe(op.subject, op.queue)
-        )
-        if not allowed and op.queue:
-            text = b'Permissions Violation for Subscription to "%s" using queue "%s"'
-            return text % (op.subject, op.queue)
-        if not allowed:
-            return b'Permissions Violation for Subscription to "%s"' % op.subject
-        count = len(self.subscriptions)
-        per_account = self.account.limits.subscriptions_max
-        if 0 < limits.subscriptions_max <= count or 0 <= per_account <= count:
-            return b"maximum subscriptions exceeded"
-        return b""
 
     def _unsubscribe(self, op: Unsubscribe) -> None:
         sub = self.subscriptions.get(op.sid)
@@ -480,19 +470,14 @@ class ClientSession(Outbound):
     # -- time ----------------------------------------------------------------------------
 
     def tick(self, now_ns: int) -> None:
-        """Do what is due: auth timeout, ping, stale. Moves `deadline_ns`."""
-        if self.closing or now_ns < self.deadline_ns:
+        """Do what is due: auth timeout, ping, stale. Moves the deadline."""
+        if self.closing or now_ns < self.alive.deadline_ns:
             return
         if not self.authorized:
             self.close("Authentication Timeout", b"Authentication Timeout")
             return
-        interval = self.hall.limits.ping_interval_ns
-        measured = self.ping_sent_ns and now_ns - self.ping_sent_ns < RTT_INTERVAL_NS
-        if not measured or now_ns - self.last_in_ns >= interval:
-            if self.pings_out >= self.hall.limits.pings_unanswered_max:
-                self.close("Stale Connection", b"Stale Connection")
-                return
-            self.pings_out += 1
-            self.ping_sent_ns = now_ns
+        probe = self.alive.due(now_ns, self.last_in_ns)
+        if probe is Probe.GIVE_UP:
+            self.close("Stale Connection", b"Stale Connection")
+        elif probe is Probe.PING:
             self.write(writer.PING)
-        self.deadline_ns = now_ns + interval

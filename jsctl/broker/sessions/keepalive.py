@@ -1,0 +1,61 @@
+"""When a client is pinged, and when it is given up: no clock, no bytes, only deadlines."""
+
+from enum import Enum
+
+from jsctl.broker.routing.limits import RoutingLimits
+from jsctl.broker.turn import Jitter
+
+RTT_INTERVAL_NS = 3600 * 1_000_000_000
+"""How often a client is pinged although it talks, to know its round trip."""
+
+
+class Probe(Enum):
+    """What a deadline asks for."""
+
+    NOTHING = 0
+    PING = 1
+    GIVE_UP = 2
+
+
+class KeepAlive:
+    """One connection's pings. `deadline_ns` is when something is due; `rtt_ns` the round trip."""
+
+    __slots__ = ("_limits", "_pinged_ns", "_unanswered", "deadline_ns", "rtt_ns")
+
+    def __init__(self, limits: RoutingLimits) -> None:
+        self._limits = limits
+        self._pinged_ns = self._unanswered = 0
+        self.deadline_ns = self.rtt_ns = 0
+
+    def await_login(self, now_ns: int) -> None:
+        """The connection is there, and has to say who it is."""
+        self.deadline_ns = now_ns + self._limits.auth_timeout_ns
+
+    def begin(self, now_ns: int, jitter: Jitter) -> None:
+        """It may stay: the first ping follows soon, at another time for each."""
+        wait_ns = min(self._limits.ping_interval_ns, self._limits.first_ping_ns)
+        self.deadline_ns = now_ns + wait_ns + jitter(wait_ns // 5 + 1)
+
+    def greeted(self, elapsed_ns: int) -> None:
+        """CONNECT came so long after INFO: a round trip, unless a better one is known."""
+        self.rtt_ns = self.rtt_ns or max(elapsed_ns, 1)
+
+    def pong(self, now_ns: int) -> None:
+        """The other side is alive."""
+        self._unanswered = 0
+        if self._pinged_ns:
+            self.rtt_ns = max(now_ns - self._pinged_ns, 1)
+
+    def due(self, now_ns: int, last_in_ns: int) -> Probe:
+        """The deadline of one that was let in has come; moves it on unless all is over."""
+        interval_ns = self._limits.ping_interval_ns
+        measured = self._pinged_ns and now_ns - self._pinged_ns < RTT_INTERVAL_NS
+        probe = Probe.NOTHING
+        if not measured or now_ns - last_in_ns >= interval_ns:
+            if self._unanswered >= self._limits.pings_unanswered_max:
+                return Probe.GIVE_UP
+            self._unanswered += 1
+            self._pinged_ns = now_ns
+            probe = Probe.PING
+        self.deadline_ns = now_ns + interval_ns
+        return probe

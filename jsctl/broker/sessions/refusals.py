@@ -1,0 +1,35 @@
+"""Why a SUB is refused, in the words of the -ERR that the client gets."""
+
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.accounts.permissions import Permissions
+from jsctl.broker.protocol.ops import Subscribe
+from jsctl.broker.routing.limits import RoutingLimits
+
+SYSTEM_QUEUE = b"_sys_"
+"""The queue group of the server's own subscriptions."""
+
+
+def refusal(
+    op: Subscribe,
+    limits: RoutingLimits,
+    account: Account,
+    permissions: Permissions | None,
+    count: int,
+) -> bytes:
+    """The error for a subscription of a client that has `count` of them; empty: it is allowed."""
+    tokens_max = limits.subscription_tokens_max
+    if tokens_max > 0 and op.subject.count(b".") + 1 > tokens_max:
+        text = b'Permissions Violation for Subscription to "%s", too many tokens'
+        return text % op.subject
+    allowed = op.queue != SYSTEM_QUEUE and (
+        permissions is None or permissions.may_subscribe(op.subject, op.queue)
+    )
+    if not allowed and op.queue:
+        text = b'Permissions Violation for Subscription to "%s" using queue "%s"'
+        return text % (op.subject, op.queue)
+    if not allowed:
+        return b'Permissions Violation for Subscription to "%s"' % op.subject
+    per_account = account.limits.subscriptions_max
+    if 0 < limits.subscriptions_max <= count or 0 <= per_account <= count:
+        return b"maximum subscriptions exceeded"
+    return b""
