@@ -100,7 +100,7 @@ class Edge:
         protocols: dict[str, Callable[[], asyncio.BaseProtocol]] = {
             "client": lambda: self._accept(ConnKind.CLIENT),
             "cluster": lambda: self._accept(ConnKind.ROUTE),
-            "monitor": self._monitor.protocol,
+            "monitor": self._watch,
         }
         context = None
         secure = self.options.monitoring.https_port != PORT_OFF
@@ -108,6 +108,11 @@ class Edge:
             context = server_context(self.options.tls)
         handshake_s = self.options.monitoring.header_ns / NANOSECONDS
         await self._listeners[kind].open(protocols[kind], context, handshake_s)
+
+    def _watch(self) -> asyncio.BaseProtocol:
+        from jsctl.broker.server.http_connection import MonitorConnection  # loaded with the port
+
+        return MonitorConnection(self._monitor)
 
     async def run(self, body: Callable[[], Awaitable[None]]) -> str:
         """Open everything by `body`, then serve until the node ends; the reason is returned.

@@ -8,13 +8,11 @@ socket, and answers keep their order. A peer that does not take its answers gets
 import asyncio
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
-if TYPE_CHECKING:
-    from jsctl.broker.server.monitor import Monitor
+from jsctl.broker.server.monitor import Monitor
 
 NANOSECONDS = 1_000_000_000
 TEXT = "text/plain; charset=utf-8"
@@ -26,7 +24,7 @@ PARAMETERS_MAX = 100
 class MonitorConnection(asyncio.Protocol):
     """See the module."""
 
-    def __init__(self, monitor: "Monitor") -> None:
+    def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor
         self._http = h11.Connection(
             h11.SERVER, max_incomplete_event_size=monitor.options.request_bytes_max

@@ -1,15 +1,22 @@
 """The monitoring port: requests become `Query`s, `Answer`s responses. It knows no path: the node
-answers. How HTTP is spoken is in `http_connection`, which is loaded with the port."""
+answers. How HTTP is spoken is in `http_connection`, which the edge loads with the port."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from jsctl.broker.options import MonitorOptions
 from jsctl.broker.turn import Answer, Query
 
-if TYPE_CHECKING:
-    from jsctl.broker.server.http_connection import MonitorConnection
+
+class Asker(Protocol):
+    """A connection that requests come in on, one at a time."""
+
+    def respond(self, status: int, content_type: str, body: bytes) -> None:
+        """Send the answer to the request that is open."""
+
+    def end(self) -> None:
+        """Close it."""
 
 
 @dataclass(slots=True)
@@ -18,17 +25,11 @@ class Monitor:
 
     options: MonitorOptions
     ask: Callable[[Query], None]
-    waiting: dict[int, "MonitorConnection"] = field(default_factory=dict)
-    open: set["MonitorConnection"] = field(default_factory=set)
+    waiting: dict[int, Asker] = field(default_factory=dict)
+    open: set[Asker] = field(default_factory=set)
     last_token: int = 0
 
-    def protocol(self) -> "MonitorConnection":
-        """A new connection's protocol."""
-        from jsctl.broker.server.http_connection import MonitorConnection
-
-        return MonitorConnection(self)
-
-    def query(self, connection: "MonitorConnection", path: str, params: dict[str, str]) -> None:
+    def query(self, connection: Asker, path: str, params: dict[str, str]) -> None:
         """Hand a request to the node."""
         self.last_token += 1
         self.waiting[self.last_token] = connection
