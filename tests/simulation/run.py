@@ -230,7 +230,7 @@ class Simulation:
             if self.checker.history(name).excused:
                 continue
             if not made.group.settled and not self._held_up(meta, made):
-                yield f"{name} is not settled: {process.engine.steering.status.get(name)}"
+                yield f"{name} is not settled: {process.engine.reconfigurator.status.get(name)}"
             yield from self._behind(name, made.group.peers)
         for number in range(len(self.configs)):
             name = self.group_name(number)

@@ -106,7 +106,7 @@ def _publishes_are_acknowledged_when_proposed(patch: Patch) -> None:
 def _a_received_store_is_never_synced_again(patch: Patch) -> None:
     def switch(self: StreamImporter) -> None:
         assert self._stream is not None
-        self.unit.replace(self._stream, self.number)
+        self.replica.replace(self._stream, self.number)
 
     patch.setattr(StreamImporter, "switch", switch)
 

@@ -52,7 +52,7 @@ class Assets:
     """Those of memory replicas that this process has to get anew. They wait until it knows where
     the group is now: only then, when all of its members forgot it, may it start over."""
     unsettled: dict[str, "StreamReplica | ConsumerReplica"] = field(default_factory=dict)
-    """Units whose group has to be brought to the wanted peers, by group name."""
+    """Replicas whose group has to be brought to the wanted peers, by group name."""
 
     def follow(self, change: MetaChange) -> None:
         """Do what one applied change of the meta state asks of this server."""
@@ -70,40 +70,40 @@ class Assets:
 
     def _follow_stream(self, assignment: StreamAssignment, newest: bool = False) -> None:
         key = (assignment.account, assignment.name)
-        unit = self.streams.get(key)
-        if unit is not None and unit.assignment.group.name != assignment.group.name:
+        replica = self.streams.get(key)
+        if replica is not None and replica.assignment.group.name != assignment.group.name:
             self._drop_stream(key)
-            unit = None
+            replica = None
         if self.env.me not in assignment.group.members:
-            if unit is not None:
+            if replica is not None:
                 self._drop_stream(key)
             return
-        if unit is None:
+        if replica is None:
             if self._waits(key, f"streams/{assignment.group.name}", assignment, newest):
                 return
-            unit = self._build_stream(assignment)
+            replica = self._build_stream(assignment)
         else:
-            unit.assigned(assignment)
-        self.unsettled[unit.group.name] = unit
+            replica.assigned(assignment)
+        self.unsettled[replica.group.name] = replica
 
     def _follow_consumer(self, assignment: ConsumerAssignment, newest: bool = False) -> None:
         key = (assignment.account, assignment.stream, assignment.name)
-        unit = self.consumers.get(key)
-        if unit is not None and unit.assignment.group.name != assignment.group.name:
+        replica = self.consumers.get(key)
+        if replica is not None and replica.assignment.group.name != assignment.group.name:
             self._drop_consumer(key)
-            unit = None
+            replica = None
         stream = self.streams.get(key[:2])
         if self.env.me not in assignment.group.members or stream is None:
-            if unit is not None:
+            if replica is not None:
                 self._drop_consumer(key)
             return
-        if unit is None:
+        if replica is None:
             if self._waits(key, f"consumers/{assignment.group.name}", assignment, newest):
                 return
-            unit = self._build_consumer(assignment, stream)
+            replica = self._build_consumer(assignment, stream)
         else:
-            unit.assigned(assignment)
-        self.unsettled[unit.group.name] = unit
+            replica.assigned(assignment)
+        self.unsettled[replica.group.name] = replica
 
     def _waits(
         self,
@@ -186,9 +186,9 @@ class Assets:
         stream = Stream(assignment.account, assignment.config, assignment.created_ns, store)
         if snapshot:
             stream.restore(snapshot)
-        unit = StreamReplica(self.env, assignment, stream, directory, stores, number, volatile)
+        replica = StreamReplica(self.env, assignment, stream, directory, stores, number, volatile)
         if loaded.state is not None:
-            unit.generation = loaded.state.generation
+            replica.generation = loaded.state.generation
         for first, last in store.state().lost:
             self.env.log(
                 LogLevel.ERROR,
@@ -196,12 +196,12 @@ class Assets:
                 " are damaged on this server",
             )
         raft = self._raft(group, loaded)
-        unit.group = self._add(group, GroupKind.STREAM, raft, unit, loaded)
-        self.streams[(assignment.account, assignment.name)] = unit
-        self.env.owe(unit.owed, assignment.request)
+        replica.group = self._add(group, GroupKind.STREAM, raft, replica, loaded)
+        self.streams[(assignment.account, assignment.name)] = replica
+        self.env.owe(replica.owed, assignment.request)
         if group.preferred == self.env.me and raft.term == 0:
             raft.campaign()
-        return unit
+        return replica
 
     def _build_consumer(
         self, assignment: ConsumerAssignment, stream: StreamReplica
@@ -219,7 +219,7 @@ class Assets:
         )
         if loaded.state is not None and not volatile:
             consumer.restore(loaded.state.snapshot)
-        unit = ConsumerReplica(
+        replica = ConsumerReplica(
             self.env,
             assignment,
             consumer,
@@ -229,27 +229,27 @@ class Assets:
             volatile,
         )
         if loaded.state is not None:
-            unit.generation = loaded.state.generation
+            replica.generation = loaded.state.generation
         raft = self._raft(group, loaded)
-        unit.group = self._add(group, GroupKind.CONSUMER, raft, unit, loaded)
-        self.consumers[(assignment.account, assignment.stream, assignment.name)] = unit
-        stream.watchers[assignment.name] = unit
+        replica.group = self._add(group, GroupKind.CONSUMER, raft, replica, loaded)
+        self.consumers[(assignment.account, assignment.stream, assignment.name)] = replica
+        stream.watchers[assignment.name] = replica
         if assignment.config.deliver_subject:
-            self.pushers[group.name] = unit
-        self.env.owe(unit.owed, assignment.request)
+            self.pushers[group.name] = replica
+        self.env.owe(replica.owed, assignment.request)
         if group.preferred == self.env.me and raft.term == 0:
             raft.campaign()
-        return unit
+        return replica
 
     def _add(
         self,
         assigned: GroupAssignment,
         kind: GroupKind,
         raft: Raft,
-        unit: StreamReplica | ConsumerReplica,
+        replica: StreamReplica | ConsumerReplica,
         loaded: LoadedState,
     ) -> RaftGroup:
-        group = RaftGroup(assigned.name, assigned.name.encode(), kind, raft, unit, {})
+        group = RaftGroup(assigned.name, assigned.name.encode(), kind, raft, replica, {})
         if loaded.state is not None:
             group.checkpointed = loaded.state.index
             group.applied_term = loaded.state.term
@@ -261,28 +261,28 @@ class Assets:
     def _drop_stream(self, key: StreamKey) -> None:
         self.postponed.pop(key, None)
         self.unremembered.pop(key, None)
-        unit = self.streams.pop(key, None)
-        if unit is None:
+        replica = self.streams.pop(key, None)
+        if replica is None:
             return
-        for name in list(unit.watchers):
+        for name in list(replica.watchers):
             self._drop_consumer((*key, name))
-        self.unsettled.pop(unit.group.name, None)
-        self._bury(unit.group)
-        unit.delete()
+        self.unsettled.pop(replica.group.name, None)
+        self._bury(replica.group)
+        replica.delete()
 
     def _drop_consumer(self, key: ConsumerKey) -> None:
         self.postponed.pop(key, None)
         self.unremembered.pop(key, None)
-        unit = self.consumers.pop(key, None)
-        if unit is None:
+        replica = self.consumers.pop(key, None)
+        if replica is None:
             return
-        self.unsettled.pop(unit.group.name, None)
-        unit.stream.watchers.pop(key[2], None)
-        self.pushers.pop(unit.group.name, None)
-        unit.end(CONSUMER_DELETED)
-        self._bury(unit.group)
-        unit.delete()
-        unit.stream.consumed_anew()
+        self.unsettled.pop(replica.group.name, None)
+        replica.stream.watchers.pop(key[2], None)
+        self.pushers.pop(replica.group.name, None)
+        replica.end(CONSUMER_DELETED)
+        self._bury(replica.group)
+        replica.delete()
+        replica.stream.consumed_anew()
 
     def _bury(self, group: RaftGroup) -> None:
         groups = self.env.groups
@@ -329,5 +329,5 @@ class Assets:
 
     def close(self) -> None:
         """Release files; keep all data."""
-        for unit in self.streams.values():
-            unit.close()
+        for replica in self.streams.values():
+            replica.close()

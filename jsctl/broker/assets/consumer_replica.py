@@ -26,7 +26,7 @@ from jsctl.broker.turn import LogLevel
 
 @dataclass(slots=True)
 class ConsumerReplica:
-    """Implements `group.Unit`, `env.Runner` and `stream_unit.Watcher`."""
+    """Implements `group.Replica`, and of `replica_context` Runner and ConsumerWatcher."""
 
     env: ReplicaContext
     assignment: ConsumerAssignment
@@ -71,7 +71,7 @@ class ConsumerReplica:
             return False
         return self.env.traffic.generation(self.account) != self._heard
 
-    # group.Unit
+    # group.Replica
 
     def apply(self, index: int, data: bytes) -> int:
         """Take one committed entry; publish what waited for it."""
@@ -222,7 +222,7 @@ class ConsumerReplica:
         """An entry of an API request; False when this server does not lead."""
         return self.env.groups.propose(self.group, [entry], waiter) is not None
 
-    # stream_unit.Watcher
+    # ConsumerWatcher
 
     def stored(self, subjects: list[bytes]) -> None:
         """The stream took messages with these subjects."""

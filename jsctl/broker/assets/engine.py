@@ -102,7 +102,7 @@ class Engine(ClusterView):
         self.assets = Assets(self.env, founder, new_id)
         self.meta = MetaReplica(self.env, self.meta_state, self._follow_meta)
         self.transfers = Transfers(self.groups, self.outbox, self.env.logs)
-        self.steering = Reconfigurator(self.env, self.assets, self.online, self.to_meta)
+        self.reconfigurator = Reconfigurator(self.env, self.assets, self.online, self.to_meta)
         self.deadlines: Deadlines[str] = Deadlines()
         self.removed = False
         """An operator removed this server from the cluster."""
@@ -347,11 +347,11 @@ class Engine(ClusterView):
         self._send_news()
         if self._bootstrap is not None:
             self._found(now_ns)
-        elif self.steering.due(now_ns):
-            self.steering.steer()
+        elif self.reconfigurator.due(now_ns):
+            self.reconfigurator.steer()
             self._give_up_founding()
             if self.has_meta:
-                self.steering.steer_meta(self.meta, self.facts())
+                self.reconfigurator.steer_meta(self.meta, self.facts())
         if now_ns >= self._disk_due_ns:
             self._disk_due_ns = now_ns + DISK_LOOK_NS
             self._watch_disk()
@@ -383,7 +383,7 @@ class Engine(ClusterView):
     # Work
 
     def collect(self, sinks: Iterable[Sink]) -> list[Sink]:
-        """Wake the units that captured something; other sinks are returned."""
+        """Wake the replicas that captured something; other sinks are returned."""
         others: list[Sink] = []
         for sink in sinks:
             owner = sink.owner
@@ -402,9 +402,9 @@ class Engine(ClusterView):
         for name in self.deadlines.due(env.now_ns):
             self._wake_by_name(name)
         env.go_on(others=self.groups.busy)
-        for unit in self.assets.pushers.values():
-            if unit.interest_changed():
-                env.wake(unit.group.name, unit)
+        for replica in self.assets.pushers.values():
+            if replica.interest_changed():
+                env.wake(replica.group.name, replica)
         self.groups.drain()
         self._follow()
         for _ in range(ROUNDS_MAX):
@@ -484,7 +484,7 @@ class Engine(ClusterView):
             due.append(self._last_tick_ns + TICK_NS)
         if self.options.clustered:
             due.append(self._news_due_ns)
-            due.append(self.steering.next_due_ns())
+            due.append(self.reconfigurator.next_due_ns())
         if self._bootstrap is not None:
             due.append(env.now_ns + TICK_NS)
         return min((at for at in due if at is not None), default=None)

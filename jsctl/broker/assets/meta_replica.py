@@ -19,7 +19,7 @@ DIRECTORY = "meta"
 
 @dataclass(slots=True)
 class MetaReplica:
-    """Implements `group.Unit`."""
+    """Implements `group.Replica`."""
 
     env: ReplicaContext
     meta: Meta

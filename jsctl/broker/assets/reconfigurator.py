@@ -65,28 +65,28 @@ class Reconfigurator:
         """
         if not self.assets.knows_all:
             return
-        for name, unit in list(self.assets.unsettled.items()):
-            if not unit.group.leading:
-                if unit.assignment.group.settled and _at(unit):
+        for name, replica in list(self.assets.unsettled.items()):
+            if not replica.group.leading:
+                if replica.assignment.group.settled and _at(replica):
                     self.assets.unsettled.pop(name, None)
                 continue
-            held = self._held_by_consumers(unit) if isinstance(unit, StreamReplica) else []
-            staying = (peer for peer in held if peer in unit.group.raft.members)
-            wanted = (*unit.assignment.group.peers, *staying)
-            step = next_step(unit.group.raft, wanted, self.online)
-            self._do(unit.group.raft, step, name)
+            held = self._held_by_consumers(replica) if isinstance(replica, StreamReplica) else []
+            staying = (peer for peer in held if peer in replica.group.raft.members)
+            wanted = (*replica.assignment.group.peers, *staying)
+            step = next_step(replica.group.raft, wanted, self.online)
+            self._do(replica.group.raft, step, name)
             if isinstance(step, Settled) and held:
                 self.status[name] = Waiting("blocked", "waiting for consumers to migrate")
             elif isinstance(step, Settled):
-                self._settled(unit)
+                self._settled(replica)
 
-    def _held_by_consumers(self, unit: StreamReplica) -> list[str]:
+    def _held_by_consumers(self, replica: StreamReplica) -> list[str]:
         """Peers that consumers have not left yet; their stream stays until they have.
 
         Consumers may be ahead of it: on peers that were to join the stream and did not get there.
         """
-        wanted = unit.assignment.group.peers
-        account, stream = unit.key
+        wanted = replica.assignment.group.peers
+        account, stream = replica.key
         held: list[str] = []
         for (owner, name, _), consumer in self.assets.consumers.items():
             if (owner, name) != (account, stream) or consumer.assignment.group.settled:
@@ -113,14 +113,14 @@ class Reconfigurator:
         elif isinstance(step, Waiting):
             self.status[name] = step
 
-    def _settled(self, unit: StreamReplica | ConsumerReplica) -> None:
-        name, now_ns = unit.group.name, self.env.now_ns
-        assignment = unit.assignment
+    def _settled(self, replica: StreamReplica | ConsumerReplica) -> None:
+        name, now_ns = replica.group.name, self.env.now_ns
+        assignment = replica.assignment
         if assignment.group.settled:
             self.assets.unsettled.pop(name, None)
             self._told_ns.pop(name, None)
             return
-        if unit.group.raft.commit < unit.group.raft.membership.active_index:
+        if replica.group.raft.commit < replica.group.raft.membership.active_index:
             return
         if now_ns - self._told_ns.get(name, 0) > SETTLE_REPEAT_NS:
             self._told_ns[name] = now_ns
@@ -128,10 +128,10 @@ class Reconfigurator:
 
     # The meta group
 
-    def steer_meta(self, unit: MetaReplica, servers: Sequence[ServerFacts]) -> None:
+    def steer_meta(self, replica: MetaReplica, servers: Sequence[ServerFacts]) -> None:
         """One look at the servers; only the meta leader does something."""
-        raft, meta = unit.group.raft, unit.meta
-        if not unit.group.leading:
+        raft, meta = replica.group.raft, replica.meta
+        if not replica.group.leading:
             return
         entries: list[bytes] = []
         wanted: list[str] = []
@@ -150,12 +150,12 @@ class Reconfigurator:
             if peer not in wanted and not (peer in meta.servers and meta.servers[peer].removed)
         ]
         if entries and not meta.in_flight:
-            unit.propose(entries, None)
-        self._do(raft, next_step(raft, wanted, self.online), unit.group.name)
+            replica.propose(entries, None)
+        self._do(raft, next_step(raft, wanted, self.online), replica.group.name)
 
 
-def _at(unit: StreamReplica | ConsumerReplica) -> bool:
+def _at(replica: StreamReplica | ConsumerReplica) -> bool:
     """Whether the members are the wanted peers, as far as a follower can tell."""
-    raft = unit.group.raft
+    raft = replica.group.raft
     whole = raft.standing.kind is StandingKind.WHOLE
-    return whole and set(raft.members.voters) == set(unit.assignment.group.peers)
+    return whole and set(raft.members.voters) == set(replica.assignment.group.peers)

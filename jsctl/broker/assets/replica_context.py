@@ -1,4 +1,4 @@
-"""What the units of one server share: who it is, its disk, its router, its groups, the time."""
+"""What the replicas of one server share: who it is, its disk, its router, its groups, the time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -121,7 +121,7 @@ class Nobody:
 
 @dataclass(slots=True)
 class ReplicaContext:
-    """Shared by all units of a server; `now_ns` is set at the start of each turn."""
+    """Shared by all replicas of a server; `now_ns` is set at the start of each turn."""
 
     me: str
     server_name: str
@@ -142,10 +142,10 @@ class ReplicaContext:
     now_ns: int = 0
     logs: list[LogLine] = field(default_factory=list)
     dirty: dict[str, "Runner"] = field(default_factory=dict)
-    """Units that have something to do in this turn, by group name, in order."""
+    """Replicas that have something to do in this turn, by group name, in order."""
 
     later: dict[str, "Runner"] = field(default_factory=dict)
-    """Units that have more to do in the next turn."""
+    """Replicas that have more to do in the next turn."""
 
     deliveries: int = TURN_MESSAGES_MAX
     """How many messages a consumer may deliver when it is run next."""
@@ -153,7 +153,7 @@ class ReplicaContext:
     watcher: AssetWatcher = field(default_factory=Nobody)
     _put_off: bool = False
     _others_ns: int = 0
-    """When a unit had work while others had more to do from the turn before."""
+    """When a replica had work while others had more to do from the turn before."""
 
     @property
     def api_prefixes(self) -> tuple[bytes, ...]:
@@ -166,11 +166,11 @@ class ReplicaContext:
         if not self.replaying:
             owed.note(request, self.now_ns)
 
-    def refusal(self, unit: "StreamReplica") -> ApiError | None:
+    def refusal(self, replica: "StreamReplica") -> ApiError | None:
         """Why a stream may not take messages now: the disk, the server or its account is full."""
-        if self.disk_full and not unit.volatile:
+        if self.disk_full and not replica.volatile:
             return api_error("JSInsufficientResourcesErr")
-        return self.reports.refusal(unit)
+        return self.reports.refusal(replica)
 
     def wake_again(self, name: str, runner: "Runner") -> None:
         """`runner.run` is called in the next turn, which follows at once."""
@@ -178,7 +178,7 @@ class ReplicaContext:
 
     def go_on(self, others: bool) -> None:
         """Wake who has more to do from the turn before. That takes long: in every second turn
-        what else there is to do (`others`, or a unit) goes first, as the disk or somebody waits
+        what else there is to do (`others`, or a replica) goes first, as the disk or somebody waits
         for it."""
         if self.later and self.dirty:
             self._others_ns = self.now_ns
@@ -188,7 +188,7 @@ class ReplicaContext:
             self.dirty.update(later)
 
     def share(self, runners: int) -> None:
-        """So many units are about to run: what one of them may deliver."""
+        """So many replicas are about to run: what one of them may deliver."""
         alone = self.now_ns - self._others_ns > ALONE_AFTER_NS
         most = TURN_MESSAGES_MAX if alone else SHORT_TURN_MESSAGES_MAX
         self.deliveries = max(most // runners, DELIVERIES_MIN)
@@ -205,26 +205,26 @@ class ReplicaContext:
 
 
 class Reports(Protocol):
-    """Who wants to know what the units of this server find out."""
+    """Who wants to know what the replicas of this server find out."""
 
-    def stream_serves(self, unit: "StreamReplica", request: ApiRequest) -> None:
+    def stream_serves(self, replica: "StreamReplica", request: ApiRequest) -> None:
         """A stream's leader serves what a request asked for: answer it."""
 
-    def consumer_serves(self, unit: "ConsumerReplica", request: ApiRequest) -> None:
+    def consumer_serves(self, replica: "ConsumerReplica", request: ApiRequest) -> None:
         """The same for a consumer."""
 
-    def advisories(self, unit: "ConsumerReplica", facts: list[Advisory]) -> None:
+    def advisories(self, replica: "ConsumerReplica", facts: list[Advisory]) -> None:
         """Facts to be told to operators."""
 
-    def refusal(self, unit: "StreamReplica") -> ApiError | None:
+    def refusal(self, replica: "StreamReplica") -> ApiError | None:
         """Why a stream may not take messages, by limits of its account or of the server."""
 
-    def inactive(self, unit: "ConsumerReplica") -> None:
+    def inactive(self, replica: "ConsumerReplica") -> None:
         """The consumer was not used for its threshold: it is to be deleted."""
 
 
 class Runner(Protocol):
-    """A unit that works once a turn when something happened to it."""
+    """A replica that works once a turn when something happened to it."""
 
     def run(self) -> None:
         """Do what there is to do now; may propose, deliver and reply."""

@@ -12,7 +12,7 @@ _PREFIX = "store."
 
 @dataclass(frozen=True, slots=True)
 class StreamStores:
-    """Implements `stream_unit.Stores`. `directory` is the stream's own."""
+    """Implements `stream_replica.Stores`. `directory` is the stream's own."""
 
     disk: Disk
     directory: str

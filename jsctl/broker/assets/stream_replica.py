@@ -56,7 +56,7 @@ class Stores(Protocol):
 
 @dataclass(slots=True)
 class StreamReplica:
-    """Implements `group.Unit`."""
+    """Implements `group.Replica`."""
 
     env: ReplicaContext
     assignment: StreamAssignment
@@ -104,7 +104,7 @@ class StreamReplica:
         """The messages of this replica."""
         return self.stream.store
 
-    # group.Unit
+    # group.Replica
 
     def apply(self, index: int, data: bytes) -> int:
         """Take one committed entry and set its acknowledgements free."""
@@ -436,7 +436,7 @@ def split_snapshot(snapshot: bytes) -> tuple[int, bytes]:
 class StreamImporter:
     """Implements `group.Importer`: a new store beside the one in use."""
 
-    unit: StreamReplica
+    replica: StreamReplica
     number: int
     _joiner: Joiner = field(default_factory=Joiner)
     _stream: Stream | None = None
@@ -454,9 +454,9 @@ class StreamImporter:
                 self._complete = self._stream.store.import_chunk(blob)
 
     def _begin(self, snapshot: bytes) -> None:
-        unit = self.unit
-        store = unit.stores.open(self.number)
-        assignment = unit.assignment
+        replica = self.replica
+        store = replica.stores.open(self.number)
+        assignment = replica.assignment
         self._stream = Stream(assignment.account, assignment.config, assignment.created_ns, store)
         self._stream.restore(snapshot)
 
@@ -465,9 +465,9 @@ class StreamImporter:
         self._joiner.finish()
         if self._stream is None or not self._complete:
             raise ProtocolError("a state transfer ended before its last part")
-        if self.unit.volatile:
+        if self.replica.volatile:
             return NothingToKeep(index)
-        self._job = self.unit.state_job(self._stream, self.number, index, term, members)
+        self._job = self.replica.state_job(self._stream, self.number, index, term, members)
         return self._job
 
     def switch(self) -> None:
@@ -476,10 +476,10 @@ class StreamImporter:
         if self._job is not None and self._job.store_job is not None:
             # Else the store takes this job for running, and no checkpoint would sync it again.
             self._stream.store.done(self._job.store_job)
-        self.unit.replace(self._stream, self.number)
+        self.replica.replace(self._stream, self.number)
 
     def abandon(self) -> None:
         """Remove what was built."""
         if self._stream is not None:
             self._stream.store.close()
-        self.unit.discard(self.number)
+        self.replica.discard(self.number)

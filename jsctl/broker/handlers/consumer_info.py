@@ -80,9 +80,9 @@ def _groups(
 ) -> tuple[PriorityGroupState, ...]:
     if not config.priority_groups:
         return ()
-    desk = None if leader is None else leader.pull
-    pin = "" if desk is None else desk.pin
-    since = format_time(desk.pinned_ns) if desk is not None and desk.pinned_ns else ZERO_TIME
+    pull = None if leader is None else leader.pull
+    pin = "" if pull is None else pull.pin
+    since = format_time(pull.pinned_ns) if pull is not None and pull.pinned_ns else ZERO_TIME
     group = config.priority_groups[0]
     return (PriorityGroupState(group=group, pinned_client_id=pin, pinned_ts=since),)
 

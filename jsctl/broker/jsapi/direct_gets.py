@@ -27,29 +27,29 @@ class DirectGets:
     """All streams of this server."""
 
     engine: Engine
-    _desks: dict[str, tuple[DirectGetResponder, Sink]] = field(default_factory=dict)
+    _responders: dict[str, tuple[DirectGetResponder, Sink]] = field(default_factory=dict)
 
     def refresh(self) -> None:
-        """Open desks of fresh replicas, close those of others."""
-        units = {unit.group.name: unit for unit in self.engine.assets.streams.values()}
-        for name in [name for name in self._desks if name not in units]:
+        """Listen for fresh replicas, no longer for others."""
+        replicas = {replica.group.name: replica for replica in self.engine.assets.streams.values()}
+        for name in [name for name in self._responders if name not in replicas]:
             self._close(name)
-        for name, unit in units.items():
-            config = unit.stream.config
-            wanted = config.allow_direct and self.fresh(unit)
-            if wanted and name not in self._desks:
-                self._open(name, unit)
-            elif not wanted and name in self._desks:
+        for name, replica in replicas.items():
+            config = replica.stream.config
+            wanted = config.allow_direct and self.fresh(replica)
+            if wanted and name not in self._responders:
+                self._open(name, replica)
+            elif not wanted and name in self._responders:
                 self._close(name)
 
-    def serves(self, unit: StreamReplica) -> None:
-        """The leader of a stream is about to answer its creation: have the desk open by then."""
-        if unit.stream.config.allow_direct and unit.group.name not in self._desks:
-            self._open(unit.group.name, unit)
+    def serves(self, replica: StreamReplica) -> None:
+        """The leader of a stream is about to answer its creation: listen by then."""
+        if replica.stream.config.allow_direct and replica.group.name not in self._responders:
+            self._open(replica.group.name, replica)
 
-    def fresh(self, unit: StreamReplica) -> bool:
+    def fresh(self, replica: StreamReplica) -> bool:
         """Whether a replica may answer: whole, and hearing its leader."""
-        group = unit.group
+        group = replica.group
         if group.leading:
             return True
         raft = group.raft
@@ -58,42 +58,42 @@ class DirectGets:
         near = self.engine.silent_ns(group.leader) < FRESH_NS
         return near and raft.applied >= raft.commit and self.engine.env.me in raft.members.voters
 
-    def _open(self, name: str, unit: StreamReplica) -> None:
-        desk = DirectGetResponder(unit)
-        sink = Sink(desk)
-        account, stream = unit.key
+    def _open(self, name: str, replica: StreamReplica) -> None:
+        responder = DirectGetResponder(replica)
+        sink = Sink(responder)
+        account, stream = replica.key
         for prefix in self.engine.env.api_prefixes:
             head = prefix + WORDS + stream.encode()
             for pattern in (head, head + b".>"):
                 made = self.engine.env.traffic.listen(account, pattern, sink, DIRECT_QUEUE)
                 if made is not None:
-                    desk.subscriptions.append(made)
-        self._desks[name] = (desk, sink)
+                    responder.subscriptions.append(made)
+        self._responders[name] = (responder, sink)
 
     def _close(self, name: str) -> None:
-        desk, _ = self._desks.pop(name)
-        for subscription in desk.subscriptions:
+        responder, _ = self._responders.pop(name)
+        for subscription in responder.subscriptions:
             self.engine.env.traffic.unlisten(subscription)
 
     def take(self, sink: Sink, line: LastLine) -> bool:
-        """Answer what one of the desks captured; False if the sink is not a desk's."""
-        desk = sink.owner
-        if not isinstance(desk, DirectGetResponder):
+        """Answer what a responder captured; False if the sink is not a responder's."""
+        responder = sink.owner
+        if not isinstance(responder, DirectGetResponder):
             return False
-        self.answer(desk, sink, line)
+        self.answer(responder, sink, line)
         return True
 
-    def answer(self, desk: DirectGetResponder, sink: Sink, line: LastLine) -> None:
-        """Answer what a desk captured."""
+    def answer(self, responder: DirectGetResponder, sink: Sink, line: LastLine) -> None:
+        """Answer what a responder captured."""
         for captured in sink.take():
-            if captured[1] and self.fresh(desk.unit):
-                line.run(client_of(captured[4]), self._answer_one, desk, captured)
+            if captured[1] and self.fresh(responder.replica):
+                line.run(client_of(captured[4]), self._answer_one, responder, captured)
 
-    def _answer_one(self, desk: DirectGetResponder, captured: Captured) -> None:
+    def _answer_one(self, responder: DirectGetResponder, captured: Captured) -> None:
         subject, reply, _, payload, _ = captured
-        account, stream = desk.unit.key
+        account, stream = responder.replica.key
         wanted = subject.partition(WORDS + stream.encode())[2][1:]
-        answers = direct.answer(desk.unit.stream, payload, wanted).messages
+        answers = direct.answer(responder.replica.stream, payload, wanted).messages
         self.engine.env.traffic.deliver(
             account, [(reply, b"", one.headers, one.payload, b"") for one in answers]
         )

@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 class DirectGetResponder:
     """One stream's direct gets; the owner of its sink."""
 
-    unit: "StreamReplica"
+    replica: "StreamReplica"
     subscriptions: list[Subscription] = field(default_factory=list)

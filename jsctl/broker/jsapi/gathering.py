@@ -85,15 +85,15 @@ class Gathering:
         """The info of an asset that this server leads; None for others."""
         stream, name = asset
         if name:
-            consumer = self.view.consumer_unit(account, stream, name)
+            consumer = self.view.consumer_replica(account, stream, name)
             if consumer is None or not consumer.group.leading:
                 return None
             group = self.view.group(consumer.group.name)
             return consumer_info.consumer_info(self.view, consumer.consumer, consumer.leader, group)
-        unit = self.view.stream_unit(account, stream)
-        if unit is None or not unit.group.leading:
+        replica = self.view.stream_replica(account, stream)
+        if replica is None or not replica.group.leading:
             return None
-        return streams.stream_info(self.view, unit.assignment, unit.stream)
+        return streams.stream_info(self.view, replica.assignment, replica.stream)
 
     def asked(self, peer: str, request: GatherRequest) -> None:
         """Another server collects."""

@@ -88,31 +88,31 @@ class ApiView:
 
     def stream(self, account: str, name: str) -> Stream | None:
         """The replica on this server."""
-        unit = self.stream_unit(account, name)
-        return None if unit is None else unit.stream
+        replica = self.stream_replica(account, name)
+        return None if replica is None else replica.stream
 
-    def stream_unit(self, account: str, name: str) -> StreamReplica | None:
-        """The unit of a stream on this server."""
+    def stream_replica(self, account: str, name: str) -> StreamReplica | None:
+        """The replica of a stream on this server."""
         return self.engine.assets.streams.get((account, name))
 
     def consumer(self, account: str, stream: str, name: str) -> Consumer | None:
         """The replica on this server."""
-        unit = self.consumer_unit(account, stream, name)
-        return None if unit is None else unit.consumer
+        replica = self.consumer_replica(account, stream, name)
+        return None if replica is None else replica.consumer
 
-    def consumer_unit(self, account: str, stream: str, name: str) -> ConsumerReplica | None:
-        """The unit of a consumer on this server."""
+    def consumer_replica(self, account: str, stream: str, name: str) -> ConsumerReplica | None:
+        """The replica of a consumer on this server."""
         return self.engine.assets.consumers.get((account, stream, name))
 
     def stream_leader(self, account: str, name: str) -> StreamLeader | None:
         """The admission of a stream that this server leads."""
-        unit = self.stream_unit(account, name)
-        return None if unit is None else unit.leader
+        replica = self.stream_replica(account, name)
+        return None if replica is None else replica.leader
 
     def consumer_leader(self, account: str, stream: str, name: str) -> ConsumerLeader | None:
         """The deliveries of a consumer that this server leads."""
-        unit = self.consumer_unit(account, stream, name)
-        return None if unit is None else unit.leader
+        replica = self.consumer_replica(account, stream, name)
+        return None if replica is None else replica.leader
 
     def leader_of(self, group: str) -> str:
         """Peer id of a group's leader as announced."""
@@ -155,9 +155,9 @@ class ApiView:
 
     @staticmethod
     def _assigned(group: RaftGroup) -> GroupAssignment | None:
-        unit = group.unit
-        if isinstance(unit, StreamReplica | ConsumerReplica):
-            return unit.assignment.group
+        replica = group.unit
+        if isinstance(replica, StreamReplica | ConsumerReplica):
+            return replica.assignment.group
         return None
 
     def _peers(self, group: RaftGroup, assigned: GroupAssignment | None) -> list[str]:

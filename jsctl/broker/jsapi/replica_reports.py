@@ -1,4 +1,4 @@
-"""What units of this server report: answers to creates, advisories, unused consumers."""
+"""What replicas of this server report: answers to creates, advisories, unused consumers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ REMOVE_REPEAT_NS = 2_000_000_000
 
 @dataclass(slots=True)
 class ReplicaReports:
-    """Implements `consumer_unit.Reports`; the node sets the outlets once they exist."""
+    """Implements `replica_context.Reports`; the node sets the outlets once they exist."""
 
     view: ApiView | None = None
     answer: Callable[[ApiRequest, bytes], None] | None = None
@@ -33,39 +33,39 @@ class ReplicaReports:
     serves: Callable[[StreamReplica], None] | None = None
     _removed_ns: dict[str, int] = field(default_factory=dict)
 
-    def stream_serves(self, unit: StreamReplica, request: ApiRequest) -> None:
+    def stream_serves(self, replica: StreamReplica, request: ApiRequest) -> None:
         """The leader of a stream answers the request that made or changed it."""
         if self.serves is not None:
-            self.serves(unit)
+            self.serves(replica)
         if self.view is not None and self.answer is not None:
-            body = streams.create_response(self.view, unit.assignment, unit.stream)
+            body = streams.create_response(self.view, replica.assignment, replica.stream)
             self.answer(request, body)
 
-    def consumer_serves(self, unit: ConsumerReplica, request: ApiRequest) -> None:
+    def consumer_serves(self, replica: ConsumerReplica, request: ApiRequest) -> None:
         """The leader of a consumer answers the request that made or changed it."""
         if self.view is not None and self.answer is not None:
-            group = self.view.group(unit.group.name)
+            group = self.view.group(replica.group.name)
             body = consumer_info.served_response(
-                self.view, request, unit.consumer, unit.leader, group
+                self.view, request, replica.consumer, replica.leader, group
             )
             self.answer(request, body)
 
-    def advisories(self, unit: ConsumerReplica, facts: list[Advisory]) -> None:
+    def advisories(self, replica: ConsumerReplica, facts: list[Advisory]) -> None:
         """Facts to be told to operators."""
         if self.advise is not None:
-            self.advise(unit, facts)
+            self.advise(replica, facts)
 
-    def refusal(self, unit: StreamReplica) -> ApiError | None:
+    def refusal(self, replica: StreamReplica) -> ApiError | None:
         """Limits of the account, and of this server, that a stream has reached."""
         if self.view is None:
             return None
-        return self.view.usage.refusal(unit)
+        return self.view.usage.refusal(replica)
 
-    def inactive(self, unit: ConsumerReplica) -> None:
+    def inactive(self, replica: ConsumerReplica) -> None:
         """The consumer was not used for its threshold: have it deleted."""
-        now_ns = unit.env.now_ns
-        last = self._removed_ns.get(unit.group.name, 0)
+        now_ns = replica.env.now_ns
+        last = self._removed_ns.get(replica.group.name, 0)
         if self.propose_meta is not None and now_ns - last > REMOVE_REPEAT_NS:
-            self._removed_ns[unit.group.name] = now_ns
-            made = unit.assignment
+            self._removed_ns[replica.group.name] = now_ns
+            made = replica.assignment
             self.propose_meta([remove_consumer(made.account, made.stream, made.name)])

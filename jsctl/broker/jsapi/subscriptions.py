@@ -43,33 +43,33 @@ class ApiSubscriptions:
     alias: bytes
 
 
-def open_doors(router: Router, domain: str) -> None:
+def subscribe_api(router: Router, domain: str) -> None:
     """Listen to the API in every account.
 
     Other servers are told, so that clients of nats-servers in the cluster reach it as well.
     """
     alias = f"$JS.{domain}.API.".encode() if domain else b""
     for account in router.accounts:
-        door = ApiSubscriptions(account.name, account is router.accounts.system, alias)
+        owner = ApiSubscriptions(account.name, account is router.accounts.system, alias)
         system = router.accounts.system
         elsewhere = system is not None and account is not system
-        sink = Sink(door, account, service=system.name if system and elsewhere else "")
+        sink = Sink(owner, account, service=system.name if system and elsewhere else "")
         for prefix in filter(None, (PREFIX, alias)):
             for pattern in PATTERNS:
                 router.subscribe(account, prefix + pattern.encode(), sink)
 
 
 def request_of(
-    door: ApiSubscriptions, captured: Captured, me: str, cluster: str, name: str
+    owner: ApiSubscriptions, captured: Captured, me: str, cluster: str, name: str
 ) -> ApiRequest:
     """A captured message as a request. `me` is this server's peer id, `name` its name."""
     subject, reply, headers, payload, origin = captured
-    if door.alias and subject.startswith(door.alias):
-        subject = PREFIX + subject[len(door.alias) :]
-    client = ClientInfo(account=door.account, server=name, cluster=cluster)
+    if owner.alias and subject.startswith(owner.alias):
+        subject = PREFIX + subject[len(owner.alias) :]
+    client = ClientInfo(account=owner.account, server=name, cluster=cluster)
     if isinstance(origin, ClientSession):
         client = ClientInfo(
-            account=door.account,
+            account=owner.account,
             user=origin.user,
             server=name,
             cluster=cluster,
@@ -81,21 +81,21 @@ def request_of(
             start_ns=origin.started_ns,
         )
     return ApiRequest(
-        account=door.account,
+        account=owner.account,
         subject=subject,
         reply=reply,
         headers=headers,
         payload=payload,
         client=client,
         entry=me,
-        system=door.system,
+        system=owner.system,
     )
 
 
-def is_twin(door: ApiSubscriptions, captured: Captured) -> bool:
+def is_twin(owner: ApiSubscriptions, captured: Captured) -> bool:
     """Whether a request is the copy that a nats-server without JetStream sends to the system
     account, by its import of the API; the request itself comes in the client's account."""
-    return door.system and IMPORTED in captured[2]
+    return owner.system and IMPORTED in captured[2]
 
 
 def from_route(captured: Captured) -> RouteLink | None:

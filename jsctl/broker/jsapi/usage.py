@@ -53,9 +53,9 @@ class Usage:
         """What this server holds, by account."""
         memory: dict[str, int] = {}
         store: dict[str, int] = {}
-        for (account, _), unit in self.assets.streams.items():
-            used = memory if unit.stream.config.storage is Storage.MEMORY else store
-            used[account] = used.get(account, 0) + unit.store.size_bytes
+        for (account, _), replica in self.assets.streams.items():
+            used = memory if replica.stream.config.storage is Storage.MEMORY else store
+            used[account] = used.get(account, 0) + replica.store.size_bytes
         return [
             AccountUse(
                 name,
@@ -67,27 +67,27 @@ class Usage:
             for name in sorted({*memory, *store, *self.counts})
         ]
 
-    def refusal(self, unit: StreamReplica) -> ApiError | None:
+    def refusal(self, replica: StreamReplica) -> ApiError | None:
         """Why a stream may not take more. Sums are renewed often when a limit is near."""
-        account = self._accounts.get(unit.assignment.account)
+        account = self._accounts.get(replica.assignment.account)
         limits = account.jetstream if account is not None else None
         jetstream = self.options.jetstream
-        server_max = jetstream.memory_bytes_max if unit.volatile else jetstream.store_bytes_max
+        server_max = jetstream.memory_bytes_max if replica.volatile else jetstream.store_bytes_max
         if not limits and server_max < 0:
             return None
-        now_ns = unit.env.now_ns
+        now_ns = replica.env.now_ns
         if now_ns >= self._summed_due_ns:
             self._summed_due_ns = now_ns + SUM_NS
             self._sum()
-        kind = 0 if unit.volatile else 1
+        kind = 0 if replica.volatile else 1
         room = server_max - self._total[kind] if server_max >= 0 else PLENTY_BYTES
         if room <= 0:
             return api_error("JSInsufficientResourcesErr")
         account_max = -1
         if limits is not None:
-            account_max = limits.memory_bytes_max if unit.volatile else limits.store_bytes_max
+            account_max = limits.memory_bytes_max if replica.volatile else limits.store_bytes_max
         if account_max >= 0:
-            used = self._sums.get(unit.assignment.account, (0, 0))[kind]
+            used = self._sums.get(replica.assignment.account, (0, 0))[kind]
             if used >= account_max:
                 return api_error("JSAccountResourcesExceededErr")
             room = min(room, account_max - used)
@@ -107,11 +107,11 @@ class Usage:
         for use in here:
             total[0] += use.memory
             total[1] += use.store
-        for (account, _), unit in self.assets.streams.items():
-            if unit.leader is not None and unit.leader.in_flight.bytes:
-                kind = 0 if unit.volatile else 1
-                sums.setdefault(account, [0, 0])[kind] += unit.leader.in_flight.bytes
-                total[kind] += unit.leader.in_flight.bytes
+        for (account, _), replica in self.assets.streams.items():
+            if replica.leader is not None and replica.leader.in_flight.bytes:
+                kind = 0 if replica.volatile else 1
+                sums.setdefault(account, [0, 0])[kind] += replica.leader.in_flight.bytes
+                total[kind] += replica.leader.in_flight.bytes
         self._total = (total[0], total[1])
         self._sums = {account: (held[0], held[1]) for account, held in sums.items()}
 

@@ -70,11 +70,11 @@ def news(options: Options, engine: Engine, server_id: str, identity_: ServerIden
     """What this server tells of itself to its peers."""
     jetstream = options.jetstream
     memory = store = streams = replicated = reserved_memory = reserved_store = 0
-    for unit in engine.assets.streams.values():
+    for replica in engine.assets.streams.values():
         streams += 1
-        used = unit.store.size_bytes
-        reserved = max(unit.stream.config.max_bytes, 0)
-        if unit.volatile:
+        used = replica.store.size_bytes
+        reserved = max(replica.stream.config.max_bytes, 0)
+        if replica.volatile:
             memory += used
             reserved_memory += reserved
         else:

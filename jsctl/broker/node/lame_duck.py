@@ -113,8 +113,8 @@ class LameDuck:
 
     def _begin_grace(self, now_ns: int) -> None:
         if self.engine is not None:
-            for unit in self.engine.assets.consumers.values():
-                unit.end("Server Shutdown", pending=True)
+            for replica in self.engine.assets.consumers.values():
+                replica.end("Server Shutdown", pending=True)
         if not self.lame or not len(self.sessions):
             self._begin_writing(now_ns)
             return

@@ -12,8 +12,8 @@ from jsctl.broker.jsapi.subscriptions import (
     ApiSubscriptions,
     from_route,
     is_twin,
-    open_doors,
     request_of,
+    subscribe_api,
 )
 from jsctl.broker.node.lame_duck import LameDuck
 from jsctl.broker.node.portions import Portions
@@ -175,7 +175,7 @@ class Node:
         reports.serves = self._direct.serves
         reports.advise = self._sys.consumer_advisories
         engine.env.watcher = self._sys.watch(engine, view)
-        open_doors(self.router, options.jetstream.domain)
+        subscribe_api(self.router, options.jetstream.domain)
         engine.start(now_ns)
 
     # The turn
@@ -333,27 +333,27 @@ class Node:
         elif self._direct is None or not self._direct.take(sink, self.line):
             self._sys.take(sink)
 
-    def _take_api(self, door: ApiSubscriptions, sink: Sink) -> None:
+    def _take_api(self, owner: ApiSubscriptions, sink: Sink) -> None:
         api = self.api
         assert api is not None
         for captured in sink.take():
             link = from_route(captured)
             if link is not None and not self._answers_for(link.peer):
                 continue
-            if link is not None and is_twin(door, captured):
+            if link is not None and is_twin(owner, captured):
                 continue
             found: list[ApiRequest] = []
-            if self.line.run(client_of(captured[4]), self._understand, door, captured, found):
+            if self.line.run(client_of(captured[4]), self._understand, owner, captured, found):
                 api.take(found[0])
 
     def _understand(
-        self, door: ApiSubscriptions, captured: Captured, found: list[ApiRequest]
+        self, owner: ApiSubscriptions, captured: Captured, found: list[ApiRequest]
     ) -> None:
         """What a request says and who decides on it; nothing is changed by it yet."""
         api, engine, identity = self.api, self.engine, self.identity
         assert api is not None and engine is not None
         me, name = engine.options.me, identity.server_name
-        found.append(request_of(door, captured, me, identity.cluster, name))
+        found.append(request_of(owner, captured, me, identity.cluster, name))
         api.place(found[0])
 
     def _answer(self, query: Query) -> Answer:

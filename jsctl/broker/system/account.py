@@ -196,7 +196,7 @@ class SystemAccount:
         if self._advisories is not None:
             self._advisories.api_answer(request, payload)
 
-    def consumer_advisories(self, unit: "ConsumerReplica", facts: "list[Advisory]") -> None:
+    def consumer_advisories(self, replica: "ConsumerReplica", facts: "list[Advisory]") -> None:
         """What a consumer found out while it delivered."""
         if self._advisories is not None:
-            self._advisories.consumer_facts(unit, facts)
+            self._advisories.consumer_facts(replica, facts)

@@ -157,14 +157,14 @@ class JetStreamAdvisories:
             self._leader_elected(group)
 
     def _leader_elected(self, group: RaftGroup) -> None:
-        unit, name = group.unit, self.view.server_name
-        if isinstance(unit, StreamReplica):
-            account, stream = unit.key
+        replica, name = group.unit, self.view.server_name
+        if isinstance(replica, StreamReplica):
+            account, stream = replica.key
             if self._wanted(account, "STREAM", "LEADER_ELECTED", stream):
                 peers = self._replicas(group)
                 self._tell(account, self._build().stream_leader(account, stream, name, peers))
-        elif isinstance(unit, ConsumerReplica):
-            made = unit.assignment
+        elif isinstance(replica, ConsumerReplica):
+            made = replica.assignment
             if self._wanted(made.account, "CONSUMER", "LEADER_ELECTED", made.stream, made.name):
                 built = self._build().consumer_leader(
                     made.account, made.stream, made.name, name, self._replicas(group)
@@ -215,14 +215,14 @@ class JetStreamAdvisories:
         return 2 * sum(map(self.engine.online, voters)) > len(voters)
 
     def _quorum_lost(self, group: RaftGroup) -> None:
-        unit = group.unit
-        if isinstance(unit, StreamReplica):
-            account, stream = unit.key
+        replica = group.unit
+        if isinstance(replica, StreamReplica):
+            account, stream = replica.key
             if self._wanted(account, "STREAM", "QUORUM_LOST", stream):
                 peers = self._replicas(group)
                 self._tell(account, self._build().stream_quorum_lost(account, stream, peers))
-        elif isinstance(unit, ConsumerReplica):
-            made = unit.assignment
+        elif isinstance(replica, ConsumerReplica):
+            made = replica.assignment
             if self._wanted(made.account, "CONSUMER", "QUORUM_LOST", made.stream, made.name):
                 built = self._build().consumer_quorum_lost(
                     made.account, made.stream, made.name, self._replicas(group)
@@ -233,9 +233,9 @@ class JetStreamAdvisories:
 
     # Consumers
 
-    def consumer_facts(self, unit: ConsumerReplica, facts: list[Advisory]) -> None:
+    def consumer_facts(self, replica: ConsumerReplica, facts: list[Advisory]) -> None:
         """What a consumer found out while it delivered."""
-        made = unit.assignment
+        made = replica.assignment
         for fact in facts:
             subject = f"{fact.kind.value}.{made.stream}.{made.name}".encode()
             if not self.view.has_interest(made.account, subject):

@@ -74,11 +74,11 @@ def test_a_change_waits_for_who_is_not_there(cluster: ClusterPlay) -> None:
     update(cluster, replicas=3)
     cluster.run(3)
     host = cluster.leader(group)
-    waits = host.engine.steering.status[group]
+    waits = host.engine.reconfigurator.status[group]
     assert waits.what in ("catchup", "membership") and waits.why
     away.begin()
     cluster.wait(lambda: len(voters(cluster, group)) == 3, "all three")
-    cluster.wait(lambda: group not in host.engine.steering.status, "nothing to wait for")
+    cluster.wait(lambda: group not in host.engine.reconfigurator.status, "nothing to wait for")
 
 
 def test_consumers_follow_their_stream(cluster: ClusterPlay) -> None:

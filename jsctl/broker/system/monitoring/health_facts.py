@@ -73,28 +73,33 @@ class HealthReport:
         return found
 
     def _stream(self, engine: Engine, made: StreamAssignment) -> AssetHealth:
-        unit = engine.assets.streams.get((made.account, made.name))
-        ailment, reason = _ailment(engine, unit)
-        if unit is not None and ailment is None and engine.env.disk_full and not unit.volatile:
+        replica = engine.assets.streams.get((made.account, made.name))
+        ailment, reason = _ailment(engine, replica)
+        if (
+            replica is not None
+            and ailment is None
+            and engine.env.disk_full
+            and not replica.volatile
+        ):
             ailment, reason = Ailment.WRITE_ERROR, DISK_FULL
-        lost = unit.store.state().lost if unit is not None else ()
+        lost = replica.store.state().lost if replica is not None else ()
         if lost:
             ailment, reason = Ailment.NOT_CURRENT, _damaged(lost)
         return AssetHealth(made.account, made.name, "", ailment, reason)
 
     def _consumer(self, engine: Engine, made: ConsumerAssignment) -> AssetHealth:
-        unit = engine.assets.consumers.get((made.account, made.stream, made.name))
-        ailment, reason = _ailment(engine, unit)
+        replica = engine.assets.consumers.get((made.account, made.stream, made.name))
+        ailment, reason = _ailment(engine, replica)
         return AssetHealth(made.account, made.stream, made.name, ailment, reason)
 
 
 Verdict = tuple[Ailment | None, str]
 
 
-def _ailment(engine: Engine, unit: StreamReplica | ConsumerReplica | None) -> Verdict:
-    if unit is None:
+def _ailment(engine: Engine, replica: StreamReplica | ConsumerReplica | None) -> Verdict:
+    if replica is None:
         return Ailment.MISSING, ""
-    reason = standing_text(unit.group) or _not_current(engine, unit.group)
+    reason = standing_text(replica.group) or _not_current(engine, replica.group)
     return (Ailment.NOT_CURRENT, reason) if reason else (None, "")
 
 

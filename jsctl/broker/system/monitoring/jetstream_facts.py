@@ -114,22 +114,24 @@ class JetStreamReport:
         )
 
     @staticmethod
-    def _used(units: Iterable[StreamReplica]) -> tuple[int, int]:
+    def _used(replicas: Iterable[StreamReplica]) -> tuple[int, int]:
         """(memory, file) in bytes."""
         used = [0, 0]
-        for unit in units:
-            used[not unit.volatile] += unit.store.size_bytes
+        for replica in replicas:
+            used[not replica.volatile] += replica.store.size_bytes
         return used[0], used[1]
 
     def _reserved(self) -> tuple[int, int]:
         reserved = [0, 0]
-        for unit in self.engine.assets.streams.values():
-            reserved[not unit.volatile] += max(unit.stream.config.max_bytes, 0)
+        for replica in self.engine.assets.streams.values():
+            reserved[not replica.volatile] += max(replica.stream.config.max_bytes, 0)
         return reserved[0], reserved[1]
 
     def _account(self, name: str) -> JsAccountFacts:
-        units = [unit for unit in self.engine.assets.streams.values() if unit.key[0] == name]
-        memory, store = self._used(units)
+        replicas = [
+            replica for replica in self.engine.assets.streams.values() if replica.key[0] == name
+        ]
+        memory, store = self._used(replicas)
         known = self.view.account(name)
         counts = self.view.usage.counts.get(name)
         return JsAccountFacts(
@@ -141,19 +143,19 @@ class JetStreamReport:
             store_reserved=known.store_max if known is not None else -1,
             api_total=counts.total if counts is not None else 0,
             api_errors=counts.errors if counts is not None else 0,
-            streams=sorted(map(self._stream, units), key=lambda stream: stream.name),
+            streams=sorted(map(self._stream, replicas), key=lambda stream: stream.name),
         )
 
-    def _stream(self, unit: StreamReplica) -> StreamFacts:
-        state = unit.store.state()
+    def _stream(self, replica: StreamReplica) -> StreamFacts:
+        state = replica.store.state()
         return StreamFacts(
-            name=unit.key[1],
+            name=replica.key[1],
             messages=state.messages,
             bytes=state.bytes,
-            consumers=len(unit.watchers),
-            leads=unit.group.leading,
-            consumers_led=sum(watcher.leading for watcher in unit.watchers.values()),
-            raft_group=unit.group.name if self.view.clustered else "",
+            consumers=len(replica.watchers),
+            leads=replica.group.leading,
+            consumers_led=sum(watcher.leading for watcher in replica.watchers.values()),
+            raft_group=replica.group.name if self.view.clustered else "",
         )
 
     # The meta group
@@ -182,28 +184,30 @@ class JetStreamReport:
 
     def stream_info(self, account: str, stream: str) -> StreamInfo | None:
         """Info of a local replica, with the config as it is stored."""
-        unit = self.view.stream_unit(account, stream)
-        if unit is None:
+        replica = self.view.stream_replica(account, stream)
+        if replica is None:
             return None
-        info = stream_info(self.view, unit.assignment, unit.stream)
-        return replace(info, config=unit.assignment.config)
+        info = stream_info(self.view, replica.assignment, replica.stream)
+        return replace(info, config=replica.assignment.config)
 
     def consumers(self, account: str, stream: str) -> list[ConsumerFacts]:
         """Local replicas of a stream's consumers."""
-        unit = self.view.stream_unit(account, stream)
-        if unit is None:
+        replica = self.view.stream_replica(account, stream)
+        if replica is None:
             return []
-        found = [self.view.consumer_unit(account, stream, name) for name in sorted(unit.watchers)]
+        found = [
+            self.view.consumer_replica(account, stream, name) for name in sorted(replica.watchers)
+        ]
         return [self._consumer(consumer) for consumer in found if consumer is not None]
 
-    def _consumer(self, unit: ConsumerReplica) -> ConsumerFacts:
+    def _consumer(self, replica: ConsumerReplica) -> ConsumerFacts:
         view = self.view
-        info = consumer_info(view, unit.consumer, unit.leader, view.group(unit.group.name))
-        info = replace(info, config=unit.consumer.config)
+        info = consumer_info(view, replica.consumer, replica.leader, view.group(replica.group.name))
+        info = replace(info, config=replica.consumer.config)
         return ConsumerFacts(
             info if view.clustered else replace(info, cluster=None),
-            raft_group=unit.group.name if self.view.clustered else "",
-            direct=unit.consumer.config.direct,
+            raft_group=replica.group.name if self.view.clustered else "",
+            direct=replica.consumer.config.direct,
         )
 
     # Raft
@@ -217,9 +221,9 @@ class JetStreamReport:
 
     @staticmethod
     def _owner(group: RaftGroup) -> str:
-        unit = group.unit
-        if isinstance(unit, StreamReplica | ConsumerReplica):
-            return unit.assignment.account
+        replica = group.unit
+        if isinstance(replica, StreamReplica | ConsumerReplica):
+            return replica.assignment.account
         return "$SYS"
 
     def _raft_group(self, group: RaftGroup) -> RaftzGroup:
@@ -279,8 +283,8 @@ class JetStreamReport:
         for group in self.engine.groups.by_name.values():
             name = f"[ACC:{self._owner(group)}] RAFT '{group.name}' proposals"
             found[name] = (len(group.waiting), 0)
-        for (account, stream), unit in self.engine.assets.streams.items():
-            found[f"[ACC:{account}] stream '{stream}' messages"] = (len(unit.sink.messages), 0)
+        for (account, stream), replica in self.engine.assets.streams.items():
+            found[f"[ACC:{account}] stream '{stream}' messages"] = (len(replica.sink.messages), 0)
         return found
 
 
