@@ -14,15 +14,6 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE_FILES_MAX = 20
 
-PACKAGES_WITH_CIRCLES = {
-    "jsctl.broker.assets",
-    "jsctl.broker.system",
-}
-"""Files of these still import each other in circles."""
-
-CROWDED_PACKAGES: frozenset[str] = frozenset()
-"""These still have more files than a package should."""
-
 
 def circles_of(graph: grimp.ImportGraph) -> list[frozenset[str]]:
     """Every largest set of modules of which each imports each other, directly or not."""
@@ -58,27 +49,14 @@ def graph() -> grimp.ImportGraph:
 
 
 def test_no_circle_of_imports(graph: grimp.ImportGraph) -> None:
-    new = [
-        told(graph, circle)
-        for circle in circles_of(graph)
-        if not {package_of(module) for module in circle} <= PACKAGES_WITH_CIRCLES
-    ]
-    assert not new, "\n\n".join(new)
-
-
-def test_packages_with_circles_have_circles(graph: grimp.ImportGraph) -> None:
-    have = {package_of(module) for circle in circles_of(graph) for module in circle}
-    done = sorted(PACKAGES_WITH_CIRCLES - have)
-    assert not done, f"no circle any more, so take out of PACKAGES_WITH_CIRCLES: {done}"
+    found = [told(graph, circle) for circle in circles_of(graph)]
+    assert not found, "\n\n".join(found)
 
 
 def test_packages_are_small(graph: grimp.ImportGraph) -> None:
     sizes = Counter(package_of(module) for module in graph.modules)
     crowded = {name: size for name, size in sizes.items() if size > PACKAGE_FILES_MAX}
-    new = {name: size for name, size in crowded.items() if name not in CROWDED_PACKAGES}
-    assert not new, f"more than {PACKAGE_FILES_MAX} files: {new}"
-    done = sorted(CROWDED_PACKAGES - set(crowded))
-    assert not done, f"small by now, so take out of CROWDED_PACKAGES: {done}"
+    assert not crowded, f"more than {PACKAGE_FILES_MAX} files: {crowded}"
 
 
 @pytest.mark.parametrize(

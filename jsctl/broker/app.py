@@ -299,6 +299,7 @@ class Server:
             asyncio.get_running_loop().call_soon(self._load_ahead)
         else:
             gc.freeze()
+            self._log.line(LogLevel.DEBUG, "Loaded what requests need")
 
     def _info(self, text: str) -> None:
         self._log.line(LogLevel.INFO, text)

@@ -38,7 +38,8 @@ class Assets:
     env: ReplicaContext
     founder: GroupBootstrap
     new_id: Callable[[], str]
-    streams: dict[StreamKey, StreamReplica] = field(default_factory=dict)
+    streams: dict[StreamKey, StreamReplica]
+    """Given, as the quota counts what they hold."""
     consumers: dict[ConsumerKey, ConsumerReplica] = field(default_factory=dict)
     pushers: dict[str, ConsumerReplica] = field(default_factory=dict)
     """Push consumers, by group name."""
@@ -66,7 +67,6 @@ class Assets:
                 self._drop_consumer((change.account, change.stream, change.consumer))
             else:
                 self._drop_stream((change.account, change.stream))
-        self.env.watcher.changed(change)
 
     def _follow_stream(self, assignment: StreamAssignment, newest: bool = False) -> None:
         key = (assignment.account, assignment.name)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from jsctl.api.words import AckPolicy
+from jsctl.broker.assets.facts import ConsumerAdvisories, ConsumerServes
 from jsctl.broker.assets.replica_context import REFUSED_NS, PendingReply, ReplicaContext
 from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.interest.targets import Sink, Subscription
@@ -102,7 +103,8 @@ class ConsumerReplica:
         if leader is not None and leader.ready and self._is_current():
             owed = self.owed.take(self.env.now_ns)
             if owed is not None:
-                self.env.reports.consumer_serves(self, owed)
+                fact = ConsumerServes(self.assignment, self.consumer, leader, owed)
+                self.env.facts.append(fact)
 
     def _is_current(self) -> bool:
         return self.assignment.config == self.consumer.config
@@ -199,7 +201,7 @@ class ConsumerReplica:
                 self._tickets[index] = turn.ticket
         self._publish(turn.publish)
         if turn.advisories:
-            self.env.reports.advisories(self, turn.advisories)
+            self.env.facts.append(ConsumerAdvisories(self.assignment, turn.advisories))
         if turn.damaged is not None and turn.damaged != self._told_damage:
             self._told_damage = turn.damaged
             first, last = turn.damaged
@@ -209,7 +211,7 @@ class ConsumerReplica:
                 f" waits: messages {first} to {last} cannot be read on this server",
             )
         if turn.inactive:
-            self.env.reports.inactive(self)
+            self.env.unused.append(self.assignment)
         self.due_ns = turn.next_due_ns
         if turn.again:
             self.env.wake_again(self.group.name, self)

@@ -7,9 +7,10 @@ these over a network and disks of its own.
 
 from collections.abc import Callable, Iterable
 
-from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.assets import Assets, StreamKey
 from jsctl.broker.assets.cluster_view import TICK_NS, ClusterView, EngineOptions
 from jsctl.broker.assets.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.facts import Fact, MetaChanged
 from jsctl.broker.assets.lost_log import find_loss
 from jsctl.broker.assets.meta_bootstrap import Bootstrap, Seen, conflict, hopeless
 from jsctl.broker.assets.meta_group_file import (
@@ -20,7 +21,7 @@ from jsctl.broker.assets.meta_group_file import (
 )
 from jsctl.broker.assets.meta_replica import DIRECTORY, GROUP_NAME, MetaReplica
 from jsctl.broker.assets.reconfigurator import Reconfigurator
-from jsctl.broker.assets.replica_context import AccountTraffic, ReplicaContext, Reports, Runner
+from jsctl.broker.assets.replica_context import AccountTraffic, Quota, ReplicaContext, Runner
 from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.deadlines import Deadlines
 from jsctl.broker.errors import ProtocolError
@@ -69,7 +70,8 @@ class Engine(ClusterView):
         traffic: AccountTraffic,
         jitter: Jitter,
         new_id: Callable[[], str],
-        reports: Reports,
+        quota: Quota,
+        streams: dict[StreamKey, StreamReplica],
         news: Callable[[], ServerNews],
     ) -> None:
         super().__init__(options, Liveness(options.boot, options.life), news)
@@ -88,7 +90,7 @@ class Engine(ClusterView):
             traffic,
             self.groups,
             jitter,
-            reports,
+            quota,
             options.domain,
         )
         life, boot = options.life, options.boot
@@ -99,7 +101,7 @@ class Engine(ClusterView):
         for damage in recovered.damage:
             self.env.log(LogLevel.ERROR, f"Damaged log: {damage}")
         self.founder = founder
-        self.assets = Assets(self.env, founder, new_id)
+        self.assets = Assets(self.env, founder, new_id, streams)
         self.meta = MetaReplica(self.env, self.meta_state, self._follow_meta)
         self.transfers = Transfers(self.groups, self.outbox, self.env.logs)
         self.reconfigurator = Reconfigurator(self.env, self.assets, self.online, self.to_meta)
@@ -194,6 +196,7 @@ class Engine(ClusterView):
         self.env.replaying = self.meta.newest <= self._history
         for change in self.meta.meta.take_changes():
             self.assets.follow(change)
+            self.env.facts.append(MetaChanged(change, self.meta.leading))
             server = change.server
             if server is not None and server.removed and server.peer == self.options.me:
                 self._told_to_go = server.incarnation == self.options.life
@@ -396,7 +399,8 @@ class Engine(ClusterView):
     def run(self, collect: Callable[[], None]) -> None:
         """Propose, drain, apply and deliver until there is nothing more to do in this turn.
 
-        `collect` is called between rounds, to look for what the work itself captured.
+        `collect` is called between rounds, to take the facts and to look for what the work itself
+        captured.
         """
         env = self.env
         for name in self.deadlines.due(env.now_ns):
@@ -416,11 +420,18 @@ class Engine(ClusterView):
             for name, runner in dirty.items():
                 runner.run()
                 self._schedule(name, runner)
+            if env.unused:
+                self.reconfigurator.remove_unused()
             self.groups.drain()
             self._follow()
         if self._told_to_go and not self.removed:
             write_evicted(self.disk)
             self._evict()
+
+    def take_facts(self) -> list[Fact]:
+        """What was found out since the last call, in order."""
+        facts, self.env.facts = self.env.facts, []
+        return facts
 
     def _wake_by_name(self, name: str) -> None:
         group = self.groups.by_name.get(name)
@@ -459,7 +470,7 @@ class Engine(ClusterView):
     def _leader_changed(self, change: LeaderChange) -> None:
         group = change.group
         known = Announcement(group.name, change.term, change.leader)
-        self.env.watcher.leader_changed(group, change.leader)
+        self.env.facts.append(change)
         if change.leader != self.options.me:
             if change.leader:
                 self.learn_leader(known)

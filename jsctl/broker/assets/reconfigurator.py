@@ -21,7 +21,12 @@ from jsctl.broker.assets.membership import (
 from jsctl.broker.assets.meta_replica import MetaReplica
 from jsctl.broker.assets.replica_context import ReplicaContext
 from jsctl.broker.assets.stream_replica import StreamReplica
-from jsctl.broker.jetstream.meta.entries import MetaServer, add_server, settle_group
+from jsctl.broker.jetstream.meta.entries import (
+    MetaServer,
+    add_server,
+    remove_consumer,
+    settle_group,
+)
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import StandingKind
@@ -30,6 +35,8 @@ from jsctl.broker.turn import LogLevel
 PERIOD_NS = 100_000_000
 SETTLE_REPEAT_NS = 1_000_000_000
 """A report that a group settled is repeated when nothing came of it."""
+REMOVE_REPEAT_NS = 2_000_000_000
+"""The same for the removal of a consumer that is not used."""
 
 
 @dataclass(slots=True)
@@ -44,6 +51,8 @@ class Reconfigurator:
     status: dict[str, Waiting] = field(default_factory=dict)
     """What groups of this server wait for, by group name."""
     _told_ns: dict[str, int] = field(default_factory=dict)
+    _removed_ns: dict[str, int] = field(default_factory=dict)
+    """Group of an unused consumer -> when its removal was asked for."""
     _due_ns: int = 0
 
     def due(self, now_ns: int) -> bool:
@@ -125,6 +134,18 @@ class Reconfigurator:
         if now_ns - self._told_ns.get(name, 0) > SETTLE_REPEAT_NS:
             self._told_ns[name] = now_ns
             self.to_meta([settle_group(assignment)])
+
+    def remove_unused(self) -> None:
+        """Have consumers deleted that their leaders here found unused."""
+        now_ns = self.env.now_ns
+        unused, self.env.unused = self.env.unused, []
+        told = self._removed_ns
+        for name in [name for name, at_ns in told.items() if now_ns - at_ns > REMOVE_REPEAT_NS]:
+            del told[name]
+        for made in unused:
+            if made.group.name not in told:
+                told[made.group.name] = now_ns
+                self.to_meta([remove_consumer(made.account, made.stream, made.name)])
 
     # The meta group
 

@@ -2,22 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from jsctl.api.errors import ApiError, api_error
+from jsctl.broker.assets.facts import Fact
 from jsctl.broker.interest.targets import Sink, Subscription
-from jsctl.broker.jetstream.consumers.facts import Advisory
-from jsctl.broker.jetstream.meta.state import MetaChange
+from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.ports import Disk
 from jsctl.broker.protocol.deliveries import OutgoingMessage
-from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.turn import Jitter, LogLevel, LogLine
-
-if TYPE_CHECKING:
-    from jsctl.broker.assets.consumer_replica import ConsumerReplica
-    from jsctl.broker.assets.stream_replica import StreamReplica
 
 
 class AccountTraffic(Protocol):
@@ -99,24 +94,14 @@ class ConsumerWatcher(Protocol):
         """Whether every subject of the stream is for this consumer."""
 
 
-class AssetWatcher(Protocol):
-    """Who tells operators what became of groups and assets."""
+class Quota(Protocol):
+    """Limits on what streams may store, of accounts and of this server."""
 
-    def changed(self, change: MetaChange) -> None:
-        """A change of the meta state was applied and followed here."""
+    def refusal(self, account: str, *, volatile: bool, now_ns: int) -> ApiError | None:
+        """Why no stream of an account may take messages now; None when there is room.
 
-    def leader_changed(self, group: RaftGroup, leader: str) -> None:
-        """A group has another leader (a peer id) as seen here, or none (empty)."""
-
-
-class Nobody:
-    """A `AssetWatcher` that tells nobody."""
-
-    def changed(self, change: MetaChange) -> None:
-        """Nothing."""
-
-    def leader_changed(self, group: RaftGroup, leader: str) -> None:
-        """Nothing."""
+        `volatile`: those that only memory holds.
+        """
 
 
 @dataclass(slots=True)
@@ -133,7 +118,7 @@ class ReplicaContext:
     traffic: AccountTraffic
     groups: Groups
     jitter: Jitter
-    reports: "Reports"
+    quota: Quota
     domain: str = ""
     disk_full: bool = False
     """There is less room than the log needs for itself: nothing new is taken."""
@@ -150,7 +135,10 @@ class ReplicaContext:
     deliveries: int = TURN_MESSAGES_MAX
     """How many messages a consumer may deliver when it is run next."""
 
-    watcher: AssetWatcher = field(default_factory=Nobody)
+    facts: list[Fact] = field(default_factory=list)
+    """What was found out since the node last asked."""
+    unused: list[ConsumerAssignment] = field(default_factory=list)
+    """Consumers that were not used for their threshold: they are to be deleted."""
     _put_off: bool = False
     _others_ns: int = 0
     """When a replica had work while others had more to do from the turn before."""
@@ -166,11 +154,11 @@ class ReplicaContext:
         if not self.replaying:
             owed.note(request, self.now_ns)
 
-    def refusal(self, replica: "StreamReplica") -> ApiError | None:
+    def refusal(self, account: str, *, volatile: bool) -> ApiError | None:
         """Why a stream may not take messages now: the disk, the server or its account is full."""
-        if self.disk_full and not replica.volatile:
+        if self.disk_full and not volatile:
             return api_error("JSInsufficientResourcesErr")
-        return self.reports.refusal(replica)
+        return self.quota.refusal(account, volatile=volatile, now_ns=self.now_ns)
 
     def wake_again(self, name: str, runner: "Runner") -> None:
         """`runner.run` is called in the next turn, which follows at once."""
@@ -202,25 +190,6 @@ class ReplicaContext:
         who has had a share of this turn does not get another one."""
         if name not in self.later:
             self.dirty[name] = runner
-
-
-class Reports(Protocol):
-    """Who wants to know what the replicas of this server find out."""
-
-    def stream_serves(self, replica: "StreamReplica", request: ApiRequest) -> None:
-        """A stream's leader serves what a request asked for: answer it."""
-
-    def consumer_serves(self, replica: "ConsumerReplica", request: ApiRequest) -> None:
-        """The same for a consumer."""
-
-    def advisories(self, replica: "ConsumerReplica", facts: list[Advisory]) -> None:
-        """Facts to be told to operators."""
-
-    def refusal(self, replica: "StreamReplica") -> ApiError | None:
-        """Why a stream may not take messages, by limits of its account or of the server."""
-
-    def inactive(self, replica: "ConsumerReplica") -> None:
-        """The consumer was not used for its threshold: it is to be deleted."""
 
 
 class Runner(Protocol):

@@ -13,6 +13,7 @@ from jsctl.api.codec import dumps
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
 from jsctl.broker.assets import traced_publishes
+from jsctl.broker.assets.facts import StreamServes
 from jsctl.broker.assets.replica_context import (
     REFUSED_NS,
     ConsumerWatcher,
@@ -210,7 +211,7 @@ class StreamReplica:
         if leader is None:
             self.sink.take()
             return
-        leader.refusal = self.env.refusal(self)
+        leader.refusal = self.env.refusal(self.assignment.account, volatile=self.volatile)
         if self.sink.traced:
             traced_publishes.admit(leader, self.sink.take(), self.env.now_ns, self._propose)
         elif self.sink.messages:
@@ -277,7 +278,7 @@ class StreamReplica:
         if self.leader is not None and self._is_current():
             owed = self.owed.take(self.env.now_ns)
             if owed is not None:
-                self.env.reports.stream_serves(self, owed)
+                self.env.facts.append(StreamServes(self.assignment, self.stream, owed))
 
     def _is_current(self) -> bool:
         # The first config is in the log as well: a replica that is made later starts with the

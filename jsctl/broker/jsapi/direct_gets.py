@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
+from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.stream_replica import DIRECT_QUEUE, StreamReplica
 from jsctl.broker.interest.targets import Captured, Sink
@@ -42,9 +43,12 @@ class DirectGets:
             elif not wanted and name in self._responders:
                 self._close(name)
 
-    def serves(self, replica: StreamReplica) -> None:
+    def serves(self, key: StreamKey) -> None:
         """The leader of a stream is about to answer its creation: listen by then."""
-        if replica.stream.config.allow_direct and replica.group.name not in self._responders:
+        replica = self.engine.assets.streams.get(key)
+        if replica is None or not replica.stream.config.allow_direct:
+            return
+        if replica.group.name not in self._responders:
             self._open(replica.group.name, replica)
 
     def fresh(self, replica: StreamReplica) -> bool:

@@ -30,6 +30,7 @@ from jsctl.broker.handlers.decisions import (
     StepDown,
 )
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.peers.items import Forward, ForwardReply
@@ -85,10 +86,7 @@ class ApiService:
 
     view: ApiView
     engine: Engine
-    publish: Callable[[str, bytes, bytes, bytes], None]
-    """(account, subject, headers, payload) on this server."""
-    publish_at: Callable[[str, str, bytes, bytes, bytes], bool]
-    """(account, peer, subject, headers, payload) on another one; False without a link."""
+    publisher: AnswerPublisher
     audit: Callable[[ApiRequest, bytes], None]
     """Told of each answer that this server decided on."""
     line: LastLine | None = None
@@ -320,12 +318,12 @@ class ApiService:
         if not request.reply:
             return
         if request.entry == self.view.me or request.is_foreign:
-            self.publish(request.account, request.reply, headers, payload)
-        elif not self.publish_at(request.account, request.entry, request.reply, headers, payload):
+            self.publisher.here(request.account, request.reply, headers, payload)
+        elif not self.publisher.at(request.account, request.entry, request.reply, headers, payload):
             reply = ForwardReply(request.account, request.reply, headers, payload)
             self.engine.outbox.parcel(request.entry).replies.append(reply)
 
     def answered(self, reply: ForwardReply) -> None:
         """Another server decided on a request that came in here."""
         if reply.reply:
-            self.publish(reply.account, reply.reply, reply.headers, reply.payload)
+            self.publisher.here(reply.account, reply.reply, reply.headers, reply.payload)

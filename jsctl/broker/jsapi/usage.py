@@ -1,10 +1,11 @@
 """What each account uses of JetStream, on this server and on all."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.words import Storage
-from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.handlers.view import AccountQuota
 from jsctl.broker.options import AccountOptions, Options
@@ -27,10 +28,11 @@ class Counts:
 
 @dataclass(slots=True)
 class Usage:
-    """Use by account. Bytes count once for each replica."""
+    """Use by account. Bytes count once for each replica. Implements `replica_context.Quota`."""
 
     options: Options
-    assets: Assets
+    streams: Mapping[StreamKey, StreamReplica]
+    """Those with a replica on this server."""
     counts: dict[str, Counts] = field(default_factory=dict)
     elsewhere: dict[str, list[AccountUse]] = field(default_factory=dict)
     """Peer -> what it last told."""
@@ -53,7 +55,7 @@ class Usage:
         """What this server holds, by account."""
         memory: dict[str, int] = {}
         store: dict[str, int] = {}
-        for (account, _), replica in self.assets.streams.items():
+        for (account, _), replica in self.streams.items():
             used = memory if replica.stream.config.storage is Storage.MEMORY else store
             used[account] = used.get(account, 0) + replica.store.size_bytes
         return [
@@ -67,32 +69,31 @@ class Usage:
             for name in sorted({*memory, *store, *self.counts})
         ]
 
-    def refusal(self, replica: StreamReplica) -> ApiError | None:
+    def refusal(self, account: str, *, volatile: bool, now_ns: int) -> ApiError | None:
         """Why a stream may not take more. Sums are renewed often when a limit is near."""
-        account = self._accounts.get(replica.assignment.account)
-        limits = account.jetstream if account is not None else None
+        known = self._accounts.get(account)
+        limits = known.jetstream if known is not None else None
         jetstream = self.options.jetstream
-        server_max = jetstream.memory_bytes_max if replica.volatile else jetstream.store_bytes_max
+        server_max = jetstream.memory_bytes_max if volatile else jetstream.store_bytes_max
         if not limits and server_max < 0:
             return None
-        now_ns = replica.env.now_ns
         if now_ns >= self._summed_due_ns:
             self._summed_due_ns = now_ns + SUM_NS
             self._sum()
-        kind = 0 if replica.volatile else 1
+        kind = 0 if volatile else 1
         room = server_max - self._total[kind] if server_max >= 0 else PLENTY_BYTES
         if room <= 0:
             return api_error("JSInsufficientResourcesErr")
         account_max = -1
         if limits is not None:
-            account_max = limits.memory_bytes_max if replica.volatile else limits.store_bytes_max
+            account_max = limits.memory_bytes_max if volatile else limits.store_bytes_max
         if account_max >= 0:
-            used = self._sums.get(replica.assignment.account, (0, 0))[kind]
+            used = self._sums.get(account, (0, 0))[kind]
             if used >= account_max:
                 return api_error("JSAccountResourcesExceededErr")
             room = min(room, account_max - used)
         if room < PLENTY_BYTES:
-            soon_ns = now_ns + SUM_PAUSE_NS * len(self.assets.streams)
+            soon_ns = now_ns + SUM_PAUSE_NS * len(self.streams)
             self._summed_due_ns = min(self._summed_due_ns, soon_ns)
         return None
 
@@ -107,7 +108,7 @@ class Usage:
         for use in here:
             total[0] += use.memory
             total[1] += use.store
-        for (account, _), replica in self.assets.streams.items():
+        for (account, _), replica in self.streams.items():
             if replica.leader is not None and replica.leader.in_flight.bytes:
                 kind = 0 if replica.volatile else 1
                 sums.setdefault(account, [0, 0])[kind] += replica.leader.in_flight.bytes

@@ -66,7 +66,7 @@ def engine_options(options: Options, disk: Disk, incarnation: str, jitter: Jitte
     )
 
 
-def news(options: Options, engine: Engine, server_id: str, identity_: ServerIdentity) -> ServerNews:
+def news(options: Options, engine: Engine, identity: ServerIdentity) -> ServerNews:
     """What this server tells of itself to its peers."""
     jetstream = options.jetstream
     memory = store = streams = replicated = reserved_memory = reserved_store = 0
@@ -103,8 +103,8 @@ def news(options: Options, engine: Engine, server_id: str, identity_: ServerIden
     )
     return ServerNews(
         facts,
-        server_id,
-        identity_.host,
+        identity.server_id,
+        identity.host,
         __version__,
-        lame_duck=identity_.lame_duck or engine.liveness.leaving,
+        lame_duck=identity.lame_duck or engine.liveness.leaving,
     )

@@ -135,6 +135,12 @@ class Links:
             self.mesh.closed(conn, reason, now_ns)
             self.follow()
 
+    def close_faulty(self, conn: int) -> None:
+        """What a connection asked for met a bug: end it, if it is a route."""
+        if self.owns(conn):
+            text = "Internal Server Error"
+            self.mesh.bad(conn, text, "Internal Error", self.router.now_ns)
+
     def pending(self, conn: int, unsent_bytes: int) -> None:
         """What the edge still has to send crossed a watermark."""
         link = self._links.get(conn)

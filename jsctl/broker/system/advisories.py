@@ -4,7 +4,6 @@ Each is told once: of the meta state by its leader, of a group by the group's le
 request by the server it came in on. Nothing is built unless somebody listens.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from jsctl.api.times import parse_time
 from jsctl.broker import lazy
 from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.facts import ConsumerAdvisories, MetaChanged
 from jsctl.broker.assets.meta_replica import GROUP_NAME
 from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.facts import Advisory
@@ -22,7 +22,8 @@ from jsctl.broker.jetstream.meta.entries import MetaServer
 from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.live_view import ApiView, known_leader
-from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.replication.group import LeaderChange, RaftGroup
+from jsctl.broker.system.outlet import EventOutlet
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import answers
@@ -42,18 +43,11 @@ LOOK_NS = 1_000_000_000
 
 @dataclass(slots=True)
 class JetStreamAdvisories:
-    """Implements `assets.replica_context.Watcher`."""
+    """Words the facts that `tell` is given, for whoever listens."""
 
     engine: Engine
     view: ApiView
-    system: str
-    """The system account; empty when there is none."""
-    server_id: str
-    new_id: Callable[[], str]
-    publish: Callable[[str, bytes, bytes], None]
-    """(account, subject, payload)."""
-    stirred: Callable[[], None]
-    """Called when JetStream here is not as it was."""
+    outlet: EventOutlet
     _leaderless: dict[str, int] = field(default_factory=dict)
     """Group -> when to tell that it has no leader."""
     _paused: dict[tuple[str, str, str], int] = field(default_factory=dict)
@@ -69,10 +63,10 @@ class JetStreamAdvisories:
         return self.view.has_interest(account, advisory(*words))
 
     def _build(self) -> "Advisories":
-        return advisories.Advisories(self.new_id(), self.view.now_ns, self.view.domain)
+        return advisories.Advisories(self.outlet.new_id(), self.view.now_ns, self.view.domain)
 
     def _tell(self, account: str, message: "Message") -> None:
-        self.publish(account, *message)
+        self.outlet.publish(account, *message)
 
     # Requests
 
@@ -82,13 +76,23 @@ class JetStreamAdvisories:
             built = self._build().api_audit(self.view.server_name, request, payload)
             self._tell(request.account, built)
 
+    # Facts
+
+    def tell(self, fact: MetaChanged | LeaderChange | ConsumerAdvisories) -> None:
+        """Tell who listens what was found out on this server."""
+        match fact:
+            case MetaChanged():
+                if fact.led:
+                    self._changed(fact.change)
+            case LeaderChange():
+                self._leader_changed(fact.group, fact.leader)
+            case ConsumerAdvisories():
+                self._consumer_facts(fact.assignment, fact.advisories)
+
     # The meta state
 
-    def changed(self, change: MetaChange) -> None:
+    def _changed(self, change: MetaChange) -> None:
         """Streams and consumers created, changed, deleted; servers removed."""
-        self.stirred()
-        if not self.engine.meta.leading:
-            return
         if change.server is not None:
             if change.kind is ChangeKind.REMOVED:
                 self._server_removed(change.server)
@@ -138,17 +142,15 @@ class JetStreamAdvisories:
             self._tell(account, built)
 
     def _server_removed(self, server: MetaServer) -> None:
-        if self._wanted(self.system, "SERVER", "REMOVED"):
+        if self._wanted(self.outlet.system, "SERVER", "REMOVED"):
             news = self.engine.servers.get(server.peer)
             server_id = news.server_id if news is not None else ""
             built = self._build().server_removed(server.name, server_id, server.cluster)
-            self._tell(self.system, built)
+            self._tell(self.outlet.system, built)
 
     # Groups
 
-    def leader_changed(self, group: RaftGroup, leader: str) -> None:
-        """A group's leader as seen here changed."""
-        self.stirred()
+    def _leader_changed(self, group: RaftGroup, leader: str) -> None:
         if leader:
             self._leaderless.pop(group.name, None)
         else:
@@ -170,9 +172,11 @@ class JetStreamAdvisories:
                     made.account, made.stream, made.name, name, self._replicas(group)
                 )
                 self._tell(made.account, built)
-        elif self._wanted(self.system, "DOMAIN", "LEADER_ELECTED"):
+        elif self._wanted(self.outlet.system, "DOMAIN", "LEADER_ELECTED"):
             peers = self._replicas(group)
-            self._tell(self.system, self._build().domain_leader(name, self.view.cluster, peers))
+            self._tell(
+                self.outlet.system, self._build().domain_leader(name, self.view.cluster, peers)
+            )
 
     def _replicas(self, group: RaftGroup) -> tuple[PeerInfo, ...]:
         shown = self.view.group(group.name)
@@ -200,10 +204,16 @@ class JetStreamAdvisories:
 
     def _look_at_disk(self) -> None:
         full = self.engine.env.disk_full
-        if full and not self._disk_full and self._wanted(self.system, "SERVER", "OUT_OF_STORAGE"):
+        if (
+            full
+            and not self._disk_full
+            and self._wanted(self.outlet.system, "SERVER", "OUT_OF_STORAGE")
+        ):
             view = self.view
-            built = self._build().out_of_storage(view.server_name, self.server_id, view.cluster)
-            self._tell(self.system, built)
+            built = self._build().out_of_storage(
+                view.server_name, self.outlet.server_id, view.cluster
+            )
+            self._tell(self.outlet.system, built)
         self._disk_full = full
 
     def next_due_ns(self) -> int | None:
@@ -233,9 +243,7 @@ class JetStreamAdvisories:
 
     # Consumers
 
-    def consumer_facts(self, replica: ConsumerReplica, facts: list[Advisory]) -> None:
-        """What a consumer found out while it delivered."""
-        made = replica.assignment
+    def _consumer_facts(self, made: ConsumerAssignment, facts: list[Advisory]) -> None:
         for fact in facts:
             subject = f"{fact.kind.value}.{made.stream}.{made.name}".encode()
             if not self.view.has_interest(made.account, subject):
@@ -246,7 +254,7 @@ class JetStreamAdvisories:
                 stream=made.stream,
                 consumer=made.name,
                 domain=self.view.domain,
-                event_id=self.new_id(),
+                event_id=self.outlet.new_id(),
                 now_ns=self.view.now_ns,
             )
             self._tell(made.account, message)

@@ -1,21 +1,18 @@
 """Clients that come and go, as events of the system account.
 
 Sessions are not told of events; this looks at what came and what closed since the last look, and
-asks for an event only where somebody listens.
+notes an event only where somebody listens.
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from enum import Enum
 
-from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.options import SECOND_NS
 from jsctl.broker.sessions.session import AUTH_FAILURE, ClientSession
 from jsctl.broker.sessions.sessions import Sessions
+from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.schedule import EventSchedule
 from jsctl.broker.system.tallies import Tallies
-
-if TYPE_CHECKING:
-    from jsctl.broker.system.service import SystemService
 
 SLOW_NS = SECOND_NS
 STALE = "Stale Connection"
@@ -23,40 +20,45 @@ REFUSALS = frozenset({AUTH_FAILURE, "Authentication Timeout"})
 REFUSED_IN_ACCOUNT = "$SYS.ACCOUNT.CLIENT.AUTH.ERR"
 
 
-class Outlet(Protocol):
-    """Where events go."""
+class ClientEventKind(Enum):
+    """What became of a client."""
 
-    def wanted(self, subject: str, account: str = "") -> bool:
-        """Whether anybody listens; in the system account unless another is named."""
+    CONNECTED = "logged in"
+    DISCONNECTED = "is gone"
+    REFUSED = "could not log in"
+    REFUSED_IN_ACCOUNT = "the same, told to the account that the client belongs to"
 
-    def service(self) -> "SystemService":
-        """Who words events and publishes them; made with the first one."""
+
+@dataclass(frozen=True, slots=True)
+class ClientEvent:
+    """Somebody listens for this."""
+
+    kind: ClientEventKind
+    session: ClientSession
 
 
 @dataclass(slots=True)
 class ClientEvents:
-    """Tells of clients that logged in, left, or were refused."""
+    """Notes clients that logged in, left, or were refused."""
 
     sessions: Sessions
-    accounts: Accounts
     tallies: Tallies
-    outlet: Outlet
-    server_id: str
-    system: str
-    """Of its own clients nothing is told."""
-    schedule: EventSchedule = field(default_factory=lambda: EventSchedule.starting(0))
+    outlet: EventOutlet
+    """Of clients of its system account nothing is told."""
+    schedule: EventSchedule
     _new: list[ClientSession] = field(default_factory=list)
     _slow: list[ClientSession] = field(default_factory=list)
     """Those that take their time to say who they are; looked at now and then."""
     _slow_due_ns: int = 0
     _closed: int = 0
+    _events: list[ClientEvent] = field(default_factory=list)
 
     def accepted(self, session: ClientSession) -> None:
         """A client connected; it has yet to say who it is."""
         self._new.append(session)
 
-    def look(self, now_ns: int) -> None:
-        """Tell what happened since the last look."""
+    def look(self, now_ns: int) -> list[ClientEvent]:
+        """What happened since the last look, and is to be told."""
         if self._new:
             self._look_at_new(now_ns)
         if self._slow and now_ns >= self._slow_due_ns:
@@ -69,6 +71,8 @@ class ClientEvents:
             kept = self.sessions.closed
             for index in range(max(len(kept) - count, 0), len(kept)):
                 self._left(kept[index], now_ns)
+        events, self._events = self._events, []
+        return events
 
     def _look_at_new(self, now_ns: int) -> None:
         waiting: list[ClientSession] = []
@@ -82,39 +86,45 @@ class ClientEvents:
 
     def _came(self, session: ClientSession, now_ns: int) -> None:
         account = session.account.name
-        if account == self.system:
+        if account == self.outlet.system:
             return
         self.schedule.account_changed(account, now_ns)
         if self.outlet.wanted(f"$SYS.ACCOUNT.{account}.CONNECT"):
-            self.outlet.service().connected(session)
+            self._note(ClientEventKind.CONNECTED, session)
 
     def _left(self, session: ClientSession, now_ns: int) -> None:
         if session.closing == STALE:
             self.tallies.stale += 1
         account = session.account.name
-        if account == self.system:
+        if account == self.outlet.system:
             return
         if session.connected:
             self.schedule.account_changed(account, now_ns)
         if session.closing in REFUSALS and not session.connected:
             self._refused(session)
         if self.outlet.wanted(f"$SYS.ACCOUNT.{account}.DISCONNECT"):
-            self.outlet.service().disconnected(session)
+            self._note(ClientEventKind.DISCONNECTED, session)
 
     def _refused(self, session: ClientSession) -> None:
-        if self.outlet.wanted(f"$SYS.SERVER.{self.server_id}.CLIENT.AUTH.ERR"):
-            self.outlet.service().refused(session)
+        if self.outlet.wanted(f"$SYS.SERVER.{self.outlet.server_id}.CLIENT.AUTH.ERR"):
+            self._note(ClientEventKind.REFUSED, session)
         if self.outlet.wanted(REFUSED_IN_ACCOUNT, session.account.name):
-            self.outlet.service().refused_in_account(session)
+            self._note(ClientEventKind.REFUSED_IN_ACCOUNT, session)
 
-    def account_events(self, now_ns: int) -> None:
-        """Numbers of connections by account, where they changed and now and then."""
+    def _note(self, kind: ClientEventKind, session: ClientSession) -> None:
+        self._events.append(ClientEvent(kind, session))
+
+    def accounts_to_tell(self, now_ns: int) -> list[str]:
+        """Accounts whose number of connections is to be told: where it changed, and now and
+        then."""
+        found: list[str] = []
         for name in self.schedule.take_accounts(now_ns):
-            account = self.accounts.get(name)
+            account = self.outlet.router.accounts.get(name)
             if account is None or not account.connections:
                 self.schedule.account_idle(name)
             if account is not None and (
                 self.outlet.wanted(f"$SYS.ACCOUNT.{name}.SERVER.CONNS")
                 or self.outlet.wanted(f"$SYS.SERVER.ACCOUNT.{name}.CONNS")
             ):
-                self.outlet.service().account_connections(name)
+                found.append(name)
+        return found

@@ -25,10 +25,10 @@ def send_lame_duck(sessions: Sessions, cid: int) -> str:
     session = _find(sessions, cid)
     if session is None:
         return "no such client id"
-    hall = session.hall
-    accounts = hall.router.accounts
-    fields = hall.identity.fields(
-        payload_bytes_max=hall.limits.payload_bytes_max,
+    context = session.hall
+    accounts = context.router.accounts
+    fields = context.identity.fields(
+        payload_bytes_max=context.limits.payload_bytes_max,
         client_id=session.client_id,
         client_ip=session.remote.remote_host,
         auth_required=accounts.required and accounts.no_auth_user is None,

@@ -1,7 +1,12 @@
-"""The server as the system account sees it: what it may read of the node, and nothing to change."""
+"""The server as its system account and monitoring see it: the parts that they read.
+
+Nothing here leads back to the node. What is read changes while the server runs; the parts
+themselves do not, but for the options, which a reload replaces.
+"""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.options import Options
@@ -9,56 +14,41 @@ from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.last_line import LastLine
 from jsctl.broker.sessions.sessions import Sessions
+from jsctl.broker.system.tallies import Tallies
 
 if TYPE_CHECKING:
     from jsctl.broker.assets.engine import Engine
-    from jsctl.broker.jsapi.service import ApiService
+    from jsctl.broker.jsapi.live_view import ApiView
     from jsctl.broker.routes.links import Links
 
 
-class Server(Protocol):
-    """What is None is not switched on, or has not begun yet."""
+@dataclass(slots=True)
+class ServerParts:
+    """What is None is not switched on."""
 
-    @property
-    def options(self) -> Options:
-        """Those that count now; a reload replaces them."""
-
-    @property
-    def identity(self) -> ServerIdentity:
-        """What INFO says."""
-
-    @property
-    def addresses(self) -> Mapping[str, tuple[str, int]]:
-        """Where the edge listens, by kind."""
+    options: Options
+    """Those that count now."""
+    identity: ServerIdentity
+    """What INFO says."""
+    addresses: Mapping[str, tuple[str, int]]
+    """Where the edge listens, by kind."""
+    router: Router
+    """Accounts and their subscriptions."""
+    sessions: Sessions
+    """Client connections."""
+    line: LastLine
+    """Behind which requests are served."""
+    tallies: Tallies
+    links: "Links | None"
+    """Connections to other servers; None outside of a cluster."""
+    jetstream: "ApiView | None"
 
     @property
     def accounts(self) -> Accounts:
         """All accounts."""
-
-    @property
-    def router(self) -> Router:
-        """Subscriptions of all accounts."""
-
-    @property
-    def sessions(self) -> Sessions:
-        """Client connections."""
-
-    @property
-    def line(self) -> LastLine:
-        """Behind which requests are served."""
-
-    @property
-    def links(self) -> "Links | None":
-        """Connections to other servers; None outside of a cluster."""
+        return self.router.accounts
 
     @property
     def engine(self) -> "Engine | None":
-        """JetStream, if it is switched on."""
-
-    @property
-    def api(self) -> "ApiService | None":
-        """JetStream's API."""
-
-    @property
-    def failed(self) -> str:
-        """Why the server has to end, once it has to."""
+        """JetStream below its API."""
+        return None if self.jetstream is None else self.jetstream.engine

@@ -1,9 +1,7 @@
 """The system account's side of a server: answers to requests, monitoring pages, events.
 
-Made by `sys_door` with the first request, page or listener; see `late`.
+Made by `account` with the first request, page or listener; see `lazy`.
 """
-
-from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps
 from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
@@ -12,12 +10,14 @@ from jsctl.broker.interest.targets import Captured, Namespace
 from jsctl.broker.options import SubjectPermission as Rules
 from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.system.client_events import ClientEvent, ClientEventKind
 from jsctl.broker.system.client_orders import kick, send_lame_duck
 from jsctl.broker.system.encodings import compressed
 from jsctl.broker.system.events import Event, SysEvents
 from jsctl.broker.system.monitoring.connection_facts import conn_facts
 from jsctl.broker.system.monitoring.http import answer_http, known_path
 from jsctl.broker.system.monitoring.live_view import MonitorView
+from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.requests import (
     ActionKind,
     Outcome,
@@ -27,55 +27,51 @@ from jsctl.broker.system.requests import (
     SysRequest,
     SysServices,
 )
-from jsctl.broker.system.server import Server
+from jsctl.broker.system.server import ServerParts
+from jsctl.broker.system.subscriber_counts import SubscriberCounts
 from jsctl.broker.system.trace_events import document
 from jsctl.broker.turn import Answer, Query
-
-if TYPE_CHECKING:
-    from jsctl.broker.system.account import SystemAccount
 
 SUBSCRIBERS = b"$SYS.DEBUG.SUBSCRIBERS"
 
 
 class SystemService:
-    """Owned by the door."""
+    """See the module. `counts` is None where there is no system account."""
 
-    def __init__(self, node: Server, door: "SystemAccount") -> None:
-        self._node = node
-        self._door = door
-        self._monitor = MonitorView(node, door.tallies)
-        self._services = SysServices(door.new_id, system_account=door.system_name)
+    def __init__(
+        self, server: ServerParts, outlet: EventOutlet, counts: SubscriberCounts | None
+    ) -> None:
+        self._server = server
+        self._outlet = outlet
+        self._counts = counts
+        self._monitor = MonitorView(server)
+        self._services = SysServices(outlet.new_id, system_account=outlet.system)
         self._events = SysEvents(self._services)
         self._reload = False
 
     def _view(self) -> MonitorView:
-        """The node as it is now."""
-        return self._monitor.look(self._node.router.now_ns)
+        """The server as it is now."""
+        return self._monitor.look(self._server.router.now_ns)
 
     # Events
 
     def _tell(self, events: list[Event]) -> None:
         for subject, payload in events:
-            self._door.publish(self._door.system_name, subject, payload)
+            self._outlet.publish(self._outlet.system, subject, payload)
 
-    def connected(self, session: ClientSession) -> None:
-        """A client logged in."""
-        self._tell(self._events.connected(self._view(), conn_facts(session)))
-
-    def disconnected(self, session: ClientSession) -> None:
-        """A client is gone."""
-        facts = conn_facts(session, closed=True)
-        self._tell(self._events.disconnected(self._view(), facts))
-
-    def refused(self, session: ClientSession) -> None:
-        """A client could not log in."""
-        self._tell(self._events.refused(self._view(), conn_facts(session, closed=True)))
-
-    def refused_in_account(self, session: ClientSession) -> None:
-        """The same, told to the account that the client belongs to."""
-        facts = conn_facts(session, closed=True)
-        event = self._events.refused_in_account(self._view(), facts)
-        self._door.publish(facts.account, *event)
+    def client_event(self, event: ClientEvent) -> None:
+        """Tell what became of a client."""
+        view, events = self._view(), self._events
+        facts = conn_facts(event.session, closed=event.kind is not ClientEventKind.CONNECTED)
+        match event.kind:
+            case ClientEventKind.CONNECTED:
+                self._tell(events.connected(view, facts))
+            case ClientEventKind.DISCONNECTED:
+                self._tell(events.disconnected(view, facts))
+            case ClientEventKind.REFUSED:
+                self._tell(events.refused(view, facts))
+            case ClientEventKind.REFUSED_IN_ACCOUNT:
+                self._outlet.publish(facts.account, *events.refused_in_account(view, facts))
 
     def account_connections(self, name: str) -> None:
         """How many connections an account has."""
@@ -102,7 +98,7 @@ class SystemService:
         for trace in traces:
             event = document(trace, self._services.server(view))
             body, encoding = compressed(dumps(event), trace.accepts)
-            router = self._node.router
+            router = self._server.router
             router.publish(trace.account, trace.dest, body, headers=encoding)
 
     # Monitoring pages
@@ -140,7 +136,7 @@ class SystemService:
 
     def _count_everywhere(self, account: Namespace, payload: bytes, reply: bytes) -> bool:
         """Have all servers count; False when this one can tell alone."""
-        links, counts = self._node.links, self._door.counts
+        links, counts = self._server.links, self._counts
         others = len(links.mesh.peers()) if links is not None else 0
         if not others or counts is None or not reply or len(payload.split()) != 1:
             return False
@@ -149,16 +145,16 @@ class SystemService:
 
     def _answer(self, account: Namespace, reply: bytes, outcome: Outcome) -> None:
         if isinstance(outcome, SysReply) and reply:
-            self._node.router.publish(account, reply, outcome.payload, headers=outcome.headers)
+            self._server.router.publish(account, reply, outcome.payload, headers=outcome.headers)
 
     def _act(self, view: MonitorView, action: SysAction) -> SysReply:
         error = ""
         if action.kind is ActionKind.RELOAD:
             self._reload = True
         elif action.kind is ActionKind.KICK:
-            error = kick(self._node.sessions, action.cid)
+            error = kick(self._server.sessions, action.cid)
         else:
-            error = send_lame_duck(self._node.sessions, action.cid)
+            error = send_lame_duck(self._server.sessions, action.cid)
         return self._services.done(view, error)
 
     def take_reload(self) -> bool:

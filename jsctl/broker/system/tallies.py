@@ -8,7 +8,7 @@ from jsctl.broker.turn import ProcessFacts
 
 @dataclass(slots=True)
 class Tallies:
-    """Written by the node and its doors, read by monitoring. Times in ns."""
+    """Written by the node and the system account, read by monitoring. Times in ns."""
 
     started_ns: int = 0
     loaded_ns: int = 0
@@ -18,3 +18,5 @@ class Tallies:
     links: LinkCounts = field(default_factory=LinkCounts)
     stale: int = 0
     """Clients that did not answer pings."""
+    failed: str = ""
+    """Why the server has to end, once it has to."""

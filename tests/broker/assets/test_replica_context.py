@@ -9,8 +9,8 @@ from jsctl.broker.assets.replica_context import (
     SHORT_TURN_MESSAGES_MAX,
     TURN_MESSAGES_MAX,
     AccountTraffic,
+    Quota,
     ReplicaContext,
-    Reports,
 )
 from jsctl.broker.replication.groups import Groups
 from tests.support.sim_disk import SimDisk
@@ -35,7 +35,7 @@ def env_of() -> ReplicaContext:
         traffic=cast(AccountTraffic, None),
         groups=cast(Groups, None),
         jitter=lambda n: 0,
-        reports=cast(Reports, None),
+        quota=cast(Quota, None),
     )
 
 

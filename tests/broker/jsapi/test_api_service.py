@@ -125,9 +125,8 @@ def test_a_request_sent_to_one_that_no_longer_leads_is_passed_on(
     asked, former = (one for one in cluster if one is not leader)
     client = asked.connect("a")
     client.subscribe("answer")
-    service = asked.node.api
-    asked_late = former.node.api
-    assert service is not None and asked_late is not None
+    assert asked.node.jetstream is not None and former.node.jetstream is not None
+    service, asked_late = asked.node.jetstream.api, former.node.jetstream.api
     who = ClientInfo("A", conn=7)
     subject = b"$JS.API.STREAM.INFO.S"
     asked_late.take(ApiRequest("A", subject, b"answer", b"", b"", who, service.view.me), hops)

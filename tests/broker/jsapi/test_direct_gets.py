@@ -28,7 +28,7 @@ def test_every_server_has_an_answer_without_asking_the_leader(cluster: ClusterPl
     cluster.leader(cluster.group_of("S")).disk_held = True
     for server in cluster:
         assert get(server) == [b"m1"]
-        account = server.node.accounts.get("A")
+        account = server.node.router.accounts.get("A")
         assert account is not None
         assert server.node.router.interest_count(account, b"$JS.API.DIRECT.GET.S.s.1") == 3
 

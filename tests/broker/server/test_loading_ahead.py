@@ -9,7 +9,6 @@ import nats
 import pytest
 
 from jsctl.testing import Broker
-from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.processes
 
@@ -58,9 +57,10 @@ async def ask(url: str) -> None:
 
 
 def test_first_requests_import_nothing(tmp_path: Path) -> None:
-    with TracedBroker("-js", directory=tmp_path) as broker:
-        wait_for(lambda: set(imported(broker.logs)) >= NEEDED, "all modules")
+    with TracedBroker("-js", "-D", directory=tmp_path) as broker:
+        broker.wait_log("Loaded what requests need")
         logs = broker.logs
+        assert set(imported(logs)) >= NEEDED
         assert not set(imported(logs[: logs.index("Server is ready")])) & NEEDED
         asyncio.run(ask(broker.url))
         assert imported(broker.logs) == imported(logs)

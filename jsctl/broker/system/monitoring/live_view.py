@@ -1,4 +1,4 @@
-"""The live node as monitoring sees it. Reads only; `look` sets the moment."""
+"""The live server as monitoring sees it. Reads only; `look` sets the moment."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,29 +22,28 @@ from jsctl.broker.system.monitoring.view import (
     Settings,
     Totals,
 )
-from jsctl.broker.system.server import Server
-from jsctl.broker.system.tallies import Tallies
+from jsctl.broker.system.server import ServerParts
 
 
 class MonitorView:
     """Implements `system.monitoring.view.ServerView`."""
 
-    def __init__(self, node: Server, tallies: Tallies) -> None:
-        self._node = node
-        self._tallies = tallies
+    def __init__(self, server: ServerParts) -> None:
+        self._server = server
+        self._tallies = server.tallies
         self.now_ns = 0
         self.settings: Settings
         self._http_requests: dict[str, int] = {}
         self.look(0)
 
     def look(self, now_ns: int) -> "MonitorView":
-        """See the node as it is now."""
-        node, tallies = self._node, self._tallies
+        """See the server as it is now."""
+        server, tallies = self._server, self._tallies
         self.now_ns = now_ns
         self.settings = settings(
-            node.options,
-            node.identity,
-            node.addresses,
+            server.options,
+            server.identity,
+            server.addresses,
             started_ns=tallies.started_ns,
             loaded_ns=tallies.loaded_ns or tallies.started_ns,
             runtime=tallies.process.runtime,
@@ -55,9 +54,9 @@ class MonitorView:
 
     def totals(self) -> Totals:
         """Counters of the whole server."""
-        node, process = self._node, self._tallies.process
-        accounts = list(node.accounts)
-        self._tallies.links.follow(node.router.routes, self.now_ns)
+        server, process = self._server, self._tallies.process
+        accounts = list(server.accounts)
+        self._tallies.links.follow(server.router.routes, self.now_ns)
         links = self._tallies.links.now()
         in_msgs = sum(account.in_messages for account in accounts)
         in_bytes = sum(account.in_bytes for account in accounts)
@@ -68,9 +67,9 @@ class MonitorView:
             cpu_percent=process.cpu_percent,
             cores=process.cores,
             threads_max=process.cores,
-            connections=len(node.sessions),
-            total_connections=node.sessions.total,
-            remotes=len(node.links.mesh.peers()) if node.links is not None else 0,
+            connections=len(server.sessions),
+            total_connections=server.sessions.total,
+            remotes=len(server.links.mesh.peers()) if server.links is not None else 0,
             in_msgs=in_msgs + links.in_msgs,
             in_bytes=in_bytes + links.in_bytes,
             out_msgs=out_msgs,
@@ -82,13 +81,13 @@ class MonitorView:
             slow_consumers=PerKind(clients=sum(account.slow_consumers for account in accounts)),
             stale_connections=PerKind(clients=self._tallies.stale),
             subscriptions=sum(len(account.sublist) for account in accounts),
-            internal_errors=node.line.count,
+            internal_errors=server.line.count,
             active_accounts=sum(account.connections > 0 for account in accounts),
         )
 
     def connect_urls(self) -> Sequence[str]:
         """Client URLs told to clients; a server without peers tells none."""
-        return self._node.identity.connect_urls
+        return self._server.identity.connect_urls
 
     def http_requests(self) -> Mapping[str, int]:
         """How often each monitoring path was asked for."""
@@ -102,33 +101,33 @@ class MonitorView:
 
     def connections(self) -> Sequence[ConnFacts]:
         """Open client connections, of all accounts."""
-        return [facts.conn_facts(session) for session in self._node.sessions]
+        return [facts.conn_facts(session) for session in self._server.sessions]
 
     def closed_connections(self) -> Sequence[ConnFacts]:
         """The last closed ones, oldest first."""
-        return [facts.conn_facts(one, closed=True) for one in self._node.sessions.closed]
+        return [facts.conn_facts(one, closed=True) for one in self._server.sessions.closed]
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
         """Subscriptions of an open connection or route."""
         if cid >= ROUTE_IDS_FROM:
             conn = cid - ROUTE_IDS_FROM
-            links = [link for link in self._node.router.routes if link.conn == conn]
+            links = [link for link in self._server.router.routes if link.conn == conn]
             return [facts.sub_detail(sub) for link in links for sub in listing.of_link(link)]
-        for session in self._node.sessions:
+        for session in self._server.sessions:
             if session.client_id == cid:
                 return facts.client_subscriptions(session)
         return ()
 
     def routes(self) -> Sequence[RouteFacts]:
         """Registered route connections."""
-        node = self._node
-        if node.links is None:
+        server = self._server
+        if server.links is None:
             return ()
-        self._tallies.links.follow(node.router.routes, self.now_ns)
-        links = {link.conn: link for link in node.router.routes}
+        self._tallies.links.follow(server.router.routes, self.now_ns)
+        links = {link.conn: link for link in server.router.routes}
         return [
             facts.route_facts(fact, links[fact.conn], self._tallies.links.last_ns(fact.conn))
-            for fact in node.links.mesh.links()
+            for fact in server.links.mesh.links()
             if fact.conn in links
         ]
 
@@ -137,42 +136,43 @@ class MonitorView:
         enabled, loaded_ns = self._jetstream_accounts(), self.settings.config_load_ns
         return [
             facts.account_facts(account, loaded_ns, jetstream=account.name in enabled)
-            for account in self._node.accounts
+            for account in self._server.accounts
         ]
 
     def account(self, name: str) -> AccountFacts | None:
         """One account."""
-        found = self._node.accounts.get(name)
+        found = self._server.accounts.get(name)
         if found is None:
             return None
-        api = self._node.api
-        enabled = api is not None and api.view.usage.enabled(name)
+        view = self._server.jetstream
+        enabled = view is not None and view.usage.enabled(name)
         return facts.account_facts(found, self.settings.config_load_ns, jetstream=enabled)
 
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         """Local subscriptions of an account, internal ones included."""
-        found = self._node.accounts.get(account)
+        found = self._server.accounts.get(account)
         return [] if found is None else [facts.sub_detail(sub) for sub in listing.of_account(found)]
 
     def sublist_stats(self, account: str) -> SublistStats:
         """How an account's subscriptions are matched."""
-        found = self._node.accounts.get(account)
+        found = self._server.accounts.get(account)
         return facts.sublist_stats([] if found is None else [found])
 
     # JetStream
 
     def _jetstream_accounts(self) -> tuple[str, ...]:
-        api = self._node.api
-        if api is None:
+        view = self._server.jetstream
+        if view is None:
             return ()
-        names = [account.name for account in self._node.accounts]
-        return tuple(name for name in names if api.view.usage.enabled(name))
+        names = [account.name for account in self._server.accounts]
+        return tuple(name for name in names if view.usage.enabled(name))
 
     def _report(self) -> JetStreamReport | None:
-        node = self._node
-        if node.engine is None or node.api is None or node.engine.removed:
+        server = self._server
+        view = server.jetstream
+        if view is None or view.engine.removed:
             return None
-        return JetStreamReport(node.engine, node.api.view, node.options, self._jetstream_accounts())
+        return JetStreamReport(view.engine, view, server.options, self._jetstream_accounts())
 
     def jetstream(self) -> JetStreamFacts | None:
         """None while JetStream is not enabled."""
@@ -195,7 +195,7 @@ class MonitorView:
         A single server tells of none, as its groups replicate nothing.
         """
         report = self._report()
-        if report is None or not self._node.options.clustered:
+        if report is None or not self._server.options.clustered:
             return None
         return report.raft_groups()
 
@@ -206,4 +206,4 @@ class MonitorView:
 
     def health(self) -> HealthFacts:
         """What health depends on."""
-        return HealthReport(self._node.engine, self._node.failed).facts()
+        return HealthReport(self._server.engine, self._tallies.failed).facts()

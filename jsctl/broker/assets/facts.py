@@ -1,0 +1,56 @@
+"""What replicas found out in a turn, for whoever answers requests and tells operators of it.
+
+Nobody is called from within the application of an entry: facts are noted in the order in which
+they happened, and taken from `Engine.take_facts` between the rounds of a turn. They name what
+they are about by its parts, not by the replica, which may be gone by then.
+"""
+
+from dataclasses import dataclass
+
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.facts import Advisory
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
+from jsctl.broker.jetstream.meta.state import MetaChange
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.replication.group import LeaderChange
+
+
+@dataclass(frozen=True, slots=True)
+class StreamServes:
+    """A stream's leader serves what a request asked for: it is to be answered."""
+
+    assignment: StreamAssignment
+    stream: Stream
+    request: ApiRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerServes:
+    """The same for a consumer."""
+
+    assignment: ConsumerAssignment
+    consumer: Consumer
+    leader: ConsumerLeader
+    request: ApiRequest
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerAdvisories:
+    """What a consumer's leader has to tell operators of its deliveries."""
+
+    assignment: ConsumerAssignment
+    advisories: list[Advisory]
+
+
+@dataclass(frozen=True, slots=True)
+class MetaChanged:
+    """A change of the meta state was applied and followed here."""
+
+    change: MetaChange
+    led: bool
+    """Whether this server led the meta group then: who leads tells others of it."""
+
+
+Fact = StreamServes | ConsumerServes | ConsumerAdvisories | MetaChanged | LeaderChange

@@ -1,0 +1,28 @@
+"""How answers leave for whoever asked: published here, or on the server that the request was at."""
+
+from dataclasses import dataclass
+
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.routing.router import Router
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPublisher:
+    """Accounts are named; those that are not known get nothing."""
+
+    router: Router
+    engine: Engine
+
+    def here(self, account: str, subject: bytes, headers: bytes, payload: bytes) -> None:
+        """Publish on this server."""
+        found = self.router.accounts.get(account)
+        if found is not None:
+            self.router.publish(found, subject, payload, headers=headers)
+
+    def at(self, account: str, peer: str, subject: bytes, headers: bytes, payload: bytes) -> bool:
+        """Publish on a peer alone; False without a link that can carry it there."""
+        found = self.router.accounts.get(account)
+        news = self.engine.servers.get(peer)
+        if found is None or news is None:
+            return False
+        return self.router.publish_at(found, news.server_id, subject, headers, payload)

@@ -1,0 +1,53 @@
+"""Requests of the JetStream API as this server captures them, on their way to who decides."""
+
+from dataclasses import dataclass
+
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.interest.targets import Captured, Sink
+from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jsapi.service import ApiService
+from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, from_route, is_twin, request_of
+from jsctl.broker.routing.limits import ServerIdentity
+from jsctl.broker.sessions.last_line import LastLine, client_of
+
+
+@dataclass(frozen=True, slots=True)
+class RequestIntake:
+    """Understands what was captured. A bug met by that costs the asker's connection alone."""
+
+    engine: Engine
+    api: ApiService
+    identity: ServerIdentity
+    line: LastLine
+
+    def take(self, subscriptions: ApiSubscriptions, sink: Sink) -> None:
+        """Requests came in."""
+        for captured in sink.take():
+            link = from_route(captured)
+            if link is not None and not self._answers_for(link.peer):
+                continue
+            if link is not None and is_twin(subscriptions, captured):
+                continue
+            found: list[ApiRequest] = []
+            if self.line.run(
+                client_of(captured[4]), self._understand, subscriptions, captured, found
+            ):
+                self.api.take(found[0])
+
+    def _understand(
+        self, subscriptions: ApiSubscriptions, captured: Captured, found: list[ApiRequest]
+    ) -> None:
+        """What a request says and who decides on it; nothing is changed by it yet."""
+        me, identity = self.engine.options.me, self.identity
+        request = request_of(subscriptions, captured, me, identity.cluster, identity.server_name)
+        found.append(request)
+        self.api.place(request)
+
+    def _answers_for(self, server_id: str) -> bool:
+        """Whether a request that another server routed here is ours: brokers see to their own
+        clients, for those of other servers the meta leader does."""
+        engine = self.engine
+        for news in engine.servers.values():
+            if news.server_id == server_id and news.facts.jetstream:
+                return False
+        return engine.founding is not None and engine.meta.group.leading

@@ -1,0 +1,159 @@
+"""JetStream of one server: engine, API, direct gets, peers' frames and advisories, as one.
+
+Loaded when it is switched on, whole when it exists. What replicas find out in a turn is passed on
+here: the answer to whoever asked, the advisory to whoever listens.
+"""
+
+from collections.abc import Callable
+
+from jsctl.broker.assets.assets import StreamKey
+from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.facts import ConsumerAdvisories, ConsumerServes, StreamServes
+from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.traffic import RouterTraffic
+from jsctl.broker.interest.targets import Sink
+from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
+from jsctl.broker.jsapi.direct_gets import DirectGets
+from jsctl.broker.jsapi.intake import RequestIntake
+from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.broker.jsapi.served import answer_body
+from jsctl.broker.jsapi.service import ApiService
+from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, subscribe_api
+from jsctl.broker.jsapi.usage import Usage
+from jsctl.broker.node.engine_setup import engine_options, news
+from jsctl.broker.node.peer_frames import PeerFrames
+from jsctl.broker.options import Options
+from jsctl.broker.ports import Disk
+from jsctl.broker.routing.limits import ServerIdentity
+from jsctl.broker.routing.router import Router
+from jsctl.broker.routing.setup import random_name
+from jsctl.broker.sessions.last_line import LastLine
+from jsctl.broker.system.advisories import JetStreamAdvisories
+from jsctl.broker.system.outlet import EventOutlet
+from jsctl.broker.turn import Jitter, TurnOutputs
+
+REFRESH_NS = 250_000_000
+"""How often is looked whether replicas are fresh enough for direct gets."""
+ID_LENGTH = 22
+
+
+class JetStream:
+    """See the module. Reads or makes the store's identity: raises ConfigError, DiskError."""
+
+    def __init__(
+        self,
+        options: Options,
+        *,
+        disk: Disk,
+        jitter: Jitter,
+        incarnation: str,
+        identity: ServerIdentity,
+        router: Router,
+        line: LastLine,
+        outlet: EventOutlet,
+    ) -> None:
+        streams: dict[StreamKey, StreamReplica] = {}
+        usage = Usage(options, streams)
+        self.engine: Engine = Engine(
+            engine_options(options, disk, incarnation, jitter),
+            disk=disk,
+            traffic=RouterTraffic(router),
+            jitter=jitter,
+            new_id=lambda: random_name(jitter, ID_LENGTH),
+            quota=usage,
+            streams=streams,
+            news=lambda: news(options, self.engine, identity),
+        )
+        self.view = ApiView(self.engine, options, usage, jitter)
+        self._advisories = JetStreamAdvisories(self.engine, self.view, outlet)
+        publisher = AnswerPublisher(router, self.engine)
+        audit = self._advisories.api_answer
+        self.api = ApiService(self.view, self.engine, publisher, audit, line)
+        self._intake = RequestIntake(self.engine, self.api, identity, line)
+        self._frames = PeerFrames(router, self.engine, self.api, usage)
+        self._direct = DirectGets(self.engine)
+        self._router = router
+        self._line = line
+        self._domain = options.jetstream.domain
+        self._refresh_due_ns = 0
+
+    def start(self, now_ns: int) -> None:
+        """Recover. Raises DiskError, Damaged."""
+        subscribe_api(self._router, self._domain)
+        self.engine.start(now_ns)
+
+    def peer_changed(self, name: str, linked: bool) -> None:
+        """A broker was linked, or the last link of a server is gone."""
+        self._frames.peer_changed(name, linked)
+
+    # In a turn
+
+    def take_early(self, now_ns: int, synced: list[int]) -> int:
+        """The turn begins: some of the time that went by, and what the disk has done. The rest
+        of the time is returned, for `take_late`."""
+        ticks = self.engine.tick_early(now_ns)
+        for ticket in synced:
+            self.engine.synced(ticket)
+        return ticks
+
+    def is_of_peers(self, sink: Sink) -> bool:
+        """Whether a sink captures what brokers say to each other."""
+        return sink.owner is self._frames
+
+    def take(self, sink: Sink, now_ns: int) -> bool:
+        """Act on what a sink captured; False if that is not for JetStream."""
+        owner = sink.owner
+        if isinstance(owner, ApiSubscriptions):
+            self._intake.take(owner, sink)
+        elif owner is self._frames:
+            self._frames.take(sink, now_ns)
+        else:
+            return self._direct.take(sink, self._line)
+        return True
+
+    def pass_on(self) -> bool:
+        """Answer and tell what replicas found out; whether assets or leaders changed."""
+        changed = False
+        for fact in self.engine.take_facts():
+            match fact:
+                case StreamServes():
+                    made = fact.assignment
+                    self._direct.serves((made.account, made.name))
+                    self.api.answer(fact.request, answer_body(self.view, fact))
+                case ConsumerServes():
+                    self.api.answer(fact.request, answer_body(self.view, fact))
+                case _:
+                    changed = changed or not isinstance(fact, ConsumerAdvisories)
+                    self._advisories.tell(fact)
+        return changed
+
+    def tick(self, now_ns: int) -> None:
+        """What is due in the API, direct gets and advisories."""
+        self._advisories.tick(now_ns)
+        self.api.retry()
+        self.api.gathering.tick()
+        if now_ns >= self._refresh_due_ns:
+            self._refresh_due_ns = now_ns + REFRESH_NS
+            self._direct.refresh()
+
+    def work(self, collect: Callable[[], None]) -> None:
+        """All that groups and assets can do now. `collect` takes what comes of it, in between."""
+        self.engine.run(collect)
+        while self.api.confirmed():
+            self.engine.run(collect)
+
+    def emit(self, outputs: TurnOutputs) -> None:
+        """The turn ends: work for the disk, frames for peers, lines for the log."""
+        outputs.disk += self.engine.seal()
+        self._frames.send()
+        outputs.logs += self.engine.env.logs
+        self.engine.env.logs.clear()
+
+    def next_due_ns(self) -> int:
+        """When the next turn has to be, even if nothing arrives."""
+        due = (self.engine.next_due_ns(), self.api.next_due_ns(), self._advisories.next_due_ns())
+        return min([self._refresh_due_ns, *(at for at in due if at is not None)])
+
+    def close(self) -> None:
+        """The process ends: release files."""
+        self.engine.close()

@@ -1,0 +1,252 @@
+"""The order of a turn, over sessions, routes, JetStream and the system account."""
+
+from typing import TYPE_CHECKING
+
+from jsctl.broker.interest.targets import Sink
+from jsctl.broker.node.lame_duck import LameDuck
+from jsctl.broker.node.portions import Portions
+from jsctl.broker.node.protocol_log import protocol_log
+from jsctl.broker.options import Options
+from jsctl.broker.routing import setup
+from jsctl.broker.sessions.last_line import TEXT
+from jsctl.broker.system.account import SystemAccount
+from jsctl.broker.system.server import ServerParts
+from jsctl.broker.system.subscriber_counts import SubscriberCounts
+from jsctl.broker.turn import (
+    Accepted,
+    Answer,
+    Command,
+    ConnKind,
+    LogLevel,
+    LogLine,
+    Query,
+    TurnInputs,
+    TurnOutputs,
+)
+
+if TYPE_CHECKING:
+    from jsctl.broker.node.jetstream import JetStream
+
+
+class RunningNode:
+    """A node that knows where it listens: every part is there."""
+
+    def __init__(
+        self,
+        server: ServerParts,
+        jetstream: "JetStream | None",
+        system: SystemAccount,
+        departure: LameDuck,
+    ) -> None:
+        self.server = server
+        self.jetstream = jetstream
+        self._system = system
+        self._departure = departure
+        self._router = server.router
+        self._sessions = server.sessions
+        self._links = server.links
+        self._line = server.line
+        self._protocol_log = protocol_log(server.options)
+        limits = server.options.jetstream.limits
+        self._portions = Portions(limits.turn_units_max, limits.request_queue_max)
+        self._logs: list[LogLine] = []
+
+    def start(self, now_ns: int) -> TurnOutputs:
+        """Recover, and look for the others. Raises DiskError, Damaged."""
+        if self.jetstream is not None:
+            self.jetstream.start(now_ns)
+        self._system.listen()
+        if self._links is not None:
+            self._links.mesh.start(now_ns)
+        return self.turn(TurnInputs(), now_ns)
+
+    def reload(self, options: Options) -> None:
+        """Checked options count from now on."""
+        self.server.options = options
+        self.server.tallies.loaded_ns = self._router.now_ns
+        self._protocol_log = protocol_log(options)
+        self._router.limits = setup.limits(options)
+
+    # The turn
+
+    def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
+        """See `Node.turn`."""
+        self._router.now_ns = now_ns
+        if inputs.process is not None:
+            self.server.tallies.process = inputs.process
+        jetstream = self.jetstream
+        ticks = jetstream.take_early(now_ns, inputs.synced) if jetstream is not None else 0
+        self._take_disk_failures(inputs)
+        self._take_connections(inputs, now_ns)
+        for command in inputs.commands:
+            self._command(command, now_ns)
+        for sink in self._portions.begin():
+            self._take_sink(sink)
+        self._collect()
+        if jetstream is not None:
+            jetstream.engine.tick_late(ticks)
+        self._tick(now_ns)
+        if jetstream is not None:
+            jetstream.work(self._collect)
+        outputs = TurnOutputs()
+        for query in inputs.queries:
+            outputs.answers.append(self._answer(query))
+        self._emit(outputs, now_ns)
+        return outputs
+
+    def _take_disk_failures(self, inputs: TurnInputs) -> None:
+        for _, reason in inputs.disk_failed:
+            self._logs.append(
+                LogLine(
+                    LogLevel.FATAL,
+                    f"The store cannot be written: {reason}; nothing unsynced was acknowledged,"
+                    " the server stops",
+                )
+            )
+            self.server.tallies.failed = "disk failure"
+
+    def _take_connections(self, inputs: TurnInputs, now_ns: int) -> None:
+        sessions, links, run = self._sessions, self._links, self._line.run
+        self._line.count += len(inputs.faults)
+        for accepted in inputs.accepted:
+            run(accepted.conn, self._accept, accepted, now_ns)
+        for conn, ok in inputs.verified:
+            run(conn, sessions.verified, conn, ok)
+        self._take_pending(inputs)
+        for conn in sessions.begin(len(inputs.chunks)):
+            run(conn, sessions.go_on, conn)
+        for conn, chunk in inputs.chunks:
+            if self._protocol_log is not None:
+                self._protocol_log.received(conn, chunk)
+            if links is not None and links.owns(conn):
+                run(conn, links.feed, conn, chunk, now_ns)
+            else:
+                run(conn, sessions.feed, conn, chunk, now_ns)
+        self._take_closed(inputs, now_ns)
+        self._follow_links()
+
+    def _accept(self, accepted: Accepted, now_ns: int) -> None:
+        if accepted.kind is ConnKind.CLIENT:
+            session = self._sessions.accept(accepted, now_ns)
+            self._system.accepted(session)
+            if self._protocol_log is not None:
+                self._protocol_log.accepted(session)
+        elif self._links is not None:
+            self._links.opened(accepted, now_ns)
+
+    def _take_pending(self, inputs: TurnInputs) -> None:
+        for conn, unsent in inputs.pending:
+            if self._links is not None and self._links.owns(conn):
+                self._links.pending(conn, unsent)
+            else:
+                self._sessions.client_pending(conn, unsent)
+
+    def _take_closed(self, inputs: TurnInputs, now_ns: int) -> None:
+        for dial, reason in inputs.dial_failed:
+            if self._links is not None:
+                self._links.mesh.dial_failed(dial.token, reason, now_ns)
+        for conn, reason in inputs.closed:
+            if self._links is not None and self._links.owns(conn):
+                self._links.closed(conn, reason, now_ns)
+            else:
+                self._sessions.gone(conn, reason)
+                if self._protocol_log is not None:
+                    self._protocol_log.gone(conn, reason)
+
+    def _follow_links(self) -> None:
+        links = self._links
+        if links is None:
+            return
+        links.follow()
+        if links.urls is not None:
+            self.server.identity.connect_urls, links.urls = links.urls, None
+            self._sessions.send_info()
+        for name, linked in links.take_peers():
+            if self.jetstream is not None:
+                self.jetstream.peer_changed(name, linked)
+
+    def _command(self, command: Command, now_ns: int) -> None:
+        if command is Command.RELOAD:
+            return
+        before = self._departure.lame
+        self._departure.command(command, now_ns)
+        if self._departure.lame and not before:
+            self._system.lame_duck()
+            if self._links is not None:
+                self._links.mesh.lame_duck()
+
+    def _tick(self, now_ns: int) -> None:
+        self._sessions.tick(now_ns)
+        if self._links is not None:
+            self._links.tick(now_ns)
+            self._follow_links()
+        self._system.tick(now_ns)
+        if self.jetstream is not None:
+            self.jetstream.tick(now_ns)
+
+    # Captures
+
+    def _collect(self) -> None:
+        """Pass on what replicas found out, and hand what sinks captured to whom it concerns."""
+        jetstream = self.jetstream
+        if jetstream is not None and jetstream.pass_on():
+            self._system.jetstream_changed(self._router.now_ns)
+        while sinks := self._router.take_dirty():
+            if jetstream is not None:
+                sinks = jetstream.engine.collect(sinks)
+            for sink in sinks:
+                self._take_sink(sink)
+
+    def _take_sink(self, sink: Sink) -> None:
+        jetstream = self.jetstream
+        of_peers = jetstream is not None and jetstream.is_of_peers(sink)
+        if not of_peers and not isinstance(sink.owner, SubscriberCounts):
+            self._portions.cut(sink)
+        if jetstream is None or not jetstream.take(sink, self._router.now_ns):
+            self._system.take(sink)
+
+    def _answer(self, query: Query) -> Answer:
+        answers: list[Answer] = []
+        if self._line.run(0, lambda: answers.append(self._system.query(query))):
+            return answers[0]
+        return Answer(query.token, 500, "text/plain; charset=utf-8", TEXT)
+
+    # The end of the turn
+
+    def _emit(self, outputs: TurnOutputs, now_ns: int) -> None:
+        self._departure.step(now_ns, outputs)
+        if outputs.exit:
+            self._system.shutdown()
+        if self.jetstream is not None:
+            self.jetstream.emit(outputs)
+        self._system.tell(self._router.tracing.take())
+        self._sessions.emit(outputs)
+        if self._protocol_log is not None:
+            self._protocol_log.sent(outputs.writes)
+            for conn, reason in outputs.closes:
+                self._protocol_log.gone(conn, reason)
+            outputs.logs += self._protocol_log.take()
+        if self._links is not None:
+            self._links.emit(outputs)
+        outputs.logs += self._logs + self._departure.logs
+        outputs.faults += self._line.take()
+        self._logs, self._departure.logs = [], []
+        if self.server.tallies.failed:
+            outputs.exit = outputs.exit or self.server.tallies.failed
+        if outputs.exit and self.jetstream is not None:
+            self.jetstream.close()
+        outputs.reload = self._system.take_reload()
+        outputs.deadline_ns = self._deadline(now_ns)
+
+    def _deadline(self, now_ns: int) -> int | None:
+        due: list[int | None] = [
+            now_ns if self._portions.waiting else None,
+            self._sessions.deadline_ns(),
+            self._system.next_due_ns(),
+            self._departure.next_due_ns(now_ns),
+        ]
+        if self._links is not None:
+            due.append(self._links.mesh.deadline_ns)
+        if self.jetstream is not None:
+            due.append(self.jetstream.next_due_ns())
+        return min((at for at in due if at is not None), default=None)
