@@ -6,7 +6,8 @@ There is no exclude list: a rule that cannot be met everywhere is not a rule.
 import ast
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -64,64 +65,90 @@ def dotted(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=name_of)
-def test_files_functions_and_lines_are_short(path: Path) -> None:
-    text = path.read_text()
-    lines = text.split("\n")
-    assert len(lines) - 1 <= FILE_LINES_MAX, f"{len(lines) - 1} lines"
-    long_lines = [n for n, line in enumerate(lines, 1) if len(line) > LINE_LENGTH_MAX]
-    assert not long_lines, f"lines over {LINE_LENGTH_MAX} characters: {long_lines}"
-    sizes = {
-        f.name: f.end_lineno - f.lineno + 1
-        for f in functions(ast.parse(text))
-        if f.end_lineno is not None
-    }
-    over = {name: size for name, size in sizes.items() if size > FUNCTION_LINES_MAX}
-    assert not over, f"functions over {FUNCTION_LINES_MAX} lines: {over}"
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text()
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=name_of)
-def test_no_banned_call(path: Path) -> None:
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(text_of(path), str(path))
+
+
+def long_parts(path: Path) -> Iterator[str]:
+    lines = text_of(path).split("\n")
+    if len(lines) - 1 > FILE_LINES_MAX:
+        yield f"{len(lines) - 1} lines"
+    for number, line in enumerate(lines, 1):
+        if len(line) > LINE_LENGTH_MAX:
+            yield f"{number}: over {LINE_LENGTH_MAX} characters"
+    for function in functions(tree_of(path)):
+        size = (function.end_lineno or function.lineno) - function.lineno + 1
+        if size > FUNCTION_LINES_MAX:
+            yield f"{function.lineno}: {function.name} has {size} lines"
+
+
+def banned_calls(path: Path) -> Iterator[str]:
     name = name_of(path)
     banned = dict(BANNED_CALLS)
     if name.startswith("tests/") and name not in WAIT_HELPERS:
         banned |= BANNED_IN_TESTS
-    found = [
-        f"{node.lineno}: {dotted(node.func)} ({banned[dotted(node.func)]})"
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and dotted(node.func) in banned
-    ]
-    assert not found
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call) and (called := dotted(node.func)) in banned:
+            yield f"{node.lineno}: {called} ({banned[called]})"
+
+
+def silent_names(path: Path) -> Iterator[str]:
+    if not name_of(path).startswith("jsctl/") or not text_of(path).strip():
+        return
+    tree = tree_of(path)
+    if not ast.get_docstring(tree):
+        yield "a module starts with a docstring"
+    for node in tree.body:
+        if (
+            isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and not node.name.startswith("_")
+            and not ast.get_docstring(node)
+        ):
+            yield f"{node.lineno}: {node.name} has no docstring"
+
+
+def debts(path: Path) -> Iterator[str]:
+    for number, line in enumerate(text_of(path).split("\n"), 1):
+        if re.search(r"#\s*(TODO|FIXME|XXX|HACK)\b", line):
+            yield f"{number}: a debt"
+        if re.match(r"\s*#\s*(def|class|return|import|if .*:$|for .*:$)\b.*[):]$", line):
+            yield f"{number}: code in a comment"
+
+
+@pytest.mark.parametrize("rule", [long_parts, banned_calls, silent_names, debts])
+def test_every_file_keeps_the_rule(rule: Callable[[Path], Iterator[str]]) -> None:
+    """One test for all files: a test for each takes longer than looking."""
+    found = [f"{name_of(path)}: {breach}" for path in PYTHON for breach in rule(path)]
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(
-    "path", [p for p in PYTHON if name_of(p).startswith("jsctl/")], ids=name_of
+    ("rule", "text"),
+    [
+        (long_parts, "x = 1\n" * (FILE_LINES_MAX + 1)),
+        (long_parts, "x" * (LINE_LENGTH_MAX + 1)),
+        (long_parts, "def f():\n" + "    x = 1\n" * FUNCTION_LINES_MAX),
+        (banned_calls, "import os\nos.system('x')"),
+        (debts, "x = 1  # " + "TODO: y"),
+        (debts, "# return " + "f(x)"),
+    ],
 )
-def test_modules_say_what_they_are(path: Path) -> None:
-    text = path.read_text()
-    if not text.strip():
-        return
-    tree = ast.parse(text)
-    assert ast.get_docstring(tree), "a module starts with a docstring"
-    missing = [
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and not node.name.startswith("_")
-        and not ast.get_docstring(node)
-    ]
-    assert not missing, f"public names without a docstring: {missing}"
-
-
-@pytest.mark.parametrize("path", PYTHON, ids=name_of)
-def test_no_debts_and_no_dead_code(path: Path) -> None:
-    found = [
-        number
-        for number, line in enumerate(path.read_text().split("\n"), 1)
-        if re.search(r"#\s*(TODO|FIXME|XXX|HACK)\b", line)
-        or re.match(r"\s*#\s*(def|class|return|import|if .*:$|for .*:$)\b.*[):]$", line)
-    ]
-    assert not found, f"lines {found}"
+def test_a_breach_is_found(
+    rule: Callable[[Path], Iterator[str]],
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.test_tidy.ROOT", tmp_path)
+    path = tmp_path / "one.py"
+    path.write_text(text)
+    assert list(rule(path))
 
 
 def test_the_contracts_name_only_what_exists() -> None:
