@@ -287,8 +287,7 @@ class Server:
         sys.setswitchinterval(SWITCH_S)
         gc.enable()
         self._info("Server is ready")
-        if self.options.jetstream.enabled:
-            asyncio.get_running_loop().call_soon(self._load_ahead)
+        asyncio.get_running_loop().call_soon(self._load_ahead)
 
     def _load_ahead(self) -> None:
         """What the first request of a kind would wait for, one module between two turns.

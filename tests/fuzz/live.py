@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 from collections import deque
 from pathlib import Path
 
@@ -94,6 +95,9 @@ class Live(Target):
         command += ["-m", str(monitor), "-sd", where, "-l", f"{where}/log"]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         wait_for(lambda: self._answers(client), "the broker listens", 30)
+        # The first page loads what makes pages: a server that has settled has done so by itself.
+        with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/varz", timeout=30) as page:
+            page.read()
         self.innocent = Innocent(client)
         self.innocent.start()
 

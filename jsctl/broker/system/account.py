@@ -23,10 +23,35 @@ from jsctl.broker.system.server import ServerParts
 from jsctl.broker.system.subscriber_counts import SubscriberCounts
 from jsctl.broker.turn import Answer, Query
 
+LARGE_PARTS = (
+    "jsctl.api.server",
+    "jsctl.api.monitoring.connz",
+    "jsctl.api.account",
+    "jsctl.api.monitoring.jsz",
+    "jsctl.api.monitoring.statsz",
+    "jsctl.api.monitoring.varz",
+    "jsctl.api.monitoring.accountz",
+    "jsctl.api.monitoring.health",
+    "jsctl.api.events",
+    "jsctl.api.requests",
+    "jsctl.api.responses",
+    "jsctl.broker.system.encodings",
+    "jsctl.broker.system.monitoring.view",
+    "jsctl.broker.system.monitoring.http",
+    "jsctl.broker.system.requests",
+    "jsctl.broker.routes.types",
+    "jsctl.broker.handlers.streams",
+    "jsctl.api.error_table",
+    "jsctl.broker.accounts.request_info",
+)
+"""Of what answers and tells: those that take longest to import, for pieces of like size, and what
+is imported where it is used."""
+
 if TYPE_CHECKING:
     from jsctl.broker.system import service as system_service
     from jsctl.broker.system.service import SystemService
 else:
+    lazy.parts(*LARGE_PARTS)
     system_service = lazy.module("jsctl.broker.system.service")
 
 COUNT_NS = 1_000_000_000

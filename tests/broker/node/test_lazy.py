@@ -1,4 +1,7 @@
-"""What a server without JetStream does not load: most of a start is reading modules."""
+"""What a server without JetStream does not load: most of a start is reading modules.
+
+And what is loaded between turns once a server has settled, so that no first request has to.
+"""
 
 import subprocess
 import sys
@@ -20,6 +23,40 @@ node.start(1)
 assert (node.links is not None) is {clustered}
 print(*sys.modules)
 """
+
+
+FIRST_REQUESTS = """
+import json, sys
+from jsctl.broker import lazy
+from jsctl.broker.turn import Query
+from tests.fuzz import requests
+from tests.fuzz.nodes import Pages
+from tests.support.node_play import NodePlay
+
+play = NodePlay()
+before = sum(name.startswith("jsctl.") for name in sys.modules)
+pieces = []
+while lazy.ahead():
+    pieces.append(sum(name.startswith("jsctl.") for name in sys.modules) - sum(pieces, before))
+assert len(pieces) > 20 and max(pieces) <= 12, pieces
+clients = [play.connect("a"), play.connect("sys")]
+known = set(sys.modules)
+for subject, body in [*requests.FIRST, *requests.KNOWN, *requests.KNOWN]:
+    data = body if isinstance(body, bytes) else json.dumps(body or {}).encode()
+    for client in clients:
+        client.request(subject, data)
+play.turn(queries=[Query(number, f"/{path}", {}) for number, path in enumerate(Pages.paths)])
+assert all(answer.status < 500 for answer in play.answers) and play.answers
+print(*[name for name in sys.modules if name not in known])
+"""
+
+
+@pytest.mark.processes
+def test_no_first_request_loads_anything_once_the_rest_is_there() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_REQUESTS], capture_output=True, text=True, check=True
+    )
+    assert not done.stdout.split()
 
 
 @pytest.mark.processes
