@@ -143,7 +143,8 @@ class Rig:
     def direct(self, subject: str, payload: bytes = b"") -> list[tuple[bytes, bytes]]:
         """(headers, payload) of each answer to a direct get."""
         name, _, literal = subject.removeprefix("DIRECT.GET.").partition(".")
-        replies = direct.answer(self.leaders[name].stream, payload, literal.encode())
+        replies, rest = direct.begin(self.leaders[name].stream, payload, literal.encode())
+        replies.messages.extend(one for some in rest or () for one in some)
         return [(one.headers, one.payload) for one in replies.messages]
 
     def _carry_out(self, decision: Decision) -> bytes | None:

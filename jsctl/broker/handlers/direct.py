@@ -3,7 +3,7 @@
 Answers are raw messages, not JSON; refusals are status headers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from jsctl.api.codec import DecodeError, loads
@@ -21,18 +21,36 @@ BATCH_BYTES_MAX = 64 << 20
 """Where a batch ends if the request names no size."""
 _START = b"NATS/1.0\r\n"
 _END = b"\r\n"
-_STEP_RECORDS = 256
+STEP_RECORDS = 256
+"""Messages of a batch that are read at a time."""
 
 
 def _status(code: int, text: str) -> Replies:
     return Replies([Reply(b"", b"NATS/1.0 %d %b\r\n\r\n" % (code, text.encode()))])
 
 
-def answer(stream: Stream, payload: bytes, subject: bytes = b"") -> Replies:
-    """What a replica answers to one request.
+def begin(
+    stream: Stream, payload: bytes, subject: bytes = b""
+) -> tuple[Replies, Iterator[list[Reply]] | None]:
+    """What a replica answers to one request at once, and the pieces of a batch that follow.
 
-    `subject` is the one in `DIRECT.GET.<stream>.<subject>`: its last message is wanted.
+    `subject` is the one in `DIRECT.GET.<stream>.<subject>`: its last message is wanted. The
+    pieces are read from the stream one at a time, as it is by then.
     """
+    known = _understood(payload, subject)
+    if isinstance(known, Replies):
+        return known, None
+    if subject:
+        return _last_by_subject(stream, known, subject), None
+    if known.multi_last:
+        return _multi_last(stream, known), None
+    if known.batch:
+        pieces = _batch(stream, known)
+        return Replies(next(pieces)), pieces
+    return _single(stream, find(stream, known), known), None
+
+
+def _understood(payload: bytes, subject: bytes) -> MsgGetRequest | Replies:
     if not payload.strip() and not subject:
         return _status(408, "Empty Request")
     try:
@@ -40,17 +58,13 @@ def answer(stream: Stream, payload: bytes, subject: bytes = b"") -> Replies:
     except (DecodeError, TypeError, ValueError):
         return _status(408, "Malformed Request")
     if subject:
-        return _last_by_subject(stream, body, subject)
+        return body
     starts = body.seq or body.last_by_subj or body.next_by_subj or body.start_time
     if not starts and not body.multi_last:
         return _status(408, "Empty Request")
     if not _is_sensible(body):
         return _status(408, "Bad Request")
-    if body.multi_last:
-        return _multi_last(stream, body)
-    if body.batch:
-        return _batch(stream, body)
-    return _single(stream, find(stream, body), body)
+    return body
 
 
 def _is_sensible(body: MsgGetRequest) -> bool:
@@ -97,38 +111,36 @@ def _time_stamp(time_ns: int) -> bytes:
     return b"Nats-Time-Stamp: %b\r\n" % format_time(time_ns).encode()
 
 
-def _batch(stream: Stream, body: MsgGetRequest) -> Replies:
-    """Up to `batch` messages from a point on, then the end of the batch."""
+def _batch(stream: Stream, body: MsgGetRequest) -> Iterator[list[Reply]]:
+    """Up to `batch` messages from a point on, until their size has reached the maximum, then the
+    end of the batch."""
     store = stream.store
     start = store.seq_at_time(parse_time(body.start_time)) if body.start_time else body.seq
     filters = Filters((body.next_by_subj.encode(),)) if body.next_by_subj else Filters()
-    found = _some(stream, filters, start, body)
-    if not found:
-        return _status(404, "Message Not Found")
-    pending = store.num_pending(filters, start)
-    return _series(stream, body, found, pending, b"")
-
-
-def _some(stream: Stream, filters: Filters, start: int, body: MsgGetRequest) -> list[Record]:
-    """Messages from `start` on, until their size has reached the maximum."""
-    found: list[Record] = []
     rest = body.max_bytes if body.max_bytes > 0 else BATCH_BYTES_MAX
-    while len(found) < body.batch and rest > 0:
-        count = min(body.batch - len(found), _STEP_RECORDS)
+    pending = last = count = 0
+    while count < body.batch and rest > 0:
         try:
-            rows = stream.store.next_many(filters, start, count, rest)
+            rows = store.next_many(filters, start, min(body.batch - count, STEP_RECORDS), rest)
         except Damaged as damage:
             start = damage.last_seq + 1
             continue
         if not rows:
             break
-        start = rows[-1][0] + 1
+        pending = pending if count else store.num_pending(filters, start)
+        some: list[Record] = []
         for record in map(Record._make, rows):
             if rest <= 0:
                 break
             rest -= _size(record)
-            found.append(record)
-    return found
+            some.append(record)
+        yield _series(stream, body, some, pending, last)
+        start, last = rows[-1][0] + 1, some[-1].seq
+        pending, count = max(0, pending - len(some)), count + len(some)
+    if count:
+        yield [_end_of_batch(pending, last, b"")]
+    else:
+        yield _status(404, "Message Not Found").messages
 
 
 def _size(record: Record) -> int:
@@ -136,18 +148,21 @@ def _size(record: Record) -> int:
 
 
 def _series(
-    stream: Stream, body: MsgGetRequest, found: Iterable[Record], pending: int, end: bytes
-) -> Replies:
+    stream: Stream, body: MsgGetRequest, found: Iterable[Record], pending: int, last: int
+) -> list[Reply]:
+    """Messages of a batch; so many were pending and `last` was told before them."""
     messages: list[Reply] = []
-    last = 0
     for record in found:
         pending -= 1
-        extra = b"Nats-Num-Pending: %d\r\nNats-Last-Sequence: %d\r\n" % (pending, last)
+        extra = b"Nats-Num-Pending: %d\r\nNats-Last-Sequence: %d\r\n" % (max(0, pending), last)
         messages.append(_message(stream, record, body, extra))
         last = record.seq
+    return messages
+
+
+def _end_of_batch(pending: int, last: int, more: bytes) -> Reply:
     fields = b"Nats-Num-Pending: %d\r\nNats-Last-Sequence: %d\r\n" % (pending, last)
-    messages.append(Reply(b"", b"NATS/1.0 204 EOB\r\n" + fields + end + _END))
-    return Replies(messages)
+    return Reply(b"", b"NATS/1.0 204 EOB\r\n" + fields + more + _END)
 
 
 def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
@@ -176,5 +191,7 @@ def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
             continue
         rest -= _size(record)
         records.append(record)
-    end = b"Nats-UpTo-Sequence: %d\r\n" % up_to
-    return _series(stream, body, records, len(seqs), end)
+    more = b"Nats-UpTo-Sequence: %d\r\n" % up_to
+    messages = _series(stream, body, records, len(seqs), 0)
+    last = records[-1].seq if records else 0
+    return Replies([*messages, _end_of_batch(len(seqs) - len(records), last, more)])

@@ -1,5 +1,7 @@
 """Direct gets: any replica that is fresh answers, on its own subscription in one queue group."""
 
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -7,7 +9,9 @@ from jsctl.broker import lazy
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.stream_replica import DIRECT_QUEUE, StreamReplica
+from jsctl.broker.handlers.decisions import Reply
 from jsctl.broker.interest.targets import Captured, Sink
+from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.sessions.last_line import LastLine, client_of
@@ -19,8 +23,23 @@ else:
 
 FRESH_NS = 1_000_000_000
 """A replica that has not heard its leader for this long does not answer."""
+PIECES_PER_TURN = 4
+"""Of batches that are under way; a piece is some hundred messages."""
+BATCHES_MAX = 1_000
+"""Batches under way; what is asked for beyond them ends with its first piece."""
 WORDS = b"DIRECT.GET."
 """What follows the prefix of the API in subjects."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """An answer that goes on in the next turns."""
+
+    replica: StreamReplica
+    stream: Stream
+    reply: bytes
+    client: int
+    pieces: Iterator[list[Reply]]
 
 
 @dataclass(slots=True)
@@ -28,7 +47,31 @@ class DirectGets:
     """All streams of this server."""
 
     engine: Engine
+    dropped: int = 0
+    """Rests of batches that nobody gets, because too many were under way."""
     _responders: dict[str, tuple[DirectGetResponder, Sink]] = field(default_factory=dict)
+    _batches: deque[Batch] = field(default_factory=deque)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the next turn has a batch to go on with."""
+        return bool(self._batches)
+
+    def go_on(self, line: LastLine) -> None:
+        """The next pieces of batches, of each in turn; a turn is kept short."""
+        for _ in range(min(PIECES_PER_TURN, len(self._batches))):
+            batch = self._batches.popleft()
+            line.run(batch.client, self._piece, batch)
+
+    def _piece(self, batch: Batch) -> None:
+        replica = batch.replica
+        # A stream that was deleted, or replaced by a received state, has closed its files.
+        if replica.group.gone or replica.stream is not batch.stream or not self.fresh(replica):
+            return
+        some = next(batch.pieces, None)
+        if some is not None:
+            self._say(replica, batch.reply, some)
+            self._batches.append(batch)
 
     def refresh(self) -> None:
         """Listen for fresh replicas, no longer for others."""
@@ -95,9 +138,17 @@ class DirectGets:
 
     def _answer_one(self, responder: DirectGetResponder, captured: Captured) -> None:
         subject, reply, _, payload, _ = captured
-        account, stream = responder.replica.key
-        wanted = subject.partition(WORDS + stream.encode())[2][1:]
-        answers = direct.answer(responder.replica.stream, payload, wanted).messages
-        self.engine.env.traffic.deliver(
-            account, [(reply, b"", one.headers, one.payload, b"") for one in answers]
-        )
+        replica = responder.replica
+        wanted = subject.partition(WORDS + replica.key[1].encode())[2][1:]
+        first, pieces = direct.begin(replica.stream, payload, wanted)
+        self._say(replica, reply, first.messages)
+        if pieces is None:
+            return
+        if len(self._batches) >= BATCHES_MAX:
+            self.dropped += 1
+            return
+        self._batches.append(Batch(replica, replica.stream, reply, client_of(captured[4]), pieces))
+
+    def _say(self, replica: StreamReplica, reply: bytes, answers: Iterable[Reply]) -> None:
+        said = [(reply, b"", one.headers, one.payload, b"") for one in answers]
+        self.engine.env.traffic.deliver(replica.key[0], said)

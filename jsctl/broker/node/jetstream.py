@@ -96,6 +96,10 @@ class JetStream:
             self.engine.synced(ticket)
         return ticks
 
+    def go_on(self) -> None:
+        """More of the answers that an earlier turn began."""
+        self._direct.go_on(self._line)
+
     def is_of_peers(self, sink: Sink) -> bool:
         """Whether a sink captures what brokers say to each other."""
         return sink.owner is self._frames
@@ -151,6 +155,8 @@ class JetStream:
 
     def next_due_ns(self) -> int:
         """When the next turn has to be, even if nothing arrives."""
+        if self._direct.waiting:
+            return self.view.now_ns
         due = (self.engine.next_due_ns(), self.api.next_due_ns(), self._advisories.next_due_ns())
         return min([self._refresh_due_ns, *(at for at in due if at is not None)])
 

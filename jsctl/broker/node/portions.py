@@ -14,6 +14,10 @@ UNITS = 16
 """Of a request of the JetStream or system API."""
 LOOKUP_UNITS = 1
 """Of a direct get of one message."""
+BATCH_UNITS = 48
+"""Of a direct get of many messages more, for the first of them."""
+SUBJECTS_PER_UNIT = 64
+"""It may look through all subjects of its stream."""
 UNIT_BYTES = 512
 """A body counts one unit more for each of these."""
 LOOKUP_BYTES_MAX = 128
@@ -68,6 +72,8 @@ class Portions:
             units = UNITS + len(payload) // UNIT_BYTES
             if direct and _is_lookup(payload):
                 units = LOOKUP_UNITS
+            elif isinstance(owner, DirectGetResponder):
+                units += BATCH_UNITS + owner.replica.store.subject_count // SUBJECTS_PER_UNIT
             self._left -= units
         return len(messages)
 

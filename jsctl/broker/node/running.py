@@ -80,6 +80,8 @@ class RunningNode:
         self._take_connections(inputs, now_ns)
         for command in inputs.commands:
             self._command(command, now_ns)
+        if jetstream is not None:
+            jetstream.go_on()
         for sink in self._portions.begin():
             self._take_sink(sink)
         self._collect()

@@ -88,6 +88,11 @@ class Contents(ABC):
         return self._bytes
 
     @property
+    def subject_count(self) -> int:
+        """Subjects that have messages."""
+        return len(self._index)
+
+    @property
     def first_seq(self) -> int:
         """The first live sequence, or one above the last when empty."""
         return self._first

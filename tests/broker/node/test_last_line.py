@@ -121,7 +121,7 @@ def test_a_bug_in_a_direct_get(monkeypatch: pytest.MonkeyPatch) -> None:
     victim, other = play.connect("a"), play.connect("a")
     other.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s"], allow_direct=True)
     play.run(1)
-    monkeypatch.setattr(direct, "answer", fails)
+    monkeypatch.setattr(direct, "begin", fails)
     victim.request("$JS.API.DIRECT.GET.S", b'{"seq":1}')
     assert conns(play) == [other.conn]
     assert count(play) == 1

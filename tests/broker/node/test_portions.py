@@ -52,6 +52,67 @@ def test_small_lookups_are_many_a_turn() -> None:
     assert len(answered(client)) == 200
 
 
+def test_a_large_batch_goes_on_in_the_next_turns_and_is_whole() -> None:
+    body = b'{"seq":1,"batch":100000}'
+    play, client, innocent = flooded(1, "$JS.API.DIRECT.GET.S", body)
+    client.send(b"PUB s.b 1\r\nx\r\n" * 5000)
+    client.messages.clear()
+    request = b"PUB $JS.API.DIRECT.GET.S in.0 %d\r\n%b\r\n" % (len(body), body)
+    play._once(TurnInputs(chunks=[(client.conn, request)]))
+    assert 1 <= len(answered(client)) <= 1024
+    play._once(TurnInputs(chunks=[(innocent.conn, b"PING\r\n")]))
+    assert b"PONG" in innocent.lines, "somebody else is served before the batch is over"
+    assert len(answered(client)) < 5001
+    play.turn()
+    assert len(answered(client)) == 5001 + 1, "all messages and the end of the batch"
+    assert client.messages[-1][2] == b""
+
+
+def test_batches_take_turns() -> None:
+    body = b'{"seq":1,"batch":100000}'
+    play, client, _ = flooded(1, "$JS.API.DIRECT.GET.S", body)
+    client.send(b"PUB s.b 1\r\nx\r\n" * 2000)
+    client.messages.clear()
+    one = b"PUB $JS.API.DIRECT.GET.S in.%d %d\r\n%b\r\n"
+    play._once(
+        TurnInputs(chunks=[(client.conn, b"".join(one % (n, len(body), body) for n in range(9)))])
+    )
+    first = answered(client)
+    assert {"in.0", "in.1"} <= set(first)
+    assert len(first) <= 6 * 256
+    play.turn()
+    for number in range(9):
+        assert answered(client).count(f"in.{number}") == 2002
+
+
+def test_a_batch_of_a_stream_that_is_deleted_meanwhile_ends() -> None:
+    body = b'{"seq":1,"batch":100000}'
+    play, client, _ = flooded(1, "$JS.API.DIRECT.GET.S", body)
+    client.send(b"PUB s.b 1\r\nx\r\n" * 5000)
+    client.messages.clear()
+    request = b"PUB $JS.API.DIRECT.GET.S in.0 %d\r\n%b\r\n" % (len(body), body)
+    delete = b"PUB $JS.API.STREAM.DELETE.S in.1 0\r\n\r\n"
+    play._once(TurnInputs(chunks=[(client.conn, request + delete)]))
+    play.turn()
+    assert "in.1" in answered(client)
+    assert play.exit is None and not play.faults
+    assert len(answered(client)) < 5001
+
+
+def test_lookups_of_many_subjects_count_the_subjects() -> None:
+    play, client, _ = flooded(1, "$JS.API.DIRECT.GET.S", b'{"seq":1}')
+    client.send(b"".join(b"PUB s.b%d 1\r\nx\r\n" % n for n in range(20_000)))
+    client.messages.clear()
+    body = b'{"multi_last":["s.*"]}'
+    one = b"PUB $JS.API.DIRECT.GET.S in.%d %d\r\n%b\r\n"
+    play._once(
+        TurnInputs(chunks=[(client.conn, b"".join(one % (n, len(body), body) for n in range(9)))])
+    )
+    assert len(answered(client)) == 1
+    play.turn()
+    assert len(answered(client)) == 9
+
+
 def test_requests_beyond_the_queue_are_dropped() -> None:
     play, client, _ = flooded(15_000, "$JS.API.DIRECT.GET.S", b'{"seq":1}')
     play.turn()

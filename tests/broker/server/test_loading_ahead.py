@@ -34,11 +34,6 @@ def imported(logs: str) -> list[str]:
     return re.findall(r"^import time:.*\| +(jsctl\.broker\.\S+)$", logs, re.MULTILINE)
 
 
-async def connect(url: str) -> None:
-    """A client that comes and goes."""
-    await (await nats.connect(url)).close()
-
-
 async def ask(url: str) -> None:
     """A first request of most kinds."""
     client = await nats.connect(url)
@@ -64,9 +59,3 @@ def test_first_requests_import_nothing(tmp_path: Path) -> None:
         assert not set(imported(logs[: logs.index("Server is ready")])) & NEEDED
         asyncio.run(ask(broker.url))
         assert imported(broker.logs) == imported(logs)
-
-
-def test_a_server_without_jetstream_stays_small(tmp_path: Path) -> None:
-    with TracedBroker(directory=tmp_path) as broker:
-        asyncio.run(connect(broker.url))
-        assert not set(imported(broker.logs)) & {*NEEDED, "jsctl.broker.raft.core"}
