@@ -254,6 +254,6 @@ def snapshot_of(process: Process, group: RaftGroup) -> bytes:
     """The state of a consumer or of the meta group."""
     engine = process.engine
     if group.name == "_meta_":
-        return engine.meta.meta.snapshot()
+        return engine.meta.state.snapshot()
     unit = next(unit for unit in engine.assets.consumers.values() if unit.group is group)
     return unit.consumer.snapshot()

@@ -115,7 +115,9 @@ class Faults:
 
     def _assigned(self) -> dict[str, GroupAssignment]:
         """Groups as the meta state has them, or had them when they began."""
-        metas = [process.engine.meta.meta for process in self._lives() if process.engine.has_meta]
+        metas = [
+            process.engine.meta.state for process in self._lives() if process.engine.meta.takes_part
+        ]
         newest = max(metas, key=lambda meta: meta.applied, default=None)
         begun = self.simulation.checker.groups.values()
         self._known |= {one.name: one.assigned for one in begun if one.assigned is not None}

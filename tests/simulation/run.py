@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
-from jsctl.broker.assets.cluster_view import TICK_NS
+from jsctl.broker.assets.engine_options import TICK_NS
 from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.errors import BrokerError
 from jsctl.broker.jetstream.meta.assignments import (
@@ -212,7 +212,7 @@ class Simulation:
         process = self.leader("_meta_")
         if process is None:
             return ""
-        made = process.engine.meta.meta.stream(ACCOUNT, f"S{number}")
+        made = process.engine.meta.state.stream(ACCOUNT, f"S{number}")
         return "" if made is None else made.group.name
 
     def reasons(self) -> Iterator[str]:
@@ -222,7 +222,7 @@ class Simulation:
             yield "no meta leader"
             return
         yield from self._behind("_meta_", [machine.peer for machine in self.machines])
-        meta = process.engine.meta.meta
+        meta = process.engine.meta.state
         for made in meta.assets():
             name = made.group.name
             if self._lost_at_birth(made.group):
@@ -291,7 +291,7 @@ class Simulation:
         if leader is None:
             return
         store = leader.engine.assets.streams[(ACCOUNT, f"S{number}")].store
-        meta = leader.engine.meta.meta
+        meta = leader.engine.meta.state
         made = meta.consumer(ACCOUNT, f"S{number}", f"C{number}")
         if made is None:
             yield f"C{number} is not there"

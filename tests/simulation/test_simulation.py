@@ -115,7 +115,7 @@ def test_a_server_is_heard_again_whose_last_life_is_noticed_late() -> None:
     simulation.world.run(simulation.world.now_ns + ROUTE_PING_NS + 5 * SECOND)
 
     for one in simulation.machines:
-        lives = one.process.engine.liveness.lives() if one.process is not None else []
+        lives = one.process.engine.cluster.liveness.lives() if one.process is not None else []
         assert [life.up for life in lives] == [True, True]
 
 

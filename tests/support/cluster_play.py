@@ -258,7 +258,7 @@ class ClusterPlay:
     def group_of(self, stream: str, consumer: str = "") -> str:
         """The raft group of an asset of account A."""
         for server in self:
-            meta = server.engine.meta.meta
+            meta = server.engine.meta.state
             found = meta.consumer("A", stream, consumer) if consumer else meta.stream("A", stream)
             if found is not None:
                 return found.group.name

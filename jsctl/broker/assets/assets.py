@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from jsctl.api.words import Retention, Storage
 from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.lost_log import forget_loss
-from jsctl.broker.assets.meta_replica import GROUP_NAME as META_GROUP
+from jsctl.broker.assets.meta_group_file import META_GROUP
 from jsctl.broker.assets.replica_context import ReplicaContext
 from jsctl.broker.assets.stores import StreamStores
 from jsctl.broker.assets.stream_replica import StreamReplica, split_snapshot
@@ -36,7 +36,7 @@ class Assets:
     """Everything that this server hosts a replica of."""
 
     env: ReplicaContext
-    founder: GroupBootstrap
+    starter: GroupBootstrap
     new_id: Callable[[], str]
     streams: dict[StreamKey, StreamReplica]
     """Given, as the quota counts what they hold."""
@@ -119,7 +119,7 @@ class Assets:
         if self.env.groups.removals.discarding(place):
             self.postponed[key] = assignment
             return True
-        made_here = group.incarnations.get(self.env.me) == self.founder.boot
+        made_here = group.incarnations.get(self.env.me) == self.starter.boot
         if group.storage == "memory" and not made_here and not newest:
             self.unremembered[key] = assignment
             return True
@@ -154,7 +154,7 @@ class Assets:
     # Building
 
     def _load(self, directory: str, name: str) -> LoadedState:
-        if self.founder.left_over(name.encode()):
+        if self.starter.left_over(name.encode()):
             self.env.disk.remove_tree(directory)
         loaded = state_file.load(self.env.disk, directory)
         for damage in loaded.damage:
@@ -162,7 +162,7 @@ class Assets:
         return loaded
 
     def _raft(self, group: GroupAssignment, loaded: LoadedState, *, doubt: bool = False) -> Raft:
-        return self.founder.start(
+        return self.starter.start(
             group.name.encode(),
             loaded.state,
             peers=group.members,
@@ -267,7 +267,7 @@ class Assets:
         for name in list(replica.watchers):
             self._drop_consumer((*key, name))
         self.unsettled.pop(replica.group.name, None)
-        self._bury(replica.group)
+        self._tombstone(replica.group)
         replica.delete()
 
     def _drop_consumer(self, key: ConsumerKey) -> None:
@@ -280,20 +280,21 @@ class Assets:
         replica.stream.watchers.pop(key[2], None)
         self.pushers.pop(replica.group.name, None)
         replica.end(CONSUMER_DELETED)
-        self._bury(replica.group)
+        self._tombstone(replica.group)
         replica.delete()
         replica.stream.consumed_anew()
 
-    def _bury(self, group: RaftGroup) -> None:
+    def _tombstone(self, group: RaftGroup) -> None:
         groups = self.env.groups
         groups.remove(group)
+        self.env.queue.forget(group.name)
         meta = groups.by_name.get(META_GROUP)
-        self.founder.tombstone(group.key, 0 if meta is None else meta.raft.applied)
+        self.starter.tombstone(group.key, 0 if meta is None else meta.raft.applied)
 
     def tidy(self, timing: Timing) -> None:
         """Now and then; `timing` is what groups are to keep time by."""
-        if timing != self.founder.timing:
-            self.founder.timing = timing
+        if timing != self.starter.timing:
+            self.starter.timing = timing
             for group in self.env.groups.by_name.values():
                 group.raft.retime(timing)
         self._forget_removed()
@@ -305,18 +306,18 @@ class Assets:
         """Let go of records of removed groups that nothing can bring back."""
         groups = self.env.groups
         meta = groups.by_name.get(META_GROUP)
-        if meta is not None and self.founder.tombstones:
+        if meta is not None and self.starter.tombstones:
             alive = {group.key for group in groups.by_name.values()}
-            self.founder.forget(meta.checkpointed, alive)
+            self.starter.forget(meta.checkpointed, alive)
 
     def _settle_loss(self) -> None:
         """When all assignments are known, every group that was here has begun, in
         doubt if need be, and says so itself; what is assigned from now on is new."""
-        founder, groups = self.founder, self.env.groups
-        if founder.loss_marked and self.knows_all:
-            founder.lost = ""
+        starter, groups = self.starter, self.env.groups
+        if starter.loss_marked and self.knows_all:
+            starter.lost = ""
             if groups.idle and not groups.wal.pending_bytes:
-                founder.loss_marked = False
+                starter.loss_marked = False
                 forget_loss(self.env.disk)
 
     def park(self) -> None:
@@ -326,6 +327,7 @@ class Assets:
         self.consumers.clear()
         self.pushers.clear()
         self.unsettled.clear()
+        self.env.queue.clear()
 
     def close(self) -> None:
         """Release files; keep all data."""

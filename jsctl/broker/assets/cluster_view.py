@@ -1,63 +1,49 @@
 """What a server knows of the others: who is there, what they tell, who leads which group."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Protocol
 
+from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.peers.election_timeout import ElectionTimeout
-from jsctl.broker.peers.items import Announcement, Founding, ServerNews
+from jsctl.broker.peers.items import Announcement, ServerNews
 from jsctl.broker.peers.liveness import Liveness
-from jsctl.broker.raft.types import RaftLimits, Timing
-from jsctl.broker.replication.checkpoints import GroupLimits
-from jsctl.broker.store.wal import SEGMENT_BYTES
+from jsctl.broker.raft.types import Timing
 
-TICK_NS = 50_000_000
 NEVER_HEARD_NS = 365 * 24 * 3600 * 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """Who this server is. `promised`: servers that the configuration names."""
+class NewsSource(Protocol):
+    """Who knows what this server tells of itself."""
 
-    me: str
-    server_name: str
-    cluster: str
-    incarnation: bytes
-    boot: int
-    clustered: bool
-    promised: int
-    domain: str = ""
-    timing: Timing = field(default_factory=Timing)
-    limits: GroupLimits = field(default_factory=GroupLimits)
-    raft_limits: RaftLimits = field(default_factory=RaftLimits)
-    log_segment_bytes: int = SEGMENT_BYTES
-
-    @property
-    def life(self) -> int:
-        """The incarnation as a number."""
-        return int.from_bytes(self.incarnation[:8], "big") >> 1
+    def now(self, *, removed: bool) -> ServerNews:
+        """The news of this moment. `removed`: an operator removed this server."""
 
 
 class ClusterView:
-    """The part of the engine that only looks. Peers are peer ids; times in ns."""
+    """Peers are peer ids; times in ns."""
 
     def __init__(
-        self, options: EngineOptions, liveness: Liveness, news: Callable[[], ServerNews]
+        self, options: EngineOptions, liveness: Liveness, news: NewsSource, meta: Meta
     ) -> None:
         self.options = options
         self.liveness = liveness
         self.now_ns = 0
+        """The time of the turn."""
         self.servers: dict[str, ServerNews] = {}
         """What each server told last."""
         self.leaders: dict[str, Announcement] = {}
         """Group name -> who leads it."""
-        self.founding: Founding | None = None
-        """The meta group that this server belongs to."""
-        self.meta_state = Meta()
+        self.removed = False
+        """An operator removed this server from the cluster."""
         self._news = news
-        self._foundings: dict[str, Founding] = {}
+        self._meta = meta
         self._patience = ElectionTimeout(options.timing.election_ticks * TICK_NS)
+
+    def own_news(self) -> ServerNews:
+        """What this server tells of itself."""
+        return self._news.now(removed=self.removed)
 
     def pace(self) -> Timing:
         """What groups are to keep time by, as late as servers were lately."""
@@ -77,7 +63,7 @@ class ClusterView:
 
     def known_servers(self) -> list[ServerFacts]:
         """All JetStream servers ever heard of, marked by whether they are online."""
-        found = [self._news().facts]
+        found = [self.own_news().facts]
         for peer, news in self.servers.items():
             if news.facts.jetstream and not self.is_removed(news.facts):
                 online = self.liveness.is_up(peer) and not news.lame_duck
@@ -86,7 +72,7 @@ class ClusterView:
 
     def is_removed(self, facts: ServerFacts) -> bool:
         """Whether an operator removed a server, in its present life."""
-        known = self.meta_state.servers.get(facts.peer)
+        known = self._meta.servers.get(facts.peer)
         return known is not None and known.removed and known.incarnation == facts.incarnation
 
     def name_of(self, peer: str) -> str:
@@ -96,7 +82,7 @@ class ClusterView:
         news = self.servers.get(peer)
         if news is not None:
             return news.facts.name
-        known = self.meta_state.servers.get(peer)
+        known = self._meta.servers.get(peer)
         if known is not None:
             return known.name
         return f"Server name unknown at this time (peerID: {peer})"
@@ -115,11 +101,12 @@ class ClusterView:
 
     def facts(self) -> list[ServerFacts]:
         """All JetStream servers that are heard, this one first."""
-        mine = self._news().facts
+        mine = self.own_news().facts
         others = [self.servers[peer].facts for peer in self.peers_up() if peer in self.servers]
         return [facts for facts in (mine, *others) if facts.jetstream]
 
     def learn_leader(self, known: Announcement) -> None:
+        """A server says that it leads a group."""
         before = self.leaders.get(known.group)
         if before is None or known.term >= before.term:
             self.leaders[known.group] = known
@@ -141,8 +128,3 @@ class ClusterView:
         for group, known in list(self.leaders.items()):
             if known.leader == peer:
                 del self.leaders[group]
-
-    def foreign(self, peer: str) -> bool:
-        """Whether a server belongs to another meta group than this one."""
-        theirs, mine = self._foundings.get(peer), self.founding
-        return theirs is not None and mine is not None and theirs.meta_id != mine.meta_id

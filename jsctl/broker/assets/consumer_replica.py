@@ -44,8 +44,7 @@ class ConsumerReplica:
     flow: Sink = field(init=False)
     owed: PendingReply = field(default_factory=PendingReply)
     """Waits for an answer until this consumer serves here what was asked for."""
-    due_ns: int | None = None
-    """When `run` has to be called even if nothing happens."""
+    _due_ns: int | None = None
     _heard: int = -1
     """Generation of interest that was looked at last; push consumers wait for listeners."""
     _config_refused: bool = False
@@ -96,7 +95,7 @@ class ConsumerReplica:
             self._publish(said)
         if self.leader is not None:
             self._answer()
-            self.env.wake(self.group.name, self)
+            self.env.queue.wake(self.group.name, self)
 
     def _answer(self) -> None:
         leader = self.leader
@@ -142,7 +141,7 @@ class ConsumerReplica:
                 self._subscriptions.append(made)
         self._propose_config()
         self._answer()
-        self.env.wake(self.group.name, self)
+        self.env.queue.wake(self.group.name, self)
 
     def _confirmations(self) -> Iterator[tuple[bytes, Sink]]:
         """What clients confirm. Where nothing is, who waits for an answer hears that at once."""
@@ -163,7 +162,7 @@ class ConsumerReplica:
         leader, self.leader = self.leader, None
         self._tickets.clear()
         self._said.clear()
-        self.due_ns = None
+        self._due_ns = None
         for sink in (self.acks, self.pulls, self.flow):
             sink.take()
         if leader is not None:
@@ -182,7 +181,7 @@ class ConsumerReplica:
             return
         if not self.group.raft.accepting:
             # The leader's state is ahead of the log; what the log refuses, it would never learn.
-            self.due_ns = self.env.now_ns + REFUSED_NS
+            self._due_ns = self.env.now_ns + REFUSED_NS
             return
         if self._config_refused:
             self._propose_config()
@@ -193,7 +192,7 @@ class ConsumerReplica:
             acks=self.acks.take(),
             pulls=self.pulls.take(),
             flow=self.flow.take(),
-            most=self.env.deliveries,
+            most=self.env.queue.deliveries,
         )
         if turn.entry is not None:
             index = self.env.groups.propose(self.group, [turn.entry], None)
@@ -212,9 +211,13 @@ class ConsumerReplica:
             )
         if turn.inactive:
             self.env.unused.append(self.assignment)
-        self.due_ns = turn.next_due_ns
+        self._due_ns = turn.next_due_ns
         if turn.again:
-            self.env.wake_again(self.group.name, self)
+            self.env.queue.wake_again(self.group.name, self)
+
+    def next_due_ns(self) -> int | None:
+        """When `run` has to be called even if nothing happens."""
+        return self._due_ns
 
     def _publish(self, items: list[OutgoingMessage]) -> None:
         if items:
@@ -230,14 +233,14 @@ class ConsumerReplica:
         """The stream took messages with these subjects."""
         if self.leader is not None:
             self.leader.stored(subjects)
-            self.env.wake(self.group.name, self)
+            self.env.queue.wake(self.group.name, self)
 
     def stream_changed(self) -> None:
         """The stream lost messages, or was replaced by a received state."""
         if self.leader is not None:
             self.leader.delivery.store = self.stream.store
             self.leader.stream_changed()
-            self.env.wake(self.group.name, self)
+            self.env.queue.wake(self.group.name, self)
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """Whether this consumer still has to see a message, or waits for its ack."""
@@ -275,7 +278,7 @@ class ConsumerReplica:
         entry = config_entry(self.assignment.config)
         self._config_refused = self.env.groups.propose(self.group, [entry], None) is None
         if self._config_refused:
-            self.env.wake(self.group.name, self)
+            self.env.queue.wake(self.group.name, self)
 
     # Durability
 

@@ -7,7 +7,6 @@ itself is sound again from the next start on.
 """
 
 from jsctl.broker.assets import meta_group_file as founding_file
-from jsctl.broker.assets import meta_replica
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication import state_file
 from jsctl.broker.replication.state_file import GroupState, WriteState
@@ -45,7 +44,7 @@ def _had_a_log(disk: Disk, recovered: Recovered) -> bool:
     """A log is made before the first meta group; a meta state was in a log before."""
     if not disk.exists(founding_file.DIRECTORY):
         return False
-    written = state_file.load(disk, meta_replica.DIRECTORY)
+    written = state_file.load(disk, founding_file.META_DIRECTORY)
     return not recovered.files or written.state is not None or bool(written.damage)
 
 

@@ -9,8 +9,13 @@ from jsctl.broker.errors import Damaged
 from jsctl.broker.peers.items import Founding
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication import state_file
+from jsctl.broker.replication.group import GroupKind
 from jsctl.broker.replication.state_file import GroupState, WriteState
 
+META_GROUP = GroupKind.META.value
+"""The name of the group."""
+META_DIRECTORY = "meta"
+"""Where a replica of its state lies."""
 DIRECTORY = "founding"
 EVICTED = "evicted"
 

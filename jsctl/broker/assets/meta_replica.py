@@ -1,20 +1,22 @@
 """The meta group on this server: every JetStream server has a replica of the meta state.
 
-What applying changed is handed on, so that groups are built and dropped; the leader reconciles
+What applying changed is followed, so that groups are built and dropped; the leader reconciles
 the set of servers and answers management requests.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import InitVar, dataclass, field
 
+from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.facts import MetaChanged
+from jsctl.broker.assets.meta_group_file import META_DIRECTORY, META_GROUP
 from jsctl.broker.assets.replica_context import ReplicaContext
+from jsctl.broker.assets.replica_files import ReplicaFiles
 from jsctl.broker.jetstream.meta.state import Meta
-from jsctl.broker.replication.group import RaftGroup, SyncJob, Waiter
-from jsctl.broker.replication.state_file import GroupState, WriteState
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob, Waiter
+from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.replication.state_import import StateImporter, pieces
-
-GROUP_NAME = "_meta_"
-DIRECTORY = "meta"
 
 
 @dataclass(slots=True)
@@ -23,35 +25,59 @@ class MetaReplica:
 
     env: ReplicaContext
     meta: Meta
-    follow: Callable[[], None]
-    """Called after entries were applied, to take `meta.take_changes()`."""
-    generation: int = 0
+    assets: Assets
+    raft: InitVar[Raft]
+    loaded: InitVar[LoadedState]
     group: RaftGroup = field(init=False)
-    leading: bool = False
-    newest: int = 0
+    files: ReplicaFiles = field(init=False)
+    told_to_go: bool = False
+    """An operator removed this server, in its present life."""
+    _history: int = field(init=False)
+    """The log's end at the start: what comes up to here was decided before."""
+    _newest: int = 0
     """Index of the last change that was applied from the log."""
-    _checkpointed: int = 0
+
+    def __post_init__(self, raft: Raft, loaded: LoadedState) -> None:
+        self.group = RaftGroup(META_GROUP, META_GROUP.encode(), GroupKind.META, raft, self, {})
+        self.files = ReplicaFiles(self.env.disk, META_DIRECTORY)
+        self._history = raft.last_index
+        if loaded.state is not None:
+            self.meta.restore(loaded.state.snapshot)
+            self.files.generation = loaded.state.generation
+            self.group.checkpointed = loaded.state.index
+            self.group.applied_term = loaded.state.term
+
+    @property
+    def leading(self) -> bool:
+        """Whether management requests are decided on here."""
+        return self.group.leading
 
     def apply(self, index: int, data: bytes) -> int:
         """Take one committed entry."""
-        self.newest = index
+        assert index > self._newest, f"entry {index} again, after {self._newest}"
+        self._newest = index
         return self.meta.apply(index, data)
 
     def caught_up(self) -> None:
         """Build and drop what the applied entries say."""
-        self.follow()
+        env = self.env
+        env.replaying = self._newest <= self._history
+        for change in self.meta.take_changes():
+            self.assets.follow(change)
+            env.facts.append(MetaChanged(change, self.leading))
+            server = change.server
+            if server is not None and server.removed and server.peer == env.me:
+                self.told_to_go = server.incarnation == env.incarnation
 
     def founded(self) -> None:
         """An empty meta state needs nothing."""
 
     def lead(self, term: int) -> None:
         """Management requests are answered here from now on."""
-        self.leading = True
         self.meta.drop_in_flight()
 
     def unlead(self) -> None:
         """Somebody else answers; what is in flight is for them to know."""
-        self.leading = False
         self.meta.drop_in_flight()
 
     def propose(self, entries: list[bytes], waiter: Waiter | None) -> bool:
@@ -63,22 +89,16 @@ class MetaReplica:
 
     def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
         """Write the state."""
-        if index <= self._checkpointed:
+        if not self.files.is_due(index):
             return None
-        self._checkpointed = index
-        state = GroupState(self._next(), index, term, members, self.meta.snapshot())
-        return WriteState(self.env.disk, DIRECTORY, state, ())
+        return self.files.write(index, term, members, self.meta.snapshot())
 
     def checkpointed(self, job: SyncJob) -> None:
         """Nothing more to do."""
 
-    def _next(self) -> int:
-        self.generation += 1
-        return self.generation
-
     def state_overtaken(self) -> None:
         """The state file does not speak of this state: write one with the next checkpoint."""
-        self._checkpointed = -1
+        self.files.overtaken()
 
     def export(self) -> Iterator[bytes]:
         """The whole state."""
@@ -86,11 +106,14 @@ class MetaReplica:
 
     def importer(self) -> StateImporter:
         """Take the state of another replica."""
-        return StateImporter(self.env.disk, DIRECTORY, self._next, self.meta.restore)
+        files = self.files
+        return StateImporter(
+            self.env.disk, files.directory, files.next_generation, self.meta.restore
+        )
 
     def close(self) -> None:
         """Nothing is held."""
 
     def delete(self) -> None:
         """This server was removed from the cluster: forget what it knew of it."""
-        self.env.disk.remove_tree(DIRECTORY)
+        self.env.disk.remove_tree(self.files.directory)

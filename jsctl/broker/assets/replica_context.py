@@ -6,6 +6,7 @@ from typing import Protocol
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.broker.assets.facts import Fact
+from jsctl.broker.assets.run_queue import RunQueue
 from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -36,13 +37,6 @@ class AccountTraffic(Protocol):
         """Changes whenever somebody begins or ends to listen."""
 
 
-TURN_MESSAGES_MAX = 512
-"""What all consumers together deliver in a turn, about; the rest follows in the next turns, so
-that nobody else waits long for his."""
-SHORT_TURN_MESSAGES_MAX = 128
-ALONE_AFTER_NS = 20_000_000
-"""Turns are shorter until nobody else had work for the server for so long."""
-DELIVERIES_MIN = 16
 OWED_NS = 5_000_000_000
 """Who asked for something does not wait longer than this."""
 REFUSED_NS = 20_000_000
@@ -126,22 +120,12 @@ class ReplicaContext:
     """What the meta state says now was decided before this server started."""
     now_ns: int = 0
     logs: list[LogLine] = field(default_factory=list)
-    dirty: dict[str, "Runner"] = field(default_factory=dict)
-    """Replicas that have something to do in this turn, by group name, in order."""
-
-    later: dict[str, "Runner"] = field(default_factory=dict)
-    """Replicas that have more to do in the next turn."""
-
-    deliveries: int = TURN_MESSAGES_MAX
-    """How many messages a consumer may deliver when it is run next."""
-
+    queue: RunQueue = field(default_factory=RunQueue)
+    """Which of them work in this turn."""
     facts: list[Fact] = field(default_factory=list)
     """What was found out since the node last asked."""
     unused: list[ConsumerAssignment] = field(default_factory=list)
     """Consumers that were not used for their threshold: they are to be deleted."""
-    _put_off: bool = False
-    _others_ns: int = 0
-    """When a replica had work while others had more to do from the turn before."""
 
     @property
     def api_prefixes(self) -> tuple[bytes, ...]:
@@ -160,40 +144,6 @@ class ReplicaContext:
             return api_error("JSInsufficientResourcesErr")
         return self.quota.refusal(account, volatile=volatile, now_ns=self.now_ns)
 
-    def wake_again(self, name: str, runner: "Runner") -> None:
-        """`runner.run` is called in the next turn, which follows at once."""
-        self.later[name] = runner
-
-    def go_on(self, others: bool) -> None:
-        """Wake who has more to do from the turn before. That takes long: in every second turn
-        what else there is to do (`others`, or a replica) goes first, as the disk or somebody waits
-        for it."""
-        if self.later and self.dirty:
-            self._others_ns = self.now_ns
-        self._put_off = bool(self.later) and (others or bool(self.dirty)) and not self._put_off
-        if not self._put_off:
-            later, self.later = self.later, {}
-            self.dirty.update(later)
-
-    def share(self, runners: int) -> None:
-        """So many replicas are about to run: what one of them may deliver."""
-        alone = self.now_ns - self._others_ns > ALONE_AFTER_NS
-        most = TURN_MESSAGES_MAX if alone else SHORT_TURN_MESSAGES_MAX
-        self.deliveries = max(most // runners, DELIVERIES_MIN)
-
     def log(self, level: LogLevel, text: str) -> None:
         """A fact for the operator."""
         self.logs.append(LogLine(level, text))
-
-    def wake(self, name: str, runner: "Runner") -> None:
-        """`runner.run` is called before the turn ends, or in the next one if that is certain:
-        who has had a share of this turn does not get another one."""
-        if name not in self.later:
-            self.dirty[name] = runner
-
-
-class Runner(Protocol):
-    """A replica that works once a turn when something happened to it."""
-
-    def run(self) -> None:
-        """Do what there is to do now; may propose, deliver and reply."""

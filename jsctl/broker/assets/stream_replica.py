@@ -145,7 +145,7 @@ class StreamReplica:
                 self._subscribe()
             self._answer()
             if self.leader.next_due_ns() is not None:
-                self.env.wake(self.group.name, self)
+                self.env.queue.wake(self.group.name, self)
 
     def _tell_watchers(self, data: bytes, before: int) -> None:
         leading = [watcher for watcher in self.watchers.values() if watcher.leading]
@@ -172,7 +172,7 @@ class StreamReplica:
         self._propose_config()
         self._answer()
         self.consumed_anew()
-        self.env.wake(self.group.name, self)
+        self.env.queue.wake(self.group.name, self)
 
     def unlead(self) -> None:
         """Stop to admit; what is in flight is decided by the next leader."""
@@ -272,7 +272,7 @@ class StreamReplica:
         entry = self.leader.configure(self.assignment.revision, config)
         self._config_refused = self.env.groups.propose(self.group, [entry], None) is None
         if self._config_refused:
-            self.env.wake(self.group.name, self)
+            self.env.queue.wake(self.group.name, self)
 
     def _answer(self) -> None:
         if self.leader is not None and self._is_current():
@@ -299,7 +299,7 @@ class StreamReplica:
         """
         self._consumed.update(seqs)
         self._behind_removal += said
-        self.env.wake(self.group.name, self)
+        self.env.queue.wake(self.group.name, self)
 
     def consumed_anew(self) -> None:
         """Look at every message: after a change of leader, or of the set of consumers."""
@@ -309,7 +309,7 @@ class StreamReplica:
             return
         state = self.store.state()
         self._consumed.update(range(state.first_seq, state.last_seq + 1))
-        self.env.wake(self.group.name, self)
+        self.env.queue.wake(self.group.name, self)
 
     def _propose_removals(self, leader: StreamLeader) -> None:
         seqs = sorted(self._consumed)

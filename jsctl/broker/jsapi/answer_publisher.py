@@ -22,7 +22,7 @@ class AnswerPublisher:
     def at(self, account: str, peer: str, subject: bytes, headers: bytes, payload: bytes) -> bool:
         """Publish on a peer alone; False without a link that can carry it there."""
         found = self.router.accounts.get(account)
-        news = self.engine.servers.get(peer)
+        news = self.engine.cluster.servers.get(peer)
         if found is None or news is None:
             return False
         return self.router.publish_at(found, news.server_id, subject, headers, payload)

@@ -102,7 +102,7 @@ class DirectGets:
         raft = group.raft
         if raft.standing.kind is not StandingKind.WHOLE or not group.leader:
             return False
-        near = self.engine.silent_ns(group.leader) < FRESH_NS
+        near = self.engine.cluster.silent_ns(group.leader) < FRESH_NS
         return near and raft.applied >= raft.commit and self.engine.env.me in raft.members.voters
 
     def _open(self, name: str, replica: StreamReplica) -> None:

@@ -58,7 +58,7 @@ class Gathering:
             if info is not None:
                 open_.infos[asset] = info
                 continue
-            leader = self.engine.leader_of(self._group(account, asset))
+            leader = self.engine.cluster.leader_of(self._group(account, asset))
             if leader and leader != self.view.me:
                 elsewhere.setdefault(leader, []).append(asset)
                 open_.waiting.add(asset)

@@ -47,7 +47,7 @@ class RequestIntake:
         """Whether a request that another server routed here is ours: brokers see to their own
         clients, for those of other servers the meta leader does."""
         engine = self.engine
-        for news in engine.servers.values():
+        for news in engine.cluster.servers.values():
             if news.server_id == server_id and news.facts.jetstream:
                 return False
-        return engine.founding is not None and engine.meta.group.leading
+        return engine.meta.leading

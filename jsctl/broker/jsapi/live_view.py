@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.meta_replica import GROUP_NAME
+from jsctl.broker.assets.meta_group_file import META_GROUP
 from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.handlers.view import AccountQuota, GroupView, PeerView
 from jsctl.broker.jetstream.consumers.consumer import Consumer
@@ -76,11 +76,11 @@ class ApiView:
     @property
     def meta(self) -> Meta:
         """The meta state."""
-        return self.engine.meta.meta
+        return self.engine.meta.state
 
     def servers(self) -> list[ServerFacts]:
         """All JetStream servers known, online or not."""
-        return self.engine.known_servers()
+        return self.engine.cluster.known_servers()
 
     def account(self, name: str) -> AccountQuota | None:
         """Limits and use of an account."""
@@ -116,7 +116,7 @@ class ApiView:
 
     def leader_of(self, group: str) -> str:
         """Peer id of a group's leader as announced."""
-        return self.engine.leader_of(group)
+        return self.engine.cluster.leader_of(group)
 
     def has_interest(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens."""
@@ -128,7 +128,7 @@ class ApiView:
 
     def name_of(self, peer: str) -> str:
         """The name of a server by its peer id."""
-        return self.engine.name_of(peer)
+        return self.engine.cluster.name_of(peer)
 
     # Groups
 
@@ -137,7 +137,7 @@ class ApiView:
         group = self.engine.groups.by_name.get(name)
         if group is None:
             return None
-        leader = group.leader or self.engine.leader_of(name)
+        leader = group.leader or self.engine.cluster.leader_of(name)
         assigned = self._assigned(group)
         peers = self._peers(group, assigned)
         if leader:
@@ -162,7 +162,7 @@ class ApiView:
 
     def _peers(self, group: RaftGroup, assigned: GroupAssignment | None) -> list[str]:
         members = group.raft.members.all()
-        if group.name == GROUP_NAME or assigned is None:
+        if group.name == META_GROUP or assigned is None:
             return list(members)
         wanted = assigned.peers
         return [*wanted, *(peer for peer in members if peer not in wanted)]
@@ -170,7 +170,7 @@ class ApiView:
     def _peer(self, group: RaftGroup, peer: str, assigned: GroupAssignment | None) -> PeerView:
         engine, raft = self.engine, group.raft
         is_me = peer == self.me
-        silent_ns = 0 if is_me else engine.silent_ns(peer)
+        silent_ns = 0 if is_me else engine.cluster.silent_ns(peer)
         current, lag = is_me, 0
         if group.leading and not is_me:
             progress = next((p for p in raft.progress() if p.peer == peer), None)
@@ -184,7 +184,7 @@ class ApiView:
             peer=peer,
             name=self.name_of(peer),
             current=current,
-            offline=silent_ns >= OFFLINE_NS or (not is_me and engine.left(peer)),
+            offline=silent_ns >= OFFLINE_NS or (not is_me and engine.cluster.left(peer)),
             active_ns=silent_ns,
             lag=lag,
             pending=assigned is not None and peer not in raft.members,
@@ -196,5 +196,5 @@ def known_leader(engine: Engine, group: RaftGroup) -> str:
 
     A server that does not lead any more may still be named by what it last announced itself.
     """
-    announced = engine.leader_of(group.name)
+    announced = engine.cluster.leader_of(group.name)
     return group.leader or ("" if announced == engine.options.me else announced)

@@ -16,7 +16,7 @@ from jsctl.api.errors import api_error
 from jsctl.api.subjects import parse_api
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.meta_replica import GROUP_NAME
+from jsctl.broker.assets.meta_group_file import META_GROUP
 from jsctl.broker.handlers.decisions import (
     Decider,
     Decision,
@@ -117,7 +117,7 @@ class ApiService:
         group = self.place(request)
         if group is None:
             return
-        leader = self.engine.leader_of(group)
+        leader = self.engine.cluster.leader_of(group)
         mine = self.engine.groups.by_name.get(group)
         if mine is not None and mine.leading:
             self._confirm(mine, request)
@@ -142,15 +142,15 @@ class ApiService:
     def _group_of(self, target: Decider, request: ApiRequest) -> str:
         call = parse_api(request.subject)
         if target is Decider.META_LEADER or call is None:
-            return GROUP_NAME
+            return META_GROUP
         meta = self.view.meta
         stream = meta.stream(request.account, call.stream)
         if stream is None:
-            return GROUP_NAME
+            return META_GROUP
         if target is Decider.STREAM_LEADER:
             return stream.group.name
         consumer = meta.consumer(request.account, call.stream, call.consumer)
-        return GROUP_NAME if consumer is None else consumer.group.name
+        return META_GROUP if consumer is None else consumer.group.name
 
     def _token(self) -> int:
         self._next_token += 1
@@ -174,7 +174,7 @@ class ApiService:
         if target is None:
             return
         group = self._group_of(target, request)
-        if group == GROUP_NAME:
+        if group == META_GROUP:
             self.answer(request, self._unavailable(request))
         elif group in self.engine.groups.by_name and b".INFO." in request.subject:
             self._decide(request)

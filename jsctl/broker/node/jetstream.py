@@ -20,7 +20,7 @@ from jsctl.broker.jsapi.served import answer_body
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, subscribe_api
 from jsctl.broker.jsapi.usage import Usage
-from jsctl.broker.node.engine_setup import engine_options, news
+from jsctl.broker.node.engine_setup import engine_options
 from jsctl.broker.node.peer_frames import PeerFrames
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk
@@ -54,15 +54,14 @@ class JetStream:
     ) -> None:
         streams: dict[StreamKey, StreamReplica] = {}
         usage = Usage(options, streams)
-        self.engine: Engine = Engine(
-            engine_options(options, disk, incarnation, jitter),
+        self.engine = Engine(
+            engine_options(options, identity, disk, incarnation, jitter),
             disk=disk,
             traffic=RouterTraffic(router),
             jitter=jitter,
             new_id=lambda: random_name(jitter, ID_LENGTH),
             quota=usage,
             streams=streams,
-            news=lambda: news(options, self.engine, identity),
         )
         self.view = ApiView(self.engine, options, usage, jitter)
         self._advisories = JetStreamAdvisories(self.engine, self.view, outlet)

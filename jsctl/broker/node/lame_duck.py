@@ -73,7 +73,7 @@ class LameDuck:
         self.stage = Stage.HANDING_OVER
         self._until_ns = now_ns + HAND_OVER_NS
         if self.engine is not None:
-            self.engine.liveness.leaving = True
+            self.engine.cluster.liveness.leaving = True
 
     def _log(self, text: str) -> None:
         self.logs.append(LogLine(LogLevel.INFO, text))

@@ -41,16 +41,16 @@ class PeerFrames:
     def peer_changed(self, name: str, linked: bool) -> None:
         """A broker was linked, or the last link of a server is gone."""
         if linked:
-            self.engine.linked(peer_id(name))
+            self.engine.peers.linked(peer_id(name))
         else:
-            self.engine.unlinked(peer_id(name))
+            self.engine.peers.unlinked(peer_id(name))
 
     def take(self, sink: Sink, now_ns: int) -> None:
         """Frames came in. Those that cannot be read are dropped, with a line in the log."""
         for _, _, _, payload, _ in sink.take():
             try:
                 frame = decode_frame(payload)
-                self.engine.receive(frame, now_ns)
+                self.engine.peers.receive(frame, now_ns)
             except ProtocolError as error:
                 self.engine.env.log(LogLevel.WARNING, f"Dropped a frame of a peer: {error}")
                 continue
@@ -72,7 +72,7 @@ class PeerFrames:
             self._uses_due_ns = now_ns + USES_NS
             uses = self.usage.here()
             if uses:
-                for peer in self.engine.peers_up():
+                for peer in self.engine.cluster.peers_up():
                     self.engine.outbox.parcel(peer).uses.extend(uses)
         for peer, frames in self.engine.outbox.take():
             subject = frame_subject(peer)

@@ -14,7 +14,7 @@ from jsctl.broker import lazy
 from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.facts import ConsumerAdvisories, MetaChanged
-from jsctl.broker.assets.meta_replica import GROUP_NAME
+from jsctl.broker.assets.meta_group_file import META_GROUP
 from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.facts import Advisory
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
@@ -110,7 +110,7 @@ class JetStreamAdvisories:
     def _consumer_changed(self, change: MetaChange) -> None:
         account, stream, consumer = change.account, change.stream, change.consumer
         # Consumers that go with their stream are not told of one by one.
-        if self.engine.meta.meta.stream(account, stream) is None:
+        if self.engine.meta.state.stream(account, stream) is None:
             self._paused.pop((account, stream, consumer), None)
             return
         self._pause_changed(change)
@@ -143,7 +143,7 @@ class JetStreamAdvisories:
 
     def _server_removed(self, server: MetaServer) -> None:
         if self._wanted(self.outlet.system, "SERVER", "REMOVED"):
-            news = self.engine.servers.get(server.peer)
+            news = self.engine.cluster.servers.get(server.peer)
             server_id = news.server_id if news is not None else ""
             built = self._build().server_removed(server.name, server_id, server.cluster)
             self._tell(self.outlet.system, built)
@@ -222,7 +222,7 @@ class JetStreamAdvisories:
 
     def _has_quorum(self, group: RaftGroup) -> bool:
         voters = group.raft.members.voters
-        return 2 * sum(map(self.engine.online, voters)) > len(voters)
+        return 2 * sum(map(self.engine.cluster.online, voters)) > len(voters)
 
     def _quorum_lost(self, group: RaftGroup) -> None:
         replica = group.unit
@@ -239,7 +239,7 @@ class JetStreamAdvisories:
                 )
                 self._tell(made.account, built)
         else:
-            assert group.name == GROUP_NAME
+            assert group.name == META_GROUP
 
     # Consumers
 

@@ -1,8 +1,10 @@
 """What a server knows of the others."""
 
-from jsctl.broker.assets.cluster_view import NEVER_HEARD_NS, ClusterView, EngineOptions
+from jsctl.broker.assets.cluster_view import NEVER_HEARD_NS, ClusterView
+from jsctl.broker.assets.engine_options import EngineOptions
 from jsctl.broker.jetstream.meta.entries import MetaServer, add_server, remove_server
 from jsctl.broker.jetstream.meta.placement import ServerFacts
+from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.peers.items import Announcement, PeerHeartbeat, ServerNews
 from jsctl.broker.peers.liveness import DOWN_AFTER_NS, Liveness
 
@@ -15,10 +17,19 @@ def told(peer: str, *, jetstream: bool = True, lame_duck: bool = False) -> Serve
     return ServerNews(facts, f"N{peer}", "host", "1", lame_duck)
 
 
-def neighbours() -> ClusterView:
+class News:
+    """What this server would tell."""
+
+    def now(self, *, removed: bool) -> ServerNews:
+        """The same at all times."""
+        assert not removed
+        return MINE
+
+
+def neighbours(meta: Meta | None = None) -> ClusterView:
     """A server that has heard of nobody."""
     options = EngineOptions("me", "n1", "C", b"\x80" + bytes(15), 1, True, 3)
-    return ClusterView(options, Liveness(1, options.life), lambda: MINE)
+    return ClusterView(options, Liveness(1, options.life), News(), meta or Meta())
 
 
 def hear(one: ClusterView, peer: str, now_ns: int = 1, *, leaving: bool = False) -> None:
@@ -50,9 +61,10 @@ def test_who_is_heard_is_told_news_even_while_its_own_are_missing() -> None:
 
 
 def test_names() -> None:
-    one = neighbours()
+    meta = Meta()
+    one = neighbours(meta)
     one.servers["b"] = told("b")
-    one.meta_state.apply(1, add_server(MetaServer("c", "old c", 1, "C")))
+    meta.apply(1, add_server(MetaServer("c", "old c", 1, "C")))
     assert [one.name_of(peer) for peer in ("me", "b", "c")] == ["n1", "name of b", "old c"]
     assert "peerID: x" in one.name_of("x")
 
@@ -79,7 +91,8 @@ def test_who_said_goodbye_has_left_once_it_is_gone() -> None:
 
 
 def test_known_servers_are_marked_and_removed_ones_left_out() -> None:
-    one = neighbours()
+    meta = Meta()
+    one = neighbours(meta)
     one.servers = {"b": told("b"), "c": told("c"), "d": told("d", jetstream=False)}
     one.servers["e"] = told("e", lame_duck=True)
     for peer in "bde":
@@ -87,10 +100,10 @@ def test_known_servers_are_marked_and_removed_ones_left_out() -> None:
     found = {facts.peer: facts.online for facts in one.known_servers()}
     assert found == {"me": True, "b": True, "c": False, "e": False}
     assert [facts.peer for facts in one.facts()] == ["me", "b", "e"]
-    one.meta_state.apply(1, add_server(MetaServer("b", "b", 5, "C")))
-    one.meta_state.apply(2, remove_server("b"))
+    meta.apply(1, add_server(MetaServer("b", "b", 5, "C")))
+    meta.apply(2, remove_server("b"))
     assert "b" not in {facts.peer for facts in one.known_servers()}
-    one.meta_state.apply(3, add_server(MetaServer("b", "b", 6, "C")))
+    meta.apply(3, add_server(MetaServer("b", "b", 6, "C")))
     assert "b" in {facts.peer for facts in one.known_servers()}
 
 

@@ -3,8 +3,7 @@
 import random
 
 from jsctl.broker.assets.lost_log import find_loss, forget_loss
-from jsctl.broker.assets.meta_group_file import write_founding
-from jsctl.broker.assets.meta_replica import DIRECTORY
+from jsctl.broker.assets.meta_group_file import META_DIRECTORY, write_founding
 from jsctl.broker.peers.items import Founding
 from jsctl.broker.replication.state_file import GroupState, WriteState
 from jsctl.broker.store.wal import Wal, WalOptions
@@ -58,7 +57,7 @@ def test_an_empty_log_beside_a_state_is_lost() -> None:
     one = disk()
     opened(one)
     found(one)
-    WriteState(one, DIRECTORY, GroupState(1, 9, 1, b"", b""), ()).run()
+    WriteState(one, META_DIRECTORY, GroupState(1, 9, 1, b"", b""), ()).run()
     assert find_loss(one, opened(one)) == "the log is lost"
 
 

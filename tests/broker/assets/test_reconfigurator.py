@@ -34,7 +34,7 @@ def update(cluster: ClusterPlay, **more: Any) -> None:
 
 def test_every_server_joins_the_meta_group(cluster: ClusterPlay) -> None:
     assert voters(cluster, "_meta_") == {"n1", "n2", "n3"}
-    meta = cluster.leader().engine.meta.meta
+    meta = cluster.leader().engine.meta.state
     assert {server.name for server in meta.servers.values()} == {"n1", "n2", "n3"}
 
 
@@ -103,7 +103,7 @@ def test_a_removed_server_leaves_and_stays_out(cluster: ClusterPlay) -> None:
     cluster.wait(lambda: gone.name not in voters(cluster, "_meta_"), "it left")
     gone.begin()
     cluster.run(5)
-    assert gone.engine.removed and gone.name not in voters(cluster, "_meta_")
+    assert gone.engine.cluster.removed and gone.name not in voters(cluster, "_meta_")
     gone.halt()
     gone.wipe()
     gone.begin()

@@ -205,7 +205,7 @@ def test_without_jetstream() -> None:
 def test_configured_but_not_running_jetstream_is_ill(play: NodePlay) -> None:
     engine = play.node.engine
     assert engine is not None
-    engine.removed = True
+    engine.cluster.removed = True
     status, page = play.get("/healthz")
     assert (status, page["error"]) == (503, "JetStream not enabled")
     assert play.get("/jsz")[1]["disabled"] is True

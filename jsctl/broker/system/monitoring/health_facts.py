@@ -31,7 +31,7 @@ class HealthReport:
     def facts(self) -> HealthFacts:
         """All checks of this server."""
         engine = self.engine
-        if engine is None or engine.removed:
+        if engine is None or engine.cluster.removed:
             return HealthFacts(not_ready=self.failed, jetstream_enabled=False)
         clustered = engine.options.clustered
         return HealthFacts(
@@ -41,7 +41,7 @@ class HealthReport:
         )
 
     def _meta_problem(self, engine: Engine) -> str:
-        if engine.founding is None:
+        if engine.meta.founding is None:
             return NOT_RUNNING
         group = engine.meta.group
         raft = group.raft
@@ -54,16 +54,16 @@ class HealthReport:
         if group.leading:
             return ""
         member = engine.options.me in raft.members.voters
-        heard = engine.silent_ns(leader) < CURRENT_NS
+        heard = engine.cluster.silent_ns(leader) < CURRENT_NS
         return "" if member and heard and not _behind(group) else NOT_CURRENT
 
     def _assets(self, engine: Engine) -> list[AssetHealth]:
         """Streams before consumers; what other servers host is theirs to tell."""
-        if engine.founding is None:
+        if engine.meta.founding is None:
             return []
         me = engine.options.me
         found: list[AssetHealth] = []
-        for made in engine.meta.meta.assets():
+        for made in engine.meta.state.assets():
             if me not in made.group.members:
                 continue
             if isinstance(made, StreamAssignment):
@@ -113,8 +113,8 @@ def _not_current(engine: Engine, group: RaftGroup) -> str:
     leader = known_leader(engine, group)
     if not leader or leader == me:
         return "the group has no leader"
-    if engine.silent_ns(leader) >= CURRENT_NS:
-        return f"the leader {engine.name_of(leader)} is not heard"
+    if engine.cluster.silent_ns(leader) >= CURRENT_NS:
+        return f"the leader {engine.cluster.name_of(leader)} is not heard"
     behind = _behind(group)
     return f"the replica is {behind} entries behind" if behind else ""
 

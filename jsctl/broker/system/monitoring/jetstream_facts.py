@@ -17,7 +17,7 @@ from jsctl.api.times import format_duration, format_time
 from jsctl.broker.assets.cluster_view import NEVER_HEARD_NS
 from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.meta_replica import GROUP_NAME
+from jsctl.broker.assets.meta_group_file import META_GROUP
 from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.handlers.answers import peer_info
 from jsctl.broker.handlers.consumer_info import consumer_info
@@ -81,7 +81,7 @@ class JetStreamReport:
     def facts(self) -> JetStreamFacts:
         """All there is to tell but the infos of assets."""
         clustered = self.engine.options.clustered
-        founded = self.engine.founding is not None
+        founded = self.engine.meta.founding is not None
         return JetStreamFacts(
             config=config(self.options),
             limits=limits(self.options),
@@ -162,18 +162,18 @@ class JetStreamReport:
 
     def _meta(self) -> MetaClusterInfo:
         group = self.engine.meta.group
-        shown = self.view.group(GROUP_NAME)
+        shown = self.view.group(META_GROUP)
         voters = len(group.raft.members.voters)
         leader = known_leader(self.engine, group)
         replicas = shown.replicas if shown is not None and group.leading else []
         return MetaClusterInfo(
             name=self.view.cluster,
-            leader=self.engine.name_of(leader) if leader else "",
+            leader=self.engine.cluster.name_of(leader) if leader else "",
             peer=leader,
             replicas=tuple(map(peer_info, replicas)),
             cluster_size=voters,
             quorum_needed=voters // 2 + 1,
-            pending=self.engine.meta.meta.in_flight,
+            pending=self.engine.meta.state.in_flight,
             snapshot=MetaSnapshotStats(
                 pending_entries=max(group.raft.last_index - group.checkpointed, 0),
                 pending_size=group.log_bytes,
@@ -266,10 +266,10 @@ class JetStreamReport:
         for peer in raft.members.all():
             if peer == me:
                 continue
-            silent_ns = self.engine.silent_ns(peer)
+            silent_ns = self.engine.cluster.silent_ns(peer)
             peers[peer] = RaftzGroupPeer(
-                name=self.engine.name_of(peer),
-                known=peer in self.engine.servers,
+                name=self.engine.cluster.name_of(peer),
+                known=peer in self.engine.cluster.servers,
                 last_replicated_index=matches.get(peer, 0),
                 last_seen="" if silent_ns >= NEVER_HEARD_NS else format_duration(silent_ns),
             )

@@ -170,7 +170,7 @@ class MonitorView:
     def _report(self) -> JetStreamReport | None:
         server = self._server
         view = server.jetstream
-        if view is None or view.engine.removed:
+        if view is None or view.engine.cluster.removed:
             return None
         return JetStreamReport(view.engine, view, server.options, self._jetstream_accounts())
 

@@ -1,0 +1,47 @@
+"""What JetStream on one server is started with."""
+
+from dataclasses import dataclass, field
+
+from jsctl.broker.raft.types import RaftLimits, Timing
+from jsctl.broker.replication.checkpoints import GroupLimits
+from jsctl.broker.store.wal import SEGMENT_BYTES
+
+TICK_NS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCard:
+    """What others are told of a server, and does not change while it runs."""
+
+    server_id: str = ""
+    host: str = ""
+    tags: tuple[str, ...] = ()
+    store_max: int = -1
+    memory_max: int = -1
+    """Bytes that streams may take; negative: no limit."""
+    ha_assets_max: int = 0
+    """Replicated groups that it takes at most; 0: no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Who this server is. `promised`: servers that the configuration names."""
+
+    me: str
+    server_name: str
+    cluster: str
+    incarnation: bytes
+    boot: int
+    clustered: bool
+    promised: int
+    domain: str = ""
+    card: ServerCard = field(default_factory=ServerCard)
+    timing: Timing = field(default_factory=Timing)
+    limits: GroupLimits = field(default_factory=GroupLimits)
+    raft_limits: RaftLimits = field(default_factory=RaftLimits)
+    log_segment_bytes: int = SEGMENT_BYTES
+
+    @property
+    def life(self) -> int:
+        """The incarnation as a number."""
+        return int.from_bytes(self.incarnation[:8], "big") >> 1

@@ -1,0 +1,216 @@
+"""This server's part in the meta group: it founds or joins it, follows it, and leaves for good.
+
+Until there is a meta group that this server belongs to there is no replica of it either. One that
+an operator removed keeps its data and takes part in nothing any more.
+"""
+
+from collections.abc import Callable
+
+from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.cluster_view import ClusterView
+from jsctl.broker.assets.engine_options import TICK_NS
+from jsctl.broker.assets.meta_bootstrap import Bootstrap, Seen, conflict, hopeless
+from jsctl.broker.assets.meta_group_file import (
+    META_DIRECTORY,
+    META_GROUP,
+    is_evicted,
+    read_founding,
+    write_evicted,
+    write_founding,
+)
+from jsctl.broker.assets.meta_replica import MetaReplica
+from jsctl.broker.assets.replica_context import ReplicaContext
+from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.peers.items import Founding, MetaProposal
+from jsctl.broker.peers.outbox import PeerOutbox
+from jsctl.broker.replication import state_file
+from jsctl.broker.replication.group import RaftGroup, Waiter
+from jsctl.broker.turn import LogLevel
+
+
+class MetaMember:
+    """See the module. `state` is the meta state as applied here, empty before there is any."""
+
+    def __init__(
+        self,
+        env: ReplicaContext,
+        cluster: ClusterView,
+        assets: Assets,
+        outbox: PeerOutbox,
+        state: Meta,
+        new_id: Callable[[], str],
+    ) -> None:
+        self.state = state
+        self.founding: Founding | None = None
+        """The meta group that this server belongs to."""
+        self.replica: MetaReplica | None = None
+        """None without a founding."""
+        self._env = env
+        self._cluster = cluster
+        self._assets = assets
+        self._outbox = outbox
+        self._new_id = new_id
+        self._bootstrap: Bootstrap | None = None
+        self._elsewhere: dict[str, Founding] = {}
+        """What peers belong to."""
+        self._told_to_go = False
+        self._warned: set[str] = set()
+
+    # Start
+
+    def start(self, now_ns: int) -> None:
+        """Take up what is on the disk; without any, begin to found or to join."""
+        assert self.replica is None and self._bootstrap is None
+        if is_evicted(self._env.disk):
+            self._evict()
+            return
+        founding = read_founding(self._env.disk)
+        if founding is not None:
+            self._take_part(founding)
+            return
+        options = self._cluster.options
+        self._bootstrap = Bootstrap(
+            options.me, options.life, options.clustered, options.promised, now_ns
+        )
+        self.found(now_ns)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is open yet which meta group this server belongs to."""
+        return self._bootstrap is not None
+
+    def found(self, now_ns: int) -> None:
+        """Found a group or join one, as soon as that may be decided."""
+        assert self._bootstrap is not None
+        cluster = self._cluster
+        seen = [
+            Seen(
+                peer,
+                news.facts.jetstream,
+                self._elsewhere.get(peer),
+                news.facts.incarnation,
+            )
+            for peer, news in cluster.servers.items()
+            if cluster.liveness.is_up(peer)
+        ]
+        founding = self._bootstrap.decide(seen, self._new_id(), now_ns)
+        if founding is None:
+            return
+        write_founding(self._env.disk, founding)
+        self._bootstrap = None
+        self._take_part(founding)
+        for peer in cluster.peers_up():
+            self._outbox.parcel(peer).foundings.append(founding)
+
+    def _take_part(self, founding: Founding) -> None:
+        env, starter = self._env, self._assets.starter
+        loaded = state_file.load(env.disk, META_DIRECTORY)
+        for damage in loaded.damage:
+            env.log(LogLevel.ERROR, f"Damaged meta state: {damage}")
+        raft = starter.start(
+            META_GROUP.encode(),
+            loaded.state,
+            peers=founding.members,
+            founders=founding.members,
+            life=founding.life_of(env.me),
+            volatile=False,
+            doubt=bool(loaded.damage),
+        )
+        self.founding = founding
+        self.replica = MetaReplica(env, self.state, self._assets, raft, loaded)
+        env.groups.add(self.replica.group)
+        starter.expect(raft.last_index)
+        self.replica.caught_up()
+
+    # What it is now
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether this server takes part in a meta group."""
+        return self.replica is not None and not self._cluster.removed
+
+    @property
+    def leading(self) -> bool:
+        """Whether management requests are decided on here."""
+        return self.replica is not None and self.replica.leading
+
+    @property
+    def group(self) -> RaftGroup:
+        """The group; only where there is one."""
+        assert self.replica is not None, "this server belongs to no meta group"
+        return self.replica.group
+
+    def propose(self, entries: list[bytes], waiter: Waiter | None) -> bool:
+        """Put entries into the meta log; False when this server does not lead."""
+        return self.replica is not None and self.replica.propose(entries, waiter)
+
+    def submit(self, entries: list[bytes]) -> None:
+        """Have entries proposed by whoever leads; dropped when nobody does."""
+        if self.leading:
+            self.propose(entries, None)
+            return
+        leader = self._cluster.leader_of(META_GROUP)
+        if leader and leader != self._env.me:
+            self._outbox.parcel(leader).proposals.append(MetaProposal(entries))
+
+    # Other groups
+
+    def is_foreign(self, peer: str) -> bool:
+        """Whether a server belongs to another meta group than this one."""
+        theirs, mine = self._elsewhere.get(peer), self.founding
+        return theirs is not None and mine is not None and theirs.meta_id != mine.meta_id
+
+    def heard(self, peer: str, founding: Founding) -> None:
+        """A peer says which meta group it belongs to."""
+        self._elsewhere[peer] = founding
+        if conflict(self.founding, [Seen(peer, True, founding)]) and peer not in self._warned:
+            self._warned.add(peer)
+            self._env.log(
+                LogLevel.ERROR,
+                f"Peer {peer} belongs to another JetStream cluster (both were founded apart);"
+                " empty the store of one side to join it to the other",
+            )
+
+    def give_up_founding(self) -> None:
+        """Follow the others when the group that this server takes part in came to nothing."""
+        if self.founding is None or not self.takes_part or self.group.raft.last_index:
+            return
+        better = hopeless(self.founding, self._env.me, self._elsewhere)
+        if better is None:
+            return
+        self._env.log(LogLevel.INFO, "Joining the JetStream cluster that the others founded")
+        self._env.groups.remove(self.group)
+        write_founding(self._env.disk, better)
+        self._take_part(better)
+
+    # The end of taking part
+
+    def told_to_go(self) -> None:
+        """A peer says that an operator removed this server, in its present life."""
+        self._told_to_go = True
+
+    def leave_if_told(self) -> None:
+        """Take part in nothing any more, once an operator decided so."""
+        told = self._told_to_go or (self.replica is not None and self.replica.told_to_go)
+        if told and not self._cluster.removed:
+            write_evicted(self._env.disk)
+            self._evict()
+
+    def _evict(self) -> None:
+        """The rest of the cluster counts without this server."""
+        cluster, env = self._cluster, self._env
+        assert not cluster.removed
+        cluster.removed = True
+        self.founding = self.replica = None
+        cluster.forget_leader(env.me)
+        env.groups.park()
+        self._assets.park()
+        env.log(
+            LogLevel.ERROR,
+            "JetStream being DISABLED, our server was removed from the cluster; its data is kept,"
+            " empty the store to join again as a new member",
+        )
+
+    def next_due_ns(self) -> int | None:
+        """When to look again while it is open which group this server belongs to."""
+        return None if self._bootstrap is None else self._env.now_ns + TICK_NS

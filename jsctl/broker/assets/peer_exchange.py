@@ -1,0 +1,147 @@
+"""What brokers of a cluster tell each other beside raft messages and API requests: that they are
+there, how full they are, which groups they lead, which meta group they belong to."""
+
+from collections.abc import Iterable
+
+from jsctl.broker.assets.cluster_view import ClusterView
+from jsctl.broker.assets.meta_member import MetaMember
+from jsctl.broker.assets.replica_context import ReplicaContext
+from jsctl.broker.errors import ProtocolError
+from jsctl.broker.peers.items import Announcement, Eviction, PeerFrame
+from jsctl.broker.peers.liveness import LivenessEvent, Restarted, WentDown, WentUp
+from jsctl.broker.peers.outbox import PeerOutbox
+from jsctl.broker.raft import codec
+from jsctl.broker.replication.group import LeaderChange
+from jsctl.broker.replication.transfers import Transfers
+from jsctl.broker.turn import LogLevel
+
+NEWS_NS = 1_000_000_000
+
+
+class PeerExchange:
+    """One server's side of it. Times in ns."""
+
+    def __init__(
+        self,
+        env: ReplicaContext,
+        cluster: ClusterView,
+        meta: MetaMember,
+        transfers: Transfers,
+        outbox: PeerOutbox,
+    ) -> None:
+        self._env = env
+        self._cluster = cluster
+        self._meta = meta
+        self._transfers = transfers
+        self._outbox = outbox
+        self._news_due_ns = 0
+
+    # Who is there
+
+    def linked(self, peer: str) -> None:
+        """A connection to a broker is there."""
+        self._cluster.liveness.linked(peer, self._env.now_ns)
+
+    def unlinked(self, peer: str) -> None:
+        """The last connection to a broker closed."""
+        self._live(self._cluster.liveness.unlinked(peer))
+
+    def _live(self, events: Iterable[LivenessEvent]) -> None:
+        groups = self._env.groups
+        for event in events:
+            if isinstance(event, WentUp):
+                groups.peer_up(event.peer)
+                self._greet(event.peer)
+            elif isinstance(event, WentDown):
+                groups.peer_down(event.peer)
+            elif isinstance(event, Restarted):
+                self._cluster.forget_leader(event.peer)
+                if event.incarnation_changed:
+                    text = f"Peer {event.peer} came back with another disk"
+                    self._env.log(LogLevel.WARNING, text)
+
+    def _greet(self, peer: str) -> None:
+        parcel, cluster = self._outbox.parcel(peer), self._cluster
+        parcel.news.append(cluster.own_news())
+        if self._meta.founding is not None:
+            parcel.foundings.append(self._meta.founding)
+        parcel.announcements.extend(
+            known for known in cluster.leaders.values() if known.leader == self._env.me
+        )
+
+    # What they say
+
+    def receive(self, frame: PeerFrame, now_ns: int) -> None:
+        """A frame of another broker. Raises ProtocolError when raft messages do not decode."""
+        peer = frame.sender
+        if frame.heartbeat is not None:
+            self._live(self._cluster.liveness.heard(peer, frame.heartbeat, now_ns))
+        self._hear_news(frame)
+        for founding in frame.foundings:
+            self._meta.heard(peer, founding)
+        for known in frame.announcements:
+            self._cluster.learn_leader(known)
+        if self._meta.takes_part and not self._meta.is_foreign(peer):
+            self._step(frame)
+        for chunk in frame.chunks:
+            self._transfers.received(peer, chunk)
+        for ack in frame.acks:
+            self._transfers.acked(peer, ack, now_ns)
+        for proposal in frame.proposals:
+            self._meta.submit(proposal.entries)
+
+    def _hear_news(self, frame: PeerFrame) -> None:
+        cluster = self._cluster
+        for news in frame.news:
+            cluster.servers[frame.sender] = news
+            if cluster.is_removed(news.facts):
+                told = Eviction(news.facts.incarnation)
+                self._outbox.parcel(frame.sender).evictions.append(told)
+        if any(one.life == cluster.options.life for one in frame.evictions):
+            self._meta.told_to_go()
+
+    def _step(self, frame: PeerFrame) -> None:
+        for batch in frame.raft:
+            try:
+                messages = codec.decode_messages(batch.messages)
+            except ValueError as error:
+                raise ProtocolError(f"raft messages of {frame.sender}: {error}") from error
+            self._env.groups.step(batch.group, messages)
+
+    # What this server says
+
+    def tick(self, now_ns: int) -> None:
+        """Heartbeats and news that are due, and peers that are not heard any more."""
+        liveness = self._cluster.liveness
+        self._live(liveness.tick(now_ns))
+        for peer, beat in liveness.due(now_ns):
+            self._outbox.parcel(peer).heartbeat = beat
+        if now_ns >= self._news_due_ns:
+            self._news_due_ns = now_ns + NEWS_NS
+            self._send_news()
+
+    def _send_news(self) -> None:
+        news, founding = self._cluster.own_news(), self._meta.founding
+        for peer in self._cluster.peers_up():
+            parcel = self._outbox.parcel(peer)
+            parcel.news.append(news)
+            if founding is not None:
+                parcel.foundings.append(founding)
+
+    def leader_changed(self, change: LeaderChange) -> None:
+        """A group has another leader as seen here: note it, and tell the others of this one."""
+        group, cluster = change.group, self._cluster
+        known = Announcement(group.name, change.term, change.leader)
+        if change.leader == self._env.me:
+            cluster.leaders[group.name] = known
+            for peer in cluster.peers_up():
+                self._outbox.parcel(peer).announcements.append(known)
+        elif change.leader:
+            cluster.learn_leader(known)
+
+    def next_due_ns(self) -> int | None:
+        """When `tick` has something to do."""
+        due = [self._cluster.liveness.deadline_ns()]
+        if self._cluster.options.clustered:
+            due.append(self._news_due_ns)
+        return min((at for at in due if at is not None), default=None)

@@ -1,0 +1,115 @@
+"""Who works in a turn: replicas that something happened to, that time concerns, or that have more
+to do from the turn before; and how much each of them may do.
+
+A consumer with many messages to deliver takes its turn's share, and goes on in the next one. So
+turns stay short for everybody else, and nobody who waits is forgotten.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from jsctl.broker.deadlines import Deadlines
+
+TURN_MESSAGES_MAX = 512
+"""What all consumers together deliver in a turn, about; the rest follows in the next turns, so
+that nobody else waits long for his."""
+SHORT_TURN_MESSAGES_MAX = 128
+ALONE_AFTER_NS = 20_000_000
+"""Turns are shorter until nobody else had work for the server for so long."""
+DELIVERIES_MIN = 16
+
+
+class Runner(Protocol):
+    """A replica that works once a turn when something happened to it."""
+
+    def run(self) -> None:
+        """Do what there is to do now; may propose and deliver, and note facts."""
+
+    def next_due_ns(self) -> int | None:
+        """When `run` has to be called even if nothing happens."""
+
+
+@dataclass(slots=True)
+class RunQueue:
+    """Replicas by the names of their groups, in the order in which they were woken."""
+
+    deliveries: int = TURN_MESSAGES_MAX
+    """How many messages a consumer may deliver when it is run next."""
+    _now_ns: int = 0
+    _dirty: dict[str, Runner] = field(default_factory=dict)
+    """Those that have something to do in this turn."""
+    _later: dict[str, Runner] = field(default_factory=dict)
+    """Those that have more to do in the next turn."""
+    _asleep: dict[str, Runner] = field(default_factory=dict)
+    """Those that a deadline wakes."""
+    _deadlines: Deadlines[str] = field(default_factory=Deadlines)
+    _put_off: bool = False
+    _others_ns: int = 0
+    """When one had work while others had more to do from the turn before."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody has something to do in this turn or the next."""
+        return bool(self._dirty or self._later)
+
+    def wake(self, name: str, runner: Runner) -> None:
+        """`runner.run` is called before the turn ends, or in the next one if that is certain:
+        who has had a share of this turn does not get another one."""
+        if name not in self._later:
+            self._dirty[name] = runner
+
+    def wake_again(self, name: str, runner: Runner) -> None:
+        """`runner.run` is called in the next turn, which follows at once."""
+        self._later[name] = runner
+
+    def begin(self, now_ns: int, *, others: bool) -> None:
+        """A turn begins: wake whom time concerns, and who has more to do from the turn before.
+
+        That takes long: in every second turn what else there is to do (`others`, or a replica)
+        goes first, as the disk or somebody waits for it.
+        """
+        self._now_ns = now_ns
+        for name in self._deadlines.due(now_ns):
+            self.wake(name, self._asleep.pop(name))
+        if self._later and self._dirty:
+            self._others_ns = now_ns
+        self._put_off = bool(self._later) and (others or bool(self._dirty)) and not self._put_off
+        if not self._put_off:
+            later, self._later = self._later, {}
+            self._dirty.update(later)
+
+    def take(self) -> dict[str, Runner]:
+        """Those that are to run now; a turn's messages are shared among them."""
+        dirty, self._dirty = self._dirty, {}
+        if dirty:
+            alone = self._now_ns - self._others_ns > ALONE_AFTER_NS
+            most = TURN_MESSAGES_MAX if alone else SHORT_TURN_MESSAGES_MAX
+            self.deliveries = max(most // len(dirty), DELIVERIES_MIN)
+        return dirty
+
+    def ran(self, name: str, runner: Runner) -> None:
+        """It did what it could: a deadline wakes it, if it has one."""
+        due_ns = runner.next_due_ns()
+        if due_ns is not None:
+            self._asleep[name] = runner
+            self._deadlines.set(name, due_ns)
+        elif self._asleep.pop(name, None) is not None:
+            self._deadlines.cancel(name)
+
+    def next_due_ns(self) -> int | None:
+        """When a deadline wakes somebody."""
+        return self._deadlines.next()
+
+    def forget(self, name: str) -> None:
+        """Its replica is removed from this server."""
+        self._dirty.pop(name, None)
+        self._later.pop(name, None)
+        if self._asleep.pop(name, None) is not None:
+            self._deadlines.cancel(name)
+
+    def clear(self) -> None:
+        """All replicas stop."""
+        self._dirty.clear()
+        self._later.clear()
+        self._asleep.clear()
+        self._deadlines.clear()
