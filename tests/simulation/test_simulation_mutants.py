@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from jsctl.broker.assets.stream_replica import StreamImporter, StreamReplica
+from jsctl.broker.assets.leading_stream import LeadingStream
+from jsctl.broker.assets.stored_stream import StreamImporter
 from jsctl.broker.jetstream.streams.admission import Admitted
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft import election, replication
@@ -93,20 +94,20 @@ def _forgets_the_tail_at_restart(patch: Patch) -> None:
 
 
 def _publishes_are_acknowledged_when_proposed(patch: Patch) -> None:
-    def hasty(self: StreamReplica, admitted: Admitted) -> None:
+    def hasty(self: LeadingStream, admitted: Admitted) -> None:
         propose(self, admitted)
         for acks in admitted.acks:
             items = [(reply, b"", b"", ack, b"") for reply, ack in acks or ()]
-            self.env.traffic.deliver(self.assignment.account, items)
+            self._env.traffic.deliver(self._assigned.assignment.account, items)
 
-    propose = StreamReplica._propose
-    patch.setattr(StreamReplica, "_propose", hasty)
+    propose = LeadingStream._propose
+    patch.setattr(LeadingStream, "_propose", hasty)
 
 
 def _a_received_store_is_never_synced_again(patch: Patch) -> None:
     def switch(self: StreamImporter) -> None:
         assert self._stream is not None
-        self.replica.replace(self._stream, self.number)
+        self.stored.replace(self._stream, self.number)
 
     patch.setattr(StreamImporter, "switch", switch)
 

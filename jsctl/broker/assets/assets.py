@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from jsctl.api.words import Retention, Storage
+from jsctl.api.words import Retention
 from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.lost_log import forget_loss
 from jsctl.broker.assets.meta_group_file import META_GROUP
 from jsctl.broker.assets.replica_context import ReplicaContext
-from jsctl.broker.assets.stores import StreamStores
-from jsctl.broker.assets.stream_replica import StreamReplica, split_snapshot
+from jsctl.broker.assets.replica_files import ReplicaFiles
+from jsctl.broker.assets.stored_stream import StoredStream
+from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import CONSUMER_DELETED
 from jsctl.broker.jetstream.meta.assignments import (
@@ -18,12 +19,11 @@ from jsctl.broker.jetstream.meta.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
-from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import Timing
 from jsctl.broker.replication import state_file
 from jsctl.broker.replication.bootstrap import GroupBootstrap
-from jsctl.broker.replication.group import GroupKind, RaftGroup
+from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.turn import LogLevel
 
@@ -83,7 +83,7 @@ class Assets:
                 return
             replica = self._build_stream(assignment)
         else:
-            replica.assigned(assignment)
+            replica.assign(assignment)
         self.unsettled[replica.group.name] = replica
 
     def _follow_consumer(self, assignment: ConsumerAssignment, newest: bool = False) -> None:
@@ -102,7 +102,7 @@ class Assets:
                 return
             replica = self._build_consumer(assignment, stream)
         else:
-            replica.assigned(assignment)
+            replica.assign(assignment)
         self.unsettled[replica.group.name] = replica
 
     def _waits(
@@ -173,43 +173,24 @@ class Assets:
         )
 
     def _build_stream(self, assignment: StreamAssignment) -> StreamReplica:
-        group = assignment.group
+        group, key = assignment.group, (assignment.account, assignment.name)
+        assert key not in self.streams
         directory = f"streams/{group.name}"
         loaded = self._load(directory, group.name)
-        volatile = assignment.config.storage is Storage.MEMORY
-        stores = StreamStores(self.env.disk, directory, volatile)
-        number, snapshot = 0, b""
-        if loaded.state is not None and not volatile:
-            number, snapshot = split_snapshot(loaded.state.snapshot)
-        stores.keep_only(number)
-        store = stores.open(number)
-        stream = Stream(assignment.account, assignment.config, assignment.created_ns, store)
-        if snapshot:
-            stream.restore(snapshot)
-        replica = StreamReplica(self.env, assignment, stream, directory, stores, number, volatile)
-        if loaded.state is not None:
-            replica.generation = loaded.state.generation
-        for first, last in store.state().lost:
-            self.env.log(
-                LogLevel.ERROR,
-                f"Stream '{assignment.account} > {assignment.name}': messages {first} to {last}"
-                " are damaged on this server",
-            )
-        raft = self._raft(group, loaded)
-        replica.group = self._add(group, GroupKind.STREAM, raft, replica, loaded)
-        self.streams[(assignment.account, assignment.name)] = replica
-        self.env.owe(replica.owed, assignment.request)
-        if group.preferred == self.env.me and raft.term == 0:
-            raft.campaign()
+        stored = StoredStream.load(self.env, directory, assignment, loaded)
+        replica = StreamReplica(self.env, assignment, stored, self._raft(group, loaded))
+        self._add(replica.group, loaded)
+        self.streams[key] = replica
+        self._prefer(assignment.group, replica.group.raft)
         return replica
 
     def _build_consumer(
         self, assignment: ConsumerAssignment, stream: StreamReplica
     ) -> ConsumerReplica:
-        group = assignment.group
+        group, key = assignment.group, (assignment.account, assignment.stream, assignment.name)
+        assert key not in self.consumers
         directory = f"consumers/{group.name}"
         loaded = self._load(directory, group.name)
-        volatile = group.storage == "memory"
         consumer = Consumer(
             assignment.stream,
             assignment.name,
@@ -217,44 +198,31 @@ class Assets:
             created_ns=assignment.created_ns,
             acks_watched=stream.stream.config.retention is not Retention.LIMITS,
         )
-        if loaded.state is not None and not volatile:
-            consumer.restore(loaded.state.snapshot)
-        replica = ConsumerReplica(
-            self.env,
-            assignment,
-            consumer,
-            stream,
-            directory,
-            self.new_id,
-            volatile,
-        )
+        files = ReplicaFiles(self.env.disk, directory)
         if loaded.state is not None:
-            replica.generation = loaded.state.generation
+            files.generation = loaded.state.generation
+            if group.storage != "memory":
+                consumer.restore(loaded.state.snapshot)
         raft = self._raft(group, loaded)
-        replica.group = self._add(group, GroupKind.CONSUMER, raft, replica, loaded)
-        self.consumers[(assignment.account, assignment.stream, assignment.name)] = replica
+        replica = ConsumerReplica(self.env, assignment, consumer, stream, files, self.new_id, raft)
+        self._add(replica.group, loaded)
+        self.consumers[key] = replica
         stream.watchers[assignment.name] = replica
         if assignment.config.deliver_subject:
             self.pushers[group.name] = replica
-        self.env.owe(replica.owed, assignment.request)
-        if group.preferred == self.env.me and raft.term == 0:
-            raft.campaign()
+        self._prefer(assignment.group, raft)
         return replica
 
-    def _add(
-        self,
-        assigned: GroupAssignment,
-        kind: GroupKind,
-        raft: Raft,
-        replica: StreamReplica | ConsumerReplica,
-        loaded: LoadedState,
-    ) -> RaftGroup:
-        group = RaftGroup(assigned.name, assigned.name.encode(), kind, raft, replica, {})
+    def _add(self, group: RaftGroup, loaded: LoadedState) -> None:
         if loaded.state is not None:
             group.checkpointed = loaded.state.index
             group.applied_term = loaded.state.term
         self.env.groups.add(group)
-        return group
+
+    def _prefer(self, group: GroupAssignment, raft: Raft) -> None:
+        """Stand for election at once, where the meta leader wants the first leader to be."""
+        if group.preferred == self.env.me and raft.term == 0:
+            raft.campaign()
 
     # Dropping
 

@@ -5,13 +5,16 @@ replies. Once a turn, when something happened, the leader says what to publish a
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 from jsctl.api.words import AckPolicy
+from jsctl.broker.assets.assigned import Assigned
 from jsctl.broker.assets.facts import ConsumerAdvisories, ConsumerServes
-from jsctl.broker.assets.replica_context import REFUSED_NS, PendingReply, ReplicaContext
+from jsctl.broker.assets.listening import Listening
+from jsctl.broker.assets.replica_context import REFUSED_NS, ReplicaContext
+from jsctl.broker.assets.replica_files import ReplicaFiles
 from jsctl.broker.assets.stream_replica import StreamReplica
-from jsctl.broker.interest.targets import Sink, Subscription
+from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
@@ -19,8 +22,8 @@ from jsctl.broker.jetstream.consumers.leader import LEADERSHIP_CHANGE, ConsumerL
 from jsctl.broker.jetstream.consumers.starting import begin
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.protocol.deliveries import OutgoingMessage
-from jsctl.broker.replication.group import RaftGroup, SyncJob, Waiter
-from jsctl.broker.replication.state_file import GroupState, WriteState
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.replication.state_import import StateImporter, pieces
 from jsctl.broker.turn import LogLevel
 
@@ -30,40 +33,45 @@ class ConsumerReplica:
     """Implements `group.Replica`, and of `replica_context` Runner and ConsumerWatcher."""
 
     env: ReplicaContext
-    assignment: ConsumerAssignment
+    newest: InitVar[ConsumerAssignment]
     consumer: Consumer
     stream: StreamReplica
-    directory: str
+    files: ReplicaFiles
     new_id: Callable[[], str]
-    volatile: bool
-    generation: int = 0
+    raft: InitVar[Raft]
+    account: str = field(init=False)
+    """The account that the consumer belongs to."""
     group: RaftGroup = field(init=False)
+    assigned: Assigned[ConsumerAssignment] = field(init=False)
     leader: ConsumerLeader | None = None
     acks: Sink = field(init=False)
     pulls: Sink = field(init=False)
     flow: Sink = field(init=False)
-    owed: PendingReply = field(default_factory=PendingReply)
-    """Waits for an answer until this consumer serves here what was asked for."""
     _due_ns: int | None = None
     _heard: int = -1
     """Generation of interest that was looked at last; push consumers wait for listeners."""
-    _config_refused: bool = False
-    """The log did not take the newest config."""
     _tickets: dict[int, int] = field(default_factory=dict)
     """Log index -> ticket of the leader's turn."""
-    _subscriptions: list[Subscription] = field(default_factory=list)
-    _checkpointed: int = 0
+    _listening: Listening = field(init=False)
+    _applied: int = 0
+    """The last entry."""
     _told_damage: tuple[int, int] | None = None
     _said: list[OutgoingMessage] = field(default_factory=list)
     """To be published once the entries of this drain are applied."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, newest: ConsumerAssignment, raft: Raft) -> None:
+        assert self.stream.key == (newest.account, newest.stream)
+        name = newest.group.name
+        self.account = newest.account
+        self.group = RaftGroup(name, name.encode(), GroupKind.CONSUMER, raft, self, {})
+        self.assigned = Assigned(self.env, newest, self.group)
         self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
+        self._listening = Listening(self.env, newest.account)
 
     @property
-    def account(self) -> str:
-        """The account that the consumer belongs to."""
-        return self.assignment.account
+    def assignment(self) -> ConsumerAssignment:
+        """What the meta group wants it to be."""
+        return self.assigned.assignment
 
     def interest_changed(self) -> bool:
         """Whether somebody began or ended to listen since the last turn, if that matters."""
@@ -75,6 +83,8 @@ class ConsumerReplica:
 
     def apply(self, index: int, data: bytes) -> int:
         """Take one committed entry; publish what waited for it."""
+        assert index > self._applied, f"entry {index} after {self._applied}"
+        self._applied = index
         result = self.consumer.apply(index, data)
         if self.leader is not None:
             # Who asked for the entry, and whoever asks after him, sees what it did.
@@ -100,9 +110,9 @@ class ConsumerReplica:
     def _answer(self) -> None:
         leader = self.leader
         if leader is not None and leader.ready and self._is_current():
-            owed = self.owed.take(self.env.now_ns)
-            if owed is not None:
-                fact = ConsumerServes(self.assignment, self.consumer, leader, owed)
+            request = self.assigned.take_request()
+            if request is not None:
+                fact = ConsumerServes(self.assignment, self.consumer, leader, request)
                 self.env.facts.append(fact)
 
     def _is_current(self) -> bool:
@@ -120,6 +130,7 @@ class ConsumerReplica:
 
     def lead(self, term: int) -> None:
         """Start to deliver."""
+        assert self.leader is None, f"{self.group.name} led already when it began in {term}"
         self.leader = ConsumerLeader(
             self.consumer,
             self.stream.store,
@@ -136,9 +147,7 @@ class ConsumerReplica:
             *((next_subject(stream, name, one), self.pulls) for one in self.env.api_prefixes),
             *self._confirmations(),
         ):
-            made = self.env.traffic.listen(self.account, pattern, sink)
-            if made is not None:
-                self._subscriptions.append(made)
+            self._listening.to(pattern, sink)
         self._propose_config()
         self._answer()
         self.env.queue.wake(self.group.name, self)
@@ -156,9 +165,7 @@ class ConsumerReplica:
         self._quit(LEADERSHIP_CHANGE)
 
     def _quit(self, reason: str, pending: bool = False) -> None:
-        for subscription in self._subscriptions:
-            self.env.traffic.unlisten(subscription)
-        self._subscriptions.clear()
+        self._listening.end()
         leader, self.leader = self.leader, None
         self._tickets.clear()
         self._said.clear()
@@ -183,7 +190,7 @@ class ConsumerReplica:
             # The leader's state is ahead of the log; what the log refuses, it would never learn.
             self._due_ns = self.env.now_ns + REFUSED_NS
             return
-        if self._config_refused:
+        if self.assigned.config_refused:
             self._propose_config()
         self._heard = self.env.traffic.generation(self.account)
         leader.scale(len(self.group.raft.members.voters) > 1)
@@ -223,10 +230,6 @@ class ConsumerReplica:
         if items:
             self.env.traffic.deliver(self.account, items)
 
-    def propose(self, entry: bytes, waiter: Waiter) -> bool:
-        """An entry of an API request; False when this server does not lead."""
-        return self.env.groups.propose(self.group, [entry], waiter) is not None
-
     # ConsumerWatcher
 
     def stored(self, subjects: list[bytes]) -> None:
@@ -262,41 +265,32 @@ class ConsumerReplica:
 
     # Configuration travels through the consumer's own log
 
-    def assigned(self, assignment: ConsumerAssignment) -> None:
+    def assign(self, assignment: ConsumerAssignment) -> None:
         """The meta state has another assignment for this consumer."""
-        if assignment.request != self.assignment.request:
-            self.env.owe(self.owed, assignment.request)
-        self.assignment = assignment
-        self.group.raft.expect(assignment.group.members)
+        assert assignment.account == self.account and assignment.name == self.consumer.name
+        self.assigned.renew(assignment)
         self._propose_config()
         self._answer()
 
     def _propose_config(self) -> None:
-        self._config_refused = False
-        if self.leader is None or self._is_current():
-            return
-        entry = config_entry(self.assignment.config)
-        self._config_refused = self.env.groups.propose(self.group, [entry], None) is None
-        if self._config_refused:
-            self.env.queue.wake(self.group.name, self)
+        self.assigned.config_refused = False
+        if self.leader is not None and not self._is_current():
+            self.assigned.propose_config(config_entry(self.assignment.config), self)
 
     # Durability
 
     def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
         """Write the state."""
-        if index <= self._checkpointed:
+        if not self.files.is_due(index):
             return None
-        self._checkpointed = index
-        self.generation += 1
-        state = GroupState(self.generation, index, term, members, self.consumer.snapshot())
-        return WriteState(self.env.disk, self.directory, state, ())
+        return self.files.write(index, term, members, self.consumer.snapshot())
 
     def checkpointed(self, job: SyncJob) -> None:
         """Nothing more to do."""
 
     def state_overtaken(self) -> None:
         """The state file does not speak of this state: write one with the next checkpoint."""
-        self._checkpointed = -1
+        self.files.overtaken()
 
     def export(self) -> Iterator[bytes]:
         """The whole state."""
@@ -304,13 +298,11 @@ class ConsumerReplica:
 
     def importer(self) -> StateImporter:
         """Take the state of another replica."""
-        return StateImporter(self.env.disk, self.directory, self._next_generation, self._take)
-
-    def _next_generation(self) -> int:
-        self.generation += 1
-        return self.generation
+        files = self.files
+        return StateImporter(self.env.disk, files.directory, files.next_generation, self._take)
 
     def _take(self, snapshot: bytes) -> None:
+        assert self.leader is None, "a leader's state replaces that of others"
         self.consumer.restore(snapshot)
 
     def close(self) -> None:
@@ -319,4 +311,4 @@ class ConsumerReplica:
 
     def delete(self) -> None:
         """Remove the data: the meta group decided so."""
-        self.env.groups.removals.discard(self.env.disk, self.directory)
+        self.env.groups.removals.discard(self.env.disk, self.files.directory)

@@ -9,7 +9,6 @@ from jsctl.broker.assets.facts import Fact
 from jsctl.broker.assets.run_queue import RunQueue
 from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
-from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.ports import Disk
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.replication.groups import Groups
@@ -37,31 +36,9 @@ class AccountTraffic(Protocol):
         """Changes whenever somebody begins or ends to listen."""
 
 
-OWED_NS = 5_000_000_000
-"""Who asked for something does not wait longer than this."""
 REFUSED_NS = 20_000_000
 """How soon a leader tries again whose log takes nothing: leadership is being handed over, or too
 much is not committed yet."""
-
-
-@dataclass(slots=True)
-class PendingReply:
-    """The answer to the request that made or changed an asset; its leader gives it, once.
-
-    Every replica keeps it, as any of them may lead by then; after a while it has been given.
-    """
-
-    request: ApiRequest | None = None
-    until_ns: int = 0
-
-    def note(self, request: ApiRequest | None, now_ns: int) -> None:
-        """Somebody waits for an answer."""
-        self.request, self.until_ns = request, now_ns + OWED_NS
-
-    def take(self, now_ns: int) -> ApiRequest | None:
-        """The request to answer now; None when nobody waits (any more)."""
-        request, self.request = self.request, None
-        return request if now_ns < self.until_ns else None
 
 
 class ConsumerWatcher(Protocol):
@@ -132,11 +109,6 @@ class ReplicaContext:
         """What subjects of the API start with: with the domain as well, if there is one."""
         plain = b"$JS.API."
         return (plain, f"$JS.{self.domain}.API.".encode()) if self.domain else (plain,)
-
-    def owe(self, owed: PendingReply, request: ApiRequest | None) -> None:
-        """The meta state names who waits for an answer; who waited before a restart does not."""
-        if not self.replaying:
-            owed.note(request, self.now_ns)
 
     def refusal(self, account: str, *, volatile: bool) -> ApiError | None:
         """Why a stream may not take messages now: the disk, the server or its account is full."""

@@ -12,7 +12,7 @@ _PREFIX = "store."
 
 @dataclass(frozen=True, slots=True)
 class StreamStores:
-    """Implements `stream_replica.Stores`. `directory` is the stream's own."""
+    """Of one stream. `directory` is the stream's own; `volatile`: they are in memory alone."""
 
     disk: Disk
     directory: str

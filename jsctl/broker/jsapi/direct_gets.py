@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.stream_replica import DIRECT_QUEUE, StreamReplica
+from jsctl.broker.assets.listening import Listening
+from jsctl.broker.assets.stream_replica import StreamReplica
 from jsctl.broker.handlers.decisions import Reply
 from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jetstream.streams.stream import Stream
@@ -27,6 +28,7 @@ PIECES_PER_TURN = 4
 """Of batches that are under way; a piece is some hundred messages."""
 BATCHES_MAX = 1_000
 """Batches under way; what is asked for beyond them ends with its first piece."""
+DIRECT_QUEUE = b"_sys_"
 WORDS = b"DIRECT.GET."
 """What follows the prefix of the API in subjects."""
 
@@ -49,7 +51,7 @@ class DirectGets:
     engine: Engine
     dropped: int = 0
     """Rests of batches that nobody gets, because too many were under way."""
-    _responders: dict[str, tuple[DirectGetResponder, Sink]] = field(default_factory=dict)
+    _responders: dict[str, DirectGetResponder] = field(default_factory=dict)
     _batches: deque[Batch] = field(default_factory=deque)
 
     @property
@@ -106,21 +108,18 @@ class DirectGets:
         return near and raft.applied >= raft.commit and self.engine.env.me in raft.members.voters
 
     def _open(self, name: str, replica: StreamReplica) -> None:
-        responder = DirectGetResponder(replica)
-        sink = Sink(responder)
         account, stream = replica.key
+        listening = Listening(self.engine.env, account)
+        responder = DirectGetResponder(replica, listening)
+        sink = Sink(responder)
         for prefix in self.engine.env.api_prefixes:
             head = prefix + WORDS + stream.encode()
             for pattern in (head, head + b".>"):
-                made = self.engine.env.traffic.listen(account, pattern, sink, DIRECT_QUEUE)
-                if made is not None:
-                    responder.subscriptions.append(made)
-        self._responders[name] = (responder, sink)
+                listening.to(pattern, sink, DIRECT_QUEUE)
+        self._responders[name] = responder
 
     def _close(self, name: str) -> None:
-        responder, _ = self._responders.pop(name)
-        for subscription in responder.subscriptions:
-            self.engine.env.traffic.unlisten(subscription)
+        self._responders.pop(name).listening.end()
 
     def take(self, sink: Sink, line: LastLine) -> bool:
         """Answer what a responder captured; False if the sink is not a responder's."""

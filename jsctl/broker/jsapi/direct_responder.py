@@ -1,11 +1,10 @@
 """Who owns the direct gets that a replica has captured; known before JetStream is loaded."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jsctl.broker.interest.targets import Subscription
-
 if TYPE_CHECKING:
+    from jsctl.broker.assets.listening import Listening
     from jsctl.broker.assets.stream_replica import StreamReplica
 
 
@@ -14,4 +13,4 @@ class DirectGetResponder:
     """One stream's direct gets; the owner of its sink."""
 
     replica: "StreamReplica"
-    subscriptions: list[Subscription] = field(default_factory=list)
+    listening: "Listening"

@@ -91,7 +91,9 @@ def test_the_end_does_not_take_longer_with_more_streams() -> None:
     while play.exit is None:
         play.run(STEP_NS / SECOND_NS)
         assert play.now_ns - began_ns < SECOND_NS, "it ends in time"
-    assert load(play.disk, unit.directory).state is not None, "the longest log comes first"
+    assert load(play.disk, unit.stored.files.directory).state is not None, (
+        "the longest log comes first"
+    )
     play.disk.crash()
     again = NodePlay(disk=play.disk).connect("a")
     for number in range(STREAMS):

@@ -1,0 +1,76 @@
+"""Work-queue and interest streams: messages that consumers are done with, on their way out.
+
+The leader removes them by an entry of the stream's log. Who is told that an ack counts is told
+when the message is gone.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from jsctl.api.words import Retention
+from jsctl.broker.assets.replica_context import ConsumerWatcher
+from jsctl.broker.errors import Damaged
+from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.protocol.deliveries import OutgoingMessage
+
+
+@dataclass(slots=True)
+class ConsumedMessages:
+    """Of a stream that this server leads. `watchers` are its consumers, by name."""
+
+    stream: Stream
+    watchers: Mapping[str, ConsumerWatcher]
+    after_removal: dict[int, list[OutgoingMessage]] = field(default_factory=dict)
+    """Log index of a removal -> what is published when it is applied."""
+    _seqs: set[int] = field(default_factory=set)
+    _said: list[OutgoingMessage] = field(default_factory=list)
+    """Published when `_seqs` are gone."""
+
+    def __bool__(self) -> bool:
+        return bool(self._seqs)
+
+    def add(self, seqs: Iterable[int], said: list[OutgoingMessage]) -> None:
+        """A consumer is done with these; they go when no other one needs them.
+
+        `said` is published once they are gone.
+        """
+        self._seqs.update(seqs)
+        self._said += said
+
+    def add_all(self) -> bool:
+        """Look at every message; False if that is of no use."""
+        if self.stream.config.retention is Retention.WORK_QUEUE and not self.watchers:
+            return False
+        state = self.stream.store.state()
+        self._seqs.update(range(state.first_seq, state.last_seq + 1))
+        return True
+
+    def take(self) -> tuple[list[int], list[OutgoingMessage]]:
+        """Those that nobody needs any more, in order, and what is published behind them."""
+        seqs = sorted(self._seqs)
+        self._seqs.clear()
+        said, self._said = self._said, []
+        return [seq for seq in seqs if self._is_done_with(seq)], said
+
+    def _is_done_with(self, seq: int) -> bool:
+        if not self.stream.store.is_live(seq):
+            return False
+        watchers = self.watchers.values()
+        subject = b""
+        if not all(watcher.takes_all for watcher in watchers):
+            found = self._load(seq)
+            if found is None:
+                return False
+            subject = found
+        if self.stream.config.retention is Retention.WORK_QUEUE:
+            mine = [watcher for watcher in watchers if watcher.interested(subject)]
+            return bool(mine) and not any(watcher.needs(seq, subject) for watcher in mine)
+        return not any(watcher.needs(seq, subject) for watcher in watchers)
+
+    def _load(self, seq: int) -> bytes | None:
+        """The subject of a message; None when its bytes cannot be read."""
+        try:
+            row = self.stream.store.load(seq)
+        except Damaged:
+            return None
+        return None if row is None else row[2]

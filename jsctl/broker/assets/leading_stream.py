@@ -1,0 +1,161 @@
+"""A stream while this server leads it: what is captured is admitted, proposed, acknowledged.
+
+Made when this server begins to lead and dropped when it ends: what is under way then is decided by
+the next leader. So it is the place of all that only a leader of a stream keeps: publishes that
+wait for their entry, messages that consumers are done with, and in time the inbound consumer of a
+mirror or source, a batch that is not complete, a snapshot that is being sent. What every replica
+keeps, leading or not, is in `stream_replica`.
+"""
+
+from collections.abc import Mapping
+
+from jsctl.api.stream import Republish
+from jsctl.api.words import Retention
+from jsctl.broker.assets import traced_publishes
+from jsctl.broker.assets.assigned import Assigned
+from jsctl.broker.assets.consumed_messages import ConsumedMessages
+from jsctl.broker.assets.listening import Listening
+from jsctl.broker.assets.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
+from jsctl.broker.interest.targets import Sink
+from jsctl.broker.jetstream.meta.assignments import StreamAssignment
+from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
+from jsctl.broker.jetstream.streams.republish import Copy, Republisher, stored_records
+from jsctl.broker.jetstream.streams.stream import Stream
+
+REMOVE_SEQS_MAX = 10_000
+"""Consumed messages removed by one entry."""
+
+
+class LeadingStream:
+    """See the module. `sink` captures what is published on the stream's subjects."""
+
+    __slots__ = (
+        "_assigned",
+        "_env",
+        "_listening",
+        "_republished",
+        "_republisher",
+        "_retry_ns",
+        "_sink",
+        "_stream",
+        "_volatile",
+        "_watchers",
+        "acks",
+        "admission",
+        "consumed",
+        "subjects",
+    )
+
+    def __init__(
+        self,
+        env: ReplicaContext,
+        assigned: Assigned[StreamAssignment],
+        stream: Stream,
+        watchers: Mapping[str, ConsumerWatcher],
+        sink: Sink,
+        *,
+        volatile: bool,
+    ) -> None:
+        self._env = env
+        self._assigned = assigned
+        self._stream = stream
+        self._watchers = watchers
+        self._sink = sink
+        self._volatile = volatile
+        self.admission = StreamLeader(stream, interested=self._interested, domain=env.domain)
+        self.acks: dict[int, list[tuple[bytes, bytes]]] = {}
+        """Log index -> acknowledgements that are published when it is applied."""
+        self.consumed = ConsumedMessages(stream, watchers)
+        self.subjects: tuple[str, ...] = ()
+        """What is listened to."""
+        self._listening = Listening(env, assigned.assignment.account)
+        self._retry_ns = 0
+        """When to look again whether the log takes entries; 0: it does."""
+        self._republisher: Republisher | None = None
+        self._republished: Republish | None = None
+
+    def _interested(self, subject: bytes) -> bool:
+        if self._stream.config.retention is not Retention.INTEREST:
+            return True
+        return any(watcher.interested(subject) for watcher in self._watchers.values())
+
+    def subscribe(self) -> None:
+        """Listen to the stream's subjects as they are now, and to nothing else."""
+        self._listening.end()
+        self.subjects = self._stream.config.subjects
+        for subject in self.subjects:
+            self._listening.to(subject.encode(), self._sink)
+
+    def end(self) -> None:
+        """Another server leads: capture nothing, and promise nothing for what was captured."""
+        self._listening.end()
+        self._sink.take()
+
+    # Once a turn
+
+    def admit(self) -> None:
+        """Propose what was captured, as far as it is in order and there is room."""
+        env, sink, admission = self._env, self._sink, self.admission
+        admission.refusal = env.refusal(self._assigned.assignment.account, volatile=self._volatile)
+        if sink.traced:
+            traced_publishes.admit(admission, sink.take(), env.now_ns, self._propose)
+        elif sink.messages:
+            self._propose(admission.admit(sink.take(), env.now_ns))
+
+    def is_heard(self) -> bool:
+        """Whether the log takes entries now; otherwise it is tried again soon."""
+        if not self._assigned.group.raft.accepting:
+            self._retry_ns = self._env.now_ns + REFUSED_NS
+            return False
+        self._retry_ns = 0
+        return True
+
+    def remove_due(self) -> None:
+        """Propose what is to go because of its age, or because consumers are done with it."""
+        due_ns, now_ns = self.admission.next_due_ns(), self._env.now_ns
+        if due_ns is not None and due_ns <= now_ns:
+            self._propose(self.admission.expire(now_ns))
+        if self.consumed:
+            self._propose_removals()
+
+    def next_due_ns(self) -> int | None:
+        """When there is something to do even if nothing happens."""
+        return self._retry_ns or self.admission.next_due_ns()
+
+    def _propose(self, admitted: Admitted) -> None:
+        group = self._assigned.group
+        if admitted.entries:
+            first = self._env.groups.propose(group, admitted.entries, None)
+            self.admission.proposed(first)
+            if first is None:
+                # Not in the log, so it is certain that it is not stored.
+                admitted.rejects += self.admission.refused(admitted.acks)
+            else:
+                for index, acks in enumerate(admitted.acks, first):
+                    self.acks[index] = acks
+        if admitted.rejects:
+            items = [(reply, b"", b"", body, b"") for reply, body in admitted.rejects]
+            self._env.traffic.deliver(self._assigned.assignment.account, items)
+
+    def _propose_removals(self) -> None:
+        gone, said = self.consumed.take()
+        last: int | None = None
+        for at in range(0, len(gone), REMOVE_SEQS_MAX):
+            entry = self.admission.remove(gone[at : at + REMOVE_SEQS_MAX])
+            last = self._env.groups.propose(self._assigned.group, [entry], None)
+        if last is None:
+            self._env.traffic.deliver(self._assigned.assignment.account, said)
+        elif said:
+            self.consumed.after_removal[last] = said
+
+    # As entries are applied
+
+    def copies(self, data: bytes) -> list[Copy]:
+        """What is republished of an entry that is about to be applied."""
+        config = self._stream.config
+        if config.republish is None:
+            return []
+        if self._republisher is None or self._republished != config.republish:
+            self._republisher = Republisher(config.name, config.republish)
+            self._republished = config.republish
+        return self._republisher.copies(stored_records(data), self._stream.store.last_for)
