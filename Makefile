@@ -50,8 +50,9 @@ PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 test: install ## all tests
 	$(BIN)/python -m pytest -q $(PARALLEL)
 
+# Nothing in it waits, so one worker for each processor.
 test-quick: install ## the tests without servers, in a minute
-	$(BIN)/python -m pytest -q --quick $(PARALLEL)
+	$(BIN)/python -m pytest -q --quick $(PARALLEL) -n $$(getconf _NPROCESSORS_ONLN)
 
 # The venv of each is kept beside .venv; a Python that is not there is said, not passed over.
 PYTHONS := 3.11 3.12 3.13 3.14

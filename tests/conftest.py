@@ -6,6 +6,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.alone import taking_part
 from tests.support.quick import is_left_out, is_quick, refuse_programs
@@ -27,6 +28,14 @@ LONGEST_FIRST = (
     "test_tidy.py",
 )
 """Where parallel runs begin; at the end, short tests let all workers end at the same time."""
+
+
+settings.register_profile(
+    "suite",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # Of a busy machine, not of a strategy
+)
+settings.load_profile("suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
