@@ -85,3 +85,12 @@ def test_links_lead_somewhere(path: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)", path.read_text())
     missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
     assert not missing
+
+
+def test_files_that_documents_name_are_there() -> None:
+    """In code quotes; from the root, or as a reader of the broker says it."""
+    bases = (ROOT, ROOT / "jsctl", ROOT / "jsctl" / "broker")
+    for page in [*DOCUMENTS, *sorted((ROOT / "docs" / "adr").glob("*.md"))]:
+        for name in re.findall(r"`([a-z_/]+/[a-z_]+\.py)`", page.read_text()):
+            found = [base for base in bases if (base / name).is_file()]
+            assert found, f"{page.name}: {name}"
