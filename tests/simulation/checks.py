@@ -7,8 +7,8 @@ history per group: what was ever applied at which index.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jsctl.broker.assets.consumer_replica import ConsumerReplica
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.quorum import quorum_size

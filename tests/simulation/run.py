@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import Any
 
 from jsctl.broker.assets.engine_options import TICK_NS
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.errors import BrokerError
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,

@@ -4,7 +4,7 @@ The books are a replica of their own, in memory: servers that restart, catch up 
 states must stand where it stands at the same index.
 """
 
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.entries import Messages, StreamEntryKind, decode
 from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, nats_fields

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from jsctl.broker.assets.leading_stream import LeadingStream
-from jsctl.broker.assets.stored_stream import StreamImporter
+from jsctl.broker.assets.replicas.leading_stream import LeadingStream
+from jsctl.broker.assets.replicas.stored_stream import StreamImporter
 from jsctl.broker.jetstream.streams.admission import Admitted
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft import election, replication

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from jsctl.api.words import Retention
-from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.lost_log import forget_loss
-from jsctl.broker.assets.meta_group_file import META_GROUP
-from jsctl.broker.assets.replica_context import ReplicaContext
-from jsctl.broker.assets.replica_files import ReplicaFiles
-from jsctl.broker.assets.stored_stream import StoredStream
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.meta.group_file import META_GROUP
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
+from jsctl.broker.assets.replicas.stored_stream import StoredStream
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import CONSUMER_DELETED
 from jsctl.broker.jetstream.meta.assignments import (

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterable
 
 from jsctl.broker.assets.assets import Assets, StreamKey
 from jsctl.broker.assets.cluster_view import ClusterView
-from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions
-from jsctl.broker.assets.facts import Fact
 from jsctl.broker.assets.lost_log import find_loss
-from jsctl.broker.assets.meta_member import MetaMember
+from jsctl.broker.assets.meta.member import MetaMember
 from jsctl.broker.assets.own_news import OwnNews
 from jsctl.broker.assets.peer_exchange import PeerExchange
 from jsctl.broker.assets.reconfigurator import Reconfigurator
-from jsctl.broker.assets.replica_context import AccountTraffic, Quota, ReplicaContext
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.facts import Fact
+from jsctl.broker.assets.replicas.replica_context import AccountTraffic, Quota, ReplicaContext
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.peers.liveness import Liveness

@@ -6,7 +6,7 @@ it was founded with this very disk. That outlives restarts, in a mark beside the
 itself is sound again from the next start on.
 """
 
-from jsctl.broker.assets import meta_group_file as founding_file
+from jsctl.broker.assets.meta import group_file as founding_file
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication import state_file
 from jsctl.broker.replication.state_file import GroupState, WriteState

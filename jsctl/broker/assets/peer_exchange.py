@@ -4,8 +4,8 @@ there, how full they are, which groups they lead, which meta group they belong t
 from collections.abc import Iterable
 
 from jsctl.broker.assets.cluster_view import ClusterView
-from jsctl.broker.assets.meta_member import MetaMember
-from jsctl.broker.assets.replica_context import ReplicaContext
+from jsctl.broker.assets.meta.member import MetaMember
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.peers.items import Announcement, Eviction, PeerFrame
 from jsctl.broker.peers.liveness import LivenessEvent, Restarted, WentDown, WentUp

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.assets.assets import Assets
-from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.membership import (
     HandOver,
     MembershipChange,
@@ -18,9 +17,10 @@ from jsctl.broker.assets.membership import (
     Waiting,
     next_step,
 )
-from jsctl.broker.assets.meta_replica import MetaReplica
-from jsctl.broker.assets.replica_context import ReplicaContext
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.meta.replica import MetaReplica
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.entries import (
     MetaServer,
     add_server,

@@ -10,7 +10,7 @@ from jsctl.broker.routing.router import Router
 
 @dataclass(slots=True)
 class RouterTraffic:
-    """Implements `env.Traffic`."""
+    """Implements `replica_context.AccountTraffic`."""
 
     router: Router
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from jsctl.broker import lazy
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.listening import Listening
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.listening import Listening
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.decisions import Reply
 from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jetstream.streams.stream import Stream

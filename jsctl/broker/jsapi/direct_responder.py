@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jsctl.broker.assets.listening import Listening
-    from jsctl.broker.assets.stream_replica import StreamReplica
+    from jsctl.broker.assets.replicas.listening import Listening
+    from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 
 
 @dataclass(slots=True)

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.meta_group_file import META_GROUP
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.meta.group_file import META_GROUP
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.view import AccountQuota, GroupView, PeerView
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader

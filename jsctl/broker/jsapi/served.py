@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
-from jsctl.broker.assets.facts import ConsumerServes, StreamServes
+from jsctl.broker.assets.replicas.facts import ConsumerServes, StreamServes
 from jsctl.broker.jsapi.live_view import ApiView
 
 if TYPE_CHECKING:

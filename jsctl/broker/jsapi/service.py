@@ -16,7 +16,7 @@ from jsctl.api.errors import api_error
 from jsctl.api.subjects import parse_api
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.meta_group_file import META_GROUP
+from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.handlers.decisions import (
     Decider,
     Decision,

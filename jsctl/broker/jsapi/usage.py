@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.words import Storage
 from jsctl.broker.assets.assets import StreamKey
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.view import AccountQuota
 from jsctl.broker.options import AccountOptions, Options
 from jsctl.broker.peers.items import AccountUse

@@ -3,7 +3,7 @@
 import hashlib
 
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ServerCard
-from jsctl.broker.assets.meta_group_file import read_founding
+from jsctl.broker.assets.meta.group_file import read_founding
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.facts import ConsumerAdvisories, ConsumerServes, StreamServes
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes, StreamServes
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.assets.traffic import RouterTraffic
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jsapi.answer_publisher import AnswerPublisher

@@ -11,11 +11,11 @@ from jsctl.api.cluster import PeerInfo
 from jsctl.api.subjects import advisory
 from jsctl.api.times import parse_time
 from jsctl.broker import lazy
-from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.facts import ConsumerAdvisories, MetaChanged
-from jsctl.broker.assets.meta_group_file import META_GROUP
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.meta.group_file import META_GROUP
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, MetaChanged
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.facts import Advisory
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import MetaServer

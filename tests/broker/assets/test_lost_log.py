@@ -3,7 +3,7 @@
 import random
 
 from jsctl.broker.assets.lost_log import find_loss, forget_loss
-from jsctl.broker.assets.meta_group_file import META_DIRECTORY, write_founding
+from jsctl.broker.assets.meta.group_file import META_DIRECTORY, write_founding
 from jsctl.broker.peers.items import Founding
 from jsctl.broker.replication.state_file import GroupState, WriteState
 from jsctl.broker.store.wal import Wal, WalOptions

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jsapi.live_view import CURRENT_NS, known_leader
 from jsctl.broker.replication.group import RaftGroup

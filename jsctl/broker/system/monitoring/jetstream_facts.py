@@ -15,10 +15,10 @@ from jsctl.api.monitoring.jsz import (
 from jsctl.api.stream import StreamInfo, StreamState
 from jsctl.api.times import format_duration, format_time
 from jsctl.broker.assets.cluster_view import NEVER_HEARD_NS
-from jsctl.broker.assets.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.meta_group_file import META_GROUP
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.meta.group_file import META_GROUP
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.answers import peer_info
 from jsctl.broker.handlers.consumer_info import consumer_info
 from jsctl.broker.handlers.streams import stream_info

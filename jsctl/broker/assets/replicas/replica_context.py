@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jsctl.api.errors import ApiError, api_error
-from jsctl.broker.assets.facts import Fact
-from jsctl.broker.assets.run_queue import RunQueue
+from jsctl.broker.assets.replicas.facts import Fact
+from jsctl.broker.assets.replicas.run_queue import RunQueue
 from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.ports import Disk

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from jsctl.api.words import Retention
-from jsctl.broker.assets.replica_context import ConsumerWatcher
+from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage

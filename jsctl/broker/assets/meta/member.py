@@ -9,8 +9,8 @@ from collections.abc import Callable
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.cluster_view import ClusterView
 from jsctl.broker.assets.engine_options import TICK_NS
-from jsctl.broker.assets.meta_bootstrap import Bootstrap, Seen, conflict, hopeless
-from jsctl.broker.assets.meta_group_file import (
+from jsctl.broker.assets.meta.bootstrap import Bootstrap, Seen, conflict, hopeless
+from jsctl.broker.assets.meta.group_file import (
     META_DIRECTORY,
     META_GROUP,
     is_evicted,
@@ -18,8 +18,8 @@ from jsctl.broker.assets.meta_group_file import (
     write_evicted,
     write_founding,
 )
-from jsctl.broker.assets.meta_replica import MetaReplica
-from jsctl.broker.assets.replica_context import ReplicaContext
+from jsctl.broker.assets.meta.replica import MetaReplica
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.peers.items import Founding, MetaProposal
 from jsctl.broker.peers.outbox import PeerOutbox

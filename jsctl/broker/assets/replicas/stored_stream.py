@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from jsctl.api.words import Storage
-from jsctl.broker.assets.replica_context import ReplicaContext
-from jsctl.broker.assets.replica_files import ReplicaFiles
-from jsctl.broker.assets.stores import StreamStores
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
+from jsctl.broker.assets.replicas.stores import StreamStores
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.stream import Stream

@@ -9,8 +9,8 @@ so every replica keeps them.
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from jsctl.broker.assets.replica_context import ReplicaContext
-from jsctl.broker.assets.run_queue import Runner
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.run_queue import Runner
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.replication.group import RaftGroup

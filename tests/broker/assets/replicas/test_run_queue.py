@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from jsctl.broker.assets.run_queue import (
+from jsctl.broker.assets.replicas.run_queue import (
     ALONE_AFTER_NS,
     DELIVERIES_MIN,
     SHORT_TURN_MESSAGES_MAX,

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
-from jsctl.broker.assets import traced_publishes
-from jsctl.broker.assets.assigned import Assigned
-from jsctl.broker.assets.consumed_messages import ConsumedMessages
-from jsctl.broker.assets.listening import Listening
-from jsctl.broker.assets.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
+from jsctl.broker.assets.replicas import traced_publishes
+from jsctl.broker.assets.replicas.assigned import Assigned
+from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
+from jsctl.broker.assets.replicas.listening import Listening
+from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader

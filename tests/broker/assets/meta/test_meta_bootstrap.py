@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jsctl.broker.assets.meta_bootstrap import PATIENCE_NS, SETTLE_NS, Bootstrap, Seen, conflict
-from jsctl.broker.assets.meta_group_file import (
+from jsctl.broker.assets.meta.bootstrap import PATIENCE_NS, SETTLE_NS, Bootstrap, Seen, conflict
+from jsctl.broker.assets.meta.group_file import (
     is_evicted,
     read_founding,
     write_evicted,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from jsctl.broker.assets.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.interest.targets import Sink, Subscription
 
 

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import InitVar, dataclass, field
 
 from jsctl.api.words import AckPolicy
-from jsctl.broker.assets.assigned import Assigned
-from jsctl.broker.assets.facts import ConsumerAdvisories, ConsumerServes
-from jsctl.broker.assets.listening import Listening
-from jsctl.broker.assets.replica_context import REFUSED_NS, ReplicaContext
-from jsctl.broker.assets.replica_files import ReplicaFiles
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.assigned import Assigned
+from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes
+from jsctl.broker.assets.replicas.listening import Listening
+from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ReplicaContext
+from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
@@ -30,7 +30,7 @@ from jsctl.broker.turn import LogLevel
 
 @dataclass(slots=True)
 class ConsumerReplica:
-    """Implements `group.Replica`, and of `replica_context` Runner and ConsumerWatcher."""
+    """Implements `group.Replica`, `run_queue.Runner` and `replica_context.ConsumerWatcher`."""
 
     env: ReplicaContext
     newest: InitVar[ConsumerAssignment]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import InitVar, dataclass, field
 
 from jsctl.broker.assets.assets import Assets
-from jsctl.broker.assets.facts import MetaChanged
-from jsctl.broker.assets.meta_group_file import META_DIRECTORY, META_GROUP
-from jsctl.broker.assets.replica_context import ReplicaContext
-from jsctl.broker.assets.replica_files import ReplicaFiles
+from jsctl.broker.assets.meta.group_file import META_DIRECTORY, META_GROUP
+from jsctl.broker.assets.replicas.facts import MetaChanged
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob, Waiter

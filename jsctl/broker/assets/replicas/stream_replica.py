@@ -9,11 +9,11 @@ from dataclasses import InitVar, dataclass, field
 
 from jsctl.api.codec import dumps
 from jsctl.api.words import Retention
-from jsctl.broker.assets.assigned import Assigned
-from jsctl.broker.assets.facts import StreamServes
-from jsctl.broker.assets.leading_stream import LeadingStream
-from jsctl.broker.assets.replica_context import ConsumerWatcher, ReplicaContext
-from jsctl.broker.assets.stored_stream import StoredStream, StreamImporter
+from jsctl.broker.assets.replicas.assigned import Assigned
+from jsctl.broker.assets.replicas.facts import StreamServes
+from jsctl.broker.assets.replicas.leading_stream import LeadingStream
+from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher, ReplicaContext
+from jsctl.broker.assets.replicas.stored_stream import StoredStream, StreamImporter
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
