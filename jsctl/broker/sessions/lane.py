@@ -106,7 +106,7 @@ class Lane:
     def _work(self, session: ClientSession, data: bytes) -> None:
         size = len(data)
         position = 0
-        effort = session.hall.effort
+        effort = session.context.effort
         effort.next()
         self._data, self._clue = data, None
         while 0 <= position < size and not session.closing:
@@ -204,7 +204,7 @@ class Lane:
         plan = session.plan_for(subject)
         refused = plan is DENIED or reply.startswith(RESERVED_REPLIES)
         single = refused or not plan.simple or (plan.empty and reply and session.no_responders)
-        effort = session.hall.effort
+        effort = session.context.effort
         most = _affordable(effort.left, None if single else plan)
         count = min(_run_length(data, position, line, stride), most)
         end = position + count * stride
@@ -220,7 +220,7 @@ class Lane:
             return end
         size = head.size
         payloads = [data[at : at + size] for at in range(position + len(line), end, stride)]
-        router = session.hall.router
+        router = session.context.router
         reached = router.delivery.run(session, session.account, plan, subject, reply, payloads)
         if not reached and reply:
             for _ in payloads:
@@ -234,7 +234,7 @@ class Lane:
             if len(self._shapes) >= SHAPES_MAX:
                 self._shapes.clear()
             expression = self._shapes[shape] = _row_expression(shape)
-        effort = session.hall.effort
+        effort = session.context.effort
         left = effort.left
         most = _affordable(left, None)
         bound = position + most * (_fixed_size(shape) + WORDS_USUAL)
@@ -258,7 +258,7 @@ class Lane:
             return end
         effort.left -= len(rows) * plan.weight >> TARGETS_SHIFT
         self._count(session, len(rows), shape.size)
-        delivery = session.hall.router.delivery
+        delivery = session.context.router.delivery
         reached = not plan.empty and delivery.rows(session, session.account, plan, shape, rows)
         if not reached and shape.with_reply and session.no_responders:
             for subject, reply, _, _ in rows:
@@ -295,7 +295,7 @@ class Lane:
             session.deny_publish(reply, None, WITH_REPLY)
         else:
             given = headers if shape.header_size >= 0 else None
-            reached = not plan.empty and session.hall.router.delivery.one(
+            reached = not plan.empty and session.context.router.delivery.one(
                 session, session.account, plan, subject, reply, given, payload, subject
             )
             if reply and not reached:

@@ -63,10 +63,10 @@ class ClientSession(ClientPeer):
         "challenge",
         "check",
         "connected",
+        "context",
         "fast",
         "generation",
         "greeting",
-        "hall",
         "heads",
         "held",
         "in_bytes",
@@ -90,12 +90,12 @@ class ClientSession(ClientPeer):
     )
 
     def __init__(
-        self, hall: SessionContext, accepted: Accepted, client_id: int, now_ns: int
+        self, context: SessionContext, accepted: Accepted, client_id: int, now_ns: int
     ) -> None:
         super().__init__(accepted.conn, client_id)
-        self.hall = hall
+        self.context = context
         self.remote = accepted
-        self.account: Account = hall.router.accounts.default
+        self.account: Account = context.router.accounts.default
         self.user = ""
         self.challenge = b""
         self.permissions: Permissions | None = None
@@ -117,19 +117,19 @@ class ClientSession(ClientPeer):
         self.in_messages = self.in_bytes = 0
         self.started_ns = self.last_in_ns = now_ns
         self.stopped_ns = 0
-        self.alive = KeepAlive(hall.limits)
+        self.alive = KeepAlive(context.limits)
 
     def start(self, now_ns: int) -> None:
         """Greet the client and set its first deadline."""
-        accounts = self.hall.router.accounts
-        self.challenge = new_challenge(self.hall.router.jitter) if accounts.nkeys else b""
+        accounts = self.context.router.accounts
+        self.challenge = new_challenge(self.context.router.jitter) if accounts.nkeys else b""
         self._info({"nonce": self.challenge.decode()} if self.challenge else {})
         identity = uninvited(accounts)
         if identity is not None:
             self._accept(identity)
         self.alive.await_login(now_ns)
         if self.authorized:
-            self.alive.begin(now_ns, self.hall.router.jitter)
+            self.alive.begin(now_ns, self.context.router.jitter)
 
     @property
     def name(self) -> str:
@@ -138,8 +138,8 @@ class ClientSession(ClientPeer):
 
     def facts(self) -> ClientFacts:
         """Who it is."""
-        greeting, identity = self.greeting, self.hall.identity
-        vouched_for = self.user in self.hall.router.accounts.nkeys
+        greeting, identity = self.greeting, self.context.identity
+        vouched_for = self.user in self.context.router.accounts.nkeys
         return ClientFacts(
             self.client_id,
             self.account.name,
@@ -157,7 +157,7 @@ class ClientSession(ClientPeer):
 
     def write(self, data: bytes) -> None:
         """Send bytes to the client."""
-        self.hall.router.delivery.write(self, data)
+        self.context.router.delivery.write(self, data)
 
     def error(self, text: bytes) -> None:
         """Send an -ERR line."""
@@ -178,19 +178,19 @@ class ClientSession(ClientPeer):
         if self.authorized:
             self.account.connections -= 1
             self.authorized = False
-        self.stopped_ns = self.hall.router.now_ns
-        self.hall.closes.append((self, reason))
+        self.stopped_ns = self.context.router.now_ns
+        self.context.closes.append((self, reason))
 
     def drop_subscriptions(self) -> None:
         """Remove all subscriptions."""
         for sub in self.subscriptions.values():
-            self.hall.router.unsubscribe(sub)
+            self.context.router.unsubscribe(sub)
         self.subscriptions.clear()
 
     def _info(self, extra: dict[str, writer.Json]) -> None:
-        accounts = self.hall.router.accounts
-        fields = self.hall.identity.fields(
-            payload_bytes_max=self.hall.limits.payload_bytes_max,
+        accounts = self.context.router.accounts
+        fields = self.context.identity.fields(
+            payload_bytes_max=self.context.limits.payload_bytes_max,
             client_id=self.client_id,
             client_ip=self.remote.remote_host,
             auth_required=accounts.required and accounts.no_auth_user is None,
@@ -219,7 +219,7 @@ class ClientSession(ClientPeer):
         elif isinstance(op, Ping):
             self._ping()
         elif isinstance(op, Pong):
-            self.alive.pong(self.hall.router.now_ns)
+            self.alive.pong(self.context.router.now_ns)
         elif isinstance(op, Bad):
             self.close(op.reason, op.text)
         elif isinstance(op, PeerError):
@@ -251,11 +251,11 @@ class ClientSession(ClientPeer):
         self.drop_subscriptions()
         self.greeting = greeting
         self.fast = False
-        outcome = authenticate(self.hall.router.accounts, greeting.credentials, self.challenge)
+        outcome = authenticate(self.context.router.accounts, greeting.credentials, self.challenge)
         if isinstance(outcome, Check):
             self.check = outcome
             self.waiting = True
-            self.hall.verifies.append(Verify(self.conn, outcome.password, outcome.hashed))
+            self.context.verifies.append(Verify(self.conn, outcome.password, outcome.hashed))
         else:
             self._connected(outcome)
 
@@ -275,7 +275,7 @@ class ClientSession(ClientPeer):
         if not self._accept(identity):
             return
         self.connected = True
-        self.headers = greeting.headers and self.hall.identity.headers
+        self.headers = greeting.headers and self.context.identity.headers
         self.verbose, self.pedantic = greeting.verbose, greeting.pedantic
         self.echo = greeting.echo
         self.no_responders = greeting.no_responders
@@ -287,9 +287,9 @@ class ClientSession(ClientPeer):
             self._ok()
             self._refresh()
             if first:
-                now_ns = self.hall.router.now_ns
+                now_ns = self.context.router.now_ns
                 self.alive.greeted(now_ns - self.started_ns)
-                self.alive.begin(now_ns, self.hall.router.jitter)
+                self.alive.begin(now_ns, self.context.router.jitter)
 
     def _accept(self, identity: ClientIdentity) -> bool:
         """Take on an identity; False when its account is full (the session closes then)."""
@@ -339,11 +339,11 @@ class ClientSession(ClientPeer):
             if len(plans) >= PLANS_CACHED_MAX:
                 plans.clear()
             plan = sublist.match(subject) if self.may_publish(subject) else DENIED
-            self.hall.effort.left -= plan.built
+            self.context.effort.left -= plan.built
             if len(subject) <= CACHED_BYTES_MAX:
                 plans[subject] = plan
         if plan.spread:
-            self.hall.effort.left -= plan.spread
+            self.context.effort.left -= plan.spread
         return plan
 
     def may_publish(self, subject: bytes) -> bool:
@@ -372,14 +372,14 @@ class ClientSession(ClientPeer):
         self.in_bytes += size
         self.account.in_messages += 1
         self.account.in_bytes += size
-        tracing = self.hall.router.tracing
+        tracing = self.context.router.tracing
         if headers is not None and tracing.concerns(self.account, headers):
             self._traced(op, headers)
         else:
             self.route(op)
 
     def _traced(self, op: Publish, headers: bytes) -> None:
-        tracing = self.hall.router.tracing
+        tracing = self.context.router.tracing
         begun = tracing.begin(self, self.account, op.subject, headers, op.payload)
         if not begun.skip:
             self.route(op._replace(headers=begun.headers), begun.trace)
@@ -398,7 +398,7 @@ class ClientSession(ClientPeer):
         if self.pedantic and not is_valid_literal(subject):
             self.error(b"Invalid Publish Subject")
         self._ok()
-        router = self.hall.router
+        router = self.context.router
         if self.account.mappings:
             subject = self.account.map_subject(subject, router.jitter)
             if trace is not None and subject != op.subject:
@@ -417,12 +417,12 @@ class ClientSession(ClientPeer):
     def note_reply(self, reply: bytes) -> None:
         """A request with this reply was delivered to it: it may answer that one."""
         if self.permissions is not None:
-            self.permissions.note_reply(reply, self.hall.router.now_ns)
+            self.permissions.note_reply(reply, self.context.router.now_ns)
 
     def _may_answer(self, subject: bytes) -> bool:
         if self.permissions is None or subject.startswith((b"_GR_.", b"$NRG.")):
             return False
-        return self.permissions.may_answer(subject, self.hall.router.now_ns)
+        return self.permissions.may_answer(subject, self.context.router.now_ns)
 
     def nobody(self, subject: bytes, reply: bytes) -> None:
         """Nobody got a request: send the 503 to the client's own inbox if it wants that."""
@@ -434,14 +434,14 @@ class ClientSession(ClientPeer):
                 self.out_messages += 1
                 sub.delivered += 1
                 if sub.maximum and sub.delivered >= sub.maximum:
-                    self.hall.router.expire(sub)
+                    self.context.router.expire(sub)
                 return
 
     # -- subscribing ---------------------------------------------------------------------
 
     def _subscribe(self, op: Subscribe) -> None:
         count = len(self.subscriptions)
-        refused = refusal(op, self.hall.limits, self.account, self.permissions, count)
+        refused = refusal(op, self.context.limits, self.account, self.permissions, count)
         if refused:
             self.error(refused)
             return
@@ -453,7 +453,7 @@ class ClientSession(ClientPeer):
             if self.permissions is not None:
                 sub.denied = self.permissions.denied_within(op.subject)
             self.subscriptions[op.sid] = sub
-            self.hall.router.add(sub)
+            self.context.router.add(sub)
         self._ok()
 
     def _unsubscribe(self, op: Unsubscribe) -> None:
@@ -464,7 +464,7 @@ class ClientSession(ClientPeer):
                 self.account.sublist.touch(sub.subject)
             else:
                 del self.subscriptions[op.sid]
-                self.hall.router.unsubscribe(sub)
+                self.context.router.unsubscribe(sub)
         self._ok()
 
     # -- time ----------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class Sessions:
         closed_max: int = CLOSED_SESSIONS_MAX,
     ) -> None:
         self._effort = Effort(limits.turn_units_max, limits.share_units_min)
-        self._hall = SessionContext(router, limits, identity, self._effort)
+        self._context = SessionContext(router, limits, identity, self._effort)
         self._lane = Lane(limits)
         self._sessions: dict[int, ClientSession] = {}
         self._next_id = 5
@@ -66,10 +66,10 @@ class Sessions:
 
     def accept(self, accepted: Accepted, now_ns: int) -> ClientSession:
         """A client connected: it is greeted, or turned away when there are too many."""
-        session = ClientSession(self._hall, accepted, self._next_id, now_ns)
+        session = ClientSession(self._context, accepted, self._next_id, now_ns)
         self._next_id += 1
         self.total += 1
-        full = len(self._sessions) >= self._hall.limits.connections_max
+        full = len(self._sessions) >= self._context.limits.connections_max
         self._sessions[accepted.conn] = session
         session.start(now_ns)
         self._due_ns = min(self._due_ns, session.alive.deadline_ns)
@@ -169,7 +169,7 @@ class Sessions:
     def deadline_ns(self) -> int | None:
         """When `tick` may have something to do next."""
         if self._lane.resting:
-            return self._hall.router.now_ns
+            return self._context.router.now_ns
         return self._due_ns if self._sessions else None
 
     def send_info(self) -> None:
@@ -181,7 +181,7 @@ class Sessions:
 
     def pending(self, target: Outbound, unsent_bytes: int) -> None:
         """What the edge still has to send to a client or route crossed a watermark."""
-        limits = self._hall.limits
+        limits = self._context.limits
         target.kernel_pending = unsent_bytes
         if isinstance(target, ClientSession) and unsent_bytes > limits.pending_bytes_max:
             target.out.clear()
@@ -246,25 +246,25 @@ class Sessions:
 
     def emit(self, outputs: TurnOutputs) -> None:
         """Put writes, closes, pauses and password checks of this turn into the outputs."""
-        hall = self._hall
-        outputs.writes += hall.router.flush()
-        for target, _ in hall.router.slow:
+        context = self._context
+        outputs.writes += context.router.flush()
+        for target, _ in context.router.slow:
             if isinstance(target, ClientSession):
                 self._slow(target)
-        hall.router.slow.clear()
-        outputs.writes += hall.router.flush()
-        for ended, reason in hall.closes:
+        context.router.slow.clear()
+        outputs.writes += context.router.flush()
+        for ended, reason in context.closes:
             session = self._sessions.get(ended.conn)
             if session is ended:
                 outputs.closes.append((session.conn, reason))
                 self._forget(session)
-        hall.closes.clear()
+        context.closes.clear()
         self._stall()
         outputs.relieved = self._unfinished.take_relief()
-        for wanted in hall.verifies:
+        for wanted in context.verifies:
             self._pause(wanted.token, CHECK)
-        outputs.verifies += hall.verifies
-        hall.verifies.clear()
+        outputs.verifies += context.verifies
+        context.verifies.clear()
         for session in self._lane.resting:
             self._pause(session.conn, REST)
         outputs.pauses += self._pauses

@@ -25,7 +25,7 @@ def send_lame_duck(sessions: Sessions, cid: int) -> str:
     session = _find(sessions, cid)
     if session is None:
         return "no such client id"
-    context = session.hall
+    context = session.context
     accounts = context.router.accounts
     fields = context.identity.fields(
         payload_bytes_max=context.limits.payload_bytes_max,
