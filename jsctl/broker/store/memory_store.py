@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jsctl.broker.store import record
+from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import RECORD_OVERHEAD, Columns, Row
-from jsctl.broker.store.stream_store import Facts, StoreJob, StreamStore
+from jsctl.broker.store.stream_store import StoreJob, StreamStore
 
 MEMORY_OVERHEAD = 16
 """What a message counts in a memory stream's `bytes` beyond its own."""
@@ -21,20 +22,114 @@ def memory_message_bytes(subject: int, headers: int, payload: int) -> int:
     return MEMORY_OVERHEAD + subject + headers + payload
 
 
-class MemoryStore(StreamStore):
-    """Messages of one stream in memory."""
+class MemoryRecords:
+    """Implements `Records`: encoded records by their sequences."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, index: StoreIndex) -> None:
+        self._index = index
         self._raw: dict[int, bytes] = {}
 
     def message_bytes(self, subject: int, headers: int, payload: int) -> int:
         """What such a message adds to `bytes`."""
         return memory_message_bytes(subject, headers, payload)
 
+    def count_bytes(self, found: Columns) -> int:
+        """What the records of a frame that was written count."""
+        return sum(self.sizes(found.seqs))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._raw.clear()
+
+    def read_raw(self, seqs: Sequence[int]) -> tuple[list[bytes], int]:
+        """The encoded records."""
+        return list(map(self._raw.__getitem__, seqs)), 0
+
+    def read(self, seqs: Sequence[int], bytes_max: int) -> tuple[list[Row], int]:
+        """The records, within `bytes_max`, but at least one."""
+        raw = self._raw
+        found: list[Row] = []
+        total = 0
+        for seq in seqs:
+            data = raw[seq]
+            total += len(data)
+            if bytes_max and total > bytes_max and found:
+                break
+            found.append(record.decode_row(data))
+        return found, 0
+
+    def facts(self, seqs: Sequence[int]) -> Iterator[Facts]:
+        """What the counters need to forget records."""
+        for seq in seqs:
+            data = self._raw[seq]
+            crc, _, time_ns, subject = record.raw_facts(data)
+            yield Facts(crc, len(data) - RECORD_OVERHEAD + MEMORY_OVERHEAD, time_ns, subject)
+
+    def tally(self, seqs: Sequence[int]) -> tuple[int, int]:
+        """Sums of sizes and checksums."""
+        raws = list(map(self._raw.__getitem__, seqs))
+        crcs = struct.unpack(f"<{len(raws)}I", b"".join([raw[:4] for raw in raws]))
+        return sum(map(len, raws)) - len(raws) * (RECORD_OVERHEAD - MEMORY_OVERHEAD), sum(crcs)
+
+    def sizes(self, seqs: Sequence[int]) -> list[int]:
+        """What each record counts."""
+        less = RECORD_OVERHEAD - MEMORY_OVERHEAD
+        raw = self._raw
+        return [len(raw[seq]) - less for seq in seqs]
+
+    def time_of(self, seq: int) -> int | None:
+        """Time of a record."""
+        return record.raw_facts(self._raw[seq])[2]
+
+    def path_of(self, seq: int) -> str:
+        """Nowhere in particular."""
+        return "memory"
+
+    def write(self, frame: bytes, mark: int, found: Columns) -> None:
+        """Keep the records of a frame."""
+        bounds = pairwise([*found.offsets, len(frame)])
+        parts = [frame[start:end] for start, end in bounds]
+        self._raw.update(zip(found.seqs, parts, strict=True))
+
+    def note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
+        """Not needed: there is no restart."""
+
+    def note_cut(self, first_seq: int, mark: int) -> None:
+        """Not needed either."""
+
+    def removed(self, seqs: Sequence[int]) -> None:
+        """Forget records."""
+        for seq in seqs:
+            del self._raw[seq]
+
+    def truncated(self, first_seq: int, gone: Sequence[int]) -> None:
+        """Forget all below a sequence."""
+        if first_seq > self._index.last:
+            self._raw.clear()
+        for seq in gone:
+            del self._raw[seq]
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._raw.clear()
+
+    def note_state(self, mark: int) -> None:
+        """Forget what the index does not have any more."""
+        for seq in [seq for seq in self._raw if not self._index.is_live(seq)]:
+            del self._raw[seq]
+
+
+class MemoryStore(StreamStore):
+    """Messages of one stream in memory."""
+
+    def __init__(self) -> None:
+        index = StoreIndex()
+        self._memory = MemoryRecords(index)
+        super().__init__(index, self._memory)
+
     def durable_mark(self) -> int:
         """The mark: there is nothing that a restart would find, ever."""
-        return self._mark
+        return self._index.mark
 
     def checkpoint(self) -> StoreJob | None:
         """Nothing to do."""
@@ -48,60 +143,4 @@ class MemoryStore(StreamStore):
 
     def delete(self) -> None:
         """Forget everything."""
-        self._raw.clear()
-
-    def read_raw(self, seqs: Sequence[int]) -> list[bytes]:
-        raw = self._raw
-        return [raw[seq] for seq in seqs]
-
-    def _read(self, seqs: Sequence[int], bytes_max: int) -> list[Row]:
-        raw = self._raw
-        found: list[Row] = []
-        total = 0
-        for seq in seqs:
-            data = raw[seq]
-            total += len(data)
-            if bytes_max and total > bytes_max and found:
-                break
-            found.append(record.decode_row(data))
-        return found
-
-    def _sizes(self, found: Columns) -> int:
-        bodies = sum(len(self._raw[seq]) for seq in found.seqs)
-        return bodies - len(found.seqs) * (RECORD_OVERHEAD - MEMORY_OVERHEAD)
-
-    def _facts(self, seqs: Sequence[int]) -> Iterator[Facts]:
-        for seq in seqs:
-            data = self._raw[seq]
-            crc, _, time_ns, subject = record.raw_facts(data)
-            yield crc, len(data) - RECORD_OVERHEAD + MEMORY_OVERHEAD, time_ns, subject
-
-    def _tally(self, seqs: Sequence[int]) -> tuple[int, int]:
-        raws = list(map(self._raw.__getitem__, seqs))
-        crcs = struct.unpack(f"<{len(raws)}I", b"".join([raw[:4] for raw in raws]))
-        return sum(map(len, raws)) - len(raws) * (RECORD_OVERHEAD - MEMORY_OVERHEAD), sum(crcs)
-
-    def _time_near(self, seq: int) -> int:
-        return record.raw_facts(self._raw[seq])[2]
-
-    def _wrote(self, frame: bytes, mark: int, found: Columns) -> None:
-        bounds = pairwise([*found.offsets, len(frame)])
-        parts = [frame[start:end] for start, end in bounds]
-        self._raw.update(zip(found.seqs, parts, strict=True))
-
-    def _removed(self, seqs: Sequence[int]) -> None:
-        for seq in seqs:
-            del self._raw[seq]
-
-    def _truncated(self, first_seq: int, gone: Sequence[int]) -> None:
-        if first_seq > self._last:
-            self._raw.clear()
-        for seq in gone:
-            del self._raw[seq]
-
-    def _reset_to(self, mark: int) -> None:
-        self._raw.clear()
-
-    def _noted(self, mark: int) -> None:
-        for seq in [seq for seq in self._raw if not self.is_live(seq)]:
-            del self._raw[seq]
+        self._memory.clear()

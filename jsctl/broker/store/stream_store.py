@@ -3,23 +3,24 @@
 Every change carries a `mark`, the caller's position in its log. An append at or below the
 store's mark does nothing, and so does a removal below it: replay is idempotent. Several removals
 may share the mark of one append (retention follows the append that made it necessary).
+
+Invariant: a change is noted with the records before the index takes it, so that one which raises
+has changed nothing.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Protocol
 
 from jsctl.broker.store import record, transfer
 from jsctl.broker.store.contents import Contents
-from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns
+from jsctl.broker.store.index import StoreIndex, record_sum
+from jsctl.broker.store.record import FRAME_HEADER_BYTES
+from jsctl.broker.store.records import Records
+from jsctl.broker.store.remover import Remover
 from jsctl.broker.subject.matching import Filters
 
-_SUBJECTS_PER_READ = 16
-"""So many subjects are looked at in the time in which one record is read."""
-
-Facts = tuple[int, int, int, bytes]
-"""crc, message bytes, time, subject of one record."""
+_STEP_RECORDS = 256
 
 
 class StoreJob(Protocol):
@@ -32,172 +33,177 @@ class StoreJob(Protocol):
 class StreamStore(Contents):
     """The messages of one stream."""
 
-    _importing: transfer.StoreImporter | None = None
+    def __init__(self, index: StoreIndex, records: Records) -> None:
+        super().__init__(index, records)
+        self._remover = Remover(index, records)
+        self._importing: transfer.StoreImporter | None = None
 
     def append(self, frame: bytes, mark: int) -> None:
         """Take a frame. Records that the store has already (after an import) are left out.
 
         One append a mark. The frame is trusted: it was checked when it arrived.
         """
-        if mark <= self._mark:
+        index = self._index
+        if mark <= index.mark:
             return
-        if record.last_seq(frame) <= self._last:
-            self._mark = mark
-            return
-        if record.first_seq(frame) <= self._last:
-            frame = self._without_known(frame)
+        if record.last_seq(frame) > index.last:
+            self._take(frame, mark)
+        index.mark = mark
+
+    def _take(self, frame: bytes, mark: int) -> None:
+        index, records = self._index, self._records
+        if record.first_seq(frame) <= index.last:
+            rows = record.decode_records(frame, FRAME_HEADER_BYTES, len(frame))
+            frame = record.encode_frame([row for row in rows if row.seq > index.last])
         found = record.columns(frame, FRAME_HEADER_BYTES, len(frame))
-        self._wrote(frame, mark, found)
-        self._count_in(found)
-        self._mark = mark
-
-    def _without_known(self, frame: bytes) -> bytes:
-        rows = record.decode_records(frame, FRAME_HEADER_BYTES, len(frame))
-        return record.encode_frame([row for row in rows if row.seq > self._last])
-
-    def _count_in(self, found: Columns) -> None:
-        seqs = found.seqs
-        first, last = seqs[0], seqs[-1]
-        if self._first > self._last:
-            self._first = first
-        elif first > self._last + 1:
-            self._deleted.add_range(self._last + 1, first - 1)
-        if last - first + 1 != len(seqs):
-            for before, behind in pairwise(seqs):
-                self._deleted.add_range(before + 1, behind - 1)
-        self._index.add_many(seqs, found.subjects)
-        self._last = last
-        self._last_time = found.times[-1]
-        self._messages += len(seqs)
-        self._bytes += self._sizes(found)
-        self._digest += record_sum(sum(found.crcs), sum(seqs))
+        records.write(frame, mark, found)
+        index.count_in(found, records.count_bytes(found))
 
     def remove(self, seqs: Sequence[int], mark: int, erase: bool = False) -> int:
         """Remove messages; how many there were. `erase` overwrites their bytes as well."""
-        if mark < self._mark:
+        if mark < self._index.mark:
             return 0
         live = sorted({seq for seq in seqs if self.is_live(seq)})
         if live:
-            self._note_removal(live, mark, erase)
-            self._drop(live)
-            self._removed(live)
-            self._settle()
-        self._mark = mark
+            self._records.note_removal(live, mark, erase)
+            self._remover.drop(live)
+            self._records.removed(live)
+            self._index.settle()
+        self._index.mark = mark
         return len(live)
 
     def truncate_front(self, first_seq: int, mark: int) -> int:
         """Remove everything below `first_seq`; how many messages. Last sequence is kept."""
-        if mark < self._mark:
+        index = self._index
+        if mark < index.mark:
             return 0
-        first_seq = min(first_seq, self._last + 1)
+        first_seq = min(first_seq, index.last + 1)
         count = 0
-        if first_seq > self._first:
-            count = self._messages + len(self._lost)
-            self._note_cut(first_seq, mark)
-            gone = self._cut(first_seq)
-            count -= self._messages + len(self._lost)
-            self._truncated(first_seq, gone)
-            self._settle()
-        self._mark = mark
+        if first_seq > index.first:
+            count = index.retained_messages
+            self._records.note_cut(first_seq, mark)
+            gone = self._remover.cut(first_seq)
+            count -= index.retained_messages
+            self._records.truncated(first_seq, gone)
+            index.settle()
+        index.mark = mark
         return count
-
-    def _cut(self, first_seq: int) -> list[int]:
-        """Take everything below out of the counters; what was live, [] for all at once."""
-        if first_seq > self._last:
-            self._index.clear()
-            self._deleted.clear()
-            self._lost.clear()
-            self._messages = self._bytes = self._digest = 0
-            self._first = first_seq
-            return []
-        gone = self._live(self._first, first_seq - 1, first_seq - self._first)
-        if len(gone) * _SUBJECTS_PER_READ > len(self._index):
-            self._drop_front(gone, first_seq)
-        else:
-            self._drop(gone)
-        self._first = first_seq
-        return gone
-
-    def _drop_front(self, seqs: list[int], first_seq: int) -> None:
-        """As `_drop` for all that is live below a sequence, by a look at all subjects."""
-        known = seqs
-        if self._lost:
-            known = [seq for seq in seqs if seq not in self._lost]
-            self._lost.remove_range(0, first_seq - 1)
-        left = self._live(first_seq, self._last, self._messages)
-        if len(left) < len(known) and not self._lost:
-            size, crcs = self._tally(left) if left else (0, 0)
-            self._bytes, self._digest = size, record_sum(crcs, sum(left))
-            self._messages = len(left)
-        elif known:
-            self._count_out(*self._tally(known), known)
-        self._index.cut([(subject, first_seq) for subject in self._index])
-        self._deleted.add_many(seqs)
-
-    def _count_out(self, size: int, crcs: int, seqs: Sequence[int]) -> None:
-        self._bytes -= size
-        self._digest -= record_sum(crcs, sum(seqs))
-        self._messages -= len(seqs)
 
     def purge(self, filters: Filters | None, up_to_seq: int | None, keep: int, mark: int) -> int:
         """Remove messages that pass; how many. Below `up_to_seq` only, if given (exclusive).
 
         `keep` spares the newest that many of those which pass.
         """
-        if mark < self._mark:
+        index = self._index
+        if mark < index.mark:
             return 0
+        bound = index.last + 1 if up_to_seq is None else up_to_seq
         if filters is None or filters.is_all:
-            bound = self._last + 1 if up_to_seq is None else up_to_seq
             return self.truncate_front(min(bound, self._keep_from(keep)), mark)
-        subjects = self._index.select(filters)
-        bound = self._last + 1 if up_to_seq is None else up_to_seq
+        subjects = index.retained_subjects(filters)
         if keep:
-            bound = min(bound, self._index.newest_from(subjects, keep))
+            bound = min(bound, index.newest_from(subjects, keep))
         return len(self._cut_subjects([(subject, bound) for subject in subjects], mark))
 
     def remove_oldest(self, counts: Iterable[tuple[bytes, int]], mark: int) -> list[int]:
         """Remove that many messages, at least one, of each literal subject; their sequences."""
-        if mark < self._mark:
+        if mark < self._index.mark:
             return []
-        oldest = self._index.next_seqs
-        bounds = [(one, oldest((one,), 0, count)[-1] + 1) for one, count in counts]
+        oldest = self._index.oldest
+        bounds = [(subject, oldest(subject, count)[-1] + 1) for subject, count in counts]
         return self._cut_subjects(bounds, mark)
 
     def _cut_subjects(self, bounds: list[tuple[bytes, int]], mark: int) -> list[int]:
         """Remove all messages of subjects below each one's bound: their records are not read."""
-        seqs = self._index.below(bounds)
+        index, records = self._index, self._records
+        known = seqs = index.subjects.below(bounds)
+        lost = index.lost.subjects.below(bounds) if index.lost else []
+        if lost:
+            seqs = sorted([*known, *lost])
         if seqs:
-            size, crcs = self._tally(seqs)
-            self._note_removal(seqs, mark, False)
-            self._count_out(size, crcs, seqs)
-            self._index.cut(bounds)
-            self._deleted.add_many(seqs)
-            self._removed(seqs)
-            self._settle()
-        self._mark = mark
+            size, crcs = records.tally(known) if known else (0, 0)
+            records.note_removal(seqs, mark, False)
+            index.count_out(size, crcs, known)
+            index.subjects.cut(bounds)
+            index.deleted.add_many(known)
+            index.drop_lost(lost)
+            records.removed(seqs)
+            index.settle()
+        index.mark = mark
         return seqs
 
     def _keep_from(self, keep: int) -> int:
         """The sequence from which on `keep` messages remain."""
-        low, high = self._first, self._last + 1
+        index = self._index
+        low, high = index.first, index.last + 1
         while low < high and keep:
             middle = (low + high) // 2
-            live = self._last + 1 - middle - self._deleted.count_range(middle, self._last)
-            if live > keep:
+            if index.live_count(middle, index.last) > keep:
                 low = middle + 1
             else:
                 high = middle
         return high
 
+    def keep_newest(self, messages_max: int, bytes_max: int, mark: int) -> int:
+        """Remove what passes these limits, from the front; how many messages. 0: no limit.
+
+        What is damaged counts as what it was: all replicas remove the same.
+        """
+        count = 0
+        if 0 < messages_max < self.retained_messages:
+            count = self.truncate_front(self._keep_from(messages_max), mark)
+        if 0 < bytes_max < self.retained_bytes:
+            count += self.truncate_front(self._first_within(bytes_max), mark)
+        return count
+
+    def _first_within(self, bytes_max: int) -> int:
+        """From which sequence on the messages fit into `bytes_max`."""
+        index = self._index
+        over = index.retained_bytes - bytes_max
+        start = index.first
+        while seqs := index.live(start, index.last, _STEP_RECORDS):
+            for seq, size in zip(seqs, self._sizes(seqs), strict=True):
+                start = seq + 1
+                over -= size
+                if over <= 0:
+                    return start
+        return start
+
+    def _sizes(self, seqs: list[int]) -> list[int]:
+        """What each of these live sequences counts in `retained_bytes`."""
+        lost = self._index.lost
+        if not lost.seqs.count_range(seqs[0], seqs[-1]):
+            return self._records.sizes(seqs)
+        known = [seq for seq in seqs if seq not in lost]
+        sizes = dict(zip(known, self._records.sizes(known), strict=True))
+        sizes.update((seq, facts.size) for seq, facts in lost.facts.items())
+        return [sizes.get(seq, 0) for seq in seqs]
+
     def set_first(self, seq: int, mark: int) -> None:
         """Make an empty store whose next message has sequence `seq` (not below the last)."""
-        if mark < self._mark:
+        index = self._index
+        if mark < index.mark:
             return
-        assert seq > self._last, "sequences never go back"
-        self._cut(self._last + 1)
-        self._first, self._last = seq, seq - 1
-        self._reset_to(mark)
-        self._mark = mark
+        assert seq > index.last, "sequences never go back"
+        index.empty(seq)
+        index.last = seq - 1
+        index.mark = mark
+        self._records.reset()
+
+    def check_totals(self) -> None:
+        """Assert that the totals are the sums of what is there. Reads tables, not records."""
+        index = self._index
+        index.check()
+        size = crcs = count = seq_sum = 0
+        start = index.first
+        while seqs := index.live(start, index.last, _STEP_RECORDS):
+            known = [seq for seq in seqs if seq not in index.lost]
+            more = self._records.tally(known) if known else (0, 0)
+            size, crcs = size + more[0], crcs + more[1]
+            count, seq_sum = count + len(known), seq_sum + sum(known)
+            start = seqs[-1] + 1
+        assert (count, size) == (index.messages, index.bytes), "totals are sums of the segments"
+        assert record_sum(crcs, seq_sum) == index.digest, "so is the digest"
 
     # A whole store as bytes
 
@@ -223,103 +229,37 @@ class StreamStore(Contents):
 
     def import_start(self, bounds: transfer.TransferBounds) -> None:
         """Make ready for the rows of an export; called by the importer."""
-        if 1 < bounds.from_seq <= self._last + 1:
+        index = self._index
+        if 1 < bounds.from_seq <= index.last + 1:
             return
-        self._cut(self._last + 1)
-        self._first, self._last = 1, 0
-        self._reset_to(self._mark)
+        index.empty(index.last + 1)
+        index.first, index.last = 1, 0
+        self._records.reset()
 
     def import_frame(self, frame: bytes) -> None:
         """Take rows of an export; called by the importer."""
-        if record.last_seq(frame) <= self._last:
-            return
-        if record.first_seq(frame) <= self._last:
-            frame = self._without_known(frame)
-        found = record.columns(frame, FRAME_HEADER_BYTES, len(frame))
-        self._wrote(frame, self._mark, found)
-        self._count_in(found)
+        if record.last_seq(frame) > self._index.last:
+            self._take(frame, self._index.mark)
 
     def import_end(self, bounds: transfer.TransferBounds) -> None:
         """Take the bounds that the export ended with; called by the importer."""
-        gone = self._live(self._first, bounds.first - 1, self._last)
+        index = self._index
+        gone = index.live(index.first, bounds.first - 1, index.last)
         for first, last in bounds.deleted.ranges():
-            gone.extend(self._live(first, min(last, self._last), last - first + 1))
+            gone.extend(index.live(first, min(last, index.last), last - first + 1))
         if gone:
-            self._drop(gone)
-        if bounds.last > self._last:
-            self._deleted.add_range(self._last + 1, bounds.last)
-            self._last = bounds.last
-        self._last_time = bounds.last_time
-        self._settle()
-        self._mark = bounds.mark
-        self._noted(bounds.mark)
-
-    def _drop(self, seqs: Sequence[int]) -> None:
-        """Take live sequences out of index and counters, and into the deleted set."""
-        known = seqs
-        if self._lost:
-            known = [seq for seq in seqs if seq not in self._lost]
-            for seq in seqs:
-                self._lost.remove(seq)
-        for seq, (crc, size, _, subject) in zip(known, self._facts(known), strict=True):
-            self._index.remove(subject, seq)
-            self._bytes -= size
-            self._digest -= record_sum(crc, seq)
-        self._messages -= len(known)
-        self._deleted.add_many(seqs)
-
-    def _settle(self) -> None:
-        """Move first over what is gone, and forget what lies below it."""
-        first = min(self._deleted.next_absent(self._first), self._last + 1)
-        self._first = first
-        if self._deleted and self._deleted.first < first:
-            self._deleted.remove_range(0, first - 1)
-
-    def live_sizes(self, seqs: Sequence[int]) -> list[int]:
-        """What each of these live sequences counts in `size_bytes`; 0 for a damaged one."""
-        known = [seq for seq in seqs if seq not in self._lost]
-        sizes = dict(zip(known, (facts[1] for facts in self._facts(known)), strict=True))
-        return [sizes.get(seq, 0) for seq in seqs]
-
-    # Hooks of a kind of store
+            self._remover.drop(gone)
+        if bounds.last > index.last:
+            index.deleted.add_range(index.last + 1, bounds.last)
+            index.last = bounds.last
+        index.last_time = bounds.last_time
+        index.settle()
+        index.mark = bounds.mark
+        self._records.note_state(bounds.mark)
 
     def message_bytes(self, subject: int, headers: int, payload: int) -> int:
         """What a message with parts of these lengths adds to `size_bytes`."""
-        return record.message_bytes(subject, headers, payload)
-
-    @abstractmethod
-    def _facts(self, seqs: Sequence[int]) -> Iterable[Facts]:
-        """What the counters need to forget live sequences; never raises Damaged."""
-
-    @abstractmethod
-    def _tally(self, seqs: Sequence[int]) -> tuple[int, int]:
-        """Sums of the sizes and of the checksums of live undamaged sequences, at least one."""
-
-    @abstractmethod
-    def _wrote(self, frame: bytes, mark: int, found: Columns) -> None:
-        """Keep a frame; counters are still those before it."""
-
-    def _note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
-        """Remember that live sequences go; raises before anything has changed."""
-
-    def _note_cut(self, first_seq: int, mark: int) -> None:
-        """Remember that all below a sequence goes; raises before anything has changed."""
-
-    @abstractmethod
-    def _removed(self, seqs: Sequence[int]) -> None:
-        """Sequences are gone from the counters: forget their bytes."""
-
-    @abstractmethod
-    def _truncated(self, first_seq: int, gone: Sequence[int]) -> None:
-        """Forget all bytes below a sequence; `gone` were live unless nothing is left."""
-
-    @abstractmethod
-    def _reset_to(self, mark: int) -> None:
-        """Forget all bytes and remember the bounds, which are set already."""
-
-    @abstractmethod
-    def _noted(self, mark: int) -> None:
-        """Remember bounds, deleted set and mark as they are now."""
+        return self._records.message_bytes(subject, headers, payload)
 
     # Durability
 
@@ -342,8 +282,3 @@ class StreamStore(Contents):
     @abstractmethod
     def delete(self) -> None:
         """Remove everything for good; the store is not used any more."""
-
-
-def record_sum(crcs: int, seqs: int) -> int:
-    """What records add to a digest, given the sums of their checksums and sequences."""
-    return (crcs << 64) + seqs

@@ -54,6 +54,16 @@ class Positions:
             self._rebuild()
         return True
 
+    def insert(self, seq: int) -> None:
+        """Note a sequence anywhere: one that was gone, or was never there."""
+        hole = bisect_left(self.holes, seq)
+        if hole < len(self.holes) and self.holes[hole] == seq:
+            del self.holes[hole]
+            return
+        at = bisect_left(self.seqs, seq, self.head)
+        assert at == len(self.seqs) or self.seqs[at] != seq, "a sequence is added once"
+        self.seqs.insert(at, seq)
+
     def _advance(self) -> None:
         seqs, holes = self.seqs, self.holes
         self.head += 1
@@ -145,7 +155,7 @@ class Positions:
 
 
 class SubjectIndex:
-    """Subject -> live sequences. Sequences are added in ascending order."""
+    """Subject -> live sequences."""
 
     __slots__ = ("_entries",)
 
@@ -174,6 +184,17 @@ class SubjectIndex:
                 entries[subject] = Positions((entry, seq))
             else:
                 entry.seqs.append(seq)  # type: ignore[union-attr]  # `type() is` does not narrow
+
+    def insert(self, subject: bytes, seq: int) -> None:
+        """Note one sequence that need not be the subject's newest."""
+        entry = self._entries.get(subject)
+        if entry is None:
+            self._entries[subject] = seq
+        elif isinstance(entry, Positions):
+            entry.insert(seq)
+        else:
+            assert entry != seq, "a sequence is added once"
+            self._entries[subject] = Positions(sorted((entry, seq)))
 
     def put(self, subject: bytes, seqs: "array[int]") -> None:
         """Set a subject's sequences, at least one, ascending; the array is taken over."""

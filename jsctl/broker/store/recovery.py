@@ -1,17 +1,17 @@
-"""Opening the store of a file stream.
+"""Opening the store of a file stream: what its files say.
 
 The saved index is taken if it fits the segments, and what lies behind it is read; otherwise all
 segments are read. What does not check below the durable position is damage: its sequences become
-`lost`, everything else goes on being served. What does not check behind it was written after the
+lost, everything else goes on being served. What does not check behind it was written after the
 last checkpoint, and is cut off: the caller's log brings it back.
+
+`Recovery` fills an empty index and empty `SegmentFiles`; it is of no use afterwards.
 """
 
 import re
-from collections.abc import Sequence
 from itertools import pairwise
 
 from jsctl.broker.errors import Damaged, DiskError
-from jsctl.broker.ports import Disk
 from jsctl.broker.store.checkpoint import (
     INDEX_NAME,
     Durable,
@@ -19,7 +19,9 @@ from jsctl.broker.store.checkpoint import (
     decode_index,
     read_durable,
 )
+from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.record import Columns, peek
+from jsctl.broker.store.remover import Remover
 from jsctl.broker.store.segment import (
     HEAD_BYTES,
     REMOVE,
@@ -33,7 +35,7 @@ from jsctl.broker.store.segment import (
     segment_name,
     walk,
 )
-from jsctl.broker.store.segmented import SegmentedStore, StoreOptions, columns_of
+from jsctl.broker.store.segment_files import SegmentFiles, columns_of
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 
@@ -41,25 +43,31 @@ _NAME = re.compile(r"(\d{10})\.seg")
 _READ_STEP = 4096
 
 
-class OpenedStore(SegmentedStore):
-    """A segmented store that can read itself from its files."""
+class Recovery:
+    """Reads a store from its files."""
 
-    def __init__(self, disk: Disk, directory: str, options: StoreOptions) -> None:
-        super().__init__(disk, directory, options)
-        self._durable: Durable | None = None
+    def __init__(self, files: SegmentFiles, index: StoreIndex, remover: Remover) -> None:
+        self.durable: Durable | None = None
+        """How far the files are synced; None before the first checkpoint."""
+        self.damage: list[str] = []
+        """What did not check."""
+        self._files = files
+        self._disk = files.disk
+        self._directory = files.directory
+        self._index = index
+        self._remover = remover
         self._gap = False
         self._fresh = True
         self._notes: dict[int, list[str]] = {}
-        self.damage: list[str] = []
-        """What did not check at the last opening."""
 
-    def _recover(self) -> None:
-        durable, sure = read_durable(self._disk, self._directory)
-        self._durable = durable
+    def run(self) -> None:
+        """Read everything, and leave a segment to be written to. Raises DiskError."""
+        files = self._files
+        self.durable, sure = read_durable(self._disk, self._directory)
         if not sure:
             self.damage.append(f"{self._directory}: no copy of the durable position checks")
         numbers = self._numbers()
-        self._made_number = max(numbers, default=0)
+        files.made_number = max(numbers, default=0)
         position = self._adopt_index(numbers)
         whole = True
         for number in [n for n in numbers if n >= position]:
@@ -67,20 +75,19 @@ class OpenedStore(SegmentedStore):
             if whole:
                 whole = self._replay_file(number, sure)
             else:
-                self._disk.remove(f"{self._directory}/{segment_name(number)}")
+                self._disk.remove(files.path(number))
         self._drop_cut_segment()
         self._check_end()
-        self._settle()
+        self._index.settle()
         self._drop_dead()
         # What was read may still be in the page cache only.
-        synced = durable.segment if durable else 0
-        self._unsynced.update(one.number for one in self._segments if one.number >= synced)
-        last = self._segments[-1] if self._segments else None
+        synced = self.durable.segment if self.durable else 0
+        files.unsynced.update(one.number for one in files.segments if one.number >= synced)
+        last = files.segments[-1] if files.segments else None
         if last is None or last.sealed or self._gap:
-            self._gap = False
-            self._begin()
+            files.begin()
         else:
-            self._file(last)
+            files.file(last)
 
     def _numbers(self) -> list[int]:
         found = []
@@ -92,64 +99,72 @@ class OpenedStore(SegmentedStore):
                 self._disk.remove(f"{self._directory}/{name}")
         return found
 
+    def _newest(self) -> Segment | None:
+        return self._files.segments[-1] if self._files.segments else None
+
     def _drop_cut_segment(self) -> None:
         """A segment of which nothing is left begins anew, with its bounds in front."""
-        newest = self._segments[-1] if self._segments else None
+        files = self._files
+        newest = self._newest()
         if newest is not None and not newest.size:
-            del self._segments[-1], self._firsts[-1]
-            self._disk.remove(f"{self._directory}/{segment_name(newest.number)}")
-            newest = self._segments[-1] if self._segments else None
-        promised = self._durable.segment if self._durable else 0
-        self._made_number = max(promised, newest.number if newest else 0)
+            del files.segments[-1], files.firsts[-1]
+            self._disk.remove(files.path(newest.number))
+            newest = self._newest()
+        promised = self.durable.segment if self.durable else 0
+        files.made_number = max(promised, newest.number if newest else 0)
 
     def _check_end(self) -> None:
         """What was durable and is not there any more is damage, even at the very end."""
-        durable = self._durable
+        durable, index = self.durable, self._index
         if durable is None:
             return
         # A change that had nothing to change leaves no bytes, but it had its mark.
-        self._mark, mark = max(self._mark, durable.mark), self._mark
-        newest = self._segments[-1] if self._segments else Segment(0)
+        index.mark, mark = max(index.mark, durable.mark), index.mark
+        newest = self._newest() or Segment(0)
         if (newest.number, newest.size) < (durable.segment, durable.offset):
             self.damage.append(f"{self._directory}: the end is missing, from mark {mark} on")
             self._gap = True
         if self._fresh:
-            self._first, self._last = durable.first, durable.first - 1
-        if durable.last > self._last:
-            self._lost.add_range(self._last + 1, durable.last)
-            self._last, self._last_time = durable.last, durable.last_time
-        if durable.first > self._first:
-            self._cut(durable.first)
+            index.first, index.last = durable.first, durable.first - 1
+        if durable.last > index.last:
+            self._lose_up_to(durable.last)
+            index.last_time = durable.last_time
+        if durable.first > index.first:
+            self._remover.cut(durable.first)
+
+    def _lose_up_to(self, last: int) -> None:
+        """Sequences behind the last one should be there and are not."""
+        self._index.lost.add_unknown(self._index.last + 1, last)
+        self._index.last = last
 
     def _drop_dead(self) -> None:
         """Give up segments without live messages; what does not check in them is no loss."""
-        for segment, behind in list(pairwise(self._segments)):
-            lost = self._lost.count_range(segment.first_seq, behind.first_seq - 1)
-            if not lost and not self._live_of(segment):
-                self._doom(segment)
+        files, lost = self._files, self._index.lost
+        for segment, behind in list(pairwise(files.segments)):
+            count = lost.seqs.count_range(segment.first_seq, behind.first_seq - 1)
+            if not count and not files.live_of(segment):
+                files.doom(segment)
                 self._notes.pop(segment.number, None)
         for notes in self._notes.values():
             self.damage.extend(notes)
-        self._notes.clear()
-        if self._lost and not self.damage:
-            self.damage.append(f"{self._directory}: {len(self._lost)} messages are missing")
+        if lost and not self.damage:
+            self.damage.append(f"{self._directory}: {len(lost)} messages are missing")
 
     def _is_promised(self, number: int, offset: int, sure: bool) -> bool:
-        if self._durable is None:
+        if self.durable is None:
             return not sure
-        return (number, offset) < (self._durable.segment, self._durable.offset)
+        return (number, offset) < (self.durable.segment, self.durable.offset)
 
     def _follows(self, number: int, sure: bool) -> bool:
         """Whether a segment may be taken: behind what was promised nothing may be missing."""
-        known = self._segments[-1] if self._segments else None
+        known = self._newest()
         if known is None:
-            return self._durable is not None or not sure or number == 1
+            return self.durable is not None or not sure or number == 1
         complete = known.number == number or (known.sealed and known.number + 1 == number)
         return complete or self._is_promised(known.number, known.size, sure)
 
     def _contents(self, number: int) -> bytes:
-        path = f"{self._directory}/{segment_name(number)}"
-        file = self._disk.open(path)
+        file = self._disk.open(self._files.path(number))
         try:
             size = file.size()
             try:
@@ -168,7 +183,7 @@ class OpenedStore(SegmentedStore):
 
     def _replay_file(self, number: int, sure: bool) -> bool:
         """Take what a segment says; False if its rest, and all behind it, is to be dropped."""
-        known = self._segments[-1] if self._segments else None
+        known = self._newest()
         start, previous = 0, 0
         if known is not None and known.number == number:
             segment, start, previous = known, known.size, known.last_crc
@@ -176,9 +191,8 @@ class OpenedStore(SegmentedStore):
             segment = Segment(number)
             self._gap = self._gap or (known is not None and not known.sealed)
             self._gap = self._gap or (known is not None and known.number + 1 != number)
-            segment.first_seq = self._last + 1
-            self._segments.append(segment)
-            self._firsts.append(segment.first_seq)
+            segment.first_seq = self._index.last + 1
+            self._files.add(segment)
         data = self._contents(number)
         whole = True
         for one in walk(data, start, previous):
@@ -187,17 +201,17 @@ class OpenedStore(SegmentedStore):
                 break
             self._replay(segment, data, one)
         segment.size = len(data) if whole else self._cut_file(segment)
-        self._firsts[-1] = segment.first_seq
+        self._files.firsts[-1] = segment.first_seq
         if segment.sealed:
             segment.table = None
         return whole
 
     def _cut_file(self, segment: Segment) -> int:
         """Remove a tail that was never promised."""
-        file = self._disk.open(f"{self._directory}/{segment_name(segment.number)}")
+        file = self._disk.open(self._files.path(segment.number))
         file.truncate(segment.size)
         file.close()
-        self._unsynced.add(segment.number)
+        self._files.unsynced.add(segment.number)
         return segment.size
 
     def _replay(self, segment: Segment, data: bytes, one: Envelope | UnsoundBytes) -> None:
@@ -205,7 +219,7 @@ class OpenedStore(SegmentedStore):
             self._replay_bad(segment, data, one)
         else:
             self._replay_envelope(segment, data, one)
-            self._mark = max(self._mark, one.mark)
+            self._index.mark = max(self._index.mark, one.mark)
             segment.mark, segment.last_crc = one.mark, one.crc
         segment.size = one.end
 
@@ -216,12 +230,12 @@ class OpenedStore(SegmentedStore):
         elif one.kind == REMOVE:
             for first, last in SeqSet.decode(content).ranges():
                 self._forget(first, last)
-            self._settle()
+            self._index.settle()
         elif one.kind == TRUNCATE:
             bound = int.from_bytes(content, "little")
-            if bound > self._first:
-                self._cut(bound)
-                self._settle()
+            if bound > self._index.first:
+                self._remover.cut(bound)
+                self._index.settle()
         elif one.kind == SEAL:
             segment.sealed = True
         else:
@@ -239,57 +253,55 @@ class OpenedStore(SegmentedStore):
         for found, end in columns_of(data, one):
             self._take(segment, found, end)
             self._gap = True
-        if last > self._last:
-            self._lost.add_range(self._last + 1, last)
-            self._last = last
-        self._mark = max(self._mark, one.frame.mark)
+        if last > self._index.last:
+            self._lose_up_to(last)
+        self._index.mark = max(self._index.mark, one.frame.mark)
         self._gap = False
 
     def _take(self, segment: Segment, found: Columns, end: int) -> None:
-        if found.seqs[0] <= self._last:
-            raise Damaged("sequences go back", path=self._where(found.seqs[0]))
+        first, index = found.seqs[0], self._index
+        if first <= index.last:
+            path = self._files.path(self._files.of(first).number)
+            raise Damaged("sequences go back", path=path)
         self._fresh = False
-        if self._gap and found.seqs[0] > self._last + 1:
-            self._lost.add_range(self._last + 1, found.seqs[0] - 1)
-            self._last = found.seqs[0] - 1
+        if self._gap and first > index.last + 1:
+            self._lose_up_to(first - 1)
         self._gap = False
         segment.add(found, end, 0)
-        self._count_in(found)
+        index.count_in(found, sum(found.lengths))
 
     def _replay_state(self, bounds: TransferBounds) -> None:
         """Bounds say what was there before: what should be and is not is lost."""
-        if bounds.last < self._last:
+        index = self._index
+        if bounds.last < index.last:
             # The store was emptied for an import: what lies before is of no more use.
-            for segment in self._segments[:-1]:
-                self._doom(segment)
+            for segment in self._files.segments[:-1]:
+                self._files.doom(segment)
                 self._notes.pop(segment.number, None)
-            known = self._durable
-            if known is not None and known.segment < self._segments[-1].number:
-                self._durable = Durable(known.generation, 0, 0, 0, 0, 0, 0)
-        if self._fresh or bounds.last < self._last:
-            self._cut(self._last + 1)
-            self._first, self._last = bounds.first, bounds.first - 1
+            known = self.durable
+            if known is not None and known.segment < self._files.segments[-1].number:
+                self.durable = Durable(known.generation, 0, 0, 0, 0, 0, 0)
+        if self._fresh or bounds.last < index.last:
+            index.empty(index.last + 1)
+            index.first, index.last = bounds.first, bounds.first - 1
             self._fresh = False
-            self._mark = bounds.mark
-        if bounds.last > self._last:
-            self._lost.add_range(self._last + 1, bounds.last)
-            self._last = bounds.last
-        if bounds.first > self._first:
-            self._cut(bounds.first)
-            self._first = bounds.first
-        if bounds.deleted != self._deleted:
+            index.mark = bounds.mark
+        if bounds.last > index.last:
+            self._lose_up_to(bounds.last)
+        if bounds.first > index.first:
+            self._remover.cut(bounds.first)
+            index.first = bounds.first
+        if bounds.deleted != index.deleted:
             for first, last in bounds.deleted.ranges():
                 self._forget(first, last)
-        self._last_time = bounds.last_time
+        index.last_time = bounds.last_time
         self._gap = False
-        self._settle()
+        index.settle()
 
     def _forget(self, first: int, last: int) -> None:
-        last = min(last, self._last)
-        if first <= last:
-            seqs: Sequence[int] = self._live(first, last, last - first + 1)
-            if seqs:
-                self._drop(seqs)
+        seqs = self._index.live(first, min(last, self._index.last), last - first + 1)
+        if seqs:
+            self._remover.drop(seqs)
 
     # The saved index
 
@@ -311,12 +323,12 @@ class OpenedStore(SegmentedStore):
         except (Damaged, DiskError):
             # Segments go and are rewritten after an index was saved: no reason for alarm.
             return 0
-        self._segments = segments
-        self._firsts = [one.first_seq for one in segments]
+        for one in segments:
+            self._files.add(one)
         self._fill(saved)
         known = {one.number for one in segments}
         newest = segments[-1].number
-        self._doomed = [n for n in numbers if n < newest and n not in known]
+        self._files.doomed = [n for n in numbers if n < newest and n not in known]
         return newest
 
     def _fitting(
@@ -326,7 +338,7 @@ class OpenedStore(SegmentedStore):
         made.size, made.last_crc, made.first_seq, made.last_seq = row[1:5]
         made.last_time, made.count = row[5], row[6]
         made.sealed = bool(row[7])
-        path = f"{self._directory}/{segment_name(made.number)}"
+        path = self._files.path(made.number)
         if made.number not in numbers:
             raise Damaged("a segment of the index is missing", path=path)
         file = self._disk.open(path)
@@ -357,11 +369,12 @@ class OpenedStore(SegmentedStore):
         segment.table = made.table
 
     def _fill(self, saved: SavedIndex) -> None:
+        index = self._index
         bounds = TransferBounds.decode(saved.state[8:])
-        self._bytes = int.from_bytes(saved.state[:8], "little")
-        self._first, self._last, self._last_time = bounds.first, bounds.last, bounds.last_time
-        self._mark, self._digest, self._deleted = bounds.mark, bounds.digest, bounds.deleted
+        index.bytes = int.from_bytes(saved.state[:8], "little")
+        index.first, index.last, index.last_time = bounds.first, bounds.last, bounds.last_time
+        index.mark, index.digest, index.deleted = bounds.mark, bounds.digest, bounds.deleted
         for subject, seqs in saved.subjects:
-            self._messages += len(seqs)
-            self._index.put(subject, seqs)
+            index.messages += len(seqs)
+            index.subjects.put(subject, seqs)
         self._fresh = False

@@ -1,0 +1,236 @@
+"""The records of a file stream: reading them from its segments, and noting what becomes of them.
+
+Reads verify each record by its own checksum, whatever the tables say. Consecutive records are
+read from one buffer, column by column.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from jsctl.broker.errors import DiskError
+from jsctl.broker.store import record
+from jsctl.broker.store.index import Facts, StoreIndex
+from jsctl.broker.store.record import Columns, Row
+from jsctl.broker.store.segment import REMOVE, TRUNCATE, Segment
+from jsctl.broker.store.segment_files import SegmentFiles
+from jsctl.broker.store.seqset import SeqSet
+
+_READ_BYTES = 64 * 1024
+_UNBOUNDED = 1 << 62
+
+
+class FileRecords:
+    """Implements `Records` on segment files."""
+
+    def __init__(self, files: SegmentFiles, index: StoreIndex) -> None:
+        self._files = files
+        self._index = index
+        self._chunk: tuple[Segment | None, int, bytes] = (None, 0, b"")
+
+    # Sizes.
+
+    def message_bytes(self, subject: int, headers: int, payload: int) -> int:
+        """What a message counts is what its record takes."""
+        return record.message_bytes(subject, headers, payload)
+
+    def count_bytes(self, found: Columns) -> int:
+        """What the records of a frame count."""
+        return sum(found.lengths)
+
+    # Changes.
+
+    def write(self, frame: bytes, mark: int, found: Columns) -> None:
+        """Append a frame."""
+        self._files.write_frame(frame, mark, found)
+
+    def note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
+        """Append what is removed; bytes to be erased lie in closed segments then."""
+        files = self._files
+        if erase:
+            if files.of(seqs[-1]) is files.segments[-1]:
+                files.roll()
+            for seq in seqs:
+                files.of(seq).erase = True
+        gone = SeqSet()
+        gone.add_many(seqs)
+        files.note(REMOVE, mark, gone.encode())
+
+    def note_cut(self, first_seq: int, mark: int) -> None:
+        """Append from where on there is something."""
+        self._files.note(TRUNCATE, mark, first_seq.to_bytes(8, "little"))
+
+    def note_state(self, mark: int) -> None:
+        """Append the bounds."""
+        self._files.note_state(mark)
+
+    def removed(self, seqs: Sequence[int]) -> None:
+        """Their bytes stay until their segment is mostly dead."""
+        self._files.changes += len(seqs)
+
+    def truncated(self, first_seq: int, gone: Sequence[int]) -> None:
+        """Give up segments that lie below."""
+        files = self._files
+        files.changes += len(gone)
+        while len(files.segments) > 1 and files.segments[0].last_seq < first_seq:
+            files.doom(files.segments[0])
+
+    def reset(self) -> None:
+        """Give up all segments."""
+        self._files.begin_anew()
+
+    # Reading.
+
+    def _bytes_at(self, segment: Segment, offset: int, length: int, ahead: bool) -> bytes:
+        """A buffer that begins with a range of a segment."""
+        want = max(length, min(_READ_BYTES, segment.size - offset)) if ahead else length
+        data = self._files.file(segment).read(offset, want)
+        if ahead:
+            self._chunk = (segment, offset, data)
+        return data
+
+    def _place_of(self, seq: int, ahead: bool) -> tuple[bytes, int, int] | None:
+        """`(buffer, start, length)` of a live record, unverified; None if it is not there."""
+        segment = self._files.of(seq)
+        try:
+            table = segment.table or self._files.table(segment)
+            at = table.find(seq)
+            if at < 0:
+                return None
+            length, offset = table.lengths[at], table.offsets[at]
+            known, begin, data = self._chunk
+            start = offset - begin
+            if known is segment and start >= 0 and start + length <= len(data):
+                return data, start, length
+            return self._bytes_at(segment, offset, length, ahead), 0, length
+        except DiskError:
+            return None
+
+    def _locate(self, seq: int, ahead: bool) -> tuple[bytes, int, int] | None:
+        """`(buffer, start, length)` of a live record; None if it is damaged."""
+        place = self._place_of(seq, ahead)
+        if place is None:
+            return None
+        data, start, length = place
+        if record.verify_record(data, start) != length or record.raw_seq_at(data, start) != seq:
+            return None
+        return place
+
+    def read(self, seqs: Sequence[int], bytes_max: int) -> tuple[list[Row], int]:
+        """Verified records, and the first that is damaged (0: none)."""
+        found: list[Row] = []
+        left = bytes_max or _UNBOUNDED
+        ahead = _are_near(seqs)
+        while len(found) < len(seqs):
+            seq = seqs[len(found)]
+            place = self._place_of(seq, ahead)
+            row = None if place is None else record.read_record(*place, seq)
+            if place is None or row is None:
+                return found, seq
+            left -= place[2]
+            if left < 0 and found:
+                break
+            found.append(row)
+            if ahead and len(found) < len(seqs) and seqs[len(found)] == seq + 1:
+                rows, size = self._read_run(seqs, len(found), left)
+                left -= size
+                found += rows
+        return found, 0
+
+    def _read_run(self, seqs: Sequence[int], at: int, bytes_max: int) -> tuple[list[Row], int]:
+        """What is sound of the sequences that follow each other from `at` on, in this chunk; and
+        its length in bytes."""
+        known, begin, data = self._chunk
+        segment = self._files.of(seqs[at])
+        table = segment.table
+        if segment is not known or table is None:
+            return [], 0
+        first = table.find(seqs[at])
+        if first < 0:
+            return [], 0
+        here = bisect_left(table.offsets, begin + len(data), first)
+        most = min(len(seqs) - at, here - first)
+        if not most:
+            return [], 0
+        count = min(_run_length(seqs, at, most), _run_length(table.seqs, first, most))
+        stop = first + count
+        starts = [offset - begin for offset in table.offsets[first:stop]]
+        lengths = table.lengths[first:stop]
+        places = zip(seqs[at : at + count], starts, lengths, strict=True)
+        rows = record.read_records(data, places, bytes_max)
+        return rows, sum(lengths[: len(rows)])
+
+    def read_raw(self, seqs: Sequence[int]) -> tuple[list[bytes], int]:
+        """Verified bytes of records, and the first that is damaged (0: none)."""
+        found: list[bytes] = []
+        for seq in seqs:
+            place = self._locate(seq, True)
+            if place is None:
+                return found, seq
+            data, start, length = place
+            found.append(data[start : start + length])
+        return found, 0
+
+    def facts(self, seqs: Sequence[int]) -> Iterator[Facts]:
+        """What the counters need to forget live records; of damaged ones what tables know."""
+        ahead = _are_near(seqs)
+        for seq in seqs:
+            place = self._locate(seq, ahead)
+            if place is None:
+                yield self._facts_of_damaged(seq)
+            else:
+                yield Facts(*record.raw_facts(place[0], place[1]))
+
+    def _facts_of_damaged(self, seq: int) -> Facts:
+        """What table and index know of a record that cannot be read."""
+        table = self._files.table(self._files.of(seq))
+        at = table.find(seq)
+        crc, size = (table.crcs[at], table.sizes[at]) if at >= 0 else (0, 0)
+        return Facts(crc, size, 0, self._subject_of(seq))
+
+    def _subject_of(self, seq: int) -> bytes:
+        subjects = self._index.subjects
+        return next((one for one in subjects if subjects.last_up_to(one, seq) == seq), b"")
+
+    def tally(self, seqs: Sequence[int]) -> tuple[int, int]:
+        """Sums of sizes and checksums, from tables."""
+        size = crcs = done = 0
+        while done < len(seqs):
+            segment = self._files.of(seqs[done])
+            end = max(done + 1, bisect_right(seqs, segment.last_seq, done))
+            some, more = self._files.table(segment).tally(seqs[done:end])
+            size, crcs, done = size + some, crcs + more, end
+        return size, crcs
+
+    def sizes(self, seqs: Sequence[int]) -> list[int]:
+        """What each record counts, from tables."""
+        found: list[int] = []
+        while len(found) < len(seqs):
+            done = len(found)
+            segment = self._files.of(seqs[done])
+            end = max(done + 1, bisect_right(seqs, segment.last_seq, done))
+            table = self._files.table(segment)
+            places = map(table.find, seqs[done:end])
+            found += [table.sizes[at] if at >= 0 else 0 for at in places]
+        return found
+
+    def time_of(self, seq: int) -> int | None:
+        """Time of a record; None if it is damaged."""
+        place = self._locate(seq, False)
+        return None if place is None else record.raw_facts(place[0], place[1])[2]
+
+    def path_of(self, seq: int) -> str:
+        """The file of the segment that has it."""
+        return self._files.path(self._files.of(seq).number)
+
+
+def _are_near(seqs: Sequence[int]) -> bool:
+    """Whether reading ahead pays for these ascending sequences."""
+    return len(seqs) > 1 and seqs[-1] - seqs[0] < 8 * len(seqs)
+
+
+def _run_length(seqs: Sequence[int], at: int, most: int) -> int:
+    """How many of at most so many ascending sequences from `at` on follow each other."""
+    first = seqs[at]
+    if seqs[at + most - 1] - first == most - 1:
+        return most
+    return bisect_right(range(most), 0, key=lambda n: seqs[at + n] - first - n)

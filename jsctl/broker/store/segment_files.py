@@ -1,0 +1,251 @@
+"""The segment files of a stream's store: which there are, writing to them, their tables.
+
+Which records are live is known to the index; it is asked for bounds and counts only. Nothing is
+synced here: until a checkpoint, the caller's log is what brings messages back.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from jsctl.broker.errors import DiskError
+from jsctl.broker.ports import Disk, File
+from jsctl.broker.store import record
+from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns
+from jsctl.broker.store.segment import (
+    FRAME,
+    SEAL,
+    STATE,
+    Envelope,
+    Segment,
+    Table,
+    UnsoundBytes,
+    seal_offset,
+    segment_name,
+    walk,
+)
+
+SEGMENT_BYTES = 8 << 20
+_OPEN_FILES_MAX = 8
+_TABLES_MAX = 16
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """`segment_bytes`: a segment is closed before the frame that would pass this size.
+
+    It must be equal on all replicas of a stream, for their files to be equal.
+    """
+
+    segment_bytes: int = SEGMENT_BYTES
+
+
+class SegmentFiles:
+    """The segments of one store, oldest first; the newest one is written to."""
+
+    def __init__(
+        self, disk: Disk, directory: str, options: StoreOptions, index: StoreIndex
+    ) -> None:
+        self.disk = disk
+        self.directory = directory
+        self.options = options
+        self.segments: list[Segment] = []
+        self.firsts: list[int] = []
+        """The first sequence of each."""
+        self.doomed: list[int] = []
+        """Numbers of those whose files go with the next checkpoint."""
+        self.unsynced: set[int] = set()
+        """Numbers of those that the next checkpoint has to sync."""
+        self.changes = 0
+        """Records that came or went since the index was saved."""
+        self.made_number = 0
+        self._index = index
+        self._open: list[Segment] = []
+        self._tables: list[Segment] = []
+
+    def path(self, number: int) -> str:
+        """Where a segment lies."""
+        return f"{self.directory}/{segment_name(number)}"
+
+    # Writing.
+
+    def write_frame(self, frame: bytes, mark: int, found: Columns) -> None:
+        """Append a frame. Raises DiskError, DiskFull, and has changed nothing then."""
+        segment = self.segments[-1]
+        full = segment.size + len(frame) > self.options.segment_bytes
+        if segment.sealed or (segment.count and full):
+            segment = self.roll()
+        start = segment.write(FRAME, mark, frame)
+        if not segment.count:
+            self.firsts[-1] = found.seqs[0]
+        segment.add(found, len(frame), start)
+        self.unsynced.add(segment.number)
+        self.changes += len(found.seqs)
+
+    def note(self, kind: int, mark: int, content: bytes) -> None:
+        """Append what is not a frame. Raises DiskError, DiskFull."""
+        assert kind not in (FRAME, SEAL), "frames and seals are counted"
+        segment = self.segments[-1]
+        full = segment.size > self.options.segment_bytes
+        if segment.sealed or (segment.count and full):
+            segment = self.roll()
+        segment.write(kind, mark, content)
+        self.unsynced.add(segment.number)
+
+    def note_state(self, mark: int) -> None:
+        """Append the bounds as they are now."""
+        self.note(STATE, mark, self._index.bounds(self.segments[-1].number).encode())
+
+    def roll(self) -> Segment:
+        """Close the newest segment and begin another."""
+        segment = self.segments[-1]
+        if not segment.sealed:
+            segment.seal()
+            self.unsynced.add(segment.number)
+            self._tables.append(segment)
+        return self.begin()
+
+    def begin(self) -> Segment:
+        """Begin a segment. Raises DiskError, DiskFull, and leaves no file then."""
+        segment = Segment(self.made_number + 1)
+        path = self.path(segment.number)
+        segment.file = self.disk.open(path, create=True)
+        try:
+            segment.file.truncate(0)
+            segment.write(STATE, self._index.mark, self._index.bounds(segment.number).encode())
+        except DiskError:
+            segment.file.close()
+            self.disk.remove(path)
+            raise
+        self.made_number += 1
+        segment.first_seq = self._index.last + 1
+        self.add(segment)
+        self._open.append(segment)
+        self.unsynced.add(segment.number)
+        return segment
+
+    def begin_anew(self) -> None:
+        """Begin a segment and give up all others: the store is empty now."""
+        newest = self.segments[-1]
+        if not newest.sealed:
+            newest.seal()
+        self.begin()
+        while len(self.segments) > 1:
+            self.doom(self.segments[0])
+
+    def add(self, segment: Segment) -> None:
+        """Take a segment behind all others; its first sequence may still change."""
+        assert not self.segments or segment.number > self.segments[-1].number, "numbers ascend"
+        self.segments.append(segment)
+        self.firsts.append(segment.first_seq)
+
+    def doom(self, segment: Segment) -> None:
+        """A segment nobody needs: its file goes with the next checkpoint, not before."""
+        at = self.segments.index(segment)
+        del self.segments[at], self.firsts[at]
+        self.doomed.append(segment.number)
+        self.changes += 1
+        self.unsynced.discard(segment.number)
+        self._forget(segment)
+
+    def replace(self, number: int, made: Segment) -> None:
+        """A segment has been rewritten, and its file has taken the old one's place."""
+        assert made.number == number, "a segment keeps its number"
+        known = next((one for one in self.segments if one.number == number), None)
+        if made.file is not None:
+            made.file.close()
+            made.file = None
+        if known is None:
+            # It died while it was rewritten: the new file has to go as well.
+            self.doomed.append(number)
+            return
+        at = self.segments.index(known)
+        self.segments[at] = made
+        self.firsts[at] = made.first_seq
+        self._forget(known)
+        self.changes += 1
+
+    def _forget(self, segment: Segment) -> None:
+        self.close_file(segment)
+        if segment in self._tables:
+            self._tables.remove(segment)
+
+    # Finding.
+
+    def of(self, seq: int) -> Segment:
+        """The segment that has a sequence, if any has."""
+        return self.segments[max(0, bisect_right(self.firsts, seq) - 1)]
+
+    def live_of(self, segment: Segment) -> int:
+        """How many of a segment's records are live."""
+        if not segment.count:
+            return 0
+        return self._index.live_count(segment.first_seq, segment.last_seq)
+
+    # Files and tables, of which some are kept.
+
+    def file(self, segment: Segment) -> File:
+        """A segment's open file. Raises DiskError."""
+        if segment.file is None:
+            segment.file = self.disk.open(self.path(segment.number))
+            self._open.append(segment)
+            if len(self._open) > _OPEN_FILES_MAX:
+                old = next(one for one in self._open if one.sealed or one is not segment)
+                if old is not self.segments[-1]:
+                    self.close_file(old)
+        return segment.file
+
+    def close_file(self, segment: Segment) -> None:
+        """Close a segment's file until it is needed."""
+        if segment.file is not None:
+            segment.file.close()
+            segment.file = None
+        if segment in self._open:
+            self._open.remove(segment)
+
+    def close(self) -> None:
+        """Release all files; nothing is synced."""
+        for segment in list(self._open):
+            self.close_file(segment)
+
+    def table(self, segment: Segment) -> Table:
+        """The segment's table, from memory, from its seal, or by reading it all."""
+        if segment.table is None:
+            segment.table = self._load_table(segment)
+            self._tables.append(segment)
+        if len(self._tables) > _TABLES_MAX:
+            old = self._tables.pop(0)
+            if old is not segment and old.sealed:
+                old.table = None
+        return segment.table
+
+    def _load_table(self, segment: Segment) -> Table:
+        file = self.file(segment)
+        start = seal_offset(segment.size, segment.count)
+        if segment.sealed and start > 0:
+            data = file.read(start, segment.size - start)
+            seal = next(walk(data, 0, None), None)
+            if isinstance(seal, Envelope) and seal.kind == SEAL:
+                found = Table.decode(data[seal.start : seal.end])
+                if found is not None:
+                    return found
+        data = file.read(0, segment.size)
+        made = Table()
+        for one in walk(data, 0, 0):
+            for some, end in columns_of(data, one):
+                made.add(some, end, 0)
+        return made
+
+
+def columns_of(data: bytes, one: Envelope | UnsoundBytes) -> list[tuple[Columns, int]]:
+    """The sound records that a walk met, as columns with the offset behind each."""
+    if isinstance(one, Envelope):
+        if one.kind != FRAME:
+            return []
+        return [(record.columns(data, one.start + FRAME_HEADER_BYTES, one.end), one.end)]
+    if one.frame is None:
+        return []
+    _, first, last, _ = record.peek(data, one.start)
+    starts = record.salvage(data, one.start + FRAME_HEADER_BYTES, one.end, first, last)
+    ends = [at + record.raw_length(data, at) for at in starts]
+    return [(record.columns(data, a, b), b) for a, b in zip(starts, ends, strict=True)]
