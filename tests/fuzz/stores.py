@@ -8,8 +8,8 @@ import random
 from jsctl.broker.errors import BrokerError, Damaged
 from jsctl.broker.store import record
 from jsctl.broker.store.message_store import MessageStore
-from jsctl.broker.store.wal import Wal, WalOptions
-from jsctl.broker.store.wal_format import BLOCK, MIRROR_BYTES
+from jsctl.broker.store.wal.format import BLOCK, MIRROR_BYTES
+from jsctl.broker.store.wal.log import Wal, WalOptions
 from jsctl.broker.subject.matching import ALL
 from tests.fuzz.mutate import mutated
 from tests.fuzz.target import Target

@@ -24,7 +24,7 @@ from jsctl.broker.raft.types import (
 )
 from jsctl.broker.replication.disk_jobs import DiskJob
 from jsctl.broker.replication.group import RaftGroup
-from jsctl.broker.store.wal_batch import WalBatch
+from jsctl.broker.store.wal.batch import WalBatch
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.disks import DurableGroup, DurableLog
 from tests.simulation.machine import Machine, Process

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskError
-from jsctl.broker.store import wal_format as fmt
-from jsctl.broker.store.wal_batch import WalBatch
-from jsctl.broker.store.wal_format import WalRecord
-from jsctl.broker.store.wal_recovery import Scan
+from jsctl.broker.store.wal import format as fmt
+from jsctl.broker.store.wal.batch import WalBatch
+from jsctl.broker.store.wal.format import WalRecord
+from jsctl.broker.store.wal.recovery import Scan
 from jsctl.broker.turn import DiskBatch
 from tests.support.sim_disk import SimDisk
 

@@ -17,7 +17,7 @@ from jsctl.broker.replication.bootstrap import GroupBootstrap
 from jsctl.broker.replication.durability import DurabilityGate, Held
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.state_file import GroupState
-from jsctl.broker.store.wal import Recovered, Wal, WalOptions
+from jsctl.broker.store.wal.log import Recovered, Wal, WalOptions
 from tests.simulation.figure_eight import figure_eight_plan
 from tests.simulation.plan import draw
 from tests.simulation.run import fails

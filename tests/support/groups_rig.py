@@ -15,7 +15,7 @@ from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.replication.state_import import StateImporter
-from jsctl.broker.store.wal import Wal, WalOptions
+from jsctl.broker.store.wal.log import Wal, WalOptions
 from jsctl.broker.turn import DiskBatch
 from tests.support.sim_disk import SimDisk
 

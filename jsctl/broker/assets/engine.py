@@ -28,7 +28,7 @@ from jsctl.broker.replication.bootstrap import GroupBootstrap
 from jsctl.broker.replication.group import LeaderChange
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.replication.transfers import ImportJob, Transfers
-from jsctl.broker.store.wal import Wal, WalOptions
+from jsctl.broker.store.wal.log import Wal, WalOptions
 from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
 
 TICKS_MAX = 64

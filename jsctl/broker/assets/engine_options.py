@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.raft.types import RaftLimits, Timing
 from jsctl.broker.replication.checkpoints import GroupLimits
-from jsctl.broker.store.wal import SEGMENT_BYTES
+from jsctl.broker.store.wal.log import SEGMENT_BYTES
 
 TICK_NS = 50_000_000
 

@@ -10,7 +10,7 @@ from jsctl.broker.assets.meta import group_file as founding_file
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication import state_file
 from jsctl.broker.replication.state_file import GroupState, WriteState
-from jsctl.broker.store.wal_recovery import Recovered
+from jsctl.broker.store.wal.recovery import Recovered
 
 MARK = "log-lost"
 

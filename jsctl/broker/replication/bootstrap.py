@@ -28,8 +28,8 @@ from jsctl.broker.raft.types import (
     Timing,
 )
 from jsctl.broker.replication.state_file import GroupState
-from jsctl.broker.store.wal import RecoveredGroup, Wal
-from jsctl.broker.store.wal_recovery import Recovered
+from jsctl.broker.store.wal.log import RecoveredGroup, Wal
+from jsctl.broker.store.wal.recovery import Recovered
 from jsctl.broker.turn import Jitter
 
 JOINED = 1

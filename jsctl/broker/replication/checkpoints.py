@@ -7,7 +7,7 @@ from jsctl.broker.raft import codec
 from jsctl.broker.replication.disk_jobs import DiskJob
 from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.schedule import Schedule
-from jsctl.broker.store.wal import Wal
+from jsctl.broker.store.wal.log import Wal
 
 
 @dataclass(slots=True)

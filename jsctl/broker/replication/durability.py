@@ -17,7 +17,7 @@ from jsctl.broker.raft import codec
 from jsctl.broker.raft.ready import Ready
 from jsctl.broker.raft.types import Index, Message
 from jsctl.broker.replication.group import RaftGroup
-from jsctl.broker.store.wal import Wal
+from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
 
 

@@ -21,7 +21,7 @@ from jsctl.broker.replication.group_reads import Reads
 from jsctl.broker.replication.registry import GroupRegistry
 from jsctl.broker.replication.removals import Remover
 from jsctl.broker.replication.schedule import Schedule
-from jsctl.broker.store.wal import Wal
+from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
 
 

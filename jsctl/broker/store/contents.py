@@ -98,7 +98,7 @@ class Contents:
     @property
     def subject_count(self) -> int:
         """Subjects that have messages."""
-        return len(self._index)
+        return len(self._index.subjects)
 
     @property
     def first_seq(self) -> int:

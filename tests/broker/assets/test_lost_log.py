@@ -6,8 +6,8 @@ from jsctl.broker.assets.lost_log import find_loss, forget_loss
 from jsctl.broker.assets.meta.group_file import META_DIRECTORY, write_founding
 from jsctl.broker.peers.items import Founding
 from jsctl.broker.replication.state_file import GroupState, WriteState
-from jsctl.broker.store.wal import Wal, WalOptions
-from jsctl.broker.store.wal_recovery import Recovered
+from jsctl.broker.store.wal.log import Wal, WalOptions
+from jsctl.broker.store.wal.recovery import Recovered
 from tests.support.sim_disk import SimDisk
 
 OPTIONS = WalOptions(b"1" * 16, 1 << 16)

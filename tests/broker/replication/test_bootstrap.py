@@ -9,7 +9,7 @@ from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import Members, Role, Standing, StandingKind, Timing, VoteRequest
 from jsctl.broker.replication.bootstrap import GroupBootstrap
 from jsctl.broker.replication.state_file import GroupState
-from jsctl.broker.store.wal import Wal, WalOptions
+from jsctl.broker.store.wal.log import Wal, WalOptions
 from tests.support.sim_disk import SimDisk
 
 KEY = b"S-1"

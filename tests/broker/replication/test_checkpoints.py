@@ -8,7 +8,7 @@ import pytest
 from jsctl.broker.replication.checkpoints import Checkpointer, GroupLimits
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.schedule import Schedule
-from jsctl.broker.store.wal import Wal
+from jsctl.broker.store.wal.log import Wal
 from tests.support.groups_rig import OPTIONS, Checkpoint, Unit, lone_group
 from tests.support.sim_disk import SimDisk
 

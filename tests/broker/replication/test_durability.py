@@ -5,7 +5,7 @@ import random
 from jsctl.broker.raft.types import Append, AppendReply, Message, VoteRequest
 from jsctl.broker.replication.durability import DurabilityGate, Held
 from jsctl.broker.replication.group import RaftGroup
-from jsctl.broker.store.wal import Wal
+from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
 from tests.support.groups_rig import ABC, OPTIONS, entries, lone_group
 from tests.support.sim_disk import SimDisk

@@ -22,7 +22,7 @@ from jsctl.broker.raft.types import (
     VoteRequest,
 )
 from jsctl.broker.replication.checkpoints import GroupLimits
-from jsctl.broker.store.wal import Wal
+from jsctl.broker.store.wal.log import Wal
 from tests.support.groups_rig import ABC, OPTIONS, Checkpoint, Rig, entries
 
 

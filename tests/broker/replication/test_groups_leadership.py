@@ -19,7 +19,7 @@ from jsctl.broker.raft.types import (
 from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.replication.group import GroupKind, RaftGroup, ReplicaImporter, SyncJob
 from jsctl.broker.replication.groups import Groups
-from jsctl.broker.store.wal import Wal, WalOptions
+from jsctl.broker.store.wal.log import Wal, WalOptions
 from tests.support.sim_disk import SimDisk
 
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
 from jsctl.broker.ports import Disk, File
-from jsctl.broker.store import wal_format as fmt
-from jsctl.broker.store.wal_format import Claim
-from jsctl.broker.store.wal_recovery import segment_name
+from jsctl.broker.store.wal import format as fmt
+from jsctl.broker.store.wal.format import Claim
+from jsctl.broker.store.wal.recovery import segment_name
 
 _TEMPORARY = "segment.new"
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk
-from jsctl.broker.store import wal_format as fmt
-from jsctl.broker.store.wal_format import Claim, Claimed, Header, WalRecord
+from jsctl.broker.store.wal import format as fmt
+from jsctl.broker.store.wal.format import Claim, Claimed, Header, WalRecord
 
 WHOLE, SUSPECT, UNKNOWN = "whole", "suspect", "unknown"
 _STANDINGS = (WHOLE, SUSPECT, UNKNOWN)

@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
-from jsctl.broker.store.wal import Recovered, RecoveredGroup, Wal, WalOptions
-from jsctl.broker.store.wal_format import BLOCK, MIRROR_BYTES
-from jsctl.broker.store.wal_recovery import Scan
+from jsctl.broker.store.wal.format import BLOCK, MIRROR_BYTES
+from jsctl.broker.store.wal.log import Recovered, RecoveredGroup, Wal, WalOptions
+from jsctl.broker.store.wal.recovery import Scan
 from tests.support.sim_disk import SimDisk
 
 IDENTITY = b"incarnation-0001"

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskFull
 from jsctl.broker.ports import Disk
-from jsctl.broker.store import wal_format as fmt
-from jsctl.broker.store.wal_batch import NewSegment, WalBatch, WalWriter
-from jsctl.broker.store.wal_format import Claim, Claimed
-from jsctl.broker.store.wal_recovery import (
+from jsctl.broker.store.wal import format as fmt
+from jsctl.broker.store.wal.batch import NewSegment, WalBatch, WalWriter
+from jsctl.broker.store.wal.format import Claim, Claimed
+from jsctl.broker.store.wal.recovery import (
     SUSPECT,
     UNKNOWN,
     WHOLE,

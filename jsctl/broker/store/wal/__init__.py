@@ -1,0 +1,1 @@
+"""The write-ahead log that all raft groups of a server share."""
