@@ -149,7 +149,7 @@ class Engine:
         if ticks:
             self.groups.tick(ticks)
         self.peers.tick(now_ns)
-        if self.meta.is_open:
+        if self.meta.bootstrap is not None:
             self.meta.found(now_ns)
         elif self.reconfigurator.due(now_ns):
             self.reconfigurator.steer()
@@ -255,9 +255,11 @@ class Engine:
         env = self.env
         if env.queue.waiting or self.groups.busy:
             return env.now_ns
-        due = [self.peers.next_due_ns(), env.queue.next_due_ns(), self.meta.next_due_ns()]
+        due = [self.peers.next_due_ns(), env.queue.next_due_ns()]
         if self.groups.awake:
             due.append(self._last_tick_ns + TICK_NS)
+        if self.meta.bootstrap is not None:
+            due.append(env.now_ns + TICK_NS)
         if self.options.clustered:
             due.append(self.reconfigurator.next_due_ns())
         return min((at for at in due if at is not None), default=None)

@@ -141,7 +141,7 @@ class PeerExchange:
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
-        due = [self._cluster.liveness.deadline_ns()]
-        if self._cluster.options.clustered:
-            due.append(self._news_due_ns)
-        return min((at for at in due if at is not None), default=None)
+        due_ns = self._cluster.liveness.deadline_ns()
+        if not self._cluster.options.clustered:
+            return due_ns
+        return self._news_due_ns if due_ns is None else min(due_ns, self._news_due_ns)

@@ -156,8 +156,12 @@ class JetStream:
         """When the next turn has to be, even if nothing arrives."""
         if self._direct.waiting:
             return self.view.now_ns
-        due = (self.engine.next_due_ns(), self.api.next_due_ns(), self._advisories.next_due_ns())
-        return min([self._refresh_due_ns, *(at for at in due if at is not None)])
+        due_ns = self._refresh_due_ns
+        for part in (self.engine, self.api, self._advisories):
+            at = part.next_due_ns()
+            if at is not None and at < due_ns:
+                due_ns = at
+        return due_ns
 
     def close(self) -> None:
         """The process ends: release files."""

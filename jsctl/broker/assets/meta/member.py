@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.cluster_view import ClusterView
-from jsctl.broker.assets.engine_options import TICK_NS
 from jsctl.broker.assets.meta.bootstrap import Bootstrap, Seen, conflict, hopeless
 from jsctl.broker.assets.meta.group_file import (
     META_DIRECTORY,
@@ -45,12 +44,13 @@ class MetaMember:
         """The meta group that this server belongs to."""
         self.replica: MetaReplica | None = None
         """None without a founding."""
+        self.bootstrap: Bootstrap | None = None
+        """As long as it is open which meta group this server belongs to."""
         self._env = env
         self._cluster = cluster
         self._assets = assets
         self._outbox = outbox
         self._new_id = new_id
-        self._bootstrap: Bootstrap | None = None
         self._elsewhere: dict[str, Founding] = {}
         """What peers belong to."""
         self._told_to_go = False
@@ -60,7 +60,7 @@ class MetaMember:
 
     def start(self, now_ns: int) -> None:
         """Take up what is on the disk; without any, begin to found or to join."""
-        assert self.replica is None and self._bootstrap is None
+        assert self.replica is None and self.bootstrap is None
         if is_evicted(self._env.disk):
             self._evict()
             return
@@ -69,19 +69,14 @@ class MetaMember:
             self._take_part(founding)
             return
         options = self._cluster.options
-        self._bootstrap = Bootstrap(
+        self.bootstrap = Bootstrap(
             options.me, options.life, options.clustered, options.promised, now_ns
         )
         self.found(now_ns)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it is open yet which meta group this server belongs to."""
-        return self._bootstrap is not None
-
     def found(self, now_ns: int) -> None:
         """Found a group or join one, as soon as that may be decided."""
-        assert self._bootstrap is not None
+        assert self.bootstrap is not None
         cluster = self._cluster
         seen = [
             Seen(
@@ -93,11 +88,11 @@ class MetaMember:
             for peer, news in cluster.servers.items()
             if cluster.liveness.is_up(peer)
         ]
-        founding = self._bootstrap.decide(seen, self._new_id(), now_ns)
+        founding = self.bootstrap.decide(seen, self._new_id(), now_ns)
         if founding is None:
             return
         write_founding(self._env.disk, founding)
-        self._bootstrap = None
+        self.bootstrap = None
         self._take_part(founding)
         for peer in cluster.peers_up():
             self._outbox.parcel(peer).foundings.append(founding)
@@ -210,7 +205,3 @@ class MetaMember:
             "JetStream being DISABLED, our server was removed from the cluster; its data is kept,"
             " empty the store to join again as a new member",
         )
-
-    def next_due_ns(self) -> int | None:
-        """When to look again while it is open which group this server belongs to."""
-        return None if self._bootstrap is None else self._env.now_ns + TICK_NS

@@ -6,7 +6,7 @@ made or changed the asset, when it serves what was asked for. Both are for whoev
 so every replica keeps them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
@@ -17,27 +17,7 @@ from jsctl.broker.replication.group import RaftGroup
 
 A = TypeVar("A", StreamAssignment, ConsumerAssignment)
 OWED_NS = 5_000_000_000
-"""Who asked for something does not wait longer than this."""
-
-
-@dataclass(slots=True)
-class PendingReply:
-    """The answer to the request that made or changed an asset; its leader gives it, once.
-
-    After a while it has been given, by whoever led then.
-    """
-
-    request: ApiRequest | None = None
-    until_ns: int = 0
-
-    def note(self, request: ApiRequest | None, now_ns: int) -> None:
-        """Somebody waits for an answer."""
-        self.request, self.until_ns = request, now_ns + OWED_NS
-
-    def take(self, now_ns: int) -> ApiRequest | None:
-        """The request to answer now; None when nobody waits (any more)."""
-        request, self.request = self.request, None
-        return request if now_ns < self.until_ns else None
+"""Who asked for something does not wait longer than this: it was answered by whoever led then."""
 
 
 @dataclass(slots=True)
@@ -49,7 +29,10 @@ class Assigned(Generic[A]):
     group: RaftGroup
     config_refused: bool = False
     """The log did not take the newest config."""
-    _owed: PendingReply = field(default_factory=PendingReply)
+    is_owed: bool = False
+    """Whether somebody may wait for an answer."""
+    _request: ApiRequest | None = None
+    _until_ns: int = 0
 
     def __post_init__(self) -> None:
         assert self.env.me in self.assignment.group.members, "assigned to others"
@@ -58,7 +41,8 @@ class Assigned(Generic[A]):
     def _owe(self, request: ApiRequest | None) -> None:
         # The meta state names who waits for an answer; who waited before a restart does not.
         if not self.env.replaying:
-            self._owed.note(request, self.env.now_ns)
+            self._request, self.is_owed = request, request is not None
+            self._until_ns = self.env.now_ns + OWED_NS
 
     def renew(self, assignment: A) -> None:
         """The meta state has another assignment for it."""
@@ -75,5 +59,9 @@ class Assigned(Generic[A]):
             self.env.queue.wake(self.group.name, runner)
 
     def take_request(self) -> ApiRequest | None:
-        """The request to answer, as what it asked for is served; None when nobody waits."""
-        return self._owed.take(self.env.now_ns)
+        """The request to answer, as what it asked for is served; None when nobody waits any more.
+
+        It is answered once.
+        """
+        request, self._request, self.is_owed = self._request, None, False
+        return request if self.env.now_ns < self._until_ns else None

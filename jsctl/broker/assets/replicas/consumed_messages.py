@@ -20,21 +20,19 @@ class ConsumedMessages:
 
     stream: Stream
     watchers: Mapping[str, ConsumerWatcher]
+    seqs: set[int] = field(default_factory=set)
+    """Those that some consumer is done with."""
     after_removal: dict[int, list[OutgoingMessage]] = field(default_factory=dict)
     """Log index of a removal -> what is published when it is applied."""
-    _seqs: set[int] = field(default_factory=set)
     _said: list[OutgoingMessage] = field(default_factory=list)
-    """Published when `_seqs` are gone."""
-
-    def __bool__(self) -> bool:
-        return bool(self._seqs)
+    """Published when `seqs` are gone."""
 
     def add(self, seqs: Iterable[int], said: list[OutgoingMessage]) -> None:
         """A consumer is done with these; they go when no other one needs them.
 
         `said` is published once they are gone.
         """
-        self._seqs.update(seqs)
+        self.seqs.update(seqs)
         self._said += said
 
     def add_all(self) -> bool:
@@ -42,13 +40,13 @@ class ConsumedMessages:
         if self.stream.config.retention is Retention.WORK_QUEUE and not self.watchers:
             return False
         state = self.stream.store.state()
-        self._seqs.update(range(state.first_seq, state.last_seq + 1))
+        self.seqs.update(range(state.first_seq, state.last_seq + 1))
         return True
 
     def take(self) -> tuple[list[int], list[OutgoingMessage]]:
         """Those that nobody needs any more, in order, and what is published behind them."""
-        seqs = sorted(self._seqs)
-        self._seqs.clear()
+        seqs = sorted(self.seqs)
+        self.seqs.clear()
         said, self._said = self._said, []
         return [seq for seq in seqs if self._is_done_with(seq)], said
 

@@ -109,7 +109,9 @@ class ConsumerReplica:
 
     def _answer(self) -> None:
         leader = self.leader
-        if leader is not None and leader.ready and self._is_current():
+        if leader is None or not self.assigned.is_owed:
+            return
+        if leader.ready and self._is_current():
             request = self.assigned.take_request()
             if request is not None:
                 fact = ConsumerServes(self.assignment, self.consumer, leader, request)

@@ -93,29 +93,27 @@ class LeadingStream:
 
     # Once a turn
 
-    def admit(self) -> None:
-        """Propose what was captured, as far as it is in order and there is room."""
+    def admit(self) -> bool:
+        """Propose what was captured, as far as it is in order and there is room.
+
+        False: the log takes nothing now, and it is tried again soon.
+        """
         env, sink, admission = self._env, self._sink, self.admission
         admission.refusal = env.refusal(self._assigned.assignment.account, volatile=self._volatile)
         if sink.traced:
             traced_publishes.admit(admission, sink.take(), env.now_ns, self._propose)
         elif sink.messages:
             self._propose(admission.admit(sink.take(), env.now_ns))
-
-    def is_heard(self) -> bool:
-        """Whether the log takes entries now; otherwise it is tried again soon."""
-        if not self._assigned.group.raft.accepting:
-            self._retry_ns = self._env.now_ns + REFUSED_NS
-            return False
-        self._retry_ns = 0
-        return True
+        accepting = self._assigned.group.raft.accepting
+        self._retry_ns = 0 if accepting else env.now_ns + REFUSED_NS
+        return accepting
 
     def remove_due(self) -> None:
         """Propose what is to go because of its age, or because consumers are done with it."""
         due_ns, now_ns = self.admission.next_due_ns(), self._env.now_ns
         if due_ns is not None and due_ns <= now_ns:
             self._propose(self.admission.expire(now_ns))
-        if self.consumed:
+        if self.consumed.seqs:
             self._propose_removals()
 
     def next_due_ns(self) -> int | None:

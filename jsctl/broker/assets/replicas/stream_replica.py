@@ -170,8 +170,7 @@ class StreamReplica:
         if leading is None:
             self.sink.take()
             return
-        leading.admit()
-        if not leading.is_heard():
+        if not leading.admit():
             return
         if self.assigned.config_refused:
             self._propose_config()
@@ -198,7 +197,7 @@ class StreamReplica:
             self.assigned.propose_config(entry, self)
 
     def _answer(self) -> None:
-        if self.leading is not None and self._is_current():
+        if self.leading is not None and self.assigned.is_owed and self._is_current():
             request = self.assigned.take_request()
             if request is not None:
                 self.env.facts.append(StreamServes(self.assignment, self.stream, request))
