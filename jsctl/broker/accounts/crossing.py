@@ -8,18 +8,16 @@ listens through one listens in the exporting account itself, see `Shadow`.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from jsctl.broker.interest.outbound import Origin, kind_of
 from jsctl.broker.interest.targets import (
     AccountImport,
-    ClientPeer,
     Namespace,
-    RouteLink,
     SublistResult,
 )
 
 CROSSINGS_MAX = 8
 """Accounts that one message may be led through by chained imports."""
 
-Origin = ClientPeer | RouteLink | None
 LeadBack = Callable[[Namespace, AccountImport, bytes, bytes], bytes]
 
 
@@ -50,17 +48,17 @@ class Crossings:
         return bool(self._taken)
 
     def ways(self, origin: Origin, plan: SublistResult, subject: bytes) -> Iterator[Way]:
-        """Where a message goes on. A request from another server was led across over there."""
+        """Where a message goes on. Requests of a kind that does not cross here have crossed."""
         if len(self._taken) >= CROSSINGS_MAX:
             return
-        routed = isinstance(origin, RouteLink)
+        crosses = kind_of(origin).crosses
         for bridge in plan.bridges:
-            if routed and not bridge.response:
+            if not crosses and not bridge.response:
                 continue
             mapped = bridge.map_subject(subject)
             if mapped:
                 other = bridge.account.sublist.match(mapped)
-                yield Way(bridge, None if routed else origin, mapped, other)
+                yield Way(bridge, origin if crosses else None, mapped, other)
 
     def enter(
         self,
@@ -87,7 +85,7 @@ class Crossings:
         """The headers of a request, telling the service who asks."""
         from jsctl.broker.accounts.request_info import introduce, pass_on  # see `lazy`
 
-        asker = origin.facts() if isinstance(origin, ClientPeer) else None
+        asker = None if origin is None else origin.facts()
         system = bridge.account.is_system
         services = [one for one in self._taken if one.service]
         if not services:

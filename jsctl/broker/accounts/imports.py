@@ -10,12 +10,11 @@ from collections.abc import Callable
 
 from jsctl.broker.accounts.accounts import Account, Accounts, Jitter
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.interest.kinds import Served
 from jsctl.broker.interest.targets import (
     AccountImport,
-    ClientPeer,
     Namespace,
     Shadow,
-    Sink,
     StreamImport,
     Subscription,
 )
@@ -95,9 +94,10 @@ class Imports:
         twice.
         """
         target = sub.target
-        if not isinstance(target, ClientPeer | Sink):
-            return
-        if isinstance(target, Sink) and target.account is not None:
+        if target.served is Served.CAPTURED:
+            if target.account is not None:
+                return
+        elif target.served is not Served.EACH:
             return
         shadows = []
         for one in sub.account.streams:

@@ -9,7 +9,7 @@ import json
 
 from jsctl.api.codec import dumps
 from jsctl.api.times import format_time
-from jsctl.broker.interest.targets import ClientFacts
+from jsctl.broker.interest.outbound import ClientFacts
 from jsctl.broker.protocol import headers as header_block
 
 HEADER = b"Nats-Request-Info"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
+from jsctl.broker.interest.kinds import ROUTE, PeerKind, Served
+from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.subject.matching import Filters, intersection
 from jsctl.broker.subject.sublist import Sublist
 from jsctl.broker.subject.transforms import Transform
@@ -38,95 +39,36 @@ class Namespace(Protocol):
     out_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFacts:
-    """Who a client is, for those whom its requests reach."""
-
-    client_id: int
-    account: str
-    user: str
-    host: str
-    name: str
-    lang: str
-    version: str
-    started_ns: int
-    rtt_ns: int
-    issuer: str
-    """The account that vouches for a user known by nkey; empty for other users."""
-    server: str
-    cluster: str
-
-
-class Outbound:
-    """The sending side of a connection: what this turn has for it, and what the edge still has.
-
-    `conn` is the edge's number of the connection. `congested` tells that the producers of
-    further messages are to be noted in `producers`, and paused.
-    """
-
-    __slots__ = (
-        "closing",
-        "congested",
-        "conn",
-        "kernel_pending",
-        "out",
-        "out_bytes",
-        "out_messages",
-        "payload_bytes_out",
-        "producers",
-        "touched",
-    )
-
-    def __init__(self, conn: int) -> None:
-        self.conn = conn
-        self.out: list[bytes] = []
-        self.out_bytes = 0
-        self.out_messages = 0
-        self.payload_bytes_out = 0
-        self.kernel_pending = 0
-        self.congested = False
-        self.closing = ""
-        self.touched = False
-        self.producers: set[int] = set()
-
-
 class ClientPeer(Outbound):
     """A connection that gets a message once for each of its subscriptions: a client.
 
-    `headers` tells whether it takes header blocks, `echo` whether it hears itself. One that
-    `tracks_replies` has to be told of each request that is delivered to it.
+    `echo` tells whether it hears itself. One that `tracks_replies` has to be told of each request
+    that is delivered to it.
     """
 
-    __slots__ = ("client_id", "echo", "headers", "subscriptions", "tracks_replies")
+    __slots__ = ("client_id", "echo", "subscriptions", "tracks_replies")
 
-    def __init__(self, conn: int, client_id: int) -> None:
-        super().__init__(conn)
+    served: ClassVar[Literal[Served.EACH]] = Served.EACH
+
+    def __init__(self, conn: int, kind: PeerKind, client_id: int) -> None:
+        super().__init__(conn, kind)
         self.client_id = client_id
         self.echo = True
-        self.headers = False
         self.tracks_replies = False
         self.subscriptions: dict[bytes, Subscription] = {}
 
     @property
-    @abstractmethod
-    def name(self) -> str:
-        """What it calls itself."""
-
-    @abstractmethod
-    def facts(self) -> ClientFacts:
-        """Who it is."""
-
-    @abstractmethod
-    def may_publish(self, subject: bytes) -> bool:
-        """Whether it may publish on a subject."""
-
-    @abstractmethod
-    def deny_publish(self, subject: bytes) -> None:
-        """Tell it that something was dropped, as it may not publish on a subject."""
+    def number(self) -> int:
+        """By which monitoring knows the connection."""
+        return self.client_id
 
     @abstractmethod
     def note_reply(self, reply: bytes) -> None:
         """A request with this reply was delivered to it."""
+
+
+ROUTE_IDS_FROM = 1 << 20
+"""Routes are numbered from here on, apart from clients."""
 
 
 class RouteLink(Outbound):
@@ -140,13 +82,14 @@ class RouteLink(Outbound):
         "account",
         "in_bytes",
         "in_messages",
-        "name",
         "peer",
         "pool_index",
         "pool_size",
         "subscriptions",
         "traces",
     )
+
+    served: ClassVar[Literal[Served.ONCE]] = Served.ONCE
 
     def __init__(
         self,
@@ -159,9 +102,10 @@ class RouteLink(Outbound):
         name: str = "",
         traces: bool = True,
     ) -> None:
-        super().__init__(conn)
+        super().__init__(conn, ROUTE)
         self.peer = peer
         self.name = name
+        self.headers = True
         self.traces = traces
         """Whether the other server traces messages."""
         self.account = account
@@ -171,11 +115,18 @@ class RouteLink(Outbound):
         self.in_messages = 0
         self.in_bytes = 0
 
+    @property
+    def number(self) -> int:
+        """By which monitoring knows the connection."""
+        return ROUTE_IDS_FROM + self.conn
+
 
 class Sink:
     """An internal subscription target: collects messages until somebody takes them."""
 
     __slots__ = ("account", "dirty", "messages", "owner", "service", "stream", "traced")
+
+    served: ClassVar[Literal[Served.CAPTURED]] = Served.CAPTURED
 
     def __init__(
         self,
@@ -222,6 +173,8 @@ class AccountImport:
         "threshold_ns",
         "transform",
     )
+
+    served: ClassVar[Literal[Served.CROSSING]] = Served.CROSSING
 
     def __init__(
         self,
@@ -298,6 +251,8 @@ class Shadow:
 
     __slots__ = ("sub", "way")
 
+    served: ClassVar[Literal[Served.SHADOW]] = Served.SHADOW
+
     def __init__(self, sub: Subscription, way: StreamImport) -> None:
         self.sub = sub
         self.way = way
@@ -348,25 +303,33 @@ class Subscription:
 
 
 class QueueGroup:
-    """The members of one queue group that a subject matches."""
+    """The members of one queue group that a subject matches.
+
+    `remote` are links with the number of members that each stands for.
+    """
 
     __slots__ = ("local", "name", "remote", "total")
 
     def __init__(self, members: Sequence[Subscription]) -> None:
         self.name = members[0].queue
-        self.local = [one for one in members if not isinstance(one.target, RouteLink)]
-        self.remote = [one for one in members if isinstance(one.target, RouteLink)]
-        self.total = len(self.local) + sum(one.weight for one in self.remote)
+        self.local: list[Subscription] = []
+        self.remote: list[tuple[RouteLink, int]] = []
+        for one in members:
+            if one.target.served is Served.ONCE:
+                self.remote.append((one.target, one.weight))
+            else:
+                self.local.append(one)
+        self.total = len(self.local) + sum(weight for _, weight in self.remote)
 
     def remote_member(self, drawn: int) -> RouteLink | None:
         """The link of a drawn remote member; None when a local one was drawn."""
         drawn -= len(self.local)
         if drawn < 0:
             return None
-        for sub in self.remote:
-            drawn -= sub.weight
-            if drawn < 0 and isinstance(sub.target, RouteLink):
-                return sub.target
+        for link, weight in self.remote:
+            drawn -= weight
+            if drawn < 0:
+                return link
         return None
 
 
@@ -404,20 +367,20 @@ class SublistResult:
         self.simple = not groups
         for sub in plain:
             target = sub.target
-            if isinstance(target, Sink):
-                sinks.append(target)
-            elif isinstance(target, RouteLink):
-                links[id(target)] = target
-            elif isinstance(target, AccountImport):
-                bridges.append(target)
-                self.simple = False
-            elif isinstance(target, Shadow):
-                shadows.append((sub, target))
-                self.simple = False
-            else:
+            if target.served is Served.EACH:
                 clients.append((sub, target))
                 if sub.maximum or sub.denied is not None or target.tracks_replies:
                     self.simple = False
+            elif target.served is Served.ONCE:
+                links[id(target)] = target
+            elif target.served is Served.CAPTURED:
+                sinks.append(target)
+            elif target.served is Served.CROSSING:
+                bridges.append(target)
+                self.simple = False
+            else:
+                shadows.append((sub, target))
+                self.simple = False
         self.clients = clients
         self.sinks = sinks
         self.bridges = bridges

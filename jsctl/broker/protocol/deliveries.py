@@ -1,6 +1,6 @@
 """What the broker itself publishes: single messages, and first deliveries that go out together.
 
-A delivery to a client is `MSG <subject> <sid> <reply> <size>`, line break, payload, line break.
+A delivery to a client is `<verb> <subject> <sid> <reply> <size>`, line break, payload, line break.
 All behind `<sid> ` is made once, when messages are given to their requests; whoever writes puts
 subjects and ids before it, and everything of a turn becomes bytes with one join.
 """
@@ -67,10 +67,10 @@ class Deliveries:
             )
         ]
 
-    def frames(self, infix: bytes) -> bytes:
+    def frames(self, verb: bytes, infix: bytes) -> bytes:
         """What a client reads; `infix` is its subscription's id between blanks."""
         subjects = [row[2] for row in self.rows]
-        parts = zip(repeat(b"MSG "), subjects, repeat(infix), self.tails, strict=False)
+        parts = zip(repeat(verb), subjects, repeat(infix), self.tails, strict=False)
         return b"".join(chain.from_iterable(parts))
 
 

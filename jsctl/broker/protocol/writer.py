@@ -28,30 +28,30 @@ def error(text: bytes) -> bytes:
     return b"-ERR '%s'\r\n" % text
 
 
-def message(subject: bytes, sid: bytes, reply: bytes, payload: bytes) -> bytes:
-    """MSG with its payload."""
+def message(verb: bytes, subject: bytes, sid: bytes, reply: bytes, payload: bytes) -> bytes:
+    """A message without headers; `verb` ends in a blank."""
     if reply:
-        return b"MSG %s %s %s %d\r\n%s\r\n" % (subject, sid, reply, len(payload), payload)
-    return b"MSG %s %s %d\r\n%s\r\n" % (subject, sid, len(payload), payload)
+        return b"%s%s %s %s %d\r\n%s\r\n" % (verb, subject, sid, reply, len(payload), payload)
+    return b"%s%s %s %d\r\n%s\r\n" % (verb, subject, sid, len(payload), payload)
 
 
 def header_message(
-    subject: bytes, sid: bytes, reply: bytes, headers: bytes, payload: bytes
+    verb: bytes, subject: bytes, sid: bytes, reply: bytes, headers: bytes, payload: bytes
 ) -> bytes:
-    """HMSG with headers and payload."""
+    """A message with headers; `verb` ends in a blank."""
     size = len(headers)
     total = size + len(payload)
     if reply:
-        head = b"HMSG %s %s %s %d %d\r\n" % (subject, sid, reply, size, total)
+        head = b"%s%s %s %s %d %d\r\n" % (verb, subject, sid, reply, size, total)
     else:
-        head = b"HMSG %s %s %d %d\r\n" % (subject, sid, size, total)
+        head = b"%s%s %s %d %d\r\n" % (verb, subject, sid, size, total)
     return b"%s%s%s\r\n" % (head, headers, payload)
 
 
 def no_responders(subject: bytes, sid: bytes, reply: bytes) -> bytes:
     """The 503 that tells a requester that nobody listens on `subject`."""
     headers = build_status(503, extra=[(b"Nats-Subject", subject)])
-    return header_message(reply, sid, b"", headers, b"")
+    return header_message(b"HMSG ", reply, sid, b"", headers, b"")
 
 
 def interest(account: bytes, subject: bytes, queue: bytes, weight: int) -> bytes:
@@ -68,20 +68,21 @@ def no_interest(account: bytes, subject: bytes, queue: bytes) -> bytes:
 
 
 def routed(
+    verb: bytes,
     prefix: bytes,
     reply: bytes,
     queues: Sequence[bytes],
     headers: bytes | None,
     payload: bytes,
 ) -> bytes:
-    """RMSG or HMSG between servers; `prefix` is `[account ]subject`."""
+    """A message between servers; `prefix` is `[account ]subject`, `verb` ends in a blank."""
     words = [prefix]
     if queues:
         words.extend([b"+", reply, *queues] if reply else [b"|", *queues])
     elif reply:
         words.append(reply)
     if headers is None:
-        return b"RMSG %s %d\r\n%s\r\n" % (b" ".join(words), len(payload), payload)
+        return b"%s%s %d\r\n%s\r\n" % (verb, b" ".join(words), len(payload), payload)
     size = len(headers)
     total = size + len(payload)
-    return b"HMSG %s %d %d\r\n%s%s\r\n" % (b" ".join(words), size, total, headers, payload)
+    return b"%s%s %d %d\r\n%s%s\r\n" % (verb, b" ".join(words), size, total, headers, payload)

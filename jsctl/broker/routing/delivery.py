@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import NamedTuple
 
-from jsctl.broker.accounts.crossing import Crossings, LeadBack, Origin
+from jsctl.broker.accounts.crossing import Crossings, LeadBack
+from jsctl.broker.interest.kinds import BROKER, CAPTURED, EACH, SHADOW
+from jsctl.broker.interest.outbound import Origin, Outbound
 from jsctl.broker.interest.targets import (
     Captured,
     ClientPeer,
     Namespace,
-    Outbound,
     QueueGroup,
     RouteLink,
     Shadow,
@@ -48,7 +49,7 @@ class Deliverer:
     def __init__(
         self,
         jitter: Jitter,
-        expire: Callable[[Subscription], None],
+        expire: Callable[[ClientPeer, Subscription], None],
         lead_back: LeadBack,
     ) -> None:
         self._jitter = jitter
@@ -93,7 +94,7 @@ class Deliverer:
         for sub, session in plan.clients:
             if session.closing or (session is origin and not session.echo):
                 continue
-            head = b"MSG %s%s%s" % (subject, sub.infix, last)
+            head = b"%s%s%s%s" % (session.kind.verb, subject, sub.infix, last)
             self._write_run(origin, session, head, payloads)
             sub.delivered += count
             _sent(session, account, count, count * size)
@@ -104,7 +105,9 @@ class Deliverer:
             self._capture(sink)
             reached = True
         for link in plan.links:
-            head = b"RMSG %s %s" % (_prefix(link, account, subject), last)
+            if not origin.kind.reaches(link.kind):
+                continue
+            head = b"%s%s %s" % (link.kind.verb, _prefix(link, account, subject), last)
             self._write_run(origin, link, head, payloads)
             _sent(link, account, count, count * size)
             reached = True
@@ -134,7 +137,9 @@ class Deliverer:
             if session.closing or (session is origin and not session.echo):
                 continue
             with_headers = shape.header_size >= 0 and session.headers
-            self._write_rows(origin, session, b"MSG ", sub.infix, with_headers, shape, rows)
+            kind = session.kind
+            verb = kind.header_verb if with_headers else kind.verb
+            self._write_rows(origin, session, verb, sub.infix, with_headers, shape, rows)
             sub.delivered += count
             skipped = 0 if with_headers else max(shape.header_size, 0)
             _sent(session, account, count, count * (shape.size - skipped))
@@ -144,8 +149,11 @@ class Deliverer:
             self._capture(sink)
             reached = True
         for link in plan.links:
+            kind = link.kind
+            if not origin.kind.reaches(kind):
+                continue
             with_headers = shape.header_size >= 0
-            verb = b"MSG " if with_headers else b"RMSG "
+            verb = kind.header_verb if with_headers else kind.verb
             verb += _prefix(link, account, b"")
             self._write_rows(origin, link, verb, b" ", with_headers, shape, rows)
             _sent(link, account, count, count * shape.size)
@@ -164,7 +172,6 @@ class Deliverer:
     ) -> None:
         blank = b" " if shape.with_reply else b""
         if with_headers:
-            verb = b"H" + verb
             tail = b"%s%d %d\r\n" % (blank, shape.header_size, shape.size)
             parts = [
                 b"%s%s%s%s%s%s%s\r\n" % (verb, subject, infix, reply, tail, headers, data)
@@ -195,7 +202,7 @@ class Deliverer:
         """One message to everybody whom it concerns; whether anybody got it.
 
         `subject` was matched, `shown` is what receivers see. `queues` are the groups to serve
-        when the message came over a route (`origin` is a link then).
+        when whoever sent the message on to this server has drawn them (see `PeerKind.draws`).
         """
         reached = False
         for sub, session in plan.clients:
@@ -208,13 +215,15 @@ class Deliverer:
         if plan.bridges or plan.shadows:
             message = (subject, shown, reply, headers, payload)
             reached |= self._across(origin, account, plan, *message)
-        if isinstance(origin, RouteLink):
+        kind = BROKER if origin is None else origin.kind
+        if not kind.draws:
             for group in plan.groups:
                 if group.name in queues and group.local:
                     drawn = self._jitter(len(group.local))
                     rest = (origin, subject, shown, reply, headers, payload)
                     reached |= self._to_member(group, drawn, *rest)
-            return reached
+            if not kind.relayed:
+                return reached
         if plan.groups or plan.links:
             reached |= self._beyond(origin, account, plan, subject, reply, headers, payload, shown)
         return reached
@@ -229,11 +238,15 @@ class Deliverer:
         sub, session = plan.clients[0]
         if session.closing:
             return
-        sid, capable = sub.sid, session.headers
+        sid, capable, verb = sub.sid, session.headers, session.kind.verb
+        header_verb = session.kind.header_verb
         parts = [
-            b"MSG %s %s %s %d\r\n%s\r\n" % (shown or subject, sid, reply, len(payload), payload)
-            if reply and not headers
-            else _framed(shown or subject, sid, reply, headers if capable else b"", payload)
+            writer.header_message(header_verb, shown or subject, sid, reply, headers, payload)
+            if headers and capable
+            else b"%s%s %s %s %d\r\n%s\r\n"
+            % (verb, shown or subject, sid, reply, len(payload), payload)
+            if reply
+            else writer.message(verb, shown or subject, sid, reply, payload)
             for subject, reply, headers, payload, shown in items
         ]
         size = sum([len(item[3]) for item in items])
@@ -250,7 +263,7 @@ class Deliverer:
             return
         sub.delivered += len(made)
         _sent(session, account, len(made), sum(made.lengths))
-        self.write(session, made.frames(sub.infix))
+        self.write(session, made.frames(session.kind.verb, sub.infix))
 
     def _across(
         self,
@@ -280,7 +293,7 @@ class Deliverer:
 
     def _beyond(
         self,
-        origin: ClientPeer | None,
+        origin: Origin,
         account: Namespace,
         plan: SublistResult,
         subject: bytes,
@@ -291,13 +304,16 @@ class Deliverer:
     ) -> bool:
         """Queue groups, and one message for each link that is concerned."""
         reached = False
-        targets: dict[RouteLink, list[bytes]] = {link: [] for link in plan.links}
-        for group in plan.groups:
+        kind = BROKER if origin is None else origin.kind
+        targets: dict[RouteLink, list[bytes]] = {
+            link: [] for link in plan.links if kind.reaches(link.kind)
+        }
+        for group in plan.groups if kind.draws else ():
             link = self._to_group(group, origin, subject, shown, reply, headers, payload)
-            if isinstance(link, RouteLink):
-                targets.setdefault(link, []).append(group.name)
-            elif link:
+            if link is True:
                 reached = True
+            elif link:
+                targets.setdefault(link, []).append(group.name)
         for link, names in targets.items():
             self.to_link(link, origin, account, subject, reply, names, headers, payload, shown)
         return reached or bool(targets)
@@ -339,15 +355,15 @@ class Deliverer:
         for offset in range(len(local)):
             sub = local[(drawn + offset) % len(local)]
             target = sub.target
-            if isinstance(target, Sink):
-                target.messages.append((shown, reply, headers or b"", payload, origin))
-                self._capture(target)
-                return True
-            if isinstance(target, ClientPeer) and self.to_client(
+            if target.served is EACH and self.to_client(
                 sub, target, origin, shown, reply, headers, payload
             ):
                 return True
-            if isinstance(target, Shadow) and self.to_shadow(
+            if target.served is CAPTURED:
+                target.messages.append((shown, reply, headers or b"", payload, origin))
+                self._capture(target)
+                return True
+            if target.served is SHADOW and self.to_shadow(
                 target, origin, subject, shown, reply, headers, payload
             ):
                 return True
@@ -368,10 +384,10 @@ class Deliverer:
         target = sub.target
         if self.crossings.inside or not seen:
             return False
-        if isinstance(target, Sink):
+        if target.served is CAPTURED:
             self.capture(target, (seen, reply, headers or b"", payload, origin))
             return True
-        return isinstance(target, ClientPeer) and self.to_client(
+        return target.served is EACH and self.to_client(
             sub, target, origin, seen, reply, headers, payload
         )
 
@@ -393,19 +409,22 @@ class Deliverer:
         if sub.maximum and sub.delivered >= sub.maximum:
             return False
         sub.delivered += 1
+        kind, size = session.kind, len(payload)
         if headers is not None and session.headers:
-            data = writer.header_message(shown, sub.sid, reply, headers, payload)
-            _sent(session, sub.account, 1, len(headers) + len(payload))
+            size += len(headers)
+            data = writer.header_message(kind.header_verb, shown, sub.sid, reply, headers, payload)
+        elif reply:
+            data = b"%s%s%s%s %d\r\n%s\r\n" % (kind.verb, shown, sub.infix, reply, size, payload)
         else:
-            data = writer.message(shown, sub.sid, reply, payload)
-            _sent(session, sub.account, 1, len(payload))
+            data = b"%s%s%s%d\r\n%s\r\n" % (kind.verb, shown, sub.infix, size, payload)
+        _sent(session, sub.account, 1, size)
         self.write(session, data)
-        if session.congested and isinstance(origin, ClientPeer):
+        if session.congested and origin is not None and origin.kind.pauses:
             session.producers.add(origin.conn)
         if reply and session.tracks_replies:
             session.note_reply(reply)
         if sub.maximum and sub.delivered >= sub.maximum:
-            self._expire(sub)
+            self._expire(session, sub)
         return True
 
     def to_server(
@@ -430,9 +449,10 @@ class Deliverer:
         if shown is not subject and reply.startswith(ACK_PREFIX):
             reply = reply + b"@" + shown
         prefix = _prefix(link, account, subject)
-        self.write(link, writer.routed(prefix, reply, queues, headers, payload))
+        verb = link.kind.verb if headers is None else link.kind.header_verb
+        self.write(link, writer.routed(verb, prefix, reply, queues, headers, payload))
         _sent(link, account, 1, len(headers or b"") + len(payload))
-        if link.congested and isinstance(origin, ClientPeer):
+        if link.congested and origin is not None and origin.kind.pauses:
             link.producers.add(origin.conn)
 
 
@@ -442,12 +462,6 @@ def _sent(target: Outbound, account: Namespace, count: int, size: int) -> None:
     target.payload_bytes_out += size
     account.out_messages += count
     account.out_bytes += size
-
-
-def _framed(shown: bytes, sid: bytes, reply: bytes, headers: bytes, payload: bytes) -> bytes:
-    if headers:
-        return writer.header_message(shown, sid, reply, headers, payload)
-    return writer.message(shown, sid, reply, payload)
 
 
 def _prefix(link: RouteLink, account: Namespace, subject: bytes) -> bytes:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.accounts.crossing import CROSSINGS_MAX
 from jsctl.broker.accounts.imports import Imports
+from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import (
     ClientPeer,
     Namespace,
-    Outbound,
     RouteLink,
     Sink,
     SublistResult,
@@ -96,11 +96,10 @@ class Router:
             if sub.account.streams:
                 self.imports.left(sub)
 
-    def expire(self, sub: Subscription) -> None:
+    def expire(self, client: ClientPeer, sub: Subscription) -> None:
         """Remove a client's subscription that has had all it asked for."""
-        target = sub.target
-        if isinstance(target, ClientPeer) and target.subscriptions.get(sub.sid) is sub:
-            del target.subscriptions[sub.sid]
+        if client.subscriptions.get(sub.sid) is sub:
+            del client.subscriptions[sub.sid]
             self.unsubscribe(sub)
 
     def _insert(self, sub: Subscription) -> None:
@@ -221,7 +220,8 @@ class Router:
     def flush(self) -> list[tuple[int, bytes]]:
         """One joined write per connection that something was written to.
 
-        A client that has more than the maximum unsent gets nothing: it is put into `slow`.
+        A client, or whoever is as expendable, that has more than the maximum unsent gets nothing:
+        it is put into `slow`.
         """
         touched = self.delivery.touched
         self.delivery.touched = []
@@ -231,7 +231,7 @@ class Router:
             target.touched = False
             pieces, target.out = target.out, []
             pending = target.kernel_pending + target.out_bytes
-            if isinstance(target, ClientPeer) and pending > pending_max and not target.closing:
+            if target.kind.expendable and pending > pending_max and not target.closing:
                 self.slow.append((target, SLOW_CONSUMER))
                 self.slow_consumers += 1
             elif pieces and target.closing != SLOW_CONSUMER:

@@ -7,9 +7,9 @@ it; the node puts the events into words once they are complete.
 
 import re
 from dataclasses import dataclass, field
-from enum import IntEnum
 
-from jsctl.broker.interest.targets import Namespace, Outbound, RouteLink, Subscription
+from jsctl.broker.interest.outbound import Outbound
+from jsctl.broker.interest.targets import Namespace, Subscription
 
 DEST = b"Nats-Trace-Dest"
 HOP = b"Nats-Trace-Hop"
@@ -32,13 +32,6 @@ NO_SUPPORT = (
 )
 
 
-class TracedPeer(IntEnum):
-    """Kinds of connections, as events number them."""
-
-    CLIENT = 0
-    ROUTE = 1
-
-
 @dataclass(slots=True)
 class Event:
     """One thing that happened; `fields` are those of its type, empty ones are left out."""
@@ -56,7 +49,6 @@ class Trace:
     dest: bytes
     only: bool
     """The message itself is not delivered, only told about."""
-    from_client: bool
     hop: str
     header: dict[str, list[str]]
     size: int
@@ -105,13 +97,13 @@ class Trace:
         return f"{self.hop}.{self.hops}" if self.hop else str(self.hops)
 
     def to_client(
-        self, sub: Subscription, pattern: bytes, cid: int, name: str, error: str = ""
+        self, sub: Subscription, pattern: bytes, client: Outbound, error: str = ""
     ) -> None:
         """A client got it, or did not for a reason; `pattern` is what it listens to."""
         other = sub.account.name if sub.account is not self.account else ""
-        event = self.note("eg", kind=TracedPeer.CLIENT.value, cid=cid)
+        event = self.note("eg", kind=client.kind.number, cid=client.number)
         told: dict[str, str] = {
-            "name": name,
+            "name": client.name,
             "acc": other,
             "sub": pattern.decode(errors="replace"),
             "queue": sub.queue.decode(errors="replace"),
@@ -119,20 +111,11 @@ class Trace:
         }
         event.fields.update({key: value for key, value in told.items() if value})
 
-    def to_route(self, link: RouteLink, hop: str, error: str = "") -> None:
+    def to_server(self, link: Outbound, hop: str, error: str = "") -> None:
         """Another server got it, or did not for a reason."""
-        event = self.note("eg", kind=TracedPeer.ROUTE.value, cid=connection_id(link))
+        event = self.note("eg", kind=link.kind.number, cid=link.number)
         told = {"name": link.name, "hop": hop, "error": error}
         event.fields.update({key: value for key, value in told.items() if value})
-
-
-ROUTE_IDS_FROM = 1 << 20
-"""Routes are numbered from here on, apart from clients."""
-
-
-def connection_id(link: Outbound) -> int:
-    """The number by which monitoring knows a route."""
-    return ROUTE_IDS_FROM + link.conn
 
 
 def read_headers(headers: bytes) -> dict[str, list[str]]:

@@ -5,7 +5,9 @@ note, and what not to deliver. Messages that are not traced never come here.
 """
 
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.accounts.crossing import Origin, Way
+from jsctl.broker.accounts.crossing import Way
+from jsctl.broker.interest.kinds import Served
+from jsctl.broker.interest.outbound import Origin, Outbound, kind_of
 from jsctl.broker.interest.targets import (
     AccountImport,
     ClientPeer,
@@ -34,8 +36,6 @@ from jsctl.broker.routing.trace import (
     SUB_EXCEEDED,
     TRACEPARENT,
     Trace,
-    TracedPeer,
-    connection_id,
     is_sampled,
     read_headers,
 )
@@ -118,14 +118,14 @@ class Tracing:
 
     def begin(
         self,
-        origin: ClientPeer | RouteLink,
+        origin: Outbound,
         account: Account,
         subject: bytes,
         headers: bytes,
         payload: bytes,
     ) -> Begun:
         """A message comes in that may have to be traced; `keep` ends what begins here."""
-        header = read_headers(headers)
+        header, sent_on = read_headers(headers), not origin.kind.draws
         wanted = header.get(DEST.decode())
         if wanted is not None and DISABLED.decode() in wanted:
             return Begun(headers)
@@ -135,7 +135,7 @@ class Tracing:
             only = header.get(ONLY, [""])[0].lower() in YES
         elif is_sampled(header) and account.traced:
             dest = account.options.trace_subject.encode()
-            if isinstance(origin, ClientPeer) and not self._drawn(account):
+            if not sent_on and not self._drawn(account):
                 return Begun(block.set_value(headers, DEST, DISABLED))
         else:
             return Begun(headers)
@@ -143,14 +143,12 @@ class Tracing:
             return Begun(block.set_value(headers, DEST, DISABLED), skip=only)
         if not is_valid_literal(dest):
             return Begun(headers, skip=only)
-        if isinstance(origin, ClientPeer) and not origin.may_publish(dest):
-            origin.deny_publish(dest)
+        if not origin.admits(dest):
             return Begun(headers, skip=True)
-        hop = "" if isinstance(origin, ClientPeer) else header.get(HOP.decode(), [""])[0]
+        hop = header.get(HOP.decode(), [""])[0] if sent_on else ""
         size = len(headers) + len(payload)
         now_ns = self._delivery.now_ns
-        from_client = isinstance(origin, ClientPeer)
-        trace = Trace(account, dest, only, from_client, hop, header, size, now_ns)
+        trace = Trace(account, dest, only, hop, header, size, now_ns)
         _ingress(trace, origin, account, subject)
         return Begun(headers, trace)
 
@@ -272,13 +270,15 @@ class _Way:
     ) -> bool:
         """Queue groups, and one message for each other server that is concerned."""
         reached = False
-        if isinstance(self.origin, RouteLink):
-            for group in plan.groups:
+        kind = kind_of(self.origin)
+        targets: dict[RouteLink, list[bytes]] = {
+            link: [] for link in plan.links if kind.reaches(link.kind)
+        }
+        for group in plan.groups:
+            if not kind.draws:
                 if group.name in queues and group.local:
                     reached |= self._member(group, self._jitter(len(group.local)), shown)
-            return reached
-        targets: dict[RouteLink, list[bytes]] = {link: [] for link in plan.links}
-        for group in plan.groups:
+                continue
             drawn = self._jitter(group.total)
             if drawn < len(group.local):
                 if self._member(group, drawn, shown):
@@ -296,11 +296,11 @@ class _Way:
         for offset in range(len(group.local)):
             sub = group.local[(drawn + offset) % len(group.local)]
             target = sub.target
-            if isinstance(target, Sink):
+            if target.served is Served.CAPTURED:
                 return self._sink(target, shown)
-            if isinstance(target, ClientPeer) and self._client(sub, target, shown):
+            if target.served is Served.EACH and self._client(sub, target, shown):
                 return True
-            if isinstance(target, Shadow) and self._shadow(sub, target, shown):
+            if target.served is Served.SHADOW and self._shadow(sub, target, shown):
                 return True
         return False
 
@@ -314,9 +314,9 @@ class _Way:
             message = (self.subject, shown, self.reply, self.headers, self.payload)
             return self.trace.only or delivery.to_shadow(shadow, self.origin, *message)
         target, seen = sub.target, way.seen(self.subject, shown)
-        if isinstance(target, Sink):
+        if target.served is Served.CAPTURED:
             return self._sink(target, seen)
-        return isinstance(target, ClientPeer) and self._client(sub, target, seen, outer.subject)
+        return target.served is Served.EACH and self._client(sub, target, seen, outer.subject)
 
     def _client(
         self, sub: Subscription, session: ClientPeer, shown: bytes, pattern: bytes = b""
@@ -326,8 +326,7 @@ class _Way:
             self._delivery.to_client(
                 sub, session, self.origin, shown, self.reply, self.headers, self.payload
             )
-        name = session.name
-        self.trace.to_client(sub, pattern or sub.subject, session.client_id, name, error)
+        self.trace.to_client(sub, pattern or sub.subject, session, error)
         return not error
 
     def _obstacle(self, sub: Subscription, session: ClientPeer, shown: bytes) -> str:
@@ -364,7 +363,7 @@ class _Way:
         trace = self.trace
         hop = trace.next_hop()
         if trace.only and not link.traces:
-            trace.to_route(link, hop, ONLY_NO_SUPPORT)
+            trace.to_server(link, hop, ONLY_NO_SUPPORT)
             return False
         headers = block.set_value(self.headers, HOP, hop.encode())
         self._delivery.to_link(
@@ -378,18 +377,12 @@ class _Way:
             self.payload,
             shown,
         )
-        trace.to_route(link, hop, "" if link.traces else NO_SUPPORT)
+        trace.to_server(link, hop, "" if link.traces else NO_SUPPORT)
         return True
 
 
-def _ingress(
-    trace: Trace, origin: ClientPeer | RouteLink, account: Namespace, subject: bytes
-) -> None:
-    if isinstance(origin, ClientPeer):
-        kind, cid, name = TracedPeer.CLIENT, origin.client_id, origin.name
-    else:
-        kind, cid, name = TracedPeer.ROUTE, connection_id(origin), origin.name
-    event = trace.note("in", kind=kind.value, cid=cid)
-    if name:
-        event.fields["name"] = name
+def _ingress(trace: Trace, origin: Outbound, account: Account, subject: bytes) -> None:
+    event = trace.note("in", kind=origin.kind.number, cid=origin.number)
+    if origin.name:
+        event.fields["name"] = origin.name
     event.fields |= {"acc": account.name, "subj": subject.decode(errors="replace")}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ParamSpec
 
 from jsctl.broker.errors import BrokerError
-from jsctl.broker.sessions.session import ClientSession
+from jsctl.broker.interest.targets import ClientPeer
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Fault
 
@@ -71,4 +71,4 @@ class LastLine:
 def client_of(origin: object) -> int:
     """The connection that a captured message came from; 0 unless it is a client's. A route is
     not closed for a request that it carried."""
-    return origin.conn if isinstance(origin, ClientSession) else 0
+    return origin.conn if isinstance(origin, ClientPeer) else 0

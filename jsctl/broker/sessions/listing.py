@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.interest.targets import Outbound, RouteLink, Shadow, Subscription
+from jsctl.broker.interest.kinds import Served
+from jsctl.broker.interest.outbound import Outbound
+from jsctl.broker.interest.targets import RouteLink, Subscription
 from jsctl.broker.sessions.session import ClientSession
 
 DETAILS_MAX = 1024
@@ -45,7 +47,7 @@ class SublistFacts:
 def _facts(listed: Subscription) -> SubscriptionFacts:
     sub = listed
     target = sub.target
-    if isinstance(target, Shadow):
+    if target.served is Served.SHADOW:
         sub, target = target.sub, target.sub.target
     return SubscriptionFacts(
         listed.account.name,
@@ -54,7 +56,7 @@ def _facts(listed: Subscription) -> SubscriptionFacts:
         sub.sid.decode(errors="replace"),
         sub.delivered,
         sub.maximum,
-        target.client_id if isinstance(target, ClientSession) else 0,
+        target.client_id if target.served is Served.EACH else 0,
         sub.weight,
     )
 
@@ -73,7 +75,7 @@ def of_link(link: RouteLink) -> Iterator[SubscriptionFacts]:
 def of_account(account: Account) -> Iterator[SubscriptionFacts]:
     """Subscriptions of an account on this server, its own included, other servers' not."""
     for sub in account.sublist:
-        if not isinstance(sub.target, RouteLink):
+        if sub.target.served is not Served.ONCE:
             yield _facts(sub)
 
 

@@ -13,7 +13,9 @@ import itertools
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate, new_challenge, uninvited
 from jsctl.broker.accounts.permissions import Permissions
-from jsctl.broker.interest.targets import ClientFacts, ClientPeer, SublistResult, Subscription
+from jsctl.broker.interest.kinds import CLIENT
+from jsctl.broker.interest.outbound import ClientFacts
+from jsctl.broker.interest.targets import ClientPeer, SublistResult, Subscription
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.client import Head
 from jsctl.broker.protocol.intake import Intake
@@ -92,7 +94,7 @@ class ClientSession(ClientPeer):
     def __init__(
         self, context: SessionContext, accepted: Accepted, client_id: int, now_ns: int
     ) -> None:
-        super().__init__(accepted.conn, client_id)
+        super().__init__(accepted.conn, CLIENT, client_id)
         self.context = context
         self.remote = accepted
         self.account: Account = context.router.accounts.default
@@ -130,11 +132,6 @@ class ClientSession(ClientPeer):
         self.alive.await_login(now_ns)
         if self.authorized:
             self.alive.begin(now_ns, self.context.router.jitter)
-
-    @property
-    def name(self) -> str:
-        """What it calls itself."""
-        return self.greeting.name
 
     def facts(self) -> ClientFacts:
         """Who it is."""
@@ -250,6 +247,7 @@ class ClientSession(ClientPeer):
             return
         self.drop_subscriptions()
         self.greeting = greeting
+        self.name = greeting.name
         self.fast = False
         outcome = authenticate(self.context.router.accounts, greeting.credentials, self.challenge)
         if isinstance(outcome, Check):
@@ -354,6 +352,13 @@ class ClientSession(ClientPeer):
             return False
         return self.permissions is None or self.permissions.may_publish(subject)
 
+    def admits(self, subject: bytes) -> bool:
+        """Whether this client may have something published; it is told if it may not."""
+        allowed = self.may_publish(subject)
+        if not allowed:
+            self.deny_publish(subject)
+        return allowed
+
     def deny_publish(self, subject: bytes, trace: Trace | None = None, way: bytes = b"to") -> None:
         """Tell that a message was dropped: its subject, or reply, is not for this client."""
         text = b'Permissions Violation for Publish %s "%s"' % (way, subject)
@@ -434,7 +439,7 @@ class ClientSession(ClientPeer):
                 self.out_messages += 1
                 sub.delivered += 1
                 if sub.maximum and sub.delivered >= sub.maximum:
-                    self.context.router.expire(sub)
+                    self.context.router.expire(self, sub)
                 return
 
     # -- subscribing ---------------------------------------------------------------------

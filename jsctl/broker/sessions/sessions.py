@@ -7,7 +7,7 @@ everything of a turn is done, has `emit` put what comes of it into the turn's ou
 from collections import deque
 from collections.abc import Iterator
 
-from jsctl.broker.interest.targets import Outbound
+from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.sessions.effort import Effort
@@ -183,7 +183,7 @@ class Sessions:
         """What the edge still has to send to a client or route crossed a watermark."""
         limits = self._context.limits
         target.kernel_pending = unsent_bytes
-        if isinstance(target, ClientSession) and unsent_bytes > limits.pending_bytes_max:
+        if target.kind.expendable and unsent_bytes > limits.pending_bytes_max:
             target.out.clear()
             self._slow(target)
         elif unsent_bytes > limits.pending_bytes_high:
@@ -198,9 +198,11 @@ class Sessions:
         if session is not None:
             self.pending(session, unsent_bytes)
 
-    def _slow(self, session: ClientSession) -> None:
-        session.account.slow_consumers += 1
-        session.close(SLOW_CONSUMER)
+    def _slow(self, target: Outbound) -> None:
+        session = self._sessions.get(target.conn)
+        if session is target:
+            session.account.slow_consumers += 1
+            session.close(SLOW_CONSUMER)
 
     def _release(self, target: Outbound) -> None:
         """A target takes data again, or is gone: its producers may be read again."""
@@ -249,8 +251,7 @@ class Sessions:
         context = self._context
         outputs.writes += context.router.flush()
         for target, _ in context.router.slow:
-            if isinstance(target, ClientSession):
-                self._slow(target)
+            self._slow(target)
         context.router.slow.clear()
         outputs.writes += context.router.flush()
         for ended, reason in context.closes:

@@ -45,7 +45,7 @@ def test_as_single_ones(drawn: list[Row], inboxes: int, first: int) -> None:
         assert together.size(place, inboxes) == sum(
             len(reply) + len(payload) + len(subject) for _, reply, _, payload, subject in own
         )
-    assert together.frames(b" 7 ") == b"".join(
+    assert together.frames(b"MSG ", b" 7 ") == b"".join(
         b"MSG %b 7 %b %d\r\n%b\r\n" % (subject, reply, len(payload), payload)
         for _, reply, _, payload, subject in items
     )

@@ -3,6 +3,7 @@
 from jsctl.broker.protocol import headers, writer
 
 BLOCK = b"NATS/1.0\r\nA: 1\r\nNats-Msg-Id:  x y\r\nA: 2\r\n\r\n"
+MSG, HMSG = b"MSG ", b"HMSG "
 
 
 def test_lookup_is_exact_and_first_wins() -> None:
@@ -35,10 +36,12 @@ def test_lines() -> None:
     assert writer.info({"a": 1, "b": ["x"]}) == b'INFO {"a":1,"b":["x"]} \r\n'
     assert writer.connect({"a": True}) == b'CONNECT {"a":true}\r\n'
     assert writer.error(b"No") == b"-ERR 'No'\r\n"
-    assert writer.message(b"s", b"1", b"", b"xy") == b"MSG s 1 2\r\nxy\r\n"
-    assert writer.message(b"s", b"1", b"r", b"xy") == b"MSG s 1 r 2\r\nxy\r\n"
-    assert writer.header_message(b"s", b"1", b"", b"HH", b"x") == b"HMSG s 1 2 3\r\nHHx\r\n"
-    assert writer.header_message(b"s", b"1", b"r", b"HH", b"x") == b"HMSG s 1 r 2 3\r\nHHx\r\n"
+    assert writer.message(MSG, b"s", b"1", b"", b"xy") == b"MSG s 1 2\r\nxy\r\n"
+    assert writer.message(MSG, b"s", b"1", b"r", b"xy") == b"MSG s 1 r 2\r\nxy\r\n"
+    assert writer.header_message(HMSG, b"s", b"1", b"", b"HH", b"x") == b"HMSG s 1 2 3\r\nHHx\r\n"
+    assert (
+        writer.header_message(HMSG, b"s", b"1", b"r", b"HH", b"x") == b"HMSG s 1 r 2 3\r\nHHx\r\n"
+    )
 
 
 def test_no_responders_has_the_size_of_the_real_one() -> None:

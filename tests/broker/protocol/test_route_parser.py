@@ -100,7 +100,8 @@ def test_dedicated_connection_leaves_accounts_out() -> None:
 def test_written_messages_are_read_back(
     reply: bytes, queues: tuple[bytes, ...], headers: bytes | None
 ) -> None:
-    data = writer.routed(b"A foo", reply, queues, headers, b"pay\r\nload")
+    verb = b"RMSG " if headers is None else b"HMSG "
+    data = writer.routed(verb, b"A foo", reply, queues, headers, b"pay\r\nload")
     assert pieces(data, 1000) == [Routed(b"A", b"foo", reply, queues, headers, b"pay\r\nload", b"")]
 
 

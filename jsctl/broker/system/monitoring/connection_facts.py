@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from jsctl.api.monitoring.connz import SubDetail, SublistStats
 from jsctl.api.server import DataStats
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.interest.targets import RouteLink
+from jsctl.broker.interest.targets import ROUTE_IDS_FROM, RouteLink
 from jsctl.broker.routes.types import LinkFacts
-from jsctl.broker.routing.trace import ROUTE_IDS_FROM
 from jsctl.broker.sessions import listing
 from jsctl.broker.sessions.listing import SubscriptionFacts
 from jsctl.broker.sessions.session import ClientSession

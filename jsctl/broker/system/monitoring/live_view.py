@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from jsctl.api.monitoring.connz import SubDetail, SublistStats
 from jsctl.api.monitoring.health import RaftzGroup
 from jsctl.api.stream import StreamInfo
-from jsctl.broker.routing.trace import ROUTE_IDS_FROM
+from jsctl.broker.interest.targets import ROUTE_IDS_FROM
 from jsctl.broker.sessions import listing
 from jsctl.broker.system.monitoring import connection_facts as facts
 from jsctl.broker.system.monitoring.health_facts import HealthReport

@@ -1,0 +1,82 @@
+"""Kinds of peers: all that routing has to know of who sends a message, and of who is to get it.
+
+Routing asks no connection for its class. What differs between kinds is a row here; what differs
+between two connections of a kind (does it hear itself, does it take headers) is in `Outbound`; and
+how a target is served at all is its `Served`.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+
+class Served(Enum):
+    """How a message reaches a target of subscriptions."""
+
+    EACH = auto()
+    """Once for each of its subscriptions, under their ids: whoever speaks a client protocol."""
+    ONCE = auto()
+    """Once for each connection, which has other subscribers behind it."""
+    CAPTURED = auto()
+    """It is kept until its owner in the broker takes it."""
+    CROSSING = auto()
+    """It goes on in another account, by a service import."""
+    SHADOW = auto()
+    """It reaches who listens through a stream import."""
+
+
+EACH: Final = Served.EACH
+CAPTURED: Final = Served.CAPTURED
+SHADOW: Final = Served.SHADOW
+"""Members of an enum are found much slower than these, and some are asked for per message."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeerKind:
+    """One row: what connections of a kind have in common."""
+
+    name: str
+    number: int
+    """As events of traces number it."""
+    hears: frozenset[str] | None = None
+    """The kinds whose messages reach it; None for all."""
+    relayed: bool = True
+    """Whether there are links that hear this kind; which ones, these tell by `hears`."""
+    draws: bool = True
+    """This server draws the members of queue groups for its messages. Else the server that it
+    leads to has done so: a message names the groups, and one member of each here is served."""
+    crosses: bool = True
+    """Its requests are led into other accounts here, and not where they came in."""
+    pauses: bool = False
+    """It is not read while somebody whom it sends to does not keep up."""
+    expendable: bool = False
+    """It is closed when it does not keep up itself."""
+    verb: bytes = b""
+    """How a message begins."""
+    header_verb: bytes = b""
+    """How one with a header block begins."""
+
+    def reaches(self, other: "PeerKind") -> bool:
+        """Whether messages of this kind are for `other`."""
+        return other.hears is None or self.name in other.hears
+
+
+CLIENT = PeerKind("client", 0, pauses=True, expendable=True, verb=b"MSG ", header_verb=b"HMSG ")
+
+ROUTE = PeerKind(
+    "route",
+    1,
+    hears=frozenset({"client", "broker"}),
+    relayed=False,
+    draws=False,
+    crosses=False,
+    verb=b"RMSG ",
+    header_verb=b"HMSG ",
+)
+
+BROKER = PeerKind("broker", 3)
+"""The broker itself: what it publishes, and its sinks, which capture what anybody sends."""
+
+KINDS = (CLIENT, ROUTE, BROKER)
+LINKS = (ROUTE,)
+"""The kinds that are served once for each connection."""
