@@ -78,5 +78,3 @@ BROKER = PeerKind("broker", 3)
 """The broker itself: what it publishes, and its sinks, which capture what anybody sends."""
 
 KINDS = (CLIENT, ROUTE, BROKER)
-LINKS = (ROUTE,)
-"""The kinds that are served once for each connection."""

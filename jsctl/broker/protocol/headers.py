@@ -61,14 +61,6 @@ def remove(headers: bytes, key: bytes) -> bytes:
     return b"" if headers == EMPTY else headers
 
 
-def remove_prefixed(headers: bytes, prefix: bytes) -> bytes:
-    """The block without the headers whose names start with `prefix`."""
-    for key, _ in list(iterate(headers)):
-        if key.startswith(prefix):
-            headers = remove(headers, key)
-    return headers
-
-
 def append(headers: bytes, key: bytes, value: bytes) -> bytes:
     """The block with one more header at its end; starts a block when there is none."""
     block = headers or EMPTY

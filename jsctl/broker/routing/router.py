@@ -190,13 +190,6 @@ class Router:
             for one in plan.bridges
         )
 
-    def interest_count(self, account: Namespace, subject: bytes) -> int:
-        """Subscriptions that match; remote queue members count by their weight."""
-        plan = account.sublist.match(subject)
-        groups = sum(group.total for group in plan.groups)
-        one_by_one = len(plan.clients) + len(plan.sinks) + len(plan.links) + len(plan.shadows)
-        return one_by_one + groups
-
     def add_route(self, link: RouteLink) -> None:
         """A link has finished its handshake."""
         self.routes.add(link)

@@ -22,7 +22,7 @@ PARAMETERS_MAX = 100
 
 
 class MonitorConnection(asyncio.Protocol):
-    """See the module."""
+    """What asyncio tells of one connection, and what is told it; see the module."""
 
     def __init__(self, monitor: Monitor) -> None:
         self._monitor = monitor

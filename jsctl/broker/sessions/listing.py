@@ -9,9 +9,6 @@ from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import RouteLink, Subscription
 from jsctl.broker.sessions.session import ClientSession
 
-DETAILS_MAX = 1024
-"""Subscriptions listed in one answer when the question names no limit."""
-
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionFacts:

@@ -38,29 +38,6 @@ def has_wildcard(subject: bytes) -> bool:
     return _WILDCARD.search(subject) is not None
 
 
-def is_deliverable(subject: bytes) -> bool:
-    """Whether a published subject can match anything: no empty token.
-
-    Wildcard characters count as literal tokens here: a publish to `foo.*` reaches `foo.*`.
-    """
-    return (
-        bool(subject)
-        and b".." not in subject
-        and not subject.startswith(b".")
-        and not subject.endswith(b".")
-    )
-
-
-def is_storable(subject: bytes) -> bool:
-    """Whether a stream may have it: a valid subject, no NUL, valid UTF-8."""
-    if b"\0" in subject or not is_valid_subject(subject):
-        return False
-    try:
-        return "\ufffd" not in subject.decode()
-    except UnicodeDecodeError:
-        return False
-
-
 def tokens(subject: bytes) -> list[bytes]:
     """The tokens, in order."""
     return subject.split(b".")

@@ -3,6 +3,7 @@
 import pytest
 
 from jsctl.broker.jsapi.direct_gets import FRESH_NS
+from tests.broker.routing.routing_bench import interest_count
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.stream_requests import stream
 
@@ -30,7 +31,7 @@ def test_every_server_has_an_answer_without_asking_the_leader(cluster: ClusterPl
         assert get(server) == [b"m1"]
         account = server.node.router.accounts.get("A")
         assert account is not None
-        assert server.node.router.interest_count(account, b"$JS.API.DIRECT.GET.S.s.1") == 3
+        assert interest_count(account, b"$JS.API.DIRECT.GET.S.s.1") == 3
 
 
 def test_by_sequence_and_last_for_a_subject(cluster: ClusterPlay) -> None:

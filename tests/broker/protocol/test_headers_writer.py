@@ -19,7 +19,6 @@ def test_lookup_is_exact_and_first_wins() -> None:
 def test_edits() -> None:
     assert headers.remove(BLOCK, b"A") == b"NATS/1.0\r\nNats-Msg-Id:  x y\r\n\r\n"
     assert headers.remove(headers.build([(b"A", b"1")]), b"A") == b""
-    assert headers.remove_prefixed(BLOCK, b"Nats-") == headers.build([(b"A", b"1"), (b"A", b"2")])
     assert headers.append(b"", b"K", b"v") == headers.build([(b"K", b"v")])
     assert headers.set_value(BLOCK, b"A", b"3").endswith(b"x y\r\nA: 3\r\n\r\n")
 

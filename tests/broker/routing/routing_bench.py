@@ -3,7 +3,7 @@
 import itertools
 import re
 
-from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.accounts.accounts import Account, Accounts
 from jsctl.broker.interest.targets import RouteLink
 from jsctl.broker.options import Options
 from jsctl.broker.protocol.route import RouteParser
@@ -73,3 +73,10 @@ class Server:
         )
         self.router.route_ops(link, parser.feed(lines))
         self.emit()
+
+
+def interest_count(account: Account, subject: bytes) -> int:
+    """Subscriptions that match; remote queue members count by their weight."""
+    plan = account.sublist.match(subject)
+    groups = sum(group.total for group in plan.groups)
+    return len(plan.clients) + len(plan.sinks) + len(plan.links) + len(plan.shadows) + groups
