@@ -17,7 +17,7 @@ from jsctl.broker.replication.bootstrap import GroupBootstrap
 from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.replication.group import GroupKind, RaftGroup, Replica
 from jsctl.broker.replication.groups import Groups
-from jsctl.broker.store.wal import Wal, WalOptions
+from jsctl.broker.store.wal.log import Wal, WalOptions
 from tests.support.sim_disk import SimDisk
 
 NOW = 1_000
