@@ -5,12 +5,11 @@ send anything) simply has no headers.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 VERSION = b"NATS/1.0"
 EMPTY = b"NATS/1.0\r\n\r\n"
 _STATUS = re.compile(rb"NATS/1\.0[ ]+(\d+)[ ]*([^\r\n]*)\r\n")
-_LINE = re.compile(rb"\r\n([^:\r\n]+):[ ]*([^\r\n]*)(?=\r\n)")
 
 Pairs = Sequence[tuple[bytes, bytes]]
 
@@ -70,9 +69,3 @@ def append(headers: bytes, key: bytes, value: bytes) -> bytes:
 def set_value(headers: bytes, key: bytes, value: bytes) -> bytes:
     """The block with exactly one header of that name, at the end."""
     return append(remove(headers, key), key, value)
-
-
-def iterate(headers: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """All (key, value), in order, repeated keys included."""
-    for found in _LINE.finditer(headers):
-        yield found[1], found[2]

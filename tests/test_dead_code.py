@@ -1,0 +1,200 @@
+"""No dead code in the broker: what nothing in jsctl names, outside its own definition, has to go.
+
+By names alone, over the syntax trees: a name that is written anywhere, as itself or behind a dot,
+keeps every definition of that name. So nothing that is used is ever reported, and what is left is
+dead, unless somebody outside calls it: those are in `CALLED_FROM_OUTSIDE`, with the caller.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BROKER = "jsctl/broker"
+
+BY_ASYNCIO = "asyncio calls its protocols"
+BY_TRANSCRIPTS = "transcripts of raft in tests: what a reader compares"
+CALLED_FROM_OUTSIDE = {
+    "connection_made": BY_ASYNCIO,
+    "connection_lost": BY_ASYNCIO,
+    "data_received": BY_ASYNCIO,
+    "eof_received": BY_ASYNCIO,
+    "get_buffer": BY_ASYNCIO,
+    "buffer_updated": BY_ASYNCIO,
+    "pause_writing": BY_ASYNCIO,
+    "resume_writing": BY_ASYNCIO,
+    "describe_message": BY_TRANSCRIPTS,
+    "describe_ready": BY_TRANSCRIPTS,
+    "describe_state": BY_TRANSCRIPTS,
+    "singly": "the simulator and benchmarks, which look at what is published one by one",
+}
+"""Names of definitions, and who uses them where jsctl itself writes no such name."""
+
+STILL_DEAD = {
+    "ACCOUNT_NRG_FLAG",
+    "KEY_BYTES",
+    "SERVER_SHUTDOWN",
+    "StateMachine",
+    "account_of",
+    "acked_below",
+    "add_commit",
+    "api_limit_reached",
+    "batch_abandoned",
+    "change_options",
+    "check_totals",
+    "create_failed",
+    "decode_record",
+    "durable_mark",
+    "encode_pause",
+    "force_whole",
+    "keep_newest",
+    "link_for",
+    "meta_rescue",
+    "quorum_up",
+    "range_count",
+    "restore_completed",
+    "restore_created",
+    "retained_for",
+    "retained_names",
+    "room_bytes",
+    "segment_count",
+    "snapshot_completed",
+    "snapshot_created",
+    "unlock",
+}
+"""What is to go yet, or to be called. The lists only get shorter: an entry that is no longer needed
+is an error too."""
+
+STILL_TWICE = {"Batch", "Held", "Listening", "Remover"}
+"""Names that still mean two classes."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A function, method, class or constant."""
+
+    name: str
+    path: str
+    line: int
+    node: ast.AST
+
+
+def constants(node: ast.stmt) -> Iterator[str]:
+    """Names that a statement of a module or a class gives a value."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        targets = [node.target]
+    for target in targets:
+        if isinstance(target, ast.Name):
+            yield target.id
+
+
+def definitions(tree: ast.Module, path: str) -> Iterator[Defined]:
+    """Public functions, classes and constants of a module, and public methods of its classes."""
+    for node in tree.body:
+        names = list(constants(node))
+        if isinstance(node, Function | ast.ClassDef):
+            names.append(node.name)
+        for name in names:
+            yield Defined(name, path, node.lineno, node)
+        if isinstance(node, ast.ClassDef):
+            for method in node.body:
+                if isinstance(method, Function):
+                    yield Defined(method.name, path, method.lineno, method)
+
+
+def names_in(node: ast.AST) -> Counter[str]:
+    """How often each name is used: read by itself or behind a dot, or given as a keyword."""
+    found: Counter[str] = Counter()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load):
+            found[inner.id] += 1
+        elif isinstance(inner, ast.Attribute):
+            found[inner.attr] += 1
+        elif isinstance(inner, ast.keyword) and inner.arg:
+            found[inner.arg] += 1
+        elif isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            found.update(annotation(inner.value))
+    return found
+
+
+def annotation(text: str) -> list[str]:
+    """Names in a string that is an annotation; texts have blanks around most words."""
+    return [text] if text.isidentifier() and text[:1].isupper() else []
+
+
+def dead(files: dict[str, ast.Module], inside: str) -> list[Defined]:
+    """What is defined `inside` and named nowhere else in the files."""
+    used: Counter[str] = Counter()
+    for tree in files.values():
+        used.update(names_in(tree))
+    return [
+        one
+        for place, tree in files.items()
+        if place.startswith(inside)
+        for one in definitions(tree, place)
+        if not one.name.startswith("_") and used[one.name] == names_in(one.node)[one.name]
+    ]
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, ast.Module]:
+    """Every module of jsctl."""
+    files = sorted((ROOT / "jsctl").rglob("*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in files}
+
+
+def test_everything_public_is_used(sources: dict[str, ast.Module]) -> None:
+    found = [
+        f"{one.path}:{one.line} {one.name}"
+        for one in dead(sources, BROKER)
+        if one.name not in CALLED_FROM_OUTSIDE and one.name not in STILL_DEAD
+    ]
+    assert not found, "only tests use these, if anybody:\n" + "\n".join(found)
+
+
+def test_the_lists_name_only_what_is_dead(sources: dict[str, ast.Module]) -> None:
+    needless = (STILL_DEAD | set(CALLED_FROM_OUTSIDE)) - {one.name for one in dead(sources, BROKER)}
+    assert not needless, f"called by jsctl or gone, so take out of the lists: {sorted(needless)}"
+
+
+def test_class_names_are_unique(sources: dict[str, ast.Module]) -> None:
+    places: dict[str, list[str]] = {}
+    for path, tree in sources.items():
+        for node in ast.walk(tree) if path.startswith(BROKER) else ():
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path}:{node.lineno}")
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    new = {name: found for name, found in twice.items() if name not in STILL_TWICE}
+    assert not new, f"one name for several classes: {new}"
+    done = sorted(STILL_TWICE - set(twice))
+    assert not done, f"unique by now, so take out of STILL_TWICE: {done}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def used(): pass\nused()", []),
+        ("def dead(): pass", ["dead"]),
+        ("def itself(): itself()", ["itself"]),
+        ("def _private(): pass", []),
+        ("LIMIT = 3\nOTHER: int = LIMIT", ["OTHER"]),
+        ("class Dead:\n    def method(self): pass", ["Dead", "method"]),
+        ("class Used:\n    def method(self): pass\nUsed().method()", []),
+        ("class Used: pass\ndef dead(one: 'Used'): pass", ["dead"]),
+    ],
+)
+def test_what_is_dead_is_found(text: str, expected: list[str]) -> None:
+    files = {"broker/a.py": ast.parse(text), "other.py": ast.parse("def unseen(): pass")}
+    assert [one.name for one in dead(files, "broker/")] == expected
+
+
+def test_a_name_elsewhere_keeps_a_definition() -> None:
+    files = {"broker/a.py": ast.parse("def called(): pass"), "b.py": ast.parse("x.called")}
+    assert not dead(files, "broker/")
