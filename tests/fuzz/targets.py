@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.fuzz import configuration, formats, live, nodes, parsers, stores
+from tests.fuzz import configuration, formats, live, monitoring_port, nodes, parsers, stores
 from tests.fuzz.target import Target
 
 _KINDS = (
@@ -10,6 +10,7 @@ _KINDS = (
     *nodes.TARGETS,
     *stores.TARGETS,
     configuration.Configuration,
+    monitoring_port.Http,
     live.Live,
 )
 TARGETS: dict[str, Callable[[], Target]] = {kind.name: kind for kind in _KINDS} | formats.MADE

@@ -152,6 +152,7 @@ class MonitorConnection(asyncio.Protocol):
                 self._transport.pause_reading()
                 self._wait(None)
                 self._route()
+                return
             elif isinstance(event, h11.Data):
                 self._refuse(HTTPStatus.BAD_REQUEST)
                 return
@@ -168,18 +169,12 @@ class MonitorConnection(asyncio.Protocol):
         except ValueError:
             self._refuse(HTTPStatus.BAD_REQUEST)
             return
-        base = self._monitor.options.base_path.rstrip("/")
-        path = unquote(parts.path)
-        self._callback = ""
-        if base and path != base and not path.startswith(base + "/"):
-            self.respond(HTTPStatus.NOT_FOUND, TEXT, b"404 page not found\n")
-            return
         params: dict[str, str] = {}
         for name, value in pairs:
             params.setdefault(name, value)
         callback = params.get("callback", "")
         self._callback = callback if callback.replace(".", "_").isidentifier() else ""
-        self._monitor.query(self, path.removeprefix(base) or "/", params)
+        self._monitor.query(self, unquote(parts.path) or "/", params)
 
     def _refuse(self, status: HTTPStatus) -> None:
         """Answer what cannot be understood, and close: the next bytes may be anything."""

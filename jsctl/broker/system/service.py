@@ -15,7 +15,7 @@ from jsctl.broker.system.client_orders import kick, send_lame_duck
 from jsctl.broker.system.encodings import compressed
 from jsctl.broker.system.events import Event, SysEvents
 from jsctl.broker.system.monitoring.connection_facts import conn_facts
-from jsctl.broker.system.monitoring.http import answer_http, known_path
+from jsctl.broker.system.monitoring.http import answer_http, known_page, page_of
 from jsctl.broker.system.monitoring.live_view import MonitorView
 from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.requests import (
@@ -106,10 +106,9 @@ class SystemService:
     def query(self, query: Query) -> Answer:
         """Answer a request on the monitoring port."""
         view = self._view()
-        base = view.settings.http_base_path
-        path = query.path[len(base) :] if base and query.path.startswith(base) else query.path
-        if known_path(path or "/"):
-            view.asked(path or "/")
+        page = page_of(view.settings.http_base_path, query.path)
+        if known_page(page):
+            view.asked(page)
         found = answer_http(view, query.path, query.params)
         return Answer(query.token, found.status, found.content_type, found.body)
 

@@ -75,15 +75,28 @@ async def test_what_cannot_be_served(request_text: bytes, status: bytes) -> None
         assert answer.startswith(b"HTTP/1.1 " + status + b"\r\n")
 
 
-async def test_head_callback_and_base_path() -> None:
-    async with running(options(base_path="/nats")) as server:
+async def test_head_and_callback() -> None:
+    async with running(options()) as server:
         port = server.port("monitor")
-        head = await exchange(port, b"HEAD /nats/varz HTTP/1.0\r\n\r\n")
+        head = await exchange(port, b"HEAD /varz HTTP/1.0\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200") and head.endswith(b"\r\n\r\n")
-        script = await exchange(port, b"GET /nats/varz?callback=f HTTP/1.0\r\n\r\n")
+        script = await exchange(port, b"GET /varz?callback=f HTTP/1.0\r\n\r\n")
         assert b"application/javascript" in script and b'f({"path": "/varz"' in script
-        outside = await exchange(port, b"GET /varz HTTP/1.0\r\n\r\n")
-        assert outside.startswith(b"HTTP/1.1 404") and outside.endswith(b"404 page not found\n")
+
+
+async def test_the_base_path_is_left_to_the_node() -> None:
+    """It cuts the path off; cut off here too, no page would be found."""
+    async with running(options(base_path="/nats")) as server:
+        inside = await exchange(server.port("monitor"), b"GET /nats/varz HTTP/1.0\r\n\r\n")
+        assert b'{"path": "/nats/varz"' in inside
+
+
+async def test_many_requests_at_once_are_answered_one_by_one() -> None:
+    """Not one within the other: a few hundred would be more than the interpreter's stack takes."""
+    async with running(options(base_path="/nats")) as server:
+        outside = b"GET /x HTTP/1.1\r\nHost:\r\n\r\n" * 1000
+        answer = await exchange(server.port("monitor"), outside + b"GET /x HTTP/1.0\r\n\r\n")
+        assert answer.count(b"HTTP/1.1 ") == 1001
 
 
 async def ends(reader: asyncio.StreamReader) -> bool:

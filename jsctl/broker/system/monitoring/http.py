@@ -29,21 +29,25 @@ class HttpAnswer:
 
 def answer_http(view: ServerView, path: str, params: Mapping[str, str]) -> HttpAnswer:
     """Answer a GET. The caller has counted the request in the view's `http_requests`."""
-    base = view.settings.http_base_path.rstrip("/")
-    if base and not path.startswith(base):
-        return HttpAnswer(404, TEXT, b"404 page not found\n")
-    path = path[len(base) :] or "/"
-    if path == "/":
+    page = page_of(view.settings.http_base_path, path)
+    if page == "/":
         return HttpAnswer(200, HTML, _index(view))
-    name = _BY_PATH.get(path)
+    name = _BY_PATH.get(page)
     if name is None:
         return HttpAnswer(404, TEXT, b"404 page not found\n")
     return _endpoint(view, SYS_ROUTES[name], params)
 
 
-def known_path(path: str) -> bool:
-    """Whether a path (without the base) is counted in `http_req_stats`."""
-    return path == "/" or path in _BY_PATH
+def page_of(base: str, path: str) -> str:
+    """The page that a path names below the base path; empty if it is not below it."""
+    if not path.startswith(base):
+        return ""
+    return path.removeprefix(base) or "/"
+
+
+def known_page(page: str) -> bool:
+    """Whether a page is counted in `http_req_stats`."""
+    return page == "/" or page in _BY_PATH
 
 
 def plain(value: object) -> object:

@@ -13,7 +13,7 @@ import pytest
 from jsctl.api.monitoring.health import HealthzOptions
 from jsctl.broker.system.events import SysEvents
 from jsctl.broker.system.monitoring.health import healthz
-from jsctl.broker.system.monitoring.http import answer_http, known_path
+from jsctl.broker.system.monitoring.http import answer_http, known_page, page_of
 from jsctl.broker.system.monitoring.view import Ailment, AssetHealth, HealthFacts
 from jsctl.broker.system.monitoring.words import uptime
 from jsctl.broker.system.requests import (
@@ -138,7 +138,13 @@ def test_index_base_path_and_counting(view: "FakeView") -> None:
     assert b"./varz" in page.body and b"&lt;n1&gt;" in page.body
     assert answer_http(view, "/mon/varz", {}).status == 200
     assert answer_http(view, "/varz", {}).status == 404
-    assert known_path("/subscriptionsz") and not known_path("/nope")
+    assert answer_http(view, "/monvarz", {}).status == 404
+    assert (page_of("/mon", "/mon/varz"), page_of("/mon", "/mon"), page_of("", "")) == (
+        "/varz",
+        "/",
+        "/",
+    )
+    assert known_page("/subscriptionsz") and not known_page("/nope") and not known_page("")
 
 
 def test_varz_names_the_product(view: "FakeView") -> None:
