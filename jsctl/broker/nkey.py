@@ -8,7 +8,6 @@ import base64
 import binascii
 from enum import IntEnum
 
-KEY_BYTES = 32
 CRC_BYTES = 2
 SIGNATURE_BYTES = 64
 TEXT_LENGTH = 56

@@ -64,19 +64,3 @@ class Disk(Protocol):
 
     def hold_room(self) -> None:
         """Set some room aside, if it is not: it is used when a write finds no other."""
-
-
-class StateMachine(Protocol):
-    """What a raft group replicates: stream, consumer or meta state."""
-
-    def apply(self, index: int, entry: bytes) -> int:
-        """Take one committed entry. Cannot fail; must depend on nothing but state and entry.
-
-        The result is what a waiting request is told, e.g. how many messages a purge removed.
-        """
-
-    def snapshot(self) -> bytes:
-        """The state after the last applied entry."""
-
-    def restore(self, snapshot: bytes) -> None:
-        """Replace the state by a snapshot's."""

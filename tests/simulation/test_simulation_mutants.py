@@ -14,7 +14,7 @@ from jsctl.broker.raft.ready import Ready
 from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import VoteReply, VoteRequest
 from jsctl.broker.replication.bootstrap import GroupBootstrap
-from jsctl.broker.replication.durability import DurabilityGate, Held
+from jsctl.broker.replication.durability import DurabilityGate, Withheld
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.state_file import GroupState
 from jsctl.broker.store.wal.log import Recovered, Wal, WalOptions
@@ -28,7 +28,7 @@ STAGED = 6
 
 
 def _acks_before_sync(patch: Patch) -> None:
-    def let_through(self: DurabilityGate, group: RaftGroup, ready: Ready) -> Held | None:
+    def let_through(self: DurabilityGate, group: RaftGroup, ready: Ready) -> Withheld | None:
         free = write(self, group, ready)
         if free is None and self._held and self._held[-1].group is group:
             return self._held.pop()

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from jsctl.api.cluster import Placement
 from jsctl.api.codec import dumps
-from jsctl.api.errors import ApiError, api_error
+from jsctl.api.errors import api_error
 from jsctl.api.requests import StreamConfigRequest, StreamInfoRequest
 from jsctl.api.responses import ApiPaged, StreamCreateResponse, StreamInfoResponse
 from jsctl.api.stream import StreamConfig, StreamInfo
@@ -243,11 +243,6 @@ def create_response(view: View, assignment: StreamAssignment, stream: Stream) ->
         did_create=kind == "stream_create" and not view.clustered,
     )
     return dumps(response)
-
-
-def create_failed(assignment: StreamAssignment, error: ApiError) -> bytes:
-    """What a member answers that cannot set the stream up."""
-    return dumps(StreamCreateResponse(head=head(_kind(assignment), error)))
 
 
 def _kind(assignment: StreamAssignment) -> str:

@@ -16,21 +16,14 @@ from jsctl.api.events import (
     ConsumerPauseAdvisory,
     ConsumerQuorumLostAdvisory,
     DomainLeaderElectedAdvisory,
-    MetaRescueAdvisory,
-    RestoreCompleteAdvisory,
-    RestoreCreateAdvisory,
     ServerOutOfSpaceAdvisory,
     ServerRemovedAdvisory,
-    SnapshotCompleteAdvisory,
-    SnapshotCreateAdvisory,
     StreamActionAdvisory,
-    StreamBatchAbandonedAdvisory,
     StreamLeaderElectedAdvisory,
     StreamQuorumLostAdvisory,
     TypedEvent,
 )
 from jsctl.api.server import ClientInfo as ClientBody
-from jsctl.api.stream import StreamState
 from jsctl.api.times import format_time
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 
@@ -108,18 +101,6 @@ class Advisories:
             domain=self.domain,
         )
         return _subject("CONSUMER", "PAUSE", stream, consumer), dumps(body)
-
-    def batch_abandoned(self, account: str, stream: str, batch: str, reason: str) -> Message:
-        """An atomic batch was given up: timeout, large, incomplete or unsupported."""
-        body = StreamBatchAbandonedAdvisory(
-            head=self._head("stream_batch_abandoned"),
-            account=account,
-            stream=stream,
-            batch=batch,
-            reason=reason,
-            domain=self.domain,
-        )
-        return _subject("STREAM", "BATCH_ABANDONED", stream), dumps(body)
 
     # Groups.
 
@@ -213,21 +194,6 @@ class Advisories:
         )
         return _subject("SERVER", "REMOVED"), dumps(body)
 
-    def meta_rescue(
-        self, server: str, server_id: str, cluster: str, quorums: tuple[int, int]
-    ) -> Message:
-        """The meta group's quorum was lowered: (before, now)."""
-        body = MetaRescueAdvisory(
-            head=self._head("meta_rescue"),
-            server=server,
-            server_id=server_id,
-            prev_quorum=quorums[0],
-            new_quorum=quorums[1],
-            cluster=cluster,
-            domain=self.domain,
-        )
-        return _subject("SERVER", "META_RESCUE"), dumps(body)
-
     # Requests.
 
     def api_audit(self, server: str, request: ApiRequest, response: bytes) -> Message:
@@ -252,54 +218,3 @@ class Advisories:
             domain=self.domain,
         )
         return _subject("API", "LIMIT_REACHED"), dumps(body)
-
-    def snapshot_created(self, stream: str, state: StreamState, client: ClientInfo) -> Message:
-        """A snapshot of a stream begins."""
-        body = SnapshotCreateAdvisory(
-            head=self._head("snapshot_create"),
-            stream=stream,
-            state=state,
-            client=client_body(client),
-            domain=self.domain,
-        )
-        return _subject("STREAM", "SNAPSHOT_CREATE", stream), dumps(body)
-
-    def snapshot_completed(
-        self, stream: str, start_ns: int, client: ClientInfo, error: str = ""
-    ) -> Message:
-        """A snapshot of a stream is over."""
-        body = SnapshotCompleteAdvisory(
-            head=self._head("snapshot_complete"),
-            stream=stream,
-            start=format_time(start_ns),
-            end=format_time(self.now_ns),
-            client=client_body(client),
-            domain=self.domain,
-            error=error,
-        )
-        return _subject("STREAM", "SNAPSHOT_COMPLETE", stream), dumps(body)
-
-    def restore_created(self, stream: str, client: ClientInfo) -> Message:
-        """A stream is being restored."""
-        body = RestoreCreateAdvisory(
-            head=self._head("restore_create"),
-            stream=stream,
-            client=client_body(client),
-            domain=self.domain,
-        )
-        return _subject("STREAM", "RESTORE_CREATE", stream), dumps(body)
-
-    def restore_completed(
-        self, stream: str, start_ns: int, size: int, client: ClientInfo
-    ) -> Message:
-        """A stream was restored; `size` in bytes."""
-        body = RestoreCompleteAdvisory(
-            head=self._head("restore_complete"),
-            stream=stream,
-            start=format_time(start_ns),
-            end=format_time(self.now_ns),
-            bytes=size,
-            client=client_body(client),
-            domain=self.domain,
-        )
-        return _subject("STREAM", "RESTORE_COMPLETE", stream), dumps(body)

@@ -34,7 +34,7 @@ WORDS = b"DIRECT.GET."
 
 
 @dataclass(slots=True)
-class Batch:
+class OpenBatch:
     """An answer that goes on in the next turns."""
 
     replica: StreamReplica
@@ -52,7 +52,7 @@ class DirectGets:
     dropped: int = 0
     """Rests of batches that nobody gets, because too many were under way."""
     _responders: dict[str, DirectGetResponder] = field(default_factory=dict)
-    _batches: deque[Batch] = field(default_factory=deque)
+    _batches: deque[OpenBatch] = field(default_factory=deque)
 
     @property
     def waiting(self) -> bool:
@@ -65,7 +65,7 @@ class DirectGets:
             batch = self._batches.popleft()
             line.run(batch.client, self._piece, batch)
 
-    def _piece(self, batch: Batch) -> None:
+    def _piece(self, batch: OpenBatch) -> None:
         replica = batch.replica
         # A stream that was deleted, or replaced by a received state, has closed its files.
         if replica.group.gone or replica.stream is not batch.stream or not self.fresh(replica):
@@ -146,7 +146,9 @@ class DirectGets:
         if len(self._batches) >= BATCHES_MAX:
             self.dropped += 1
             return
-        self._batches.append(Batch(replica, replica.stream, reply, client_of(captured[4]), pieces))
+        self._batches.append(
+            OpenBatch(replica, replica.stream, reply, client_of(captured[4]), pieces)
+        )
 
     def _say(self, replica: StreamReplica, reply: bytes, answers: Iterable[Reply]) -> None:
         said = [(reply, b"", one.headers, one.payload, b"") for one in answers]

@@ -55,7 +55,7 @@ HELD_MAX = 10_000
 
 
 @dataclass(slots=True)
-class Held:
+class HeldRequest:
     """A request that waits for a leader."""
 
     request: ApiRequest
@@ -92,7 +92,7 @@ class ApiService:
     line: LastLine | None = None
     """None: a bug in a handler goes up to the caller, for tests that look for them."""
     gathering: Gathering = field(init=False)
-    _held: list[Held] = field(default_factory=list)
+    _held: list[HeldRequest] = field(default_factory=list)
     _reading: dict[int, ApiRequest] = field(default_factory=dict)
     _leaving: list[Leaving] = field(default_factory=list)
     _next_token: int = 1
@@ -110,9 +110,9 @@ class ApiService:
 
     def take(self, request: ApiRequest, hops: int = 0) -> None:
         """A request came in, here or by a peer's forward, through so many servers."""
-        self._route(Held(request, self.view.now_ns + LEADERLESS_NS, hops), waited=False)
+        self._route(HeldRequest(request, self.view.now_ns + LEADERLESS_NS, hops), waited=False)
 
-    def _route(self, held: Held, *, waited: bool) -> None:
+    def _route(self, held: HeldRequest, *, waited: bool) -> None:
         request = held.request
         group = self.place(request)
         if group is None:
@@ -128,7 +128,7 @@ class ApiService:
             self._hold(held)
 
     @staticmethod
-    def _may_pass_on(held: Held, waited: bool) -> bool:
+    def _may_pass_on(held: HeldRequest, waited: bool) -> bool:
         """At once where it came in. Elsewhere the sender took this server for the leader, and may
         know better: after a moment, and not for ever."""
         return held.hops == 0 or (waited and held.hops < HOPS_MAX)
@@ -158,7 +158,7 @@ class ApiService:
 
     # Waiting for a leader
 
-    def _hold(self, held: Held) -> None:
+    def _hold(self, held: HeldRequest) -> None:
         if self.view.now_ns >= held.until_ns:
             self._leaderless(held.request)
         elif len(self._held) < HELD_MAX:
@@ -166,7 +166,7 @@ class ApiService:
 
     def _hold_anew(self, request: ApiRequest) -> None:
         """This server was to decide, and does not lead any more."""
-        self._hold(Held(request, self.view.now_ns + LEADERLESS_NS, 1))
+        self._hold(HeldRequest(request, self.view.now_ns + LEADERLESS_NS, 1))
 
     def _leaderless(self, request: ApiRequest) -> None:
         """Nobody leads for a while: say so for the meta group; else tell what is known here."""

@@ -6,7 +6,6 @@ first heartbeat after that. A changed boot id says that the process was restarte
 even if nobody noticed that it was away.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jsctl.broker.peers.items import PeerHeartbeat
@@ -181,10 +180,6 @@ class Liveness:
         if x is None:
             return None
         return PeerLife(peer, x.up, x.heard_ns, x.rtt_ns, x.boot, x.incarnation, x.leaving)
-
-    def quorum_up(self, peers: Iterable[str]) -> int:
-        """How many of some peers are up."""
-        return sum(1 for peer in peers if self.is_up(peer))
 
     def _beat(self, pair: _Pair, now_ns: int) -> PeerHeartbeat:
         pair.sequence += 1

@@ -22,7 +22,7 @@ from jsctl.broker.turn import DiskBatch
 
 
 @dataclass(slots=True)
-class Held:
+class Withheld:
     """What waits for a batch: messages of one group, and how far its log is then durable."""
 
     group: RaftGroup
@@ -35,11 +35,11 @@ class DurabilityGate:
     """What may leave is returned; the gate sends nothing itself."""
 
     wal: Wal
-    _held: list[Held] = field(default_factory=list)
+    _held: list[Withheld] = field(default_factory=list)
     """For the batch that collects."""
     _unsealed: list[RaftGroup] = field(default_factory=list)
     """Groups that have, or may have, records in the batch that collects."""
-    _in_sync: dict[int, list[Held]] = field(default_factory=dict)
+    _in_sync: dict[int, list[Withheld]] = field(default_factory=dict)
     """With the disk, by ticket."""
 
     @property
@@ -53,7 +53,7 @@ class DurabilityGate:
             group.unsealed = True
             self._unsealed.append(group)
 
-    def write(self, group: RaftGroup, ready: Ready) -> Held | None:
+    def write(self, group: RaftGroup, ready: Ready) -> Withheld | None:
         """Hand to the log what is to be durable; returned is what waits for nothing.
 
         Entries that only memory holds are not written: whoever restarts has lost the state that
@@ -80,18 +80,18 @@ class DurabilityGate:
             self.expect(group)
         if not ready.to_persist and not ready.send_after_sync:
             return None
-        held = Held(group, ready.to_persist, ready.send_after_sync)
+        held = Withheld(group, ready.to_persist, ready.send_after_sync)
         if volatile and not group.unsealed and group.ticket not in self._in_sync:
             return held
         self._held.append(held)
         self.expect(group)
         return None
 
-    def seal(self) -> tuple[DiskBatch | None, list[Held]]:
+    def seal(self) -> tuple[DiskBatch | None, list[Withheld]]:
         """End of the turn: the next batch, if it is time for one, and what waits for none."""
         if self._in_sync:
             return None, []
-        free: list[Held] = []
+        free: list[Withheld] = []
         held, self._held = self._held, []
         batch = self.wal.take_batch()
         if batch is None:
@@ -106,7 +106,7 @@ class DurabilityGate:
         self._unsealed = []
         return batch, free
 
-    def synced(self, ticket: int) -> list[Held]:
+    def synced(self, ticket: int) -> list[Withheld]:
         """A batch is durable: what waited for it."""
         assert ticket in self._in_sync, ticket
         self.wal.done(ticket)

@@ -15,11 +15,11 @@ from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.ready import Ready
 from jsctl.broker.raft.types import EntryKind, Index, Message, PeerId, Role
 from jsctl.broker.replication.checkpoints import Checkpointer, GroupLimits
-from jsctl.broker.replication.durability import DurabilityGate, Held
+from jsctl.broker.replication.durability import DurabilityGate, Withheld
 from jsctl.broker.replication.group import LeaderChange, RaftGroup, Waiter
 from jsctl.broker.replication.group_reads import Reads
 from jsctl.broker.replication.registry import GroupRegistry
-from jsctl.broker.replication.removals import Remover
+from jsctl.broker.replication.removals import DirectoryRemover
 from jsctl.broker.replication.schedule import Schedule
 from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
@@ -46,7 +46,7 @@ class Groups:
         self.schedule = Schedule()
         self.durability = DurabilityGate(wal)
         self.checkpoints = Checkpointer(wal, self.schedule, limits, tickets)
-        self.removals = Remover(tickets)
+        self.removals = DirectoryRemover(tickets)
         self.reads = Reads()
         self.changes: list[LeaderChange] = []
         self.needs_state: list[tuple[RaftGroup, PeerId]] = []
@@ -152,7 +152,7 @@ class Groups:
         for held in self.durability.synced(ticket):
             self._release(held)
 
-    def _release(self, held: Held) -> None:
+    def _release(self, held: Withheld) -> None:
         group = held.group
         if group.gone:
             return

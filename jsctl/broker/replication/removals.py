@@ -8,7 +8,7 @@ from jsctl.broker.replication.disk_jobs import Removal
 
 
 @dataclass(slots=True)
-class Remover:
+class DirectoryRemover:
     """`tickets` numbers the removals."""
 
     tickets: Iterator[int]

@@ -241,11 +241,6 @@ class Mesh:
         link = self._links.get(conn)
         return link is not None and link.peer is not None
 
-    def account_of(self, conn: int) -> str:
-        """The account that a connection is dedicated to; empty for others."""
-        link = self._links.get(conn)
-        return link.account if link is not None else ""
-
     def link_for(self, server_id: str, account: str) -> int | None:
         """The connection to a server for an account's traffic."""
         peer = self._peers.get(server_id)

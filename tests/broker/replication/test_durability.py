@@ -3,7 +3,7 @@
 import random
 
 from jsctl.broker.raft.types import Append, AppendReply, Message, VoteRequest
-from jsctl.broker.replication.durability import DurabilityGate, Held
+from jsctl.broker.replication.durability import DurabilityGate, Withheld
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
@@ -16,7 +16,7 @@ def gate() -> DurabilityGate:
     return DurabilityGate(wal)
 
 
-def take(gate: DurabilityGate, group: RaftGroup, *messages: Message) -> Held | None:
+def take(gate: DurabilityGate, group: RaftGroup, *messages: Message) -> Withheld | None:
     group.raft.step(messages)
     return gate.write(group, group.raft.ready())
 

@@ -3,14 +3,14 @@
 import random
 from itertools import count
 
-from jsctl.broker.replication.removals import Remover
+from jsctl.broker.replication.removals import DirectoryRemover
 from tests.support.sim_disk import SimDisk
 
 
 def test_a_directory_is_being_discarded_until_its_batch_ran() -> None:
     disk = SimDisk(random.Random(1))
     disk.make_directory("a/b")
-    remover = Remover(count(-1, -1))
+    remover = DirectoryRemover(count(-1, -1))
     remover.discard(disk, "a")
     assert [remover.discarding(place) for place in ("a", "b")] == [True, False]
     assert not remover.idle

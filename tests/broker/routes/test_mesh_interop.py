@@ -85,6 +85,9 @@ class Shim:
             return
         await self.serve(reader, writer, dial.token)
 
+    def account_of(self, conn: int) -> bytes:
+        return next((fact.account for fact in self.mesh.links() if fact.conn == conn), "").encode()
+
     async def serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: int
     ) -> None:
@@ -99,7 +102,7 @@ class Shim:
         with contextlib.suppress(OSError):
             while chunk := await reader.read(64 * 1024):
                 for line in chunk.splitlines(keepends=True):
-                    parser.account = self.mesh.account_of(conn).encode()
+                    parser.account = self.account_of(conn)
                     for op in parser.feed(line):
                         self.take(conn, op)
                 self.flush()

@@ -116,11 +116,6 @@ class Consumer:
 
     # What the stream's leader asks.
 
-    @property
-    def acked_below(self) -> int:
-        """Every sequence up to this one is done with, or was never for this consumer."""
-        return self.state.floor_stream
-
     def needs(self, seq: int, subject: bytes) -> bool:
         """Whether this consumer still has to see a message, or its ack is outstanding."""
         state = self.state

@@ -449,8 +449,6 @@ class ConsumerLeader:
 
 CONSUMER_DELETED = "Consumer Deleted"
 LEADERSHIP_CHANGE = "Leadership Change"
-SERVER_SHUTDOWN = "Server Shutdown"
-"""Close with `pending=True` for this one."""
 
 
 def _answer(reply: bytes) -> Item:

@@ -10,7 +10,7 @@ Changed = Mapping[str, StreamAssignment | None]
 _NOTHING = PatternSet()
 
 
-class Listening:
+class ListenedSubjects:
     """Subjects of the applied streams by account, owned by the streams' names.
 
     Each change costs what it changes; a question costs what is asked, whatever there is.

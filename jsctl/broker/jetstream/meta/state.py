@@ -32,7 +32,7 @@ from jsctl.broker.jetstream.meta.entries import (
     key_from,
     key_of,
 )
-from jsctl.broker.jetstream.meta.listening import Listening
+from jsctl.broker.jetstream.meta.listening import ListenedSubjects
 from jsctl.broker.subject.patterns import PatternSet
 
 UNDATED = -1
@@ -72,7 +72,7 @@ class _State:
     __slots__ = ("consumers", "listening", "servers", "streams")
 
     def __init__(self) -> None:
-        self.listening = Listening()
+        self.listening = ListenedSubjects()
         self.streams: dict[str, dict[str, StreamAssignment]] = {}
         self.consumers: dict[tuple[str, str], dict[str, ConsumerAssignment]] = {}
         self.servers: dict[str, MetaServer] = {}

@@ -21,7 +21,6 @@ from jsctl.broker.system.monitoring.words import number, uptime
 META_GROUP = "_meta_"
 JETSTREAM_FLAG = 1
 BINARY_SNAPSHOT_FLAG = 2
-ACCOUNT_NRG_FLAG = 4
 
 
 def server_info(view: ServerView, sequence: int) -> ServerInfo:
