@@ -29,7 +29,7 @@ from tests.support.spark_query import BATCH
 from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
-LIFE_S = 90.0
+LIFE_S = 240.0
 SUBJECTS = 10
 LIVES_MAX = 3
 SPARK_FAILED = ("Task serialization failed", "Task not serializable")

@@ -10,7 +10,7 @@ from jsctl.testing import Broker
 from tests.spark.pipeline.conftest import Run, make_stream, orders, publish, quick_java, write_spec
 from tests.support.waiting import wait_for
 
-START_S = 90.0
+START_S = 240.0
 SPEC = """\
 name: NAME
 source: {stream: NAME}

@@ -34,7 +34,7 @@ from tests.support.waiting import wait_for
 BATCH = 3_000
 SHORT, LONG = 2, 10
 """Batches of the short and of the long tests."""
-START_S = 90.0
+START_S = 240.0
 SECOND_NS = 1_000_000_000
 PARQUET = """\
 name: NAME
