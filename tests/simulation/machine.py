@@ -252,7 +252,7 @@ class Process:
         engine.groups.outbox = CheckedOutbox(self)
         traffic = CheckedTraffic(self.node.router)
         traffic.process = self
-        engine.env.traffic = traffic
+        engine.context.traffic = traffic
 
     # Connections
 

@@ -98,7 +98,7 @@ def _publishes_are_acknowledged_when_proposed(patch: Patch) -> None:
         propose(self, admitted)
         for acks in admitted.acks:
             items = [(reply, b"", b"", ack, b"") for reply, ack in acks or ()]
-            self._env.traffic.deliver(self._assigned.assignment.account, items)
+            self._context.traffic.deliver(self._assigned.assignment.account, items)
 
     propose = LeadingStream._propose
     patch.setattr(LeadingStream, "_propose", hasty)

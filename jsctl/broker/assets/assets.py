@@ -35,7 +35,7 @@ ConsumerKey = tuple[str, str, str]
 class Assets:
     """Everything that this server hosts a replica of."""
 
-    env: ReplicaContext
+    context: ReplicaContext
     starter: GroupBootstrap
     new_id: Callable[[], str]
     streams: dict[StreamKey, StreamReplica]
@@ -74,7 +74,7 @@ class Assets:
         if replica is not None and replica.assignment.group.name != assignment.group.name:
             self._drop_stream(key)
             replica = None
-        if self.env.me not in assignment.group.members:
+        if self.context.me not in assignment.group.members:
             if replica is not None:
                 self._drop_stream(key)
             return
@@ -93,7 +93,7 @@ class Assets:
             self._drop_consumer(key)
             replica = None
         stream = self.streams.get(key[:2])
-        if self.env.me not in assignment.group.members or stream is None:
+        if self.context.me not in assignment.group.members or stream is None:
             if replica is not None:
                 self._drop_consumer(key)
             return
@@ -116,10 +116,10 @@ class Assets:
         group = assignment.group
         self.postponed.pop(key, None)
         self.unremembered.pop(key, None)
-        if self.env.groups.removals.discarding(place):
+        if self.context.groups.removals.discarding(place):
             self.postponed[key] = assignment
             return True
-        made_here = group.incarnations.get(self.env.me) == self.starter.boot
+        made_here = group.incarnations.get(self.context.me) == self.starter.boot
         if group.storage == "memory" and not made_here and not newest:
             self.unremembered[key] = assignment
             return True
@@ -128,7 +128,7 @@ class Assets:
     @property
     def knows_all(self) -> bool:
         """Whether all assignments are applied here that the meta leader has."""
-        meta = self.env.groups.by_name.get(META_GROUP)
+        meta = self.context.groups.by_name.get(META_GROUP)
         return meta is not None and meta.raft.abreast
 
     @property
@@ -155,10 +155,10 @@ class Assets:
 
     def _load(self, directory: str, name: str) -> LoadedState:
         if self.starter.left_over(name.encode()):
-            self.env.disk.remove_tree(directory)
-        loaded = state_file.load(self.env.disk, directory)
+            self.context.disk.remove_tree(directory)
+        loaded = state_file.load(self.context.disk, directory)
         for damage in loaded.damage:
-            self.env.log(LogLevel.ERROR, f"Damaged state: {damage}; it is fetched from a peer")
+            self.context.log(LogLevel.ERROR, f"Damaged state: {damage}; it is fetched from a peer")
         return loaded
 
     def _raft(self, group: GroupAssignment, loaded: LoadedState, *, doubt: bool = False) -> Raft:
@@ -167,7 +167,7 @@ class Assets:
             loaded.state,
             peers=group.members,
             founders=group.founders,
-            life=group.incarnations.get(self.env.me),
+            life=group.incarnations.get(self.context.me),
             volatile=group.storage == "memory",
             doubt=doubt or bool(loaded.damage),
         )
@@ -177,8 +177,8 @@ class Assets:
         assert key not in self.streams
         directory = f"streams/{group.name}"
         loaded = self._load(directory, group.name)
-        stored = StoredStream.load(self.env, directory, assignment, loaded)
-        replica = StreamReplica(self.env, assignment, stored, self._raft(group, loaded))
+        stored = StoredStream.load(self.context, directory, assignment, loaded)
+        replica = StreamReplica(self.context, assignment, stored, self._raft(group, loaded))
         self._add(replica.group, loaded)
         self.streams[key] = replica
         self._prefer(assignment.group, replica.group.raft)
@@ -198,13 +198,15 @@ class Assets:
             created_ns=assignment.created_ns,
             acks_watched=stream.stream.config.retention is not Retention.LIMITS,
         )
-        files = ReplicaFiles(self.env.disk, directory)
+        files = ReplicaFiles(self.context.disk, directory)
         if loaded.state is not None:
             files.generation = loaded.state.generation
             if group.storage != "memory":
                 consumer.restore(loaded.state.snapshot)
         raft = self._raft(group, loaded)
-        replica = ConsumerReplica(self.env, assignment, consumer, stream, files, self.new_id, raft)
+        replica = ConsumerReplica(
+            self.context, assignment, consumer, stream, files, self.new_id, raft
+        )
         self._add(replica.group, loaded)
         self.consumers[key] = replica
         stream.watchers[assignment.name] = replica
@@ -217,11 +219,11 @@ class Assets:
         if loaded.state is not None:
             group.checkpointed = loaded.state.index
             group.applied_term = loaded.state.term
-        self.env.groups.add(group)
+        self.context.groups.add(group)
 
     def _prefer(self, group: GroupAssignment, raft: Raft) -> None:
         """Stand for election at once, where the meta leader wants the first leader to be."""
-        if group.preferred == self.env.me and raft.term == 0:
+        if group.preferred == self.context.me and raft.term == 0:
             raft.campaign()
 
     # Dropping
@@ -253,9 +255,9 @@ class Assets:
         replica.stream.consumed_anew()
 
     def _tombstone(self, group: RaftGroup) -> None:
-        groups = self.env.groups
+        groups = self.context.groups
         groups.remove(group)
-        self.env.queue.forget(group.name)
+        self.context.queue.forget(group.name)
         meta = groups.by_name.get(META_GROUP)
         self.starter.tombstone(group.key, 0 if meta is None else meta.raft.applied)
 
@@ -263,16 +265,16 @@ class Assets:
         """Now and then; `timing` is what groups are to keep time by."""
         if timing != self.starter.timing:
             self.starter.timing = timing
-            for group in self.env.groups.by_name.values():
+            for group in self.context.groups.by_name.values():
                 group.raft.retime(timing)
         self._forget_removed()
         self._settle_loss()
-        if not self.env.disk_full:
-            self.env.disk.hold_room()
+        if not self.context.disk_full:
+            self.context.disk.hold_room()
 
     def _forget_removed(self) -> None:
         """Let go of records of removed groups that nothing can bring back."""
-        groups = self.env.groups
+        groups = self.context.groups
         meta = groups.by_name.get(META_GROUP)
         if meta is not None and self.starter.tombstones:
             alive = {group.key for group in groups.by_name.values()}
@@ -281,12 +283,12 @@ class Assets:
     def _settle_loss(self) -> None:
         """When all assignments are known, every group that was here has begun, in
         doubt if need be, and says so itself; what is assigned from now on is new."""
-        starter, groups = self.starter, self.env.groups
+        starter, groups = self.starter, self.context.groups
         if starter.loss_marked and self.knows_all:
             starter.lost = ""
             if groups.idle and not groups.wal.pending_bytes:
                 starter.loss_marked = False
-                forget_loss(self.env.disk)
+                forget_loss(self.context.disk)
 
     def park(self) -> None:
         """This server was removed from the cluster: serve nothing, delete nothing."""
@@ -295,7 +297,7 @@ class Assets:
         self.consumers.clear()
         self.pushers.clear()
         self.unsettled.clear()
-        self.env.queue.clear()
+        self.context.queue.clear()
 
     def close(self) -> None:
         """Release files; keep all data."""

@@ -66,7 +66,7 @@ class Engine:
         wal_options = WalOptions(options.incarnation, options.log_segment_bytes)
         wal, recovered = Wal.open(disk, "log", wal_options)
         self.groups = Groups(wal, self.outbox, options.limits)
-        self.env = ReplicaContext(
+        self.context = ReplicaContext(
             options.me,
             options.server_name,
             options.cluster,
@@ -90,16 +90,18 @@ class Engine:
         )
         starter.take(recovered, find_loss(disk, recovered))
         for damage in recovered.damage:
-            self.env.log(LogLevel.ERROR, f"Damaged log: {damage}")
-        self.assets = Assets(self.env, starter, new_id, streams)
+            self.context.log(LogLevel.ERROR, f"Damaged log: {damage}")
+        self.assets = Assets(self.context, starter, new_id, streams)
         liveness, state = Liveness(options.boot, options.life), Meta()
         news = OwnNews(options, self.groups, self.assets, liveness)
         self.cluster = ClusterView(options, liveness, news, state)
-        self.meta = MetaMember(self.env, self.cluster, self.assets, self.outbox, state, new_id)
-        self.transfers = Transfers(self.groups, self.outbox, self.env.logs)
-        self.peers = PeerExchange(self.env, self.cluster, self.meta, self.transfers, self.outbox)
+        self.meta = MetaMember(self.context, self.cluster, self.assets, self.outbox, state, new_id)
+        self.transfers = Transfers(self.groups, self.outbox, self.context.logs)
+        self.peers = PeerExchange(
+            self.context, self.cluster, self.meta, self.transfers, self.outbox
+        )
         self.reconfigurator = Reconfigurator(
-            self.env, self.assets, self.cluster.online, self.meta.submit
+            self.context, self.assets, self.cluster.online, self.meta.submit
         )
         self.reads: list[tuple[int, bool]] = []
         """(token, may be served) of finished `read` calls."""
@@ -116,7 +118,7 @@ class Engine:
         self.meta.start(now_ns)
 
     def _now(self, now_ns: int) -> None:
-        self.env.now_ns = self.groups.now_ns = self.cluster.now_ns = now_ns
+        self.context.now_ns = self.groups.now_ns = self.cluster.now_ns = now_ns
 
     def close(self) -> None:
         """The process ends: release files."""
@@ -145,7 +147,7 @@ class Engine:
 
     def tick_late(self, ticks: int) -> None:
         """After the turn's messages: the rest of the time, and what it makes due."""
-        now_ns = self.env.now_ns
+        now_ns = self.context.now_ns
         if ticks:
             self.groups.tick(ticks)
         self.peers.tick(now_ns)
@@ -168,10 +170,10 @@ class Engine:
     def _watch_disk(self) -> None:
         """Stop to take messages before the disk is full, and go on when there is room again."""
         full = self.disk.free_bytes() < DISK_RESERVE_BYTES
-        if full != self.env.disk_full:
-            self.env.disk_full = full
+        if full != self.context.disk_full:
+            self.context.disk_full = full
             text = "Disk is full: publishes are refused, reads go on" if full else "Disk has room"
-            self.env.log(LogLevel.ERROR if full else LogLevel.INFO, text)
+            self.context.log(LogLevel.ERROR if full else LogLevel.INFO, text)
 
     # Work
 
@@ -181,7 +183,7 @@ class Engine:
         for sink in sinks:
             owner = sink.owner
             if isinstance(owner, StreamReplica | ConsumerReplica):
-                self.env.queue.wake(owner.group.name, owner)
+                self.context.queue.wake(owner.group.name, owner)
             else:
                 others.append(sink)
         return others
@@ -192,8 +194,8 @@ class Engine:
         `collect` is called between rounds, to take the facts and to look for what the work itself
         captured.
         """
-        env, queue = self.env, self.env.queue
-        queue.begin(env.now_ns, others=self.groups.busy)
+        context, queue = self.context, self.context.queue
+        queue.begin(context.now_ns, others=self.groups.busy)
         for replica in self.assets.pushers.values():
             if replica.interest_changed():
                 queue.wake(replica.group.name, replica)
@@ -207,7 +209,7 @@ class Engine:
             for name, runner in runners.items():
                 runner.run()
                 queue.ran(name, runner)
-            if env.unused:
+            if context.unused:
                 self.reconfigurator.remove_unused()
             self.groups.drain()
             self._follow()
@@ -215,7 +217,7 @@ class Engine:
 
     def take_facts(self) -> list[Fact]:
         """What was found out since the last call, in order."""
-        facts, self.env.facts = self.env.facts, []
+        facts, self.context.facts = self.context.facts, []
         return facts
 
     def _follow(self) -> None:
@@ -228,7 +230,7 @@ class Engine:
             self._leader_changed(change)
         needs, groups.needs_state = groups.needs_state, []
         for group, peer in needs:
-            self.transfers.wanted(group, peer, self.env.now_ns)
+            self.transfers.wanted(group, peer, self.context.now_ns)
         finished, groups.checkpoints.finished = groups.checkpoints.finished, []
         for group, work in finished:
             if isinstance(work, ImportJob):
@@ -238,7 +240,7 @@ class Engine:
 
     def _leader_changed(self, change: LeaderChange) -> None:
         group = change.group
-        self.env.facts.append(change)
+        self.context.facts.append(change)
         replica = group.unit
         if change.leader == self.options.me and isinstance(
             replica, StreamReplica | ConsumerReplica
@@ -252,14 +254,14 @@ class Engine:
 
     def next_due_ns(self) -> int | None:
         """When the next turn has to be, even if nothing arrives."""
-        env = self.env
-        if env.queue.waiting or self.groups.busy:
-            return env.now_ns
-        due = [self.peers.next_due_ns(), env.queue.next_due_ns()]
+        context = self.context
+        if context.queue.waiting or self.groups.busy:
+            return context.now_ns
+        due = [self.peers.next_due_ns(), context.queue.next_due_ns()]
         if self.groups.awake:
             due.append(self._last_tick_ns + TICK_NS)
         if self.meta.bootstrap is not None:
-            due.append(env.now_ns + TICK_NS)
+            due.append(context.now_ns + TICK_NS)
         if self.options.clustered:
             due.append(self.reconfigurator.next_due_ns())
         return min((at for at in due if at is not None), default=None)

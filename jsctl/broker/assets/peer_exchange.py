@@ -23,13 +23,13 @@ class PeerExchange:
 
     def __init__(
         self,
-        env: ReplicaContext,
+        context: ReplicaContext,
         cluster: ClusterView,
         meta: MetaMember,
         transfers: Transfers,
         outbox: PeerOutbox,
     ) -> None:
-        self._env = env
+        self._context = context
         self._cluster = cluster
         self._meta = meta
         self._transfers = transfers
@@ -40,14 +40,14 @@ class PeerExchange:
 
     def linked(self, peer: str) -> None:
         """A connection to a broker is there."""
-        self._cluster.liveness.linked(peer, self._env.now_ns)
+        self._cluster.liveness.linked(peer, self._context.now_ns)
 
     def unlinked(self, peer: str) -> None:
         """The last connection to a broker closed."""
         self._live(self._cluster.liveness.unlinked(peer))
 
     def _live(self, events: Iterable[LivenessEvent]) -> None:
-        groups = self._env.groups
+        groups = self._context.groups
         for event in events:
             if isinstance(event, WentUp):
                 groups.peer_up(event.peer)
@@ -58,7 +58,7 @@ class PeerExchange:
                 self._cluster.forget_leader(event.peer)
                 if event.incarnation_changed:
                     text = f"Peer {event.peer} came back with another disk"
-                    self._env.log(LogLevel.WARNING, text)
+                    self._context.log(LogLevel.WARNING, text)
 
     def _greet(self, peer: str) -> None:
         parcel, cluster = self._outbox.parcel(peer), self._cluster
@@ -66,7 +66,7 @@ class PeerExchange:
         if self._meta.founding is not None:
             parcel.foundings.append(self._meta.founding)
         parcel.announcements.extend(
-            known for known in cluster.leaders.values() if known.leader == self._env.me
+            known for known in cluster.leaders.values() if known.leader == self._context.me
         )
 
     # What they say
@@ -106,7 +106,7 @@ class PeerExchange:
                 messages = codec.decode_messages(batch.messages)
             except ValueError as error:
                 raise ProtocolError(f"raft messages of {frame.sender}: {error}") from error
-            self._env.groups.step(batch.group, messages)
+            self._context.groups.step(batch.group, messages)
 
     # What this server says
 
@@ -132,7 +132,7 @@ class PeerExchange:
         """A group has another leader as seen here: note it, and tell the others of this one."""
         group, cluster = change.group, self._cluster
         known = Announcement(group.name, change.term, change.leader)
-        if change.leader == self._env.me:
+        if change.leader == self._context.me:
             cluster.leaders[group.name] = known
             for peer in cluster.peers_up():
                 self._outbox.parcel(peer).announcements.append(known)

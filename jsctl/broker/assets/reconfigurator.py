@@ -43,7 +43,7 @@ REMOVE_REPEAT_NS = 2_000_000_000
 class Reconfigurator:
     """One server's part in bringing groups to where they are to be."""
 
-    env: ReplicaContext
+    context: ReplicaContext
     assets: Assets
     online: Callable[[str], bool]
     to_meta: Callable[[list[bytes]], None]
@@ -115,15 +115,15 @@ class Reconfigurator:
                 self.status[name] = Waiting("membership", why)
             else:
                 raft.propose_members(step.change)
-                self.env.groups.touch(self.env.groups.by_name[name])
+                self.context.groups.touch(self.context.groups.by_name[name])
         elif isinstance(step, HandOver):
             raft.transfer(step.to)
-            self.env.groups.touch(self.env.groups.by_name[name])
+            self.context.groups.touch(self.context.groups.by_name[name])
         elif isinstance(step, Waiting):
             self.status[name] = step
 
     def _settled(self, replica: StreamReplica | ConsumerReplica) -> None:
-        name, now_ns = replica.group.name, self.env.now_ns
+        name, now_ns = replica.group.name, self.context.now_ns
         assignment = replica.assignment
         if assignment.group.settled:
             self.assets.unsettled.pop(name, None)
@@ -137,8 +137,8 @@ class Reconfigurator:
 
     def remove_unused(self) -> None:
         """Have consumers deleted that their leaders here found unused."""
-        now_ns = self.env.now_ns
-        unused, self.env.unused = self.env.unused, []
+        now_ns = self.context.now_ns
+        unused, self.context.unused = self.context.unused, []
         told = self._removed_ns
         for name in [name for name, at_ns in told.items() if now_ns - at_ns > REMOVE_REPEAT_NS]:
             del told[name]
@@ -163,7 +163,9 @@ class Reconfigurator:
             seen = MetaServer(facts.peer, facts.name, facts.incarnation, facts.cluster)
             if known != seen:
                 entries.append(add_server(seen))
-                self.env.log(LogLevel.INFO, f"JetStream server '{facts.name}' joins the cluster")
+                self.context.log(
+                    LogLevel.INFO, f"JetStream server '{facts.name}' joins the cluster"
+                )
             wanted.append(facts.peer)
         wanted += [
             peer

@@ -105,14 +105,16 @@ class DirectGets:
         if raft.standing.kind is not StandingKind.WHOLE or not group.leader:
             return False
         near = self.engine.cluster.silent_ns(group.leader) < FRESH_NS
-        return near and raft.applied >= raft.commit and self.engine.env.me in raft.members.voters
+        return (
+            near and raft.applied >= raft.commit and self.engine.context.me in raft.members.voters
+        )
 
     def _open(self, name: str, replica: StreamReplica) -> None:
         account, stream = replica.key
-        listening = Listening(self.engine.env, account)
+        listening = Listening(self.engine.context, account)
         responder = DirectGetResponder(replica, listening)
         sink = Sink(responder)
-        for prefix in self.engine.env.api_prefixes:
+        for prefix in self.engine.context.api_prefixes:
             head = prefix + WORDS + stream.encode()
             for pattern in (head, head + b".>"):
                 listening.to(pattern, sink, DIRECT_QUEUE)
@@ -152,4 +154,4 @@ class DirectGets:
 
     def _say(self, replica: StreamReplica, reply: bytes, answers: Iterable[Reply]) -> None:
         said = [(reply, b"", one.headers, one.payload, b"") for one in answers]
-        self.engine.env.traffic.deliver(replica.key[0], said)
+        self.engine.context.traffic.deliver(replica.key[0], said)

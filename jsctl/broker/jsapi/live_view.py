@@ -41,7 +41,7 @@ class ApiView:
     @property
     def now_ns(self) -> int:
         """The time of this turn."""
-        return self.engine.env.now_ns
+        return self.engine.context.now_ns
 
     @property
     def me(self) -> str:
@@ -120,7 +120,7 @@ class ApiView:
 
     def has_interest(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens."""
-        return self.engine.env.traffic.wanted(account, subject)
+        return self.engine.context.traffic.wanted(account, subject)
 
     def new_name(self, length: int) -> str:
         """A fresh random name."""

@@ -149,8 +149,8 @@ class JetStream:
         """The turn ends: work for the disk, frames for peers, lines for the log."""
         outputs.disk += self.engine.seal()
         self._frames.send()
-        outputs.logs += self.engine.env.logs
-        self.engine.env.logs.clear()
+        outputs.logs += self.engine.context.logs
+        self.engine.context.logs.clear()
 
     def next_due_ns(self) -> int:
         """When the next turn has to be, even if nothing arrives."""

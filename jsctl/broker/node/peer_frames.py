@@ -52,7 +52,7 @@ class PeerFrames:
                 frame = decode_frame(payload)
                 self.engine.peers.receive(frame, now_ns)
             except ProtocolError as error:
-                self.engine.env.log(LogLevel.WARNING, f"Dropped a frame of a peer: {error}")
+                self.engine.context.log(LogLevel.WARNING, f"Dropped a frame of a peer: {error}")
                 continue
             for forward in frame.forwards:
                 self.api.take(forward.request, forward.hops)
@@ -67,7 +67,7 @@ class PeerFrames:
 
     def send(self) -> None:
         """Everything for peers that collected in this turn."""
-        now_ns = self.engine.env.now_ns
+        now_ns = self.engine.context.now_ns
         if now_ns >= self._uses_due_ns:
             self._uses_due_ns = now_ns + USES_NS
             uses = self.usage.here()

@@ -191,7 +191,7 @@ class RunningNode:
     def _collect(self) -> None:
         """Pass on what replicas found out, and hand what sinks captured to whom it concerns."""
         jetstream = self.jetstream
-        if jetstream is not None and jetstream.engine.env.facts and jetstream.pass_on():
+        if jetstream is not None and jetstream.engine.context.facts and jetstream.pass_on():
             self._system.jetstream_changed(self._router.now_ns)
         while sinks := self._router.take_dirty():
             if jetstream is not None:

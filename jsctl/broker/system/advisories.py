@@ -203,7 +203,7 @@ class JetStreamAdvisories:
                     self._tell_pause(key, False, until_ns)
 
     def _look_at_disk(self) -> None:
-        full = self.engine.env.disk_full
+        full = self.engine.context.disk_full
         if (
             full
             and not self._disk_full

@@ -127,10 +127,10 @@ def test_a_sender_gives_up_what_does_not_move(cluster: ClusterPlay) -> None:
     engine.transfers.acked("x", StateAck(group.key, 1, 5, False), now_ns)
     engine.transfers.tick(now_ns + STALL_NS)
     engine.transfers.tick(now_ns + STALL_NS + 1)
-    assert "no progress" in engine.env.logs[-1].text
+    assert "no progress" in engine.context.logs[-1].text
     engine.transfers.wanted(group, "x", now_ns)
     engine.transfers.acked("x", StateAck(group.key, 2, 5, False, "bad disk"), now_ns)
-    assert "bad disk" in engine.env.logs[-1].text
+    assert "bad disk" in engine.context.logs[-1].text
 
 
 def test_others_wait_until_a_sender_is_free(

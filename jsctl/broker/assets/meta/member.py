@@ -32,7 +32,7 @@ class MetaMember:
 
     def __init__(
         self,
-        env: ReplicaContext,
+        context: ReplicaContext,
         cluster: ClusterView,
         assets: Assets,
         outbox: PeerOutbox,
@@ -46,7 +46,7 @@ class MetaMember:
         """None without a founding."""
         self.bootstrap: Bootstrap | None = None
         """As long as it is open which meta group this server belongs to."""
-        self._env = env
+        self._context = context
         self._cluster = cluster
         self._assets = assets
         self._outbox = outbox
@@ -61,10 +61,10 @@ class MetaMember:
     def start(self, now_ns: int) -> None:
         """Take up what is on the disk; without any, begin to found or to join."""
         assert self.replica is None and self.bootstrap is None
-        if is_evicted(self._env.disk):
+        if is_evicted(self._context.disk):
             self._evict()
             return
-        founding = read_founding(self._env.disk)
+        founding = read_founding(self._context.disk)
         if founding is not None:
             self._take_part(founding)
             return
@@ -91,29 +91,29 @@ class MetaMember:
         founding = self.bootstrap.decide(seen, self._new_id(), now_ns)
         if founding is None:
             return
-        write_founding(self._env.disk, founding)
+        write_founding(self._context.disk, founding)
         self.bootstrap = None
         self._take_part(founding)
         for peer in cluster.peers_up():
             self._outbox.parcel(peer).foundings.append(founding)
 
     def _take_part(self, founding: Founding) -> None:
-        env, starter = self._env, self._assets.starter
-        loaded = state_file.load(env.disk, META_DIRECTORY)
+        context, starter = self._context, self._assets.starter
+        loaded = state_file.load(context.disk, META_DIRECTORY)
         for damage in loaded.damage:
-            env.log(LogLevel.ERROR, f"Damaged meta state: {damage}")
+            context.log(LogLevel.ERROR, f"Damaged meta state: {damage}")
         raft = starter.start(
             META_GROUP.encode(),
             loaded.state,
             peers=founding.members,
             founders=founding.members,
-            life=founding.life_of(env.me),
+            life=founding.life_of(context.me),
             volatile=False,
             doubt=bool(loaded.damage),
         )
         self.founding = founding
-        self.replica = MetaReplica(env, self.state, self._assets, raft, loaded)
-        env.groups.add(self.replica.group)
+        self.replica = MetaReplica(context, self.state, self._assets, raft, loaded)
+        context.groups.add(self.replica.group)
         starter.expect(raft.last_index)
         self.replica.caught_up()
 
@@ -145,7 +145,7 @@ class MetaMember:
             self.propose(entries, None)
             return
         leader = self._cluster.leader_of(META_GROUP)
-        if leader and leader != self._env.me:
+        if leader and leader != self._context.me:
             self._outbox.parcel(leader).proposals.append(MetaProposal(entries))
 
     # Other groups
@@ -160,7 +160,7 @@ class MetaMember:
         self._elsewhere[peer] = founding
         if conflict(self.founding, [Seen(peer, True, founding)]) and peer not in self._warned:
             self._warned.add(peer)
-            self._env.log(
+            self._context.log(
                 LogLevel.ERROR,
                 f"Peer {peer} belongs to another JetStream cluster (both were founded apart);"
                 " empty the store of one side to join it to the other",
@@ -170,12 +170,12 @@ class MetaMember:
         """Follow the others when the group that this server takes part in came to nothing."""
         if self.founding is None or not self.takes_part or self.group.raft.last_index:
             return
-        better = hopeless(self.founding, self._env.me, self._elsewhere)
+        better = hopeless(self.founding, self._context.me, self._elsewhere)
         if better is None:
             return
-        self._env.log(LogLevel.INFO, "Joining the JetStream cluster that the others founded")
-        self._env.groups.remove(self.group)
-        write_founding(self._env.disk, better)
+        self._context.log(LogLevel.INFO, "Joining the JetStream cluster that the others founded")
+        self._context.groups.remove(self.group)
+        write_founding(self._context.disk, better)
         self._take_part(better)
 
     # The end of taking part
@@ -188,19 +188,19 @@ class MetaMember:
         """Take part in nothing any more, once an operator decided so."""
         told = self._told_to_go or (self.replica is not None and self.replica.told_to_go)
         if told and not self._cluster.removed:
-            write_evicted(self._env.disk)
+            write_evicted(self._context.disk)
             self._evict()
 
     def _evict(self) -> None:
         """The rest of the cluster counts without this server."""
-        cluster, env = self._cluster, self._env
+        cluster, context = self._cluster, self._context
         assert not cluster.removed
         cluster.removed = True
         self.founding = self.replica = None
-        cluster.forget_leader(env.me)
-        env.groups.park()
+        cluster.forget_leader(context.me)
+        context.groups.park()
         self._assets.park()
-        env.log(
+        context.log(
             LogLevel.ERROR,
             "JetStream being DISABLED, our server was removed from the cluster; its data is kept,"
             " empty the store to join again as a new member",

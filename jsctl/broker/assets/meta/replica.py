@@ -23,7 +23,7 @@ from jsctl.broker.replication.state_import import StateImporter, pieces
 class MetaReplica:
     """Implements `group.Replica`."""
 
-    env: ReplicaContext
+    context: ReplicaContext
     meta: Meta
     assets: Assets
     raft: InitVar[Raft]
@@ -39,7 +39,7 @@ class MetaReplica:
 
     def __post_init__(self, raft: Raft, loaded: LoadedState) -> None:
         self.group = RaftGroup(META_GROUP, META_GROUP.encode(), GroupKind.META, raft, self, {})
-        self.files = ReplicaFiles(self.env.disk, META_DIRECTORY)
+        self.files = ReplicaFiles(self.context.disk, META_DIRECTORY)
         self._history = raft.last_index
         if loaded.state is not None:
             self.meta.restore(loaded.state.snapshot)
@@ -60,14 +60,14 @@ class MetaReplica:
 
     def caught_up(self) -> None:
         """Build and drop what the applied entries say."""
-        env = self.env
-        env.replaying = self._newest <= self._history
+        context = self.context
+        context.replaying = self._newest <= self._history
         for change in self.meta.take_changes():
             self.assets.follow(change)
-            env.facts.append(MetaChanged(change, self.leading))
+            context.facts.append(MetaChanged(change, self.leading))
             server = change.server
-            if server is not None and server.removed and server.peer == env.me:
-                self.told_to_go = server.incarnation == env.incarnation
+            if server is not None and server.removed and server.peer == context.me:
+                self.told_to_go = server.incarnation == context.incarnation
 
     def founded(self) -> None:
         """An empty meta state needs nothing."""
@@ -82,7 +82,7 @@ class MetaReplica:
 
     def propose(self, entries: list[bytes], waiter: Waiter | None) -> bool:
         """Put entries into the meta log; False when this server does not lead."""
-        if self.env.groups.propose(self.group, entries, waiter) is None:
+        if self.context.groups.propose(self.group, entries, waiter) is None:
             return False
         self.meta.note_in_flight(entries)
         return True
@@ -108,7 +108,7 @@ class MetaReplica:
         """Take the state of another replica."""
         files = self.files
         return StateImporter(
-            self.env.disk, files.directory, files.next_generation, self.meta.restore
+            self.context.disk, files.directory, files.next_generation, self.meta.restore
         )
 
     def close(self) -> None:
@@ -116,4 +116,4 @@ class MetaReplica:
 
     def delete(self) -> None:
         """This server was removed from the cluster: forget what it knew of it."""
-        self.env.disk.remove_tree(self.files.directory)
+        self.context.disk.remove_tree(self.files.directory)

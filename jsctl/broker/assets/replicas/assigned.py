@@ -24,7 +24,7 @@ OWED_NS = 5_000_000_000
 class Assigned(Generic[A]):
     """An asset's newest assignment, and what is still to be done for it."""
 
-    env: ReplicaContext
+    context: ReplicaContext
     assignment: A
     group: RaftGroup
     config_refused: bool = False
@@ -35,14 +35,14 @@ class Assigned(Generic[A]):
     _until_ns: int = 0
 
     def __post_init__(self) -> None:
-        assert self.env.me in self.assignment.group.members, "assigned to others"
+        assert self.context.me in self.assignment.group.members, "assigned to others"
         self._owe(self.assignment.request)
 
     def _owe(self, request: ApiRequest | None) -> None:
         # The meta state names who waits for an answer; who waited before a restart does not.
-        if not self.env.replaying:
+        if not self.context.replaying:
             self._request, self.is_owed = request, request is not None
-            self._until_ns = self.env.now_ns + OWED_NS
+            self._until_ns = self.context.now_ns + OWED_NS
 
     def renew(self, assignment: A) -> None:
         """The meta state has another assignment for it."""
@@ -54,9 +54,9 @@ class Assigned(Generic[A]):
 
     def propose_config(self, entry: bytes, runner: Runner) -> None:
         """Put the newest config into the asset's log: as soon as it takes something, else."""
-        self.config_refused = self.env.groups.propose(self.group, [entry], None) is None
+        self.config_refused = self.context.groups.propose(self.group, [entry], None) is None
         if self.config_refused:
-            self.env.queue.wake(self.group.name, runner)
+            self.context.queue.wake(self.group.name, runner)
 
     def take_request(self) -> ApiRequest | None:
         """The request to answer, as what it asked for is served; None when nobody waits any more.
@@ -64,4 +64,4 @@ class Assigned(Generic[A]):
         It is answered once.
         """
         request, self._request, self.is_owed = self._request, None, False
-        return request if self.env.now_ns < self._until_ns else None
+        return request if self.context.now_ns < self._until_ns else None

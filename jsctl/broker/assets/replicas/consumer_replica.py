@@ -32,7 +32,7 @@ from jsctl.broker.turn import LogLevel
 class ConsumerReplica:
     """Implements `group.Replica`, `run_queue.Runner` and `replica_context.ConsumerWatcher`."""
 
-    env: ReplicaContext
+    context: ReplicaContext
     newest: InitVar[ConsumerAssignment]
     consumer: Consumer
     stream: StreamReplica
@@ -64,9 +64,9 @@ class ConsumerReplica:
         name = newest.group.name
         self.account = newest.account
         self.group = RaftGroup(name, name.encode(), GroupKind.CONSUMER, raft, self, {})
-        self.assigned = Assigned(self.env, newest, self.group)
+        self.assigned = Assigned(self.context, newest, self.group)
         self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
-        self._listening = Listening(self.env, newest.account)
+        self._listening = Listening(self.context, newest.account)
 
     @property
     def assignment(self) -> ConsumerAssignment:
@@ -77,7 +77,7 @@ class ConsumerReplica:
         """Whether somebody began or ended to listen since the last turn, if that matters."""
         if self.leader is None or self.leader.push is None:
             return False
-        return self.env.traffic.generation(self.account) != self._heard
+        return self.context.traffic.generation(self.account) != self._heard
 
     # group.Replica
 
@@ -88,7 +88,7 @@ class ConsumerReplica:
         result = self.consumer.apply(index, data)
         if self.leader is not None:
             # Who asked for the entry, and whoever asks after him, sees what it did.
-            self.leader.follow_log(self.env.now_ns)
+            self.leader.follow_log(self.context.now_ns)
         ticket = self._tickets.pop(index, None)
         if ticket is not None and self.leader is not None:
             self._said += self.leader.committed(ticket)
@@ -105,7 +105,7 @@ class ConsumerReplica:
             self._publish(said)
         if self.leader is not None:
             self._answer()
-            self.env.queue.wake(self.group.name, self)
+            self.context.queue.wake(self.group.name, self)
 
     def _answer(self) -> None:
         leader = self.leader
@@ -115,7 +115,7 @@ class ConsumerReplica:
             request = self.assigned.take_request()
             if request is not None:
                 fact = ConsumerServes(self.assignment, self.consumer, leader, request)
-                self.env.facts.append(fact)
+                self.context.facts.append(fact)
 
     def _is_current(self) -> bool:
         return self.assignment.config == self.consumer.config
@@ -128,7 +128,7 @@ class ConsumerReplica:
         begin(progress, self.consumer, self.stream.store)
         entry = progress.take(self.consumer.epoch)
         if entry is not None:
-            self.env.groups.propose(self.group, [entry], None)
+            self.context.groups.propose(self.group, [entry], None)
 
     def lead(self, term: int) -> None:
         """Start to deliver."""
@@ -137,22 +137,22 @@ class ConsumerReplica:
             self.consumer,
             self.stream.store,
             replicated=len(self.group.raft.members.voters) > 1,
-            has_interest=lambda subject: self.env.traffic.wanted(self.account, subject),
-            jitter=self.env.jitter,
+            has_interest=lambda subject: self.context.traffic.wanted(self.account, subject),
+            jitter=self.context.jitter,
             new_id=self.new_id,
-            now_ns=self.env.now_ns,
+            now_ns=self.context.now_ns,
         )
         # Nobody repairs what the only replica has lost: pass over it, as the log says.
         self.leader.delivery.skip_damaged = len(self.stream.group.raft.members.voters) == 1
         stream, name = self.assignment.stream, self.assignment.name
         for pattern, sink in (
-            *((next_subject(stream, name, one), self.pulls) for one in self.env.api_prefixes),
+            *((next_subject(stream, name, one), self.pulls) for one in self.context.api_prefixes),
             *self._confirmations(),
         ):
             self._listening.to(pattern, sink)
         self._propose_config()
         self._answer()
-        self.env.queue.wake(self.group.name, self)
+        self.context.queue.wake(self.group.name, self)
 
     def _confirmations(self) -> Iterator[tuple[bytes, Sink]]:
         """What clients confirm. Where nothing is, who waits for an answer hears that at once."""
@@ -190,39 +190,39 @@ class ConsumerReplica:
             return
         if not self.group.raft.accepting:
             # The leader's state is ahead of the log; what the log refuses, it would never learn.
-            self._due_ns = self.env.now_ns + REFUSED_NS
+            self._due_ns = self.context.now_ns + REFUSED_NS
             return
         if self.assigned.config_refused:
             self._propose_config()
-        self._heard = self.env.traffic.generation(self.account)
+        self._heard = self.context.traffic.generation(self.account)
         leader.scale(len(self.group.raft.members.voters) > 1)
         turn = leader.turn(
-            self.env.now_ns,
+            self.context.now_ns,
             acks=self.acks.take(),
             pulls=self.pulls.take(),
             flow=self.flow.take(),
-            most=self.env.queue.deliveries,
+            most=self.context.queue.deliveries,
         )
         if turn.entry is not None:
-            index = self.env.groups.propose(self.group, [turn.entry], None)
+            index = self.context.groups.propose(self.group, [turn.entry], None)
             if index is not None:
                 self._tickets[index] = turn.ticket
         self._publish(turn.publish)
         if turn.advisories:
-            self.env.facts.append(ConsumerAdvisories(self.assignment, turn.advisories))
+            self.context.facts.append(ConsumerAdvisories(self.assignment, turn.advisories))
         if turn.damaged is not None and turn.damaged != self._told_damage:
             self._told_damage = turn.damaged
             first, last = turn.damaged
-            self.env.log(
+            self.context.log(
                 LogLevel.ERROR,
                 f"Consumer '{self.account} > {self.assignment.stream} > {self.assignment.name}'"
                 f" waits: messages {first} to {last} cannot be read on this server",
             )
         if turn.inactive:
-            self.env.unused.append(self.assignment)
+            self.context.unused.append(self.assignment)
         self._due_ns = turn.next_due_ns
         if turn.again:
-            self.env.queue.wake_again(self.group.name, self)
+            self.context.queue.wake_again(self.group.name, self)
 
     def next_due_ns(self) -> int | None:
         """When `run` has to be called even if nothing happens."""
@@ -230,7 +230,7 @@ class ConsumerReplica:
 
     def _publish(self, items: list[OutgoingMessage]) -> None:
         if items:
-            self.env.traffic.deliver(self.account, items)
+            self.context.traffic.deliver(self.account, items)
 
     # ConsumerWatcher
 
@@ -238,14 +238,14 @@ class ConsumerReplica:
         """The stream took messages with these subjects."""
         if self.leader is not None:
             self.leader.stored(subjects)
-            self.env.queue.wake(self.group.name, self)
+            self.context.queue.wake(self.group.name, self)
 
     def stream_changed(self) -> None:
         """The stream lost messages, or was replaced by a received state."""
         if self.leader is not None:
             self.leader.delivery.store = self.stream.store
             self.leader.stream_changed()
-            self.env.queue.wake(self.group.name, self)
+            self.context.queue.wake(self.group.name, self)
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """Whether this consumer still has to see a message, or waits for its ack."""
@@ -301,7 +301,7 @@ class ConsumerReplica:
     def importer(self) -> StateImporter:
         """Take the state of another replica."""
         files = self.files
-        return StateImporter(self.env.disk, files.directory, files.next_generation, self._take)
+        return StateImporter(self.context.disk, files.directory, files.next_generation, self._take)
 
     def _take(self, snapshot: bytes) -> None:
         assert self.leader is None, "a leader's state replaces that of others"
@@ -313,4 +313,4 @@ class ConsumerReplica:
 
     def delete(self) -> None:
         """Remove the data: the meta group decided so."""
-        self.env.groups.removals.discard(self.env.disk, self.files.directory)
+        self.context.groups.removals.discard(self.context.disk, self.files.directory)

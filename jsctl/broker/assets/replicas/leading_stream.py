@@ -31,7 +31,7 @@ class LeadingStream:
 
     __slots__ = (
         "_assigned",
-        "_env",
+        "_context",
         "_listening",
         "_republished",
         "_republisher",
@@ -48,7 +48,7 @@ class LeadingStream:
 
     def __init__(
         self,
-        env: ReplicaContext,
+        context: ReplicaContext,
         assigned: Assigned[StreamAssignment],
         stream: Stream,
         watchers: Mapping[str, ConsumerWatcher],
@@ -56,19 +56,19 @@ class LeadingStream:
         *,
         volatile: bool,
     ) -> None:
-        self._env = env
+        self._context = context
         self._assigned = assigned
         self._stream = stream
         self._watchers = watchers
         self._sink = sink
         self._volatile = volatile
-        self.admission = StreamLeader(stream, interested=self._interested, domain=env.domain)
+        self.admission = StreamLeader(stream, interested=self._interested, domain=context.domain)
         self.acks: dict[int, list[tuple[bytes, bytes]]] = {}
         """Log index -> acknowledgements that are published when it is applied."""
         self.consumed = ConsumedMessages(stream, watchers)
         self.subjects: tuple[str, ...] = ()
         """What is listened to."""
-        self._listening = Listening(env, assigned.assignment.account)
+        self._listening = Listening(context, assigned.assignment.account)
         self._retry_ns = 0
         """When to look again whether the log takes entries; 0: it does."""
         self._republisher: Republisher | None = None
@@ -98,19 +98,21 @@ class LeadingStream:
 
         False: the log takes nothing now, and it is tried again soon.
         """
-        env, sink, admission = self._env, self._sink, self.admission
-        admission.refusal = env.refusal(self._assigned.assignment.account, volatile=self._volatile)
+        context, sink, admission = self._context, self._sink, self.admission
+        admission.refusal = context.refusal(
+            self._assigned.assignment.account, volatile=self._volatile
+        )
         if sink.traced:
-            traced_publishes.admit(admission, sink.take(), env.now_ns, self._propose)
+            traced_publishes.admit(admission, sink.take(), context.now_ns, self._propose)
         elif sink.messages:
-            self._propose(admission.admit(sink.take(), env.now_ns))
+            self._propose(admission.admit(sink.take(), context.now_ns))
         accepting = self._assigned.group.raft.accepting
-        self._retry_ns = 0 if accepting else env.now_ns + REFUSED_NS
+        self._retry_ns = 0 if accepting else context.now_ns + REFUSED_NS
         return accepting
 
     def remove_due(self) -> None:
         """Propose what is to go because of its age, or because consumers are done with it."""
-        due_ns, now_ns = self.admission.next_due_ns(), self._env.now_ns
+        due_ns, now_ns = self.admission.next_due_ns(), self._context.now_ns
         if due_ns is not None and due_ns <= now_ns:
             self._propose(self.admission.expire(now_ns))
         if self.consumed.seqs:
@@ -123,7 +125,7 @@ class LeadingStream:
     def _propose(self, admitted: Admitted) -> None:
         group = self._assigned.group
         if admitted.entries:
-            first = self._env.groups.propose(group, admitted.entries, None)
+            first = self._context.groups.propose(group, admitted.entries, None)
             self.admission.proposed(first)
             if first is None:
                 # Not in the log, so it is certain that it is not stored.
@@ -133,16 +135,16 @@ class LeadingStream:
                     self.acks[index] = acks
         if admitted.rejects:
             items = [(reply, b"", b"", body, b"") for reply, body in admitted.rejects]
-            self._env.traffic.deliver(self._assigned.assignment.account, items)
+            self._context.traffic.deliver(self._assigned.assignment.account, items)
 
     def _propose_removals(self) -> None:
         gone, said = self.consumed.take()
         last: int | None = None
         for at in range(0, len(gone), REMOVE_SEQS_MAX):
             entry = self.admission.remove(gone[at : at + REMOVE_SEQS_MAX])
-            last = self._env.groups.propose(self._assigned.group, [entry], None)
+            last = self._context.groups.propose(self._assigned.group, [entry], None)
         if last is None:
-            self._env.traffic.deliver(self._assigned.assignment.account, said)
+            self._context.traffic.deliver(self._assigned.assignment.account, said)
         elif said:
             self.consumed.after_removal[last] = said
 

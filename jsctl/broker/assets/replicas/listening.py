@@ -10,18 +10,18 @@ from jsctl.broker.interest.targets import Sink, Subscription
 class Listening:
     """Subscriptions that end together."""
 
-    env: ReplicaContext
+    context: ReplicaContext
     account: str
     _subscriptions: list[Subscription] = field(default_factory=list)
 
     def to(self, pattern: bytes, sink: Sink, queue: bytes = b"") -> None:
         """Capture what is published; nothing in an account that is not known any more."""
-        made = self.env.traffic.listen(self.account, pattern, sink, queue)
+        made = self.context.traffic.listen(self.account, pattern, sink, queue)
         if made is not None:
             self._subscriptions.append(made)
 
     def end(self) -> None:
         """Listen to nothing."""
         for subscription in self._subscriptions:
-            self.env.traffic.unlisten(subscription)
+            self.context.traffic.unlisten(subscription)
         self._subscriptions.clear()

@@ -34,7 +34,7 @@ def split_snapshot(snapshot: bytes) -> tuple[int, bytes]:
 class StoredStream:
     """The state in use, and how it becomes durable, is handed on, and is replaced."""
 
-    env: ReplicaContext
+    context: ReplicaContext
     stream: Stream
     stores: StreamStores
     files: ReplicaFiles
@@ -44,12 +44,12 @@ class StoredStream:
 
     @staticmethod
     def load(
-        env: ReplicaContext, directory: str, assignment: StreamAssignment, loaded: LoadedState
+        context: ReplicaContext, directory: str, assignment: StreamAssignment, loaded: LoadedState
     ) -> "StoredStream":
         """What is in a directory; an empty stream if nothing is. Raises DiskError, Damaged."""
         volatile = assignment.config.storage is Storage.MEMORY
-        stores = StreamStores(env.disk, directory, volatile)
-        files = ReplicaFiles(env.disk, directory)
+        stores = StreamStores(context.disk, directory, volatile)
+        files = ReplicaFiles(context.disk, directory)
         number, snapshot = 0, b""
         if loaded.state is not None:
             files.generation = loaded.state.generation
@@ -62,12 +62,12 @@ class StoredStream:
         if snapshot:
             stream.restore(snapshot)
         for first, last in store.state().lost:
-            env.log(
+            context.log(
                 LogLevel.ERROR,
                 f"Stream '{account} > {assignment.name}': messages {first} to {last}"
                 " are damaged on this server",
             )
-        return StoredStream(env, stream, stores, files, number)
+        return StoredStream(context, stream, stores, files, number)
 
     @property
     def volatile(self) -> bool:
@@ -121,7 +121,7 @@ class StoredStream:
         """Delete a store that is not in use."""
         assert number != self.number, "the store in use"
         if not self.volatile:
-            self.env.groups.removals.discard(self.env.disk, self.stores.path(number))
+            self.context.groups.removals.discard(self.context.disk, self.stores.path(number))
 
     def replace(self, stream: Stream, number: int) -> None:
         """Use a received state from now on."""
@@ -138,7 +138,7 @@ class StoredStream:
     def delete(self) -> None:
         """Remove the data."""
         self.stream.store.close()
-        self.env.groups.removals.discard(self.env.disk, self.files.directory)
+        self.context.groups.removals.discard(self.context.disk, self.files.directory)
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ PLAIN_MESSAGES = bytes((StreamEntryKind.MESSAGES, Flags.NONE))
 class StreamReplica:
     """Implements `group.Replica` and `run_queue.Runner`."""
 
-    env: ReplicaContext
+    context: ReplicaContext
     newest: InitVar[StreamAssignment]
     stored: StoredStream
     raft: InitVar[Raft]
@@ -58,7 +58,7 @@ class StreamReplica:
         self.key = newest.account, newest.name
         self.volatile = self.stored.volatile
         self.group = RaftGroup(name, name.encode(), GroupKind.STREAM, raft, self, {})
-        self.assigned = Assigned(self.env, newest, self.group)
+        self.assigned = Assigned(self.context, newest, self.group)
         self.sink = Sink(self, stream=newest.name)
 
     @property
@@ -112,7 +112,7 @@ class StreamReplica:
         """Publish the acknowledgements of what was applied, and tell the consumers."""
         if self._ready:
             ready, self._ready = self._ready, []
-            self.env.traffic.deliver(self.key[0], ready)
+            self.context.traffic.deliver(self.key[0], ready)
         leading = self.leading
         if leading is not None:
             leading.admission.applied(self.group.raft.applied)
@@ -120,7 +120,7 @@ class StreamReplica:
                 leading.subscribe()
             self._answer()
             if leading.admission.next_due_ns() is not None:
-                self.env.queue.wake(self.group.name, self)
+                self.context.queue.wake(self.group.name, self)
 
     def _tell_watchers(self, data: bytes, before: int) -> None:
         leading = [watcher for watcher in self.watchers.values() if watcher.leading]
@@ -139,19 +139,24 @@ class StreamReplica:
         """The config is the first entry."""
         assert self.stream.revision == 0, "a group without a log has a stream"
         entry = encode_config(self.assignment.revision, dumps(self.assignment.config))
-        self.env.groups.propose(self.group, [entry], None)
+        self.context.groups.propose(self.group, [entry], None)
 
     def lead(self, term: int) -> None:
         """Start to admit."""
         assert self.leading is None, f"{self.group.name} led already when it began in {term}"
         leading = self.leading = LeadingStream(
-            self.env, self.assigned, self.stream, self.watchers, self.sink, volatile=self.volatile
+            self.context,
+            self.assigned,
+            self.stream,
+            self.watchers,
+            self.sink,
+            volatile=self.volatile,
         )
         leading.subscribe()
         self._propose_config()
         self._answer()
         self.consumed_anew()
-        self.env.queue.wake(self.group.name, self)
+        self.context.queue.wake(self.group.name, self)
 
     def unlead(self) -> None:
         """Stop to admit; what is in flight is decided by the next leader."""
@@ -200,7 +205,7 @@ class StreamReplica:
         if self.leading is not None and self.assigned.is_owed and self._is_current():
             request = self.assigned.take_request()
             if request is not None:
-                self.env.facts.append(StreamServes(self.assignment, self.stream, request))
+                self.context.facts.append(StreamServes(self.assignment, self.stream, request))
 
     def _is_current(self) -> bool:
         # The first config is in the log as well: a replica that is made later starts with the
@@ -222,12 +227,12 @@ class StreamReplica:
         """
         assert self.leading is not None, "the leader removes what was consumed"
         self.leading.consumed.add(seqs, said)
-        self.env.queue.wake(self.group.name, self)
+        self.context.queue.wake(self.group.name, self)
 
     def consumed_anew(self) -> None:
         """Look at every message: after a change of leader, or of the set of consumers."""
         if self.leading is not None and self.takes_away and self.leading.consumed.add_all():
-            self.env.queue.wake(self.group.name, self)
+            self.context.queue.wake(self.group.name, self)
 
     # Durability
 
@@ -266,4 +271,4 @@ class StreamReplica:
         self._end_leading()
         self.stored.delete()
         account, name = self.key
-        self.env.log(LogLevel.INFO, f"Removed the replica of stream '{account} > {name}'")
+        self.context.log(LogLevel.INFO, f"Removed the replica of stream '{account} > {name}'")

@@ -78,7 +78,7 @@ class HealthReport:
         if (
             replica is not None
             and ailment is None
-            and engine.env.disk_full
+            and engine.context.disk_full
             and not replica.volatile
         ):
             ailment, reason = Ailment.WRITE_ERROR, DISK_FULL

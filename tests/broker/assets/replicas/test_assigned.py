@@ -48,7 +48,7 @@ def assignment(
 
 
 @pytest.fixture
-def env() -> ReplicaContext:
+def context() -> ReplicaContext:
     """A server `me`, with a log."""
     disk = SimDisk(random.Random(1))
     wal, _ = Wal.open(disk, "log", WalOptions(bytes(16)))
@@ -72,14 +72,14 @@ Make = Callable[[ApiRequest | None], Assigned[StreamAssignment]]
 
 
 @pytest.fixture
-def make(env: ReplicaContext) -> Make:
+def make(context: ReplicaContext) -> Make:
     """Assign the stream, as somebody asked for; nobody leads it yet."""
-    wal = env.groups.wal
-    starter = GroupBootstrap("me", 1, 1, wal, Timing(), env.jitter)
+    wal = context.groups.wal
+    starter = GroupBootstrap("me", 1, 1, wal, Timing(), context.jitter)
     peers = ("me", "b")
     raft = starter.start(b"S-1", None, peers=peers, founders=peers, life=1, volatile=False)
     group = RaftGroup("S-1", b"S-1", GroupKind.STREAM, raft, cast(Replica, None), {})
-    return lambda asked: Assigned(env, assignment(asked), group)
+    return lambda asked: Assigned(context, assignment(asked), group)
 
 
 def test_who_asked_is_answered_once(make: Make) -> None:
@@ -89,20 +89,20 @@ def test_who_asked_is_answered_once(make: Make) -> None:
     assert one.take_request() is None
 
 
-def test_nobody_waits_for_ever(env: ReplicaContext, make: Make) -> None:
+def test_nobody_waits_for_ever(context: ReplicaContext, make: Make) -> None:
     one = make(request(1))
-    env.now_ns = NOW + OWED_NS - 1
+    context.now_ns = NOW + OWED_NS - 1
     assert one.take_request() == request(1)
     one = make(request(1))
-    env.now_ns += OWED_NS
+    context.now_ns += OWED_NS
     assert one.take_request() is None and not one.is_owed
 
 
-def test_who_waited_before_a_restart_does_not_any_more(env: ReplicaContext, make: Make) -> None:
-    env.replaying = True
+def test_who_waited_before_a_restart_does_not_any_more(context: ReplicaContext, make: Make) -> None:
+    context.replaying = True
     one = make(request(1))
     assert not one.is_owed and one.take_request() is None
-    env.replaying = False
+    context.replaying = False
     one.renew(assignment(request(2)))
     assert one.take_request() == request(2)
 
@@ -116,19 +116,19 @@ def test_an_assignment_that_changed_without_a_request_owes_nothing_new(make: Mak
 
 
 def test_a_config_that_the_log_does_not_take_is_tried_again(
-    env: ReplicaContext, make: Make
+    context: ReplicaContext, make: Make
 ) -> None:
     one, replica = make(None), Runner()
     one.propose_config(b"config", replica)
     assert one.config_refused, "nobody leads"
-    assert env.queue.take() == {"S-1": replica}
+    assert context.queue.take() == {"S-1": replica}
 
 
 def test_another_group_and_another_server_are_never_followed(
-    env: ReplicaContext, make: Make
+    context: ReplicaContext, make: Make
 ) -> None:
     one = make(None)
     with pytest.raises(AssertionError, match="another group"):
         one.renew(assignment(None, group="S-2"))
     with pytest.raises(AssertionError, match="others"):
-        Assigned(env, assignment(None, members=("b",)), one.group)
+        Assigned(context, assignment(None, members=("b",)), one.group)
