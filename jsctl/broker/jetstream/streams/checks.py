@@ -226,7 +226,7 @@ class Checks:
 
     def _count_for(self, subject: bytes) -> int:
         open_count = self._catch_up().get(subject, _NOTHING)[1]
-        return open_count + self._in_flight.count_for(subject) + self._store.count_for(subject)
+        return open_count + self._in_flight.count_for(subject) + self._store.retained_for(subject)
 
     def _full(self, taken: Taken) -> str:
         """Why a stream that discards new messages cannot take this one; empty if it can."""
@@ -238,11 +238,11 @@ class Checks:
             if at_subject_limit and config.discard_new_per_subject:
                 return "maximum messages per subject exceeded"
         self._catch_up()
-        messages = self._store.messages + self._in_flight.messages + len(self._rows)
+        messages = self._store.retained_messages + self._in_flight.messages + len(self._rows)
         if 0 < config.max_msgs <= messages and not at_subject_limit:
             return "maximum messages exceeded"
         size = self._store.message_bytes(len(taken.subject), len(taken.headers), len(taken.payload))
-        held = self._store.size_bytes + self._in_flight.bytes + self._open_bytes
+        held = self._store.retained_bytes + self._in_flight.bytes + self._open_bytes
         if 0 < config.max_bytes < held + size:
             own = len(taken.headers) + len(taken.payload)
             if not at_subject_limit or self._oldest_size(taken.subject) <= own:

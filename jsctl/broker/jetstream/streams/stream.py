@@ -16,7 +16,6 @@ from jsctl.api.codec import dumps, loads
 from jsctl.api.fields import ZERO_TIME
 from jsctl.api.stream import LostData, StreamConfig, StreamState
 from jsctl.api.times import format_time
-from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams.dedupe import Dedupe
 from jsctl.broker.jetstream.streams.entries import (
     Config,
@@ -55,7 +54,6 @@ SUBJECTS_PER_PAGE = 20_000
 _HEAD = struct.Struct("<BQQIIII")
 _BOUNDS = struct.Struct("<QQQQ")
 _VERSION = 1
-_STEP_RECORDS = 256
 _PLAIN = bytes((StreamEntryKind.MESSAGES, 0))
 
 
@@ -197,7 +195,7 @@ class Stream:
         self.revision = entry.revision
         self.dedupe.resize(self.config.duplicate_window)
         if self.config.max_msgs_per_subject > 0:
-            self._retain_subjects(index, set(self.store.subjects(Filters())))
+            self._retain_subjects(index, set(self.store.retained_names(Filters())))
         self._retain(index)
         return entry.revision
 
@@ -216,7 +214,7 @@ class Stream:
         if config.discard_new_per_subject:
             return
         limit = config.max_msgs_per_subject
-        count_for = store.count_for
+        count_for = store.retained_for
         over = [(one, count_for(one) - limit) for one in subjects if count_for(one) > limit]
         if over:
             self.ttls.forget(store.remove_oldest(over, index))
@@ -225,31 +223,9 @@ class Stream:
         config, store = self.config, self.store
         if config.discard.value == "new":
             return
-        if 0 < config.max_msgs < store.messages:
-            store.purge(None, None, config.max_msgs, index)
-        if 0 < config.max_bytes < store.size_bytes:
-            store.truncate_front(self._first_within(config.max_bytes), index)
+        store.keep_newest(config.max_msgs, config.max_bytes, index)
         if self.ttls.never:
             self.ttls.trim(store.first_seq)
-
-    def _first_within(self, bytes_max: int) -> int:
-        """From which sequence on the messages fit into `bytes_max`."""
-        over = self.store.size_bytes - bytes_max
-        seq = self.store.first_seq
-        while over > 0:
-            try:
-                rows = self.store.load_range(seq, _STEP_RECORDS)
-            except Damaged as damage:
-                seq = damage.last_seq + 1
-                continue
-            if not rows:
-                break
-            for found, _, subject, headers, payload in rows:
-                seq = found + 1
-                over -= self.store.message_bytes(len(subject), len(headers), len(payload))
-                if over <= 0:
-                    break
-        return seq
 
     # Snapshots.
 
@@ -267,8 +243,9 @@ class Stream:
             len(dedupe),
             len(ttls),
         )
-        store = self.store.state()
-        bounds = _BOUNDS.pack(store.messages, store.bytes, store.first_seq, store.last_seq)
+        store = self.store
+        totals = store.retained_messages, store.retained_bytes
+        bounds = _BOUNDS.pack(*totals, store.first_seq, store.last_seq)
         return b"".join((head, bounds, config, self.last_msg_id, dedupe, ttls))
 
     def restore(self, snapshot: bytes) -> None:

@@ -53,7 +53,7 @@ class Timers:
     def _first_mortal(self) -> tuple[int, int] | None:
         """(sequence, time) of the first message that `max_age` applies to."""
         store, never = self._stream.store, self._stream.ttls.never
-        if not store.messages:
+        if not store.retained_messages:
             return None
         if not never:
             return store.first_seq, store.state().first_time_ns
