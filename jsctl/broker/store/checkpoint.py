@@ -16,6 +16,7 @@ from zlib import crc32
 from jsctl.broker.errors import Damaged, DiskError, DiskFull
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store import record
+from jsctl.broker.store.catalogue import CatalogueWrite, catalogue_name
 from jsctl.broker.store.record import FRAME_HEADER_BYTES
 from jsctl.broker.store.segment import (
     FRAME,
@@ -34,7 +35,8 @@ DURABLE_NAME = "durable"
 INDEX_NAME = "index"
 _SLOT = struct.Struct("<IQIQQQQqI")
 _SLOT_BYTES = 512
-_SLOT_MAGIC = 0x50434A01
+_SLOT_MAGICS = (0x50434A01, 0x50434A02)
+"""Of slots without and with the size of the newest segment's catalogue."""
 _INDEX = struct.Struct("<IIQ")
 _INDEX_MAGIC = 0x58494A01
 _SEGMENT = struct.Struct("<IQIQQqIB")
@@ -51,12 +53,14 @@ class Durable(NamedTuple):
     first: int
     last: int
     last_time: int
+    catalogue: int = 0
+    """Bytes of the newest segment's catalogue; 0: it has none that is of use."""
 
 
 def encode_slot(durable: Durable) -> bytes:
     """One slot of the `durable` file."""
     packed = _SLOT.pack(
-        _SLOT_MAGIC,
+        _SLOT_MAGICS[1],
         durable.generation,
         durable.segment,
         durable.offset,
@@ -64,7 +68,7 @@ def encode_slot(durable: Durable) -> bytes:
         durable.first,
         durable.last,
         durable.last_time,
-        0,
+        durable.catalogue,
     )
     return packed + crc32(packed).to_bytes(4, "little")
 
@@ -82,8 +86,8 @@ def read_durable(disk: Disk, directory: str) -> tuple[Durable | None, bool]:
         packed = data[start : start + _SLOT.size]
         crc = data[start + _SLOT.size : start + _SLOT.size + 4]
         if len(packed) == _SLOT.size and crc32(packed).to_bytes(4, "little") == crc:
-            magic, *rest, zero = _SLOT.unpack(packed)
-            if magic == _SLOT_MAGIC and not zero:
+            magic, *rest = _SLOT.unpack(packed)
+            if magic == _SLOT_MAGICS[1] or (magic == _SLOT_MAGICS[0] and not rest[-1]):
                 found.append(Durable(*rest))
     return max(found, default=None), bool(found)
 
@@ -194,9 +198,21 @@ class Compaction:
             disk.remove(temporary)
             return
         file.sync()
+        self._write_catalogue(made, disk, f"{directory}/{catalogue_name(self.number)}")
         disk.rename(temporary, path)
         made.table = None
         self.made = made
+
+    def _write_catalogue(self, made: Segment, disk: Disk, path: str) -> None:
+        """The old one goes on being true: it tells of more, all of which is removed."""
+        write = CatalogueWrite(made, tuple(made.catalogue.unwritten), 0, 0)
+        try:
+            write.run(disk, f"{path}.new")
+            disk.rename(f"{path}.new", path)
+            write.landed()
+        except DiskFull:
+            disk.remove(f"{path}.new")
+            made.catalogue.unwritten.clear()
 
     def _fill(self, made: Segment, data: bytes) -> bool:
         removed = SeqSet()
@@ -260,6 +276,7 @@ class CheckpointJob:
     durable: Durable
     unsynced: list[int]
     compactions: list[Compaction] = field(default_factory=list)
+    catalogues: list[CatalogueWrite] = field(default_factory=list)
     index: bytes | None = None
     doomed: list[int] = field(default_factory=list)
 
@@ -272,6 +289,8 @@ class CheckpointJob:
                 file.sync()
             finally:
                 file.close()
+        # A segment that is rewritten gets another catalogue, in the place of this one.
+        self._write_catalogues()
         for one in self.compactions:
             one.run(self.disk, self.directory)
         if self.index is not None:
@@ -283,9 +302,25 @@ class CheckpointJob:
         self.disk.sync_directory(self.directory)
         self._write_slot()
         for number in self.doomed:
+            catalogue = f"{self.directory}/{catalogue_name(number)}"
+            if self.disk.exists(catalogue):
+                self.disk.remove(catalogue)
             self.disk.remove(f"{self.directory}/{segment_name(number)}")
         if self.doomed:
             self.disk.sync_directory(self.directory)
+
+    def _write_catalogues(self) -> None:
+        newest = 0
+        for one in self.catalogues:
+            try:
+                one.run(self.disk, f"{self.directory}/{catalogue_name(one.segment.number)}")
+            except DiskFull:
+                # It is a second copy; a later checkpoint tries again.
+                continue
+            if one.segment.number == self.durable.segment:
+                newest = one.end
+        if newest:
+            self.durable = self.durable._replace(catalogue=newest)
 
     def _write_index(self, content: bytes) -> None:
         temporary = f"{self.directory}/{INDEX_NAME}.new"

@@ -181,9 +181,13 @@ class FileRecords:
                 yield Facts(*record.raw_facts(place[0], place[1]))
 
     def _facts_of_damaged(self, seq: int) -> Facts:
-        """What table and index know of a record that cannot be read."""
-        table = self._files.table(self._files.of(seq))
+        """What table, catalogue and index know of a record that cannot be read."""
+        segment = self._files.of(seq)
+        table = self._files.table(segment)
         at = table.find(seq)
+        known = self._files.catalogued(segment).get(seq)
+        if known is not None and (at < 0 or known.crc == table.crcs[at]):
+            return known
         crc, size = (table.crcs[at], table.sizes[at]) if at >= 0 else (0, 0)
         return Facts(crc, size, 0, self._subject_of(seq))
 

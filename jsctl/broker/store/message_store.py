@@ -68,6 +68,7 @@ class MessageStore(StreamStore):
         ):
             return None
         newest = files.segments[-1]
+        catalogues = files.catalogue_writes()
         self._job = CheckpointJob(
             disk=files.disk,
             directory=files.directory,
@@ -79,9 +80,11 @@ class MessageStore(StreamStore):
                 known.first,
                 known.last,
                 known.last_time,
+                0 if newest.catalogue.unwritten else newest.catalogue.size,
             ),
             unsynced=sorted(files.unsynced),
             compactions=compactions,
+            catalogues=catalogues,
             index=self._encode_index() if wants_index else None,
             doomed=files.doomed,
         )
@@ -94,7 +97,7 @@ class MessageStore(StreamStore):
         """A job has been run without an error."""
         assert job is self._job, "one job at a time"
         self._durable = self._job.durable
-        self._take_compactions()
+        self._take_results()
 
     def failed(self, job: StoreJob) -> None:
         """A job ended with an error other than SyncFailed: its work is done by a later one."""
@@ -102,10 +105,12 @@ class MessageStore(StreamStore):
         alive = {one.number for one in self._files.segments}
         self._files.unsynced |= alive.intersection(self._job.unsynced)
         self._files.doomed += self._job.doomed
-        self._take_compactions()
+        self._take_results()
 
-    def _take_compactions(self) -> None:
+    def _take_results(self) -> None:
         assert self._job is not None, "a job is running"
+        for write in self._job.catalogues:
+            write.landed()
         for one in self._job.compactions:
             if one.made is not None:
                 self._files.replace(one.number, one.made)

@@ -2,8 +2,10 @@
 
 The saved index is taken if it fits the segments, and what lies behind it is read; otherwise all
 segments are read. What does not check below the durable position is damage: its sequences become
-lost, everything else goes on being served. What does not check behind it was written after the
-last checkpoint, and is cut off: the caller's log brings it back.
+lost, everything else goes on being served. What a damaged segment held is known from its
+catalogue; if that does not check either, from the bounds that the next segment begins with. What
+does not check behind the durable position was written after the last checkpoint, and is cut off:
+the caller's log brings it back.
 
 `Recovery` fills an empty index and empty `SegmentFiles`; it is of no use afterwards.
 """
@@ -12,6 +14,7 @@ import re
 from itertools import pairwise
 
 from jsctl.broker.errors import Damaged, DiskError
+from jsctl.broker.store.catalogue import Catalogue, decode_records, read_catalogue
 from jsctl.broker.store.checkpoint import (
     INDEX_NAME,
     Durable,
@@ -19,16 +22,19 @@ from jsctl.broker.store.checkpoint import (
     decode_index,
     read_durable,
 )
-from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, peek
 from jsctl.broker.store.remover import Remover
 from jsctl.broker.store.segment import (
+    FRAME,
     HEAD_BYTES,
+    RECORDS,
     REMOVE,
     SEAL,
     STATE,
     TRUNCATE,
     Envelope,
+    RecordColumns,
     Segment,
     UnsoundBytes,
     seal_offset,
@@ -39,8 +45,10 @@ from jsctl.broker.store.segment_files import SegmentFiles, columns_of
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 
-_NAME = re.compile(r"(\d{10})\.seg")
+_NAME = re.compile(r"(\d{10})\.(seg|cat)")
 _READ_STEP = 4096
+_CATALOGUES_REBUILT_MAX = 16
+"""Catalogues that are missing are made anew from sound segments, so many at an opening."""
 
 
 class Recovery:
@@ -59,6 +67,9 @@ class Recovery:
         self._gap = False
         self._fresh = True
         self._notes: dict[int, list[str]] = {}
+        self._present: set[int] = set()
+        self._end_is_known = False
+        self._rebuilt = 0
 
     def run(self) -> None:
         """Read everything, and leave a segment to be written to. Raises DiskError."""
@@ -76,13 +87,15 @@ class Recovery:
                 whole = self._replay_file(number, sure)
             else:
                 self._disk.remove(files.path(number))
+                self._disk.remove(files.catalogue_path(number))
         self._drop_cut_segment()
         self._check_end()
         self._index.settle()
         self._drop_dead()
         # What was read may still be in the page cache only.
         synced = self.durable.segment if self.durable else 0
-        files.unsynced.update(one.number for one in files.segments if one.number >= synced)
+        known = [one.number for one in files.segments if one.number in self._present]
+        files.unsynced.update(number for number in known if number >= synced)
         last = files.segments[-1] if files.segments else None
         if last is None or last.sealed or self._gap:
             files.begin()
@@ -90,14 +103,18 @@ class Recovery:
             files.file(last)
 
     def _numbers(self) -> list[int]:
-        found = []
+        """Segments of which there is a file or, promised, a catalogue; ascending."""
+        known: set[int] = set()
         for name in self._disk.list(self._directory):
             match = _NAME.fullmatch(name)
-            if match is not None:
-                found.append(int(match[1]))
+            if match is not None and match[2] == "seg":
+                self._present.add(int(match[1]))
+            elif match is not None:
+                known.add(int(match[1]))
             elif name.endswith(".new"):
                 self._disk.remove(f"{self._directory}/{name}")
-        return found
+        promised = self.durable.segment if self.durable else 0
+        return sorted(self._present | {number for number in known if number <= promised})
 
     def _newest(self) -> Segment | None:
         return self._files.segments[-1] if self._files.segments else None
@@ -121,7 +138,8 @@ class Recovery:
         # A change that had nothing to change leaves no bytes, but it had its mark.
         index.mark, mark = max(index.mark, durable.mark), index.mark
         newest = self._newest() or Segment(0)
-        if (newest.number, newest.size) < (durable.segment, durable.offset):
+        known = self._end_is_known
+        if not known and (newest.number, newest.size) < (durable.segment, durable.offset):
             self.damage.append(f"{self._directory}: the end is missing, from mark {mark} on")
             self._gap = True
         if self._fresh:
@@ -193,18 +211,140 @@ class Recovery:
             self._gap = self._gap or (known is not None and known.number + 1 != number)
             segment.first_seq = self._index.last + 1
             self._files.add(segment)
-        data = self._contents(number)
-        whole = True
-        for one in walk(data, start, previous):
-            if isinstance(one, UnsoundBytes) and not self._is_promised(number, one.start, sure):
-                whole = False
-                break
-            self._replay(segment, data, one)
+        data = self._contents(number) if number in self._present else b""
+        walked = list(walk(data, start, previous))
+        catalogue = None if start else self._needed_catalogue(number, walked, len(data))
+        if catalogue is not None:
+            return self._replay_catalogue(segment, data, walked, catalogue)
+        whole = self._replay_walked(segment, data, walked, sure)
         segment.size = len(data) if whole else self._cut_file(segment)
         self._files.firsts[-1] = segment.first_seq
+        self._settle_catalogue(segment)
         if segment.sealed:
             segment.table = None
         return whole
+
+    def _replay_walked(
+        self, segment: Segment, data: bytes, walked: list[Envelope | UnsoundBytes], sure: bool
+    ) -> bool:
+        """Take what a walk met up to what does not check and was not promised; whether all."""
+        number, durable = segment.number, self.durable
+        promised = durable.offset if durable and durable.segment == number else 0
+        for one in walked:
+            if isinstance(one, UnsoundBytes) and not self._is_promised(number, one.start, sure):
+                return False
+            if promised and one.start > promised:
+                self._continue_catalogue(segment)
+                promised = 0
+            self._replay(segment, data, one)
+        if promised:
+            self._continue_catalogue(segment)
+        return True
+
+    # Catalogues
+
+    def _continue_catalogue(self, segment: Segment) -> None:
+        """What was read so far is in the catalogue already, if that is sound."""
+        path, size = self._files.catalogue_path(segment.number), 0
+        if self.durable is not None and self.durable.segment == segment.number:
+            size = self.durable.catalogue
+        found = read_catalogue(self._disk, path, size)
+        if found is not None and segment.table is not None:
+            segment.catalogue.written(len(segment.table.seqs), found.size, found.crc)
+
+    def _settle_catalogue(self, segment: Segment) -> None:
+        """Whether the next checkpoint has to write a catalogue of what was read."""
+        number, tail = segment.number, segment.catalogue
+        if number in self._notes:
+            tail.unusable = True
+        promised = self.durable is not None and number < self.durable.segment
+        if not segment.sealed or segment.table is None or tail.unusable or not promised:
+            return
+        found = read_catalogue(self._disk, self._files.catalogue_path(number), None)
+        self._rebuilt += found is None
+        if found is not None or self._rebuilt > _CATALOGUES_REBUILT_MAX:
+            tail.written(len(segment.table.seqs), 0, 0)
+
+    def _needed_catalogue(
+        self, number: int, walked: list[Envelope | UnsoundBytes], size: int
+    ) -> Catalogue | None:
+        """The catalogue of a segment in which something that was promised does not check."""
+        durable = self.durable
+        if durable is None or number > durable.segment:
+            return None
+        if number < durable.segment:
+            last = walked[-1] if walked else None
+            sound = isinstance(last, Envelope) and last.kind == SEAL
+            promised, known = size, None
+        else:
+            promised, known = durable.offset, durable.catalogue
+            sound = size >= promised
+        damaged = [one for one in walked if isinstance(one, UnsoundBytes) and one.start < promised]
+        if sound and not damaged:
+            return None
+        return read_catalogue(self._disk, self._files.catalogue_path(number), known)
+
+    def _replay_catalogue(
+        self,
+        segment: Segment,
+        data: bytes,
+        walked: list[Envelope | UnsoundBytes],
+        catalogue: Catalogue,
+    ) -> bool:
+        """Take what a catalogue says; its segment only has to say where records lie."""
+        index, durable = self._index, self.durable
+        assert durable is not None, "a catalogue is of use up to the durable position"
+        places = _places(data, walked)
+        before = len(index.lost)
+        for one in catalogue.envelopes:
+            content = catalogue.content(one)
+            if one.kind == RECORDS:
+                self._take_catalogued(segment, decode_records(content), places)
+            else:
+                self._replay_note(segment, one.kind, content)
+            index.mark = max(index.mark, one.mark)
+            segment.mark = one.mark
+        count = max(0, len(index.lost) - before)
+        name = segment_name(segment.number)
+        self._notes.setdefault(segment.number, []).append(f"{name}: {count} messages are damaged")
+        segment.catalogue.written(0, catalogue.size, catalogue.crc)
+        if catalogue.envelopes[-1].kind != SEAL:
+            segment.catalogue.unwritten.append((SEAL, segment.mark, b""))
+        # Nothing is written behind damage.
+        segment.sealed, segment.size = True, len(data)
+        self._files.firsts[-1] = segment.first_seq
+        self._fresh = self._gap = False
+        if segment.number < durable.segment:
+            return True
+        self._end_is_known = True
+        if len(data) > durable.offset:
+            segment.size = durable.offset
+            self._cut_file(segment)
+        return False
+
+    def _take_catalogued(
+        self, segment: Segment, some: RecordColumns, places: dict[int, tuple[int, int, int]]
+    ) -> None:
+        seqs = list(some.seqs)
+        index, table = self._index, segment.table
+        assert table is not None, "a segment that is read has its table"
+        if seqs[0] <= index.last:
+            raise Damaged("sequences go back", path=self._files.catalogue_path(segment.number))
+        found = Columns(
+            [], list(some.crcs), list(some.sizes), seqs, list(some.times), some.subjects
+        )
+        index.count_in(found, sum(some.sizes))
+        if not segment.count:
+            segment.first_seq = seqs[0]
+        segment.count += len(seqs)
+        segment.last_seq, segment.last_time = seqs[-1], some.times[-1]
+        rows = zip(some.crcs, some.sizes, some.times, some.subjects, strict=True)
+        for seq, facts in zip(seqs, map(Facts._make, rows), strict=True):
+            offset, length, crc = places.get(seq, (0, 0, -1))
+            if crc == facts.crc:
+                table.put(seq, offset, length, crc, facts.size)
+            else:
+                index.lose(seq, facts)
 
     def _cut_file(self, segment: Segment) -> int:
         """Remove a tail that was never promised."""
@@ -218,29 +358,32 @@ class Recovery:
         if isinstance(one, UnsoundBytes):
             self._replay_bad(segment, data, one)
         else:
-            self._replay_envelope(segment, data, one)
+            if one.kind == FRAME:
+                for found, end in columns_of(data, one):
+                    self._take(segment, found, end)
+            else:
+                content = data[one.start : one.end]
+                self._replay_note(segment, one.kind, content)
+                segment.note(one.kind, one.mark, content)
             self._index.mark = max(self._index.mark, one.mark)
             segment.mark, segment.last_crc = one.mark, one.crc
         segment.size = one.end
 
-    def _replay_envelope(self, segment: Segment, data: bytes, one: Envelope) -> None:
-        content = data[one.start : one.end]
-        if one.kind == STATE:
+    def _replay_note(self, segment: Segment, kind: int, content: bytes) -> None:
+        """Take what is not a frame."""
+        if kind == STATE:
             self._replay_state(TransferBounds.decode(content))
-        elif one.kind == REMOVE:
+        elif kind == REMOVE:
             for first, last in SeqSet.decode(content).ranges():
                 self._forget(first, last)
             self._index.settle()
-        elif one.kind == TRUNCATE:
+        elif kind == TRUNCATE:
             bound = int.from_bytes(content, "little")
             if bound > self._index.first:
                 self._remover.cut(bound)
                 self._index.settle()
-        elif one.kind == SEAL:
+        elif kind == SEAL:
             segment.sealed = True
-        else:
-            for found, end in columns_of(data, one):
-                self._take(segment, found, end)
 
     def _replay_bad(self, segment: Segment, data: bytes, one: UnsoundBytes) -> None:
         where = f"{segment_name(segment.number)}: bytes {one.start} to {one.end} are damaged"
@@ -318,7 +461,7 @@ class Recovery:
             self.damage.append(f"{error}; the segments were read instead")
             return 0
         try:
-            segments = [self._fitting(row, set(numbers)) for row in saved.segments]
+            segments = [self._fitting(row) for row in saved.segments]
             self._read_open_segment(segments[-1])
         except (Damaged, DiskError):
             # Segments go and are rewritten after an index was saved: no reason for alarm.
@@ -331,15 +474,13 @@ class Recovery:
         self._files.doomed = [n for n in numbers if n < newest and n not in known]
         return newest
 
-    def _fitting(
-        self, row: tuple[int, int, int, int, int, int, int, bool], numbers: set[int]
-    ) -> Segment:
+    def _fitting(self, row: tuple[int, int, int, int, int, int, int, bool]) -> Segment:
         made = Segment(row[0])
         made.size, made.last_crc, made.first_seq, made.last_seq = row[1:5]
         made.last_time, made.count = row[5], row[6]
         made.sealed = bool(row[7])
         path = self._files.path(made.number)
-        if made.number not in numbers:
+        if made.number not in self._present:
             raise Damaged("a segment of the index is missing", path=path)
         file = self._disk.open(path)
         size = file.size()
@@ -355,7 +496,13 @@ class Recovery:
 
     def _read_open_segment(self, segment: Segment) -> None:
         """Check the newest segment of the index, whose end it says, and make its table."""
-        data = self._contents(segment.number)[: segment.size]
+        data = self._contents(segment.number)
+        durable = self.durable
+        if durable is not None and durable.segment == segment.number:
+            rest = list(walk(data[: durable.offset], segment.size, None))
+            if len(data) < durable.offset or not all(isinstance(one, Envelope) for one in rest):
+                raise Damaged("the newest segment is damaged", path=segment_name(segment.number))
+        data = data[: segment.size]
         made = Segment(segment.number)
         crc = 0
         for one in walk(data, 0, 0):
@@ -364,9 +511,11 @@ class Recovery:
             crc = one.crc
             for found, end in columns_of(data, one):
                 made.add(found, end, 0)
+            if one.kind != FRAME:
+                made.note(one.kind, one.mark, data[one.start : one.end])
         if crc != segment.last_crc or made.count != segment.count:
             raise Damaged("the newest segment has changed", path=segment_name(segment.number))
-        segment.table = made.table
+        segment.table, segment.catalogue = made.table, made.catalogue
 
     def _fill(self, saved: SavedIndex) -> None:
         index = self._index
@@ -378,3 +527,14 @@ class Recovery:
             index.messages += len(seqs)
             index.subjects.put(subject, seqs)
         self._fresh = False
+
+
+def _places(data: bytes, walked: list[Envelope | UnsoundBytes]) -> dict[int, tuple[int, int, int]]:
+    """`(offset, length, crc)` of each sound record of a segment."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for one in walked:
+        for some, end in columns_of(data, one):
+            ends = [*some.offsets[1:], end]
+            rows = zip(some.seqs, some.offsets, ends, some.crcs, strict=True)
+            found.update((seq, (at, stop - at, crc)) for seq, at, stop, crc in rows)
+    return found

@@ -11,6 +11,7 @@ import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import sub
 from typing import NamedTuple
 from zlib import crc32
 
@@ -28,7 +29,8 @@ HEADED_BYTES = 4
 """What headers add to the bytes that a record counts."""
 _HEADED = 1 << 31
 """In the count of a table: the lengths tell of headers. In a length: the record has some."""
-STATE, FRAME, REMOVE, TRUNCATE, SEAL = range(1, 6)
+STATE, FRAME, REMOVE, TRUNCATE, SEAL, RECORDS = range(1, 7)
+"""Kinds of envelopes. RECORDS is in catalogues what frames are in segments."""
 
 
 class Envelope(NamedTuple):
@@ -47,6 +49,57 @@ class UnsoundBytes(NamedTuple):
     start: int
     end: int
     frame: Envelope | None
+
+
+class RecordColumns(NamedTuple):
+    """What a catalogue says of records, column by column."""
+
+    seqs: "array[int]"
+    crcs: "array[int]"
+    sizes: "array[int]"
+    times: "array[int]"
+    subjects: list[bytes]
+
+
+CatalogueItem = tuple[int, int, bytes | RecordColumns]
+"""Kind, mark and content of an envelope of a catalogue."""
+
+
+class CatalogueTail:
+    """How far a segment's catalogue is written, and what is to be added to it.
+
+    Of records only what their table does not have is kept, until the next checkpoint.
+    """
+
+    __slots__ = ("crc", "size", "start", "subjects", "times", "unusable", "unwritten")
+
+    def __init__(self) -> None:
+        self.unusable = False
+        """Nobody knows all of what the segment held: it can have no catalogue any more."""
+        self.size = 0
+        self.crc = 0
+        self.start = 0
+        """How many records of the table are written or in `unwritten`."""
+        self.times = array("q")
+        self.subjects: list[bytes] = []
+        self.unwritten: list[CatalogueItem] = []
+
+    def collect(self, table: "Table", mark: int) -> None:
+        """Put the records that came since the last call to what is unwritten."""
+        if not self.subjects:
+            return
+        seqs, start = table.seqs, self.start
+        assert len(seqs) - start == len(self.subjects), "a table has all records of its segment"
+        some = RecordColumns(
+            seqs[start:], table.crcs[start:], table.sizes[start:], self.times, self.subjects
+        )
+        self.unwritten.append((RECORDS, mark, some))
+        self.start, self.times, self.subjects = len(seqs), array("q"), []
+
+    def written(self, records: int, size: int, crc: int) -> None:
+        """All up to now is in the catalogue, which ends there."""
+        self.start, self.size, self.crc = records, size, crc
+        self.times, self.subjects, self.unwritten = array("q"), [], []
 
 
 def encode_envelope(kind: int, mark: int, previous: int, content: bytes) -> tuple[bytes, int]:
@@ -121,10 +174,19 @@ class Table:
         """Note the records of a frame whose columns were taken at another offset."""
         starts = found.offsets
         self.seqs.extend(found.seqs)
-        self.offsets.extend([at + shift for at in starts] if shift else starts)
-        self.lengths.extend([b - a for a, b in zip(starts, [*starts[1:], end], strict=True)])
+        self.offsets.extend(map(shift.__add__, starts) if shift else starts)
+        self.lengths.extend(map(sub, [*starts[1:], end], starts))
         self.crcs.extend(found.crcs)
         self.sizes.extend(found.lengths)
+
+    def put(self, seq: int, offset: int, length: int, crc: int, size: int) -> None:
+        """Note one record behind the others."""
+        assert not self.seqs or seq > self.seqs[-1], "a table ascends"
+        self.seqs.append(seq)
+        self.offsets.append(offset)
+        self.lengths.append(length)
+        self.crcs.append(crc)
+        self.sizes.append(size)
 
     def find(self, seq: int) -> int:
         """Position of a sequence; -1 if the segment does not have it."""
@@ -186,6 +248,7 @@ class Segment:
     """A segment as the store knows it. Sequences are those of its records, live or not."""
 
     __slots__ = (
+        "catalogue",
         "count",
         "erase",
         "file",
@@ -213,6 +276,7 @@ class Segment:
         self.count = 0
         self.erase = False
         self.table: Table | None = Table()
+        self.catalogue = CatalogueTail()
 
     def write(self, kind: int, mark: int, content: bytes) -> int:
         """Append an envelope; where its content begins. Raises DiskError, DiskFull."""
@@ -223,12 +287,22 @@ class Segment:
         self.size = start + len(head) + len(content)
         self.last_crc = crc
         self.mark = mark
+        if kind != FRAME:
+            self.note(kind, mark, content)
         return start + len(head)
+
+    def note(self, kind: int, mark: int, content: bytes) -> None:
+        """Have the catalogue repeat an envelope; of a seal, that there is one."""
+        if self.table is not None:
+            self.catalogue.collect(self.table, mark)
+        self.catalogue.unwritten.append((kind, mark, b"" if kind == SEAL else content))
 
     def add(self, found: Columns, end: int, shift: int) -> None:
         """Count the records of a frame that is in the file now."""
         assert self.table is not None, "an open segment has its table"
         self.table.add(found, end, shift)
+        self.catalogue.times.extend(found.times)
+        self.catalogue.subjects += found.subjects
         if not self.count:
             self.first_seq = found.seqs[0]
         self.count += len(found.seqs)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store import record
-from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.catalogue import CatalogueWrite, catalogue_name, read_catalogue
+from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns
 from jsctl.broker.store.segment import (
     FRAME,
@@ -62,6 +63,7 @@ class SegmentFiles:
         self._index = index
         self._open: list[Segment] = []
         self._tables: list[Segment] = []
+        self._catalogued: tuple[Segment | None, dict[int, Facts]] = (None, {})
 
     def path(self, number: int) -> str:
         """Where a segment lies."""
@@ -170,6 +172,35 @@ class SegmentFiles:
         if segment in self._tables:
             self._tables.remove(segment)
 
+    # Catalogues.
+
+    def catalogue_path(self, number: int) -> str:
+        """Where a segment's catalogue lies."""
+        return f"{self.directory}/{catalogue_name(number)}"
+
+    def catalogue_writes(self) -> list[CatalogueWrite]:
+        """What the next checkpoint has to add to catalogues."""
+        found: list[CatalogueWrite] = []
+        for one in self.segments:
+            tail = one.catalogue
+            if one.table is not None:
+                tail.collect(one.table, one.mark)
+            if tail.unusable:
+                tail.unwritten.clear()
+            elif tail.unwritten:
+                found.append(CatalogueWrite(one, tuple(tail.unwritten), tail.size, tail.crc))
+        return found
+
+    def catalogued(self, segment: Segment) -> dict[int, Facts]:
+        """What a segment's catalogue knows of its records; nothing if it is of no use."""
+        known, facts = self._catalogued
+        if known is not segment:
+            size = None if segment.sealed else segment.catalogue.size
+            found = read_catalogue(self.disk, self.catalogue_path(segment.number), size)
+            facts = found.facts() if found is not None else {}
+            self._catalogued = (segment, facts)
+        return facts
+
     # Finding.
 
     def of(self, seq: int) -> Segment:
@@ -220,21 +251,49 @@ class SegmentFiles:
         return segment.table
 
     def _load_table(self, segment: Segment) -> Table:
-        file = self.file(segment)
+        try:
+            return self._sealed_table(segment) or self._walked_table(segment)
+        except DiskError:
+            facts = self.catalogued(segment)
+            if not facts:
+                raise
+        return _with_damaged(Table(), facts)
+
+    def _sealed_table(self, segment: Segment) -> Table | None:
         start = seal_offset(segment.size, segment.count)
-        if segment.sealed and start > 0:
-            data = file.read(start, segment.size - start)
-            seal = next(walk(data, 0, None), None)
-            if isinstance(seal, Envelope) and seal.kind == SEAL:
-                found = Table.decode(data[seal.start : seal.end])
-                if found is not None:
-                    return found
-        data = file.read(0, segment.size)
+        if not segment.sealed or start <= 0:
+            return None
+        data = self.file(segment).read(start, segment.size - start)
+        seal = next(walk(data, 0, None), None)
+        if not isinstance(seal, Envelope) or seal.kind != SEAL:
+            return None
+        return Table.decode(data[seal.start : seal.end])
+
+    def _walked_table(self, segment: Segment) -> Table:
+        data = self.file(segment).read(0, segment.size)
         made = Table()
         for one in walk(data, 0, 0):
             for some, end in columns_of(data, one):
                 made.add(some, end, 0)
-        return made
+        if len(made.seqs) == segment.count:
+            return made
+        return _with_damaged(made, self.catalogued(segment))
+
+
+def _with_damaged(table: Table, facts: dict[int, Facts]) -> Table:
+    """A table to which records that cannot be found are added, with a length that nothing has."""
+    missing = [seq for seq in facts if table.find(seq) < 0]
+    if not missing:
+        return table
+    made = Table()
+    for seq in sorted([*table.seqs, *missing]):
+        at = table.find(seq)
+        if at < 0:
+            made.put(seq, 0, 1, facts[seq].crc, facts[seq].size)
+        else:
+            place = table.offsets[at], table.lengths[at], table.crcs[at], table.sizes[at]
+            made.put(seq, *place)
+    return made
 
 
 def columns_of(data: bytes, one: Envelope | UnsoundBytes) -> list[tuple[Columns, int]]:
