@@ -78,6 +78,7 @@ class Books:
     def compare_all(self, server: str, unit: StreamReplica) -> None:
         """The same with everything that a replica knows."""
         self.compare(server, unit)
+        unit.stream.store.check_totals()
         mine, theirs = self.stream, unit.stream
         if mine.dedupe.snapshot() != theirs.dedupe.snapshot():
             raise Violation(f"{server}: other ids in {self.name}")

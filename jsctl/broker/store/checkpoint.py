@@ -13,23 +13,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from zlib import crc32
 
-from jsctl.broker.errors import Damaged, DiskError, DiskFull
+from jsctl.broker.errors import Damaged, DiskFull
 from jsctl.broker.ports import Disk, File
-from jsctl.broker.store import record
 from jsctl.broker.store.catalogue import CatalogueWrite, catalogue_name
-from jsctl.broker.store.record import FRAME_HEADER_BYTES
+from jsctl.broker.store.rewrite import SegmentRewrite
 from jsctl.broker.store.segment import (
-    FRAME,
-    REMOVE,
-    STATE,
-    TRUNCATE,
     Segment,
-    Table,
-    UnsoundBytes,
     segment_name,
-    walk,
 )
-from jsctl.broker.store.seqset import SeqSet
 
 DURABLE_NAME = "durable"
 INDEX_NAME = "index"
@@ -40,7 +31,6 @@ _SLOT_MAGICS = (0x50434A01, 0x50434A02)
 _INDEX = struct.Struct("<IIQ")
 _INDEX_MAGIC = 0x58494A01
 _SEGMENT = struct.Struct("<IQIQQqIB")
-_FRAME_BYTES_AIMED = 256 * 1024
 
 
 class Durable(NamedTuple):
@@ -163,111 +153,6 @@ def decode_index(data: bytes) -> SavedIndex:
 
 
 @dataclass(slots=True)
-class Compaction:
-    """A segment to be rewritten with only these records; `made` is there after the run."""
-
-    number: int
-    size: int
-    live: list[int]
-    made: Segment | None = None
-
-    def run(self, disk: Disk, directory: str) -> None:
-        """Write the new file beside the old one and put it in its place. Raises DiskError.
-
-        A segment in which something does not check is left as it is.
-        """
-        if self.made is not None:
-            return
-        path = f"{directory}/{segment_name(self.number)}"
-        source = disk.open(path)
-        data = source.read(0, self.size)
-        source.close()
-        temporary = f"{path}.new"
-        file = disk.open(temporary, create=True)
-        file.truncate(0)
-        made = Segment(self.number)
-        made.file = file
-        try:
-            filled = self._fill(made, data)
-        except DiskError:
-            file.close()
-            disk.remove(temporary)
-            raise
-        if not filled:
-            file.close()
-            disk.remove(temporary)
-            return
-        file.sync()
-        self._write_catalogue(made, disk, f"{directory}/{catalogue_name(self.number)}")
-        disk.rename(temporary, path)
-        made.table = None
-        self.made = made
-
-    def _write_catalogue(self, made: Segment, disk: Disk, path: str) -> None:
-        """The old one goes on being true: it tells of more, all of which is removed."""
-        write = CatalogueWrite(made, tuple(made.catalogue.unwritten), 0, 0)
-        try:
-            write.run(disk, f"{path}.new")
-            disk.rename(f"{path}.new", path)
-            write.landed()
-        except DiskFull:
-            disk.remove(f"{path}.new")
-            made.catalogue.unwritten.clear()
-
-    def _fill(self, made: Segment, data: bytes) -> bool:
-        removed = SeqSet()
-        cut, mark = 0, 0
-        wanted = set(self.live)
-        raws: list[bytes] = []
-        for one in walk(data, 0, 0):
-            if isinstance(one, UnsoundBytes):
-                return False
-            mark = max(mark, one.mark)
-            content = data[one.start : one.end]
-            if one.kind == STATE and not made.size:
-                made.write(STATE, one.mark, content)
-            elif one.kind == FRAME:
-                raws += _chosen(content, wanted)
-            elif one.kind == REMOVE:
-                for first, last in SeqSet.decode(content).ranges():
-                    removed.add_range(first, last)
-            elif one.kind == TRUNCATE:
-                cut = max(cut, int.from_bytes(content, "little"))
-        if len(raws) != len(self.live):
-            return False
-        _write_raws(made, raws, mark)
-        if cut:
-            made.write(TRUNCATE, mark, cut.to_bytes(8, "little"))
-        made.write(REMOVE, mark, removed.encode())
-        made.seal()
-        return True
-
-
-def _chosen(frame: bytes, wanted: set[int]) -> list[bytes]:
-    starts = record.offsets(frame, FRAME_HEADER_BYTES, len(frame))
-    ends = [*starts[1:], len(frame)]
-    return [
-        frame[a:b]
-        for a, b in zip(starts, ends, strict=True)
-        if record.raw_seq_at(frame, a) in wanted
-    ]
-
-
-def _write_raws(made: Segment, raws: list[bytes], mark: int) -> None:
-    some: list[bytes] = []
-    size = 0
-    for at, raw in enumerate(raws):
-        some.append(raw)
-        size += len(raw)
-        if size >= _FRAME_BYTES_AIMED or at == len(raws) - 1:
-            frame = record.frame_of_raw(some)
-            found = record.columns(frame, FRAME_HEADER_BYTES, len(frame))
-            start = made.write(FRAME, mark, frame)
-            made.add(found, len(frame), start)
-            some, size = [], 0
-
-
-@dataclass(slots=True)
 class CheckpointJob:
     """Makes a store durable up to a position. Runs on the disk thread."""
 
@@ -275,7 +160,7 @@ class CheckpointJob:
     directory: str
     durable: Durable
     unsynced: list[int]
-    compactions: list[Compaction] = field(default_factory=list)
+    rewrites: list[SegmentRewrite] = field(default_factory=list)
     catalogues: list[CatalogueWrite] = field(default_factory=list)
     index: bytes | None = None
     doomed: list[int] = field(default_factory=list)
@@ -291,7 +176,7 @@ class CheckpointJob:
                 file.close()
         # A segment that is rewritten gets another catalogue, in the place of this one.
         self._write_catalogues()
-        for one in self.compactions:
+        for one in self.rewrites:
             one.run(self.disk, self.directory)
         if self.index is not None:
             try:
@@ -347,6 +232,3 @@ class CheckpointJob:
         if fresh:
             self.disk.rename(f"{path}.new", path)
             self.disk.sync_directory(self.directory)
-
-
-__all__ = ["CheckpointJob", "Compaction", "Durable", "SavedIndex", "Table"]

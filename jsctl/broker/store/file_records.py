@@ -26,6 +26,8 @@ class FileRecords:
         self._files = files
         self._index = index
         self._chunk: tuple[Segment | None, int, bytes] = (None, 0, b"")
+        self.restored: dict[int, bytes] = {}
+        """Records that were damaged, until their segments are written anew."""
 
     # Sizes.
 
@@ -65,18 +67,31 @@ class FileRecords:
 
     def removed(self, seqs: Sequence[int]) -> None:
         """Their bytes stay until their segment is mostly dead."""
+        if self.restored:
+            for seq in seqs:
+                self.restored.pop(seq, None)
         self._files.changes += len(seqs)
 
     def truncated(self, first_seq: int, gone: Sequence[int]) -> None:
         """Give up segments that lie below."""
         files = self._files
+        self.restored = {seq: raw for seq, raw in self.restored.items() if seq >= first_seq}
         files.changes += len(gone)
         while len(files.segments) > 1 and files.segments[0].last_seq < first_seq:
             files.doom(files.segments[0])
 
     def reset(self) -> None:
         """Give up all segments."""
+        self.restored.clear()
         self._files.begin_anew()
+
+    def restore(self, raws: dict[int, bytes]) -> None:
+        """Keep records in memory until a checkpoint writes their segments anew."""
+        files = self._files
+        if raws and files.of(max(raws)) is files.segments[-1]:
+            # An open segment is not rewritten.
+            files.roll()
+        self.restored.update(raws)
 
     # Reading.
 
@@ -90,6 +105,8 @@ class FileRecords:
 
     def _place_of(self, seq: int, ahead: bool) -> tuple[bytes, int, int] | None:
         """`(buffer, start, length)` of a live record, unverified; None if it is not there."""
+        if self.restored and (raw := self.restored.get(seq)) is not None:
+            return raw, 0, len(raw)
         segment = self._files.of(seq)
         try:
             table = segment.table or self._files.table(segment)
@@ -198,6 +215,10 @@ class FileRecords:
     def tally(self, seqs: Sequence[int]) -> tuple[int, int]:
         """Sums of sizes and checksums, from tables."""
         size = crcs = done = 0
+        if self.restored:
+            known = [record.raw_facts(self.restored[n]) for n in seqs if n in self.restored]
+            crcs, size = sum(one[0] for one in known), sum(one[1] for one in known)
+            seqs = [seq for seq in seqs if seq not in self.restored]
         while done < len(seqs):
             segment = self._files.of(seqs[done])
             end = max(done + 1, bisect_right(seqs, segment.last_seq, done))
@@ -207,6 +228,8 @@ class FileRecords:
 
     def sizes(self, seqs: Sequence[int]) -> list[int]:
         """What each record counts, from tables."""
+        if self.restored:
+            return [self.tally((seq,))[0] for seq in seqs]
         found: list[int] = []
         while len(found) < len(seqs):
             done = len(found)

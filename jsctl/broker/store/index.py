@@ -237,6 +237,14 @@ class StoreIndex:
         self.digest -= record_sum(facts.crc, seq)
         self.lost.add(seq, facts)
 
+    def put_back(self, seq: int, facts: Facts) -> None:
+        """A damaged record is there again."""
+        self.lost.remove(seq)
+        self.subjects.insert(facts.subject, seq)
+        self.messages += 1
+        self.bytes += facts.size
+        self.digest += record_sum(facts.crc, seq)
+
     def empty(self, first: int) -> None:
         """Remove everything; the next message is `first` or above."""
         assert first > self.last, "the store is emptied up to its last sequence"

@@ -118,6 +118,10 @@ class MemoryRecords:
         for seq in [seq for seq in self._raw if not self._index.is_live(seq)]:
             del self._raw[seq]
 
+    def restore(self, raws: dict[int, bytes]) -> None:
+        """Keep records again."""
+        self._raw.update(raws)
+
 
 class MemoryStore(StreamStore):
     """Messages of one stream in memory."""

@@ -6,10 +6,11 @@ dead ones.
 """
 
 from jsctl.broker.ports import Disk
-from jsctl.broker.store.checkpoint import CheckpointJob, Compaction, Durable, encode_index
+from jsctl.broker.store.checkpoint import CheckpointJob, Durable, encode_index
 from jsctl.broker.store.file_records import FileRecords
 from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.recovery import Recovery
+from jsctl.broker.store.rewrite import LiveRecords, RestoredRecords, SegmentRewrite
 from jsctl.broker.store.segment_files import SegmentFiles, StoreOptions
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
 
@@ -23,7 +24,8 @@ class MessageStore(StreamStore):
     def __init__(self, disk: Disk, directory: str, options: StoreOptions) -> None:
         index = StoreIndex()
         self._files = SegmentFiles(disk, directory, options, index)
-        super().__init__(index, FileRecords(self._files, index))
+        self._file_records = FileRecords(self._files, index)
+        super().__init__(index, self._file_records)
         recovery = Recovery(self._files, index, self._remover)
         recovery.run()
         self.damage = recovery.damage
@@ -57,14 +59,14 @@ class MessageStore(StreamStore):
         """
         # A None for a running job would be taken for "durable", and the log be let go of.
         assert self._job is None, "a checkpoint while another one runs"
-        compactions = self._compactions()
+        rewrites = [*self._compactions(), *self._restorations()]
         wants_index = self._wants_index(index)
         durable, files, known = self._durable, self._files, self._index
         assert durable is None or durable.mark <= known.mark, "the mark never goes back"
         if (
             durable
             and durable.mark == known.mark
-            and not (files.unsynced or compactions or files.doomed or wants_index)
+            and not (files.unsynced or rewrites or files.doomed or wants_index)
         ):
             return None
         newest = files.segments[-1]
@@ -83,7 +85,7 @@ class MessageStore(StreamStore):
                 0 if newest.catalogue.unwritten else newest.catalogue.size,
             ),
             unsynced=sorted(files.unsynced),
-            compactions=compactions,
+            rewrites=rewrites,
             catalogues=catalogues,
             index=self._encode_index() if wants_index else None,
             doomed=files.doomed,
@@ -111,9 +113,11 @@ class MessageStore(StreamStore):
         assert self._job is not None, "a job is running"
         for write in self._job.catalogues:
             write.landed()
-        for one in self._job.compactions:
+        for one in self._job.rewrites:
             if one.made is not None:
                 self._files.replace(one.number, one.made)
+                for seq in one.restored:
+                    self._file_records.restored.pop(seq, None)
         self._job = None
 
     def close(self) -> None:
@@ -139,9 +143,9 @@ class MessageStore(StreamStore):
         rows = ((subject, live(subject)) for subject in index.subjects)
         return encode_index(state, self._files.segments, rows)
 
-    def _compactions(self) -> list[Compaction]:
+    def _compactions(self) -> list[SegmentRewrite]:
         """Give up dead segments, and choose those that are mostly dead to be rewritten."""
-        chosen: list[Compaction] = []
+        chosen: list[SegmentRewrite] = []
         files, index = self._files, self._index
         for segment in files.segments[:-1]:
             live = files.live_of(segment)
@@ -149,8 +153,28 @@ class MessageStore(StreamStore):
                 files.doom(segment)
             elif (segment.erase or live * 2 < segment.count) and len(chosen) < _COMPACTIONS_MAX:
                 seqs = index.live(segment.first_seq, segment.last_seq, live)
-                if not any(seq in index.lost for seq in seqs):
-                    chosen.append(Compaction(segment.number, segment.size, seqs))
+                restored = self._file_records.restored
+                if not any(seq in index.lost or seq in restored for seq in seqs):
+                    filler = LiveRecords(seqs)
+                    chosen.append(SegmentRewrite(segment.number, segment.size, filler))
+        return chosen
+
+    def _restorations(self) -> list[SegmentRewrite]:
+        """Segments of which all that was damaged is back."""
+        chosen: list[SegmentRewrite] = []
+        files, index, restored = self._files, self._index, self._file_records.restored
+        if not restored:
+            return chosen
+        for at, segment in enumerate(files.segments[:-1]):
+            # What no segment has any more is written to the one before, or to the first of all.
+            first = files.firsts[at] if at else index.first
+            last = files.firsts[at + 1] - 1
+            seqs = index.live(first, last, index.retained_messages)
+            raws = {seq: restored[seq] for seq in seqs if seq in restored}
+            if raws and not any(seq in index.lost for seq in seqs):
+                filler = RestoredRecords(seqs, raws, segment.mark, index.deleted.copy())
+                rewrite = SegmentRewrite(segment.number, segment.size, filler, tuple(raws))
+                chosen.append(rewrite)
         return chosen
 
 

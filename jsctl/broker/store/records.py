@@ -70,3 +70,6 @@ class Records(Protocol):
 
     def note_state(self, mark: int) -> None:
         """Remember bounds, removed sequences and mark as the index has them now."""
+
+    def restore(self, raws: dict[int, bytes]) -> None:
+        """Keep encoded records of live sequences whose bytes were damaged."""

@@ -272,13 +272,13 @@ class Recovery:
         durable = self.durable
         if durable is None or number > durable.segment:
             return None
-        if number < durable.segment:
-            last = walked[-1] if walked else None
-            sound = isinstance(last, Envelope) and last.kind == SEAL
-            promised, known = size, None
-        else:
+        last = walked[-1] if walked else None
+        sound = isinstance(last, Envelope) and last.kind == SEAL
+        promised, known = size, None
+        if number == durable.segment:
+            # One that was rewritten since is closed, and may be shorter.
             promised, known = durable.offset, durable.catalogue
-            sound = size >= promised
+            sound = sound or size >= promised
         damaged = [one for one in walked if isinstance(one, UnsoundBytes) and one.start < promised]
         if sound and not damaged:
             return None

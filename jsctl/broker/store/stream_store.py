@@ -10,8 +10,10 @@ has changed nothing.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Protocol
 
+from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record, transfer
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.index import StoreIndex, record_sum
@@ -178,6 +180,49 @@ class StreamStore(Contents):
         sizes = dict(zip(known, self._records.sizes(known), strict=True))
         sizes.update((seq, facts.size) for seq, facts in lost.facts.items())
         return [sizes.get(seq, 0) for seq in seqs]
+
+    def restore(self, first_seq: int, last_seq: int, frames: Iterable[bytes]) -> int:
+        """Make a range what a replica without damage says it is; how many records came back.
+
+        `frames` have all live messages of the range, and only those. Damaged ones are put back,
+        and can be read at once; a segment in which nothing is damaged any more is written anew
+        with the next checkpoint, and until that is done a crash brings the damage back. What
+        lives here and is not among them is removed. Raises Damaged, and has changed nothing then,
+        when a frame does not check or has another message than was stored here.
+        """
+        index = self._index
+        assert first_seq <= last_seq <= index.last, "a range of what was stored is restored"
+        given = self._given(first_seq, last_seq, frames)
+        lost = [seq for seq in given if seq in index.lost]
+        self._records.restore({seq: given[seq] for seq in lost})
+        for seq, facts in zip(lost, list(self._records.facts(lost)), strict=True):
+            index.put_back(seq, facts)
+        live = index.live(first_seq, last_seq, last_seq + 1 - first_seq)
+        self.remove([seq for seq in live if seq not in given], index.mark)
+        return len(lost)
+
+    def _given(self, first_seq: int, last_seq: int, frames: Iterable[bytes]) -> dict[int, bytes]:
+        """Encoded records by sequence, of those that live here. Raises Damaged."""
+        index = self._index
+        found: dict[int, bytes] = {}
+        for frame in frames:
+            if not record.frame_is_sound(frame):
+                raise Damaged("a frame's checksum does not hold", path="frame")
+            starts = record.offsets(frame, FRAME_HEADER_BYTES, len(frame))
+            for start, end in pairwise([*starts, len(frame)]):
+                found[record.raw_seq_at(frame, start)] = frame[start:end]
+        if any(not first_seq <= seq <= last_seq for seq in found):
+            raise Damaged("a record is not of the range", path="frame")
+        live = {seq: raw for seq, raw in found.items() if index.is_live(seq)}
+        for seq, raw in live.items():
+            if seq in index.lost:
+                known = index.lost.facts.get(seq)
+                crc = known.crc if known is not None and known.crc else record.raw_facts(raw)[0]
+            else:
+                crc = self._records.tally((seq,))[1]
+            if record.verify_record(raw) != len(raw) or crc != record.raw_facts(raw)[0]:
+                raise Damaged(f"message {seq} is another one than was here", path="frame")
+        return live
 
     def set_first(self, seq: int, mark: int) -> None:
         """Make an empty store whose next message has sequence `seq` (not below the last)."""

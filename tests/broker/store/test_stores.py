@@ -185,6 +185,10 @@ class Model(RuleBasedStateMachine):
         assert self.store.is_live(seq) == (seq in self.model)
 
     @invariant()
+    def totals_are_sums(self) -> None:
+        self.store.check_totals()
+
+    @invariant()
     def state_is_right(self) -> None:
         state = self.store.state()
         assert state.messages == len(self.model)
