@@ -1,26 +1,20 @@
-"""How far a stream's store is durable, its saved index, and the work that makes both.
+"""How far a stream's store is durable, and the work that makes it so.
 
 `durable` holds two slots with the position up to which everything was synced: what does not
 check below it is damage, what does not check behind it was never promised, and the caller's log
-brings it back. `index` is a picture of the counters and the subject index at such a position. It
-is only a shortcut: if anything of it does not fit the segments, they are read instead.
+brings it back.
 """
 
 import struct
-from array import array
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from zlib import crc32
 
-from jsctl.broker.errors import Damaged, DiskFull
+from jsctl.broker.errors import DiskFull
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store.catalogue import CatalogueWrite, catalogue_name
 from jsctl.broker.store.rewrite import SegmentRewrite
-from jsctl.broker.store.segment import (
-    Segment,
-    segment_name,
-)
+from jsctl.broker.store.segment import segment_name
 
 DURABLE_NAME = "durable"
 INDEX_NAME = "index"
@@ -28,9 +22,6 @@ _SLOT = struct.Struct("<IQIQQQQqI")
 _SLOT_BYTES = 512
 _SLOT_MAGICS = (0x50434A01, 0x50434A02)
 """Of slots without and with the size of the newest segment's catalogue."""
-_INDEX = struct.Struct("<IIQ")
-_INDEX_MAGIC = 0x58494A01
-_SEGMENT = struct.Struct("<IQIQQqIB")
 
 
 class Durable(NamedTuple):
@@ -80,76 +71,6 @@ def read_durable(disk: Disk, directory: str) -> tuple[Durable | None, bool]:
             if magic == _SLOT_MAGICS[1] or (magic == _SLOT_MAGICS[0] and not rest[-1]):
                 found.append(Durable(*rest))
     return max(found, default=None), bool(found)
-
-
-def encode_index(
-    state: bytes, segments: Iterable[Segment], subjects: Iterable[tuple[bytes, list[int]]]
-) -> bytes:
-    """The content of an index file."""
-    rows = [
-        _SEGMENT.pack(
-            one.number,
-            one.size,
-            one.last_crc,
-            one.first_seq,
-            one.last_seq,
-            one.last_time,
-            one.count,
-            one.sealed,
-        )
-        for one in segments
-    ]
-    names: list[bytes] = []
-    counts = array("I")
-    seqs = array("Q")
-    for subject, some in subjects:
-        names.append(subject)
-        counts.append(len(some))
-        seqs.extend(some)
-    lengths = array("H", map(len, names))
-    parts = (
-        state,
-        b"".join(rows),
-        lengths.tobytes(),
-        counts.tobytes(),
-        b"".join(names),
-        seqs.tobytes(),
-    )
-    sizes = struct.pack("<6Q", *map(len, parts))
-    body = b"".join((sizes, *parts))
-    return _INDEX.pack(_INDEX_MAGIC, crc32(body), len(body)) + body
-
-
-class SavedIndex(NamedTuple):
-    """A decoded index file."""
-
-    state: bytes
-    segments: list[tuple[int, int, int, int, int, int, int, bool]]
-    subjects: list[tuple[bytes, "array[int]"]]
-
-
-def decode_index(data: bytes) -> SavedIndex:
-    """Inverse of `encode_index`. Raises Damaged."""
-    if len(data) < _INDEX.size:
-        raise Damaged("the index is cut short", path=INDEX_NAME)
-    magic, crc, length = _INDEX.unpack_from(data)
-    body = data[_INDEX.size :]
-    if magic != _INDEX_MAGIC or len(body) != length or crc32(body) != crc:
-        raise Damaged("the index does not check", path=INDEX_NAME)
-    parts: list[bytes] = []
-    at = 48
-    for size in struct.unpack_from("<6Q", body):
-        parts.append(body[at : at + size])
-        at += size
-    lengths, counts, seqs = array("H", parts[2]), array("I", parts[3]), array("Q", parts[5])
-    subjects: list[tuple[bytes, array[int]]] = []
-    name_at = seq_at = 0
-    for name_length, count in zip(lengths, counts, strict=True):
-        name = parts[4][name_at : name_at + name_length]
-        subjects.append((name, seqs[seq_at : seq_at + count]))
-        name_at += name_length
-        seq_at += count
-    return SavedIndex(parts[0], list(_SEGMENT.iter_unpack(parts[1])), subjects)
 
 
 @dataclass(slots=True)

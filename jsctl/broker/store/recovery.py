@@ -15,19 +15,13 @@ from itertools import pairwise
 
 from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.store.catalogue import Catalogue, decode_records, read_catalogue
-from jsctl.broker.store.checkpoint import (
-    INDEX_NAME,
-    Durable,
-    SavedIndex,
-    decode_index,
-    read_durable,
-)
+from jsctl.broker.store.checkpoint import Durable, read_durable
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, peek
 from jsctl.broker.store.remover import Remover
+from jsctl.broker.store.saved_index import IndexAdoption
 from jsctl.broker.store.segment import (
     FRAME,
-    HEAD_BYTES,
     RECORDS,
     REMOVE,
     SEAL,
@@ -37,7 +31,6 @@ from jsctl.broker.store.segment import (
     RecordColumns,
     Segment,
     UnsoundBytes,
-    seal_offset,
     segment_name,
     walk,
 )
@@ -79,7 +72,11 @@ class Recovery:
             self.damage.append(f"{self._directory}: no copy of the durable position checks")
         numbers = self._numbers()
         files.made_number = max(numbers, default=0)
-        position = self._adopt_index(numbers)
+        saved = IndexAdoption(files, self._index, self.durable, self._present, self._contents)
+        position = saved.adopt(numbers)
+        self._fresh = not position
+        if saved.doubt:
+            self.damage.append(saved.doubt)
         whole = True
         for number in [n for n in numbers if n >= position]:
             whole = whole and self._follows(number, sure)
@@ -445,88 +442,6 @@ class Recovery:
         seqs = self._index.live(first, min(last, self._index.last), last - first + 1)
         if seqs:
             self._remover.drop(seqs)
-
-    # The saved index
-
-    def _adopt_index(self, numbers: list[int]) -> int:
-        """Start from the saved index; the segment to read on from, 0 if it is of no use."""
-        path = f"{self._directory}/{INDEX_NAME}"
-        if not numbers or not self._disk.exists(path):
-            return 0
-        try:
-            file = self._disk.open(path)
-            saved = decode_index(file.read(0, file.size()))
-            file.close()
-        except (Damaged, DiskError) as error:
-            self.damage.append(f"{error}; the segments were read instead")
-            return 0
-        try:
-            segments = [self._fitting(row) for row in saved.segments]
-            self._read_open_segment(segments[-1])
-        except (Damaged, DiskError):
-            # Segments go and are rewritten after an index was saved: no reason for alarm.
-            return 0
-        for one in segments:
-            self._files.add(one)
-        self._fill(saved)
-        known = {one.number for one in segments}
-        newest = segments[-1].number
-        self._files.doomed = [n for n in numbers if n < newest and n not in known]
-        return newest
-
-    def _fitting(self, row: tuple[int, int, int, int, int, int, int, bool]) -> Segment:
-        made = Segment(row[0])
-        made.size, made.last_crc, made.first_seq, made.last_seq = row[1:5]
-        made.last_time, made.count = row[5], row[6]
-        made.sealed = bool(row[7])
-        path = self._files.path(made.number)
-        if made.number not in self._present:
-            raise Damaged("a segment of the index is missing", path=path)
-        file = self._disk.open(path)
-        size = file.size()
-        start = seal_offset(made.size, made.count)
-        head = file.read(start, HEAD_BYTES) if made.sealed and start > 0 else b""
-        file.close()
-        if size < made.size or (made.sealed and size != made.size):
-            raise Damaged("a segment has another size than in the index", path=path)
-        if made.sealed and head[-4:] != made.last_crc.to_bytes(4, "little"):
-            raise Damaged("a segment has another end than in the index", path=path)
-        made.table = None
-        return made
-
-    def _read_open_segment(self, segment: Segment) -> None:
-        """Check the newest segment of the index, whose end it says, and make its table."""
-        data = self._contents(segment.number)
-        durable = self.durable
-        if durable is not None and durable.segment == segment.number:
-            rest = list(walk(data[: durable.offset], segment.size, None))
-            if len(data) < durable.offset or not all(isinstance(one, Envelope) for one in rest):
-                raise Damaged("the newest segment is damaged", path=segment_name(segment.number))
-        data = data[: segment.size]
-        made = Segment(segment.number)
-        crc = 0
-        for one in walk(data, 0, 0):
-            if isinstance(one, UnsoundBytes):
-                raise Damaged("the newest segment is damaged", path=segment_name(segment.number))
-            crc = one.crc
-            for found, end in columns_of(data, one):
-                made.add(found, end, 0)
-            if one.kind != FRAME:
-                made.note(one.kind, one.mark, data[one.start : one.end])
-        if crc != segment.last_crc or made.count != segment.count:
-            raise Damaged("the newest segment has changed", path=segment_name(segment.number))
-        segment.table, segment.catalogue = made.table, made.catalogue
-
-    def _fill(self, saved: SavedIndex) -> None:
-        index = self._index
-        bounds = TransferBounds.decode(saved.state[8:])
-        index.bytes = int.from_bytes(saved.state[:8], "little")
-        index.first, index.last, index.last_time = bounds.first, bounds.last, bounds.last_time
-        index.mark, index.digest, index.deleted = bounds.mark, bounds.digest, bounds.deleted
-        for subject, seqs in saved.subjects:
-            index.messages += len(seqs)
-            index.subjects.put(subject, seqs)
-        self._fresh = False
 
 
 def _places(data: bytes, walked: list[Envelope | UnsoundBytes]) -> dict[int, tuple[int, int, int]]:
