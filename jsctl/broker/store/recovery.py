@@ -18,7 +18,7 @@ from jsctl.broker.store.catalogue import Catalogue, decode_records, read_catalog
 from jsctl.broker.store.checkpoint import Durable, read_durable
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, peek
-from jsctl.broker.store.remover import Remover
+from jsctl.broker.store.remover import MessageRemover
 from jsctl.broker.store.saved_index import IndexAdoption
 from jsctl.broker.store.segment import (
     FRAME,
@@ -47,7 +47,7 @@ _CATALOGUES_REBUILT_MAX = 16
 class Recovery:
     """Reads a store from its files."""
 
-    def __init__(self, files: SegmentFiles, index: StoreIndex, remover: Remover) -> None:
+    def __init__(self, files: SegmentFiles, index: StoreIndex, remover: MessageRemover) -> None:
         self.durable: Durable | None = None
         """How far the files are synced; None before the first checkpoint."""
         self.damage: list[str] = []

@@ -13,7 +13,7 @@ _SUBJECTS_PER_READ = 16
 """So many subjects are looked at in the time in which one record is read."""
 
 
-class Remover:
+class MessageRemover:
     """Removes from an index what its records are asked about."""
 
     __slots__ = ("_index", "_records")

@@ -19,7 +19,7 @@ from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.index import StoreIndex, record_sum
 from jsctl.broker.store.record import FRAME_HEADER_BYTES
 from jsctl.broker.store.records import Records
-from jsctl.broker.store.remover import Remover
+from jsctl.broker.store.remover import MessageRemover
 from jsctl.broker.subject.matching import Filters
 
 _STEP_RECORDS = 256
@@ -37,7 +37,7 @@ class StreamStore(Contents):
 
     def __init__(self, index: StoreIndex, records: Records) -> None:
         super().__init__(index, records)
-        self._remover = Remover(index, records)
+        self._remover = MessageRemover(index, records)
         self._importing: transfer.StoreImporter | None = None
 
     def append(self, frame: bytes, mark: int) -> None:

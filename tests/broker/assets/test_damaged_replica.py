@@ -41,7 +41,7 @@ def keep(cluster: ClusterPlay) -> None:
     group = cluster.group_of("S")
     for server in cluster:
         groups = server.engine.groups
-        groups.checkpoint_soon(groups.by_name[group])
+        groups.checkpoints.soon(groups.by_name[group])
     cluster.run(1)
 
 
