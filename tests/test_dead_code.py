@@ -44,11 +44,8 @@ STILL_DEAD = {
     "durable_mark",
     "encode_pause",
     "force_whole",
-    "keep_newest",
     "link_for",
     "range_count",
-    "retained_for",
-    "retained_names",
     "room_bytes",
     "segment_count",
 }

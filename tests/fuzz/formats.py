@@ -15,8 +15,9 @@ from jsctl.broker.peers.items import PeerFrame, PeerHeartbeat, RaftBatch
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Members
 from jsctl.broker.replication import state_file
-from jsctl.broker.store import identity, record, segment
+from jsctl.broker.store import identity, record
 from jsctl.broker.store.saved_index import decode_index
+from jsctl.broker.store.segments import segment
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.wal import format as wal_format
 from tests.fuzz.target import Target

@@ -7,7 +7,7 @@ of software would leave it.
 from pathlib import Path
 
 from jsctl.broker.store.record import decode_frame, encode_frame
-from jsctl.broker.store.segment import UnsoundBytes, encode_envelope, walk
+from jsctl.broker.store.segments.segment import UnsoundBytes, encode_envelope, walk
 
 FRAME = 2
 

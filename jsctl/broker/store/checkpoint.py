@@ -12,9 +12,9 @@ from zlib import crc32
 
 from jsctl.broker.errors import DiskFull
 from jsctl.broker.ports import Disk, File
-from jsctl.broker.store.catalogue import CatalogueWrite, catalogue_name
-from jsctl.broker.store.rewrite import SegmentRewrite
-from jsctl.broker.store.segment import segment_name
+from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name
+from jsctl.broker.store.segments.rewrite import SegmentRewrite
+from jsctl.broker.store.segments.segment import segment_name
 
 DURABLE_NAME = "durable"
 INDEX_NAME = "index"

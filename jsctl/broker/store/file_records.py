@@ -11,8 +11,8 @@ from jsctl.broker.errors import DiskError
 from jsctl.broker.store import record
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, Row
-from jsctl.broker.store.segment import REMOVE, TRUNCATE, Segment
-from jsctl.broker.store.segment_files import SegmentFiles
+from jsctl.broker.store.segments.files import SegmentFiles
+from jsctl.broker.store.segments.segment import REMOVE, TRUNCATE, Segment
 from jsctl.broker.store.seqset import SeqSet
 
 _READ_BYTES = 64 * 1024

@@ -10,9 +10,9 @@ from jsctl.broker.store.checkpoint import CheckpointJob, Durable
 from jsctl.broker.store.file_records import FileRecords
 from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.recovery import Recovery
-from jsctl.broker.store.rewrite import LiveRecords, RestoredRecords, SegmentRewrite
 from jsctl.broker.store.saved_index import encode_index
-from jsctl.broker.store.segment_files import SegmentFiles, StoreOptions
+from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
+from jsctl.broker.store.segments.rewrite import LiveRecords, RestoredRecords, SegmentRewrite
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
 
 _INDEX_CHANGES_MIN = 50_000

@@ -14,13 +14,14 @@ import re
 from itertools import pairwise
 
 from jsctl.broker.errors import Damaged, DiskError
-from jsctl.broker.store.catalogue import Catalogue, decode_records, read_catalogue
 from jsctl.broker.store.checkpoint import Durable, read_durable
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, peek
 from jsctl.broker.store.remover import MessageRemover
 from jsctl.broker.store.saved_index import IndexAdoption
-from jsctl.broker.store.segment import (
+from jsctl.broker.store.segments.catalogue import Catalogue, decode_records, read_catalogue
+from jsctl.broker.store.segments.files import SegmentFiles, columns_of
+from jsctl.broker.store.segments.segment import (
     FRAME,
     RECORDS,
     REMOVE,
@@ -34,7 +35,6 @@ from jsctl.broker.store.segment import (
     segment_name,
     walk,
 )
-from jsctl.broker.store.segment_files import SegmentFiles, columns_of
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 

@@ -12,7 +12,8 @@ from zlib import crc32
 from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.store.checkpoint import INDEX_NAME, Durable
 from jsctl.broker.store.index import StoreIndex
-from jsctl.broker.store.segment import (
+from jsctl.broker.store.segments.files import SegmentFiles, columns_of
+from jsctl.broker.store.segments.segment import (
     FRAME,
     HEAD_BYTES,
     Envelope,
@@ -22,7 +23,6 @@ from jsctl.broker.store.segment import (
     segment_name,
     walk,
 )
-from jsctl.broker.store.segment_files import SegmentFiles, columns_of
 from jsctl.broker.store.transfer import TransferBounds
 
 _INDEX = struct.Struct("<IIQ")

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jsctl.broker.store import record
-from jsctl.broker.store.catalogue import (
+from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.record import FRAME_HEADER_BYTES, Record
+from jsctl.broker.store.segments.catalogue import (
     CatalogueWrite,
     decode_records,
     encode_records,
     read_catalogue,
 )
-from jsctl.broker.store.index import StoreIndex
-from jsctl.broker.store.record import FRAME_HEADER_BYTES, Record
-from jsctl.broker.store.segment import REMOVE, Segment
-from jsctl.broker.store.segment_files import SegmentFiles, StoreOptions
+from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
+from jsctl.broker.store.segments.segment import REMOVE, Segment
 from jsctl.broker.store.seqset import SeqSet
 from tests.support.sim_disk import SimDisk
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from jsctl.broker.errors import Damaged
-from jsctl.broker.store import record, segment
+from jsctl.broker.store import record
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
 from jsctl.broker.store.record import Record
+from jsctl.broker.store.segments import segment
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.subject.matching import Filters
 from tests.support.sim_disk import SimDisk

@@ -9,8 +9,8 @@ from jsctl.broker.store import record
 from jsctl.broker.store.file_records import FileRecords
 from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, Record
-from jsctl.broker.store.segment import FRAME, SEAL, STATE, Envelope, walk
-from jsctl.broker.store.segment_files import SegmentFiles, StoreOptions
+from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
+from jsctl.broker.store.segments.segment import FRAME, SEAL, STATE, Envelope, walk
 from tests.support.sim_disk import SimDisk
 
 

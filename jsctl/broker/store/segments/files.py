@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store import record
-from jsctl.broker.store.catalogue import CatalogueWrite, catalogue_name, read_catalogue
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns
-from jsctl.broker.store.segment import (
+from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name, read_catalogue
+from jsctl.broker.store.segments.segment import (
     FRAME,
     SEAL,
     STATE,

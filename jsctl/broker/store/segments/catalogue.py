@@ -21,7 +21,7 @@ from typing import NamedTuple
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk
 from jsctl.broker.store.index import Facts
-from jsctl.broker.store.segment import (
+from jsctl.broker.store.segments.segment import (
     RECORDS,
     SEAL,
     STATE,

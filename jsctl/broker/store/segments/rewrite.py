@@ -11,9 +11,10 @@ from typing import Protocol
 from jsctl.broker.errors import DiskError, DiskFull
 from jsctl.broker.ports import Disk
 from jsctl.broker.store import record
-from jsctl.broker.store.catalogue import CatalogueWrite, catalogue_name, read_catalogue
 from jsctl.broker.store.record import FRAME_HEADER_BYTES
-from jsctl.broker.store.segment import (
+from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name, read_catalogue
+from jsctl.broker.store.segments.files import columns_of
+from jsctl.broker.store.segments.segment import (
     FRAME,
     REMOVE,
     STATE,
@@ -24,7 +25,6 @@ from jsctl.broker.store.segment import (
     segment_name,
     walk,
 )
-from jsctl.broker.store.segment_files import columns_of
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 
