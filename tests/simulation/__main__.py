@@ -2,30 +2,33 @@
 
     python -m tests.simulation --seconds 60 --from 1000
 
-Each seed is run with three and with five servers. One that fails is printed with what is needed of
-its plan, and the run ends with status 1; `draw(seed, servers)` makes it again.
+Each seed is run with three and with five servers: with plain streams and many faults, with streams
+and consumers of all kinds, and with disks that fail. One that fails is printed with what is needed
+of its plan, and the run ends with status 1; the drawing that is named makes it again.
 """
 
 import argparse
 import sys
 import time
-from itertools import count
+from collections.abc import Callable
+from itertools import count, product
 
 from jsctl.broker.errors import BrokerError
-from tests.simulation.plan import draw, shrink
+from tests.simulation.plan import Plan, draw, draw_kinds, draw_storage, shrink
 from tests.simulation.run import Simulation, fails
 
 SERVERS = (3, 5)
 SHRINK_RUNS = 200
+DRAWINGS: tuple[Callable[[int, int], Plan], ...] = (draw, draw_kinds, draw_storage)
 
 
-def passes(seed: int, servers: int) -> bool:
+def passes(drawing: Callable[[int, int], Plan], seed: int, servers: int) -> bool:
     """Run one seed; tell what is needed of its plan when it fails."""
-    plan = draw(seed, servers)
+    plan = drawing(seed, servers)
     try:
         Simulation(plan).run()
     except (AssertionError, BrokerError) as error:
-        print(f"seed {seed} with {servers} servers: {type(error).__name__}: {error}")
+        print(f"{drawing.__name__}({seed}, {servers}): {type(error).__name__}: {error}")
         print(shrink(plan, fails, SHRINK_RUNS))
         return False
     return True
@@ -43,8 +46,8 @@ def main() -> int:
     for seed in count(told.first):
         if time.monotonic() >= end or (told.seeds and seed - told.first >= told.seeds):
             break
-        for servers in SERVERS:
-            if not passes(seed, servers):
+        for drawing, servers in product(DRAWINGS, SERVERS):
+            if not passes(drawing, seed, servers):
                 return 1
             done += 1
     print(f"{done} runs from seed {told.first} on, none failed")

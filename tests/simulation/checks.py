@@ -26,6 +26,7 @@ from jsctl.broker.replication.disk_jobs import DiskJob
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.store.wal.batch import WalBatch
 from jsctl.broker.turn import DiskBatch
+from tests.simulation.consumer_checks import ConsumerBooks, Told
 from tests.simulation.disks import DurableGroup, DurableLog
 from tests.simulation.machine import Machine, Process
 from tests.simulation.stream_checks import Books, is_memory
@@ -47,6 +48,8 @@ class History:
     """Applied index -> state of a replica that stood there at the end of a turn."""
     books: Books | None = None
     """What a stream is known to hold."""
+    consumer: ConsumerBooks | None = None
+    """What a consumer is known to have done."""
     voters: tuple[str, ...] = ()
     """As the most advanced replica knew them, with the index of their entry."""
     voters_index: int = -1
@@ -65,6 +68,7 @@ class Checker:
         self.acks: list[tuple[str, int, bytes]] = []
         """(stream's group, sequence, payload expected) acknowledged in this turn."""
         self.acknowledged = 0
+        self.told = Told()
 
     def history(self, name: str) -> History:
         """The history of a group."""
@@ -159,9 +163,12 @@ class Checker:
 
     def turned(self, process: Process) -> None:
         """Compare what the turn did with what is known."""
-        for name, group in process.engine.groups.by_name.items():
+        groups = process.engine.groups.by_name
+        process.commits = {one: at for one, at in process.commits.items() if one in groups}
+        for name, group in groups.items():
             self.look(process, group)
             known, raft = self.history(name), group.raft
+            self._check_order(process, name, raft)
             if is_memory(name):
                 self._remember(process.machine, name, raft)
             if raft.membership.active_index > known.voters_index and raft.members.voters:
@@ -173,6 +180,20 @@ class Checker:
                 self._elected(known, raft)
         if self.acks:
             self._check_acks(process)
+        self._check_removals()
+
+    @staticmethod
+    def _check_order(process: Process, name: str, raft: Raft) -> None:
+        """What a turn leaves behind: commit never goes back, and nothing is ahead of it."""
+        who, before = process.machine.name, process.commits.get(name, 0)
+        if raft.commit < before:
+            raise Violation(f"{who} takes the commit of {name} back from {before} to {raft.commit}")
+        if not raft.base_index <= raft.applied <= raft.commit <= raft.last_index:
+            raise Violation(
+                f"{who} has {raft.base_index}, {raft.applied}, {raft.commit}, {raft.last_index}"
+                f" as base, applied, commit and last index of {name}"
+            )
+        process.commits[name] = raft.commit
 
     @staticmethod
     def _remember(machine: Machine, name: str, raft: Raft) -> None:
@@ -190,11 +211,48 @@ class Checker:
                 known.assigned = group.unit.assignment.group
             if isinstance(group.unit, StreamReplica) and known.books is None:
                 known.books = Books(group.unit.assignment)
+            if isinstance(group.unit, ConsumerReplica) and known.consumer is None:
+                known.consumer = self._open_consumer(process, group.unit)
+        if known.consumer is not None and len(raft.members.voters) == 1:
+            known.consumer.replicated = False
         if known.excused or raft.applied <= seen[group.name]:
             return
+        if isinstance(group.unit, ConsumerReplica):
+            # What it delivers was stored before.
+            made = group.unit.assignment
+            stream = process.engine.assets.streams.get((made.account, made.stream))
+            if stream is not None:
+                self.look(process, stream.group)
+                known.excused = known.excused or self.history(stream.group.name).excused
         self._applied(process, known, raft, seen[group.name])
         seen[group.name] = raft.applied
         self._compare(process, known, group)
+
+    def _open_consumer(self, process: Process, unit: ConsumerReplica) -> ConsumerBooks:
+        made = unit.assignment
+        stream = process.engine.assets.streams[(made.account, made.stream)].group.name
+        return ConsumerBooks(unit, self.told, lambda: self.history(stream).books)
+
+    def _check_removals(self) -> None:
+        """What a stream let go of is needed by none of its consumers."""
+        for known in list(self.groups.values()):
+            books = known.books
+            if books is None or not books.model.consumed:
+                continue
+            for name, other in self.groups.items():
+                one = other.consumer
+                if one is None or one.books() is not books or not self.exists(name):
+                    continue
+                for seq in books.model.consumed:
+                    if one.needs(seq) and not other.excused:
+                        raise Violation(f"{books.name} removes {seq}, which {one.name} needs")
+            books.model.consumed.clear()
+
+    def exists(self, name: str) -> bool:
+        """Whether a group is still assigned, as the newest meta state has it."""
+        metas = [machine.process.engine.meta.state for machine in self.machines if machine.process]
+        newest = max(metas, key=lambda meta: meta.applied, default=None)
+        return newest is not None and any(one.group.name == name for one in newest.assets())
 
     def _applied(self, process: Process, known: History, raft: Raft, before: int) -> None:
         entries, who = known.entries, process.machine.name
@@ -207,8 +265,12 @@ class Checker:
             if entry.index != len(entries) + 1:
                 raise Violation(f"{who} applied {entry.index} of {known.name} early")
             entries.append(fact)
-            if known.books is not None and entry.kind is EntryKind.DATA:
+            if entry.kind is not EntryKind.DATA:
+                continue
+            if known.books is not None:
                 known.books.apply(entry.index, entry.data)
+            elif known.consumer is not None:
+                known.consumer.apply(entry.term, entry.data)
 
     def _elected(self, known: History, raft: Raft) -> None:
         other = known.leaders.setdefault(raft.term, raft.me)
@@ -226,6 +288,9 @@ class Checker:
             if known.books is not None and index == len(known.entries):
                 known.books.compare(process.machine.name, unit)
             return
+        if known.consumer is not None and index == len(known.entries):
+            assert isinstance(unit, ConsumerReplica)
+            known.consumer.compare(process.machine.name, unit.consumer.state)
         state = snapshot_of(process, group)
         other = known.snapshots.setdefault(index, state)
         if other != state:

@@ -11,13 +11,17 @@ from typing import Any
 from jsctl.broker.jetstream.consumers.acks import next_subject
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.replication.group import RaftGroup
+from tests.simulation.consumer_checks import ConsumerBooks, Told
 from tests.simulation.machine import ACCOUNT, Machine, Process
+from tests.simulation.plan import ConsumerKind
 from tests.simulation.port import Publish
 from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND, Network
 
 Handler = Callable[[Publish], None]
 HAND_OVER_NS = 100_000
+FULL = b"maximum messages exceeded"
+"""What a publisher is told whose stream takes no more; it does not try again."""
 
 
 def _inbox_of(subject: bytes) -> tuple[str, str]:
@@ -41,7 +45,12 @@ class Hub:
         """Whether a group lost more than it can bear."""
         self.look: Callable[[Process, RaftGroup], None] = lambda process, group: None
         """The checker's look at a group that promises something."""
+        self.consumer: Callable[[str], ConsumerBooks | None] = lambda name: None
+        """What is known of a consumer's group."""
+        self.told = Told()
         self.delivered = 0
+        self.slow = 0
+        """Clients that did not read, and were let go."""
         self._acks: list[tuple[str, int, bytes]] = []
         self._handlers: dict[bytes, Handler] = {}
         self._count = 0
@@ -58,6 +67,10 @@ class Hub:
         subject = f"{top}.{entry}.{kind}.{extra}.{self._count}".encode()
         self._handlers[subject] = handler
         return subject
+
+    def take_from(self, subject: bytes, handler: Handler) -> None:
+        """Have a handler take what comes to a subject that is known beforehand."""
+        self._handlers[subject] = handler
 
     def forget(self, inbox: bytes) -> None:
         """Nobody waits for this any more."""
@@ -90,7 +103,7 @@ class Hub:
             if unit is not None and not payload:
                 self.confirmed.add((unit.group.name, int(seq)))
         elif reply.startswith(b"$JS.ACK."):
-            self._delivery(process, reply)
+            self._delivery(process, reply, payload)
 
     def _pub_ack(self, process: Process, subject: bytes, payload: bytes) -> None:
         if b'"error"' in payload[:20]:
@@ -102,20 +115,33 @@ class Hub:
             self.look(process, unit.group)
             self._acks.append((unit.group.name, document["seq"], self.payloads[subject]))
 
-    def _delivery(self, process: Process, reply: bytes) -> None:
+    def _delivery(self, process: Process, reply: bytes, payload: bytes) -> None:
         self.delivered += 1
-        _, _, stream, consumer, _, seq, *_ = reply.decode().split(".")
+        _, _, stream, consumer, count, seq, *_ = reply.decode().split(".")
         unit = process.engine.assets.consumers.get((ACCOUNT, stream, consumer))
         name = "" if unit is None else unit.group.name
         if (name, int(seq)) in self.confirmed and not self.excused(name):
             raise Violation(f"{process.machine.name} delivers {seq} to {consumer} after its ack")
+        if unit is not None:
+            self.look(process, unit.group)
+            holder = process.engine.assets.streams.get((ACCOUNT, stream))
+            if holder is not None:
+                self.look(process, holder.group)
+            known = self.consumer(name)
+            if known is not None and not self.excused(name):
+                known.delivers(int(seq), int(count), payload)
+                known.meter(process, self.world.now_ns, len(payload))
 
 
 class Publisher:
     """Publishes to one stream, a few messages at a time."""
 
-    def __init__(self, hub: Hub, number: int, stream: str, *, ids: bool, pace_ms: float) -> None:
+    def __init__(
+        self, hub: Hub, number: int, stream: str, *, ids: bool, pace_ms: float, more: int = 0
+    ) -> None:
         self.hub = hub
+        self.more = more
+        """Payloads are that much bigger."""
         self.world = hub.world
         self.number = number
         self.stream = stream
@@ -145,7 +171,7 @@ class Publisher:
         self.hub.forget(self.open.get(number, b""))
         self.open[number] = b""
         if process is not None:
-            payload = b"%d-%d" % (self.number, number) + b"x" * (number % 7 * 40)
+            payload = b"%d-%d" % (self.number, number) + b"x" * (number % 7 * 40 + self.more)
             subject = f"{self.stream}.{number % 5}".encode()
             inbox = self.hub.inbox("p", process.number, lambda m: self._answered(number, m))
             self.open[number] = inbox
@@ -159,8 +185,11 @@ class Publisher:
         self.world.at(wait, lambda: self._late(number, inbox))
 
     def _answered(self, number: int, message: Publish) -> None:
-        if b'"error"' not in message[3][:20] and self.open.pop(number, None) is not None:
-            self.done += 1
+        refused = b'"error"' in message[3][:20]
+        if refused and FULL not in message[3]:
+            return
+        if self.open.pop(number, None) is not None:
+            self.done += not refused
 
     def _late(self, number: int, inbox: bytes) -> None:
         if self.open.get(number) != inbox:
@@ -174,9 +203,10 @@ class Publisher:
 class Reader:
     """Pulls from one consumer and acknowledges most of what it gets."""
 
-    def __init__(self, hub: Hub, stream: str, consumer: str) -> None:
+    def __init__(self, hub: Hub, stream: str, consumer: str, kind: ConsumerKind) -> None:
         self.hub = hub
         self.world = hub.world
+        self.kind = kind
         self.stream = stream
         self.consumer = consumer
         self.careless = 0.15
@@ -190,6 +220,9 @@ class Reader:
         process = self.hub.any_process()
         if process is not None and not self.stopped:
             self._listen(process)
+            if self.kind.push:
+                self.world.at(int(self.world.random.uniform(500, 1500) * MS), self.step)
+                return
             body = json.dumps({"batch": 10, "expires": 300 * MS}).encode()
             subject = next_subject(self.stream, self.consumer)
             process.publish((subject, self._inbox, b"", body))
@@ -200,25 +233,37 @@ class Reader:
         self.hub.forget(self._inbox)
         if self._at is not None:
             self._at.port.unlisten(self._inbox)
-        self._inbox = self.hub.inbox("pull", process.number, self._delivered)
+        if self.kind.push:
+            self._inbox = push_subject(self.stream, self.consumer).encode()
+            self.hub.take_from(self._inbox, self._delivered)
+        else:
+            self._inbox = self.hub.inbox("pull", process.number, self._delivered)
         self._at = process
         process.port.listen(self._inbox)
 
     def _delivered(self, message: Publish) -> None:
         reply = message[1]
         process = self.hub.any_process()
-        if not reply or process is None:
+        if not reply or process is None or self.kind.ack == "none":
             return
+        seq = reply.decode().split(".")[5]
         word, inbox = b"", b""
         if self.world.chance(self.careless):
             if self.world.chance(0.5):
                 return
             word = b"-NAK"
-        elif self.world.chance(0.8):
-            seq = reply.decode().split(".")[5]
+            self.hub.told.nak(self.stream, self.consumer, int(seq))
+        else:
+            self.hub.told.ack(self.stream, self.consumer, int(seq))
+        if not word and self.world.chance(0.8):
             extra = f"{self.stream}-{self.consumer}-{seq}"
             inbox = self.hub.inbox("k", process.number, lambda m: None, extra)
         process.publish((reply, inbox, b"", word))
+
+
+def push_subject(stream: str, consumer: str) -> str:
+    """Where a push consumer delivers to."""
+    return f"_PUSH.{stream}.{consumer}"
 
 
 class Operator:
@@ -229,6 +274,8 @@ class Operator:
         self.world = hub.world
         self.answers: list[tuple[str, dict[str, Any]]] = []
         self.waiting = 0
+        self.calm = False
+        """No leader changes: then each request is answered once. A new leader may answer again."""
 
     def ask(
         self, subject: str, body: dict[str, Any] | None = None, *, tries: int = 1, until: str = ""
@@ -240,9 +287,12 @@ class Operator:
         payload = json.dumps(body).encode() if body is not None else b""
         answered: list[bool] = []
 
+        times: list[bool] = []
+
         def take(message: Publish) -> None:
-            if answered:
-                return
+            times.append(True)
+            if len(times) > 1 and self.calm:
+                raise Violation(f"{subject} is answered {len(times)} times")
             document = json.loads(message[3])
             error = document.get("error")
             if error is None or (until and until in error.get("description", "")):

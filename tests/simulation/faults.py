@@ -9,7 +9,7 @@ from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import StandingKind
 from tests.simulation.figure_eight import FigureEight
-from tests.simulation.machine import Machine, Process
+from tests.simulation.machine import ROOM_BYTES, Machine, Process
 from tests.simulation.plan import Item
 from tests.simulation.stream_checks import is_memory
 from tests.simulation.world import MS, Event
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.simulation.run import Simulation
 
 AMBUSH_LEAD_MS = 300
+ROOM_LEFT_MAX = 4096
+CLOCK_STEPS_MS = (-5_000, -300, 300, 3_000)
 
 
 class Faults:
@@ -65,7 +67,7 @@ class Faults:
         if machine.process is None:
             return
         machine.stop(power=bool(item.more & 1), noticed=bool(item.more & 2))
-        self._count_memory()
+        self.count_memory()
         self.world.at(down_ms * MS, machine.start)
 
     def _crash(self, item: Item) -> None:
@@ -88,7 +90,7 @@ class Faults:
             return
         machine.stop(power=True, noticed=True)
         machine.wipe()
-        self._count_memory()
+        self.count_memory()
         self.world.at(down_ms * MS, machine.start)
 
     def _may_lose(self, machine: Machine) -> bool:
@@ -161,7 +163,7 @@ class Faults:
             if group.raft.standing.kind is StandingKind.WHOLE:
                 self.doubtful.discard((peer, name))
 
-    def _count_memory(self) -> None:
+    def count_memory(self) -> None:
         """Memory groups of which no quorum is left have lost what they held."""
         running = self.simulation.processes()
         for name, known in self.simulation.checker.groups.items():
@@ -185,6 +187,29 @@ class Faults:
                 machine.sync_ms = before
 
         self.world.at(item.duration_ms * MS, restore)
+
+    def _sync_fails(self, item: Item) -> None:
+        """The next write to the disk gets lost, and the process hears of it once."""
+        machine = self._machine(item)
+        if machine.process is not None:
+            machine.disk.fail_syncs = 1
+            machine.ill = True
+
+    def _full_disk(self, item: Item) -> None:
+        """There is next to no room for a while."""
+        machine = self._machine(item)
+        disk = machine.disk
+        disk.capacity -= disk.free_bytes() - item.more % ROOM_LEFT_MAX
+        machine.ill = True
+
+        def restore() -> None:
+            disk.capacity = ROOM_BYTES
+
+        self.world.at(item.duration_ms * MS, restore)
+
+    def _set_clock(self, item: Item) -> None:
+        """A clock is set forward, or back."""
+        self._machine(item).offset_ns += CLOCK_STEPS_MS[item.more % len(CLOCK_STEPS_MS)] * MS
 
     def _pause(self, item: Item) -> None:
         process = self._machine(item).process

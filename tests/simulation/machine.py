@@ -13,13 +13,24 @@ from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.traffic import RouterTraffic
 from jsctl.broker.errors import DiskError
 from jsctl.broker.node import Node
-from jsctl.broker.options import ClusterOptions, JetStreamOptions, Options, RaftOptions, Url
+from jsctl.broker.options import (
+    ClientLimits,
+    ClusterOptions,
+    JetStreamOptions,
+    Options,
+    RaftOptions,
+    Url,
+)
+from jsctl.broker.ports import Disk
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage, singly
 from jsctl.broker.raft.types import Message, PeerId
+from jsctl.broker.routing.router import SLOW_CONSUMER
 from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.store.identity import INCARNATION_BYTES
-from jsctl.broker.turn import Accepted, ConnKind, Dial, DiskBatch, TurnInputs, TurnOutputs
-from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk, dropped_by
+from jsctl.broker.turn import Accepted, ConnKind, Dial, DiskBatch, Jitter, TurnInputs, TurnOutputs
+from tests.simulation.chat import Room
+from tests.simulation.disk_queue import DiskQueue
+from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk
 from tests.simulation.port import Hub, Port, Publish
 from tests.simulation.sockets import Socket, dial
 from tests.simulation.violation import Violation
@@ -32,7 +43,32 @@ TURN_DELAY_NS = 500_000
 """From an input to the turn that takes it."""
 SEGMENT_BYTES = 192 * 1024
 ROOM_BYTES = 1 << 40
+RESTART_NS = 300 * MS
+PENDING_MAX = 32 * 1024
+"""What may wait for a client that does not read."""
 CLIENT_PORT, ROUTE_PORT = 4222, 6222
+
+
+class Build(Protocol):
+    """How a node is made."""
+
+    def __call__(
+        self,
+        options: Options,
+        *,
+        disk: Disk,
+        jitter: Jitter,
+        server_id: str,
+        incarnation: str,
+    ) -> Node:
+        """See `Node`."""
+
+
+class Client(Protocol):
+    """What a connection of a client takes."""
+
+    def take(self, data: bytes) -> None:
+        """What the server sent."""
 
 
 class Watch(Protocol):
@@ -52,6 +88,9 @@ class Watch(Protocol):
 
     def durable(self, process: "Process", batch: DiskBatch) -> None:
         """A batch ran."""
+
+    def stopped(self, process: "Process") -> None:
+        """A process ended of itself, as it should."""
 
 
 class CheckedTraffic(RouterTraffic):
@@ -82,6 +121,8 @@ class Settings:
 
     raft: RaftOptions
     servers: int
+    build: "Build" = Node
+    """What runs: the broker's own node, or one with a planted bug around it."""
 
     def options(self, name: str) -> Options:
         """What one of them is configured with."""
@@ -93,6 +134,7 @@ class Settings:
                 enabled=True, memory_bytes_max=ROOM_BYTES, store_bytes_max=ROOM_BYTES
             ),
             raft=self.raft,
+            client=ClientLimits(pending_bytes_max=PENDING_MAX),
         )
 
 
@@ -114,6 +156,9 @@ class Machine:
         self.rate = self.world.random.uniform(0.99, 1.01)
         self.offset_ns = self.world.random.randrange(2 * SECOND)
         self.sync_ms = 1.0
+        self.ill = False
+        """Its disk failed once, or is full: its process may end for it."""
+        self._told_ns = self._looked_ns = 0
         self.process: Process | None = None
         self.last: Process | None = None
         """What runs, or ran last on the present disk."""
@@ -143,16 +188,30 @@ class Machine:
         return next(one for one in (self, *self.others) if one.name == host)
 
     def now_ns(self) -> int:
-        """What its clock says."""
-        return EPOCH_NS + self.offset_ns + int(self.world.now_ns * self.rate)
+        """What its process takes for the time: a clock that is set back slows it down only."""
+        wall_ns = EPOCH_NS + self.offset_ns + int(self.world.now_ns * self.rate)
+        elapsed = self.world.now_ns - self._looked_ns
+        self._looked_ns = self.world.now_ns
+        self._told_ns = max(self._told_ns + elapsed // 2, wall_ns)
+        return self._told_ns
 
     def start(self) -> None:
         """Begin to run, if it does not."""
         if self.process is not None:
             return
         self.runs += 1
-        self.process = self.last = Process(self)
-        self.process.start()
+        self._told_ns = 0
+        self.process = process = Process(self)
+        try:
+            process.start()
+        except DiskError:
+            if not self.ill:
+                raise
+            self.process = None
+            self.disk.crash()
+            self.world.at(RESTART_NS, self.start)
+            return
+        self.last = process
 
     def stop(self, *, power: bool, noticed: bool) -> None:
         """End at once. `power`: what is not synced is lost; `noticed`: peers see it end."""
@@ -163,7 +222,7 @@ class Machine:
         for name, group in self.memory.items():
             self.log.dropped.setdefault(name, []).append(group)
         self.memory = {}
-        process.interrupt(power=power)
+        process.writing.interrupt(power=power)
         if power:
             self.disk.crash()
         else:
@@ -195,7 +254,7 @@ class Process:
         self.world = machine.world
         self.number = machine.number
         self.peer = machine.peer
-        self.node = Node(
+        self.node = machine.settings.build(
             machine.settings.options(machine.name),
             disk=machine.disk,
             jitter=self._jitter,
@@ -206,14 +265,19 @@ class Process:
         self.node.listening("cluster", machine.name, ROUTE_PORT)
         self.seen: dict[str, int] = {}
         """Group -> applied index that the checker has seen."""
+        self.commits: dict[str, int] = {}
+        """Group -> commit index at the end of its last turn."""
         self.sockets: dict[int, Socket] = {}
         self._inputs = TurnInputs()
         self._conns = 0
-        self._batches: list[DiskBatch] = []
-        self._running = False
+        self.writing = DiskQueue(self)
         self._timer_ns = 1 << 62
         self._asked = False
         self.paused = False
+        self.unread: dict[int, int] = {}
+        """Connections of clients that do not read -> bytes that wait for them."""
+        self._clients: dict[int, Client] = {}
+        """Connections of clients besides the one below."""
         self.port = Port(machine.hub, machine.number, self._from_client)
         self._client = self.new_conn()
 
@@ -244,6 +308,7 @@ class Process:
         self.machine.watch.started(self)
         self._perform(outputs, now_ns)
         self._inputs.accepted.append(Accepted(self._client, ConnKind.CLIENT, "client", 1))
+        self._clients[self._client] = self.port
         self.port.open()
 
     def _watch(self) -> None:
@@ -265,6 +330,13 @@ class Process:
         """Bytes came."""
         self._inputs.chunks.append((conn, data))
         self.wake()
+
+    def ran(self, ticket: int, failed: str) -> None:
+        """A batch is durable, or failed for a reason."""
+        if failed:
+            self._inputs.disk_failed.append((ticket, failed))
+        else:
+            self._inputs.synced.append(ticket)
 
     def lost(self, conn: int, reason: str) -> None:
         """A connection is gone."""
@@ -312,6 +384,30 @@ class Process:
         if self.alive:
             self.arrived(self._client, data)
 
+    def talk(self, room: Room) -> None:
+        """Have a client take part in what is said outside of streams."""
+        conn = self.new_conn()
+
+        def send(data: bytes) -> None:
+            if self.alive:
+                self.arrived(conn, data)
+
+        self._inputs.accepted.append(Accepted(conn, ConnKind.CLIENT, "talker", conn))
+        name = b"%dx%d" % (self.number, self.machine.runs)
+        self._clients[conn] = room.enter(name, send, lambda: self.alive)
+        deaf = self.new_conn()
+        self.unread[deaf] = 0
+        self._inputs.accepted.append(Accepted(deaf, ConnKind.CLIENT, "deaf", deaf))
+        self.arrived(deaf, b"CONNECT {}\r\nSUB room.> 1\r\n")
+
+    def _keep_unread(self, conn: int, size: int) -> None:
+        before = self.unread[conn]
+        self.unread[conn] = now = before + size
+        if now > 2 * PENDING_MAX:
+            raise Violation(f"{self.machine.name} keeps {now} bytes for a client that reads none")
+        if now // (PENDING_MAX // 4) > before // (PENDING_MAX // 4):
+            self.unsent(conn, now)
+
     def publish(self, message: Publish) -> None:
         """A client of this server publishes."""
         self.port.publish(message)
@@ -344,35 +440,59 @@ class Process:
             return
         now_ns = self.machine.now_ns()
         inputs, self._inputs = self._inputs, TurnInputs()
-        outputs = self.node.turn(inputs, now_ns)
+        try:
+            outputs = self.node.turn(inputs, now_ns)
+        except DiskError:
+            if not self.machine.ill:
+                raise
+            self._give_up()
+            return
+        if inputs.disk_failed and outputs.exit is None:
+            raise Violation(f"{self.machine.name} goes on when its disk failed")
         self.machine.watch.turned(self)
         self._perform(outputs, now_ns)
 
     def _perform(self, outputs: TurnOutputs, now_ns: int) -> None:
-        if outputs.exit is not None:
+        if outputs.exit is not None and not self.writing.failed:
             told = "; ".join(line.text for line in outputs.logs)
             raise Violation(f"{self.machine.name} ends of itself: {outputs.exit}: {told}")
-        self._batches += outputs.disk
-        self._run_disk()
+        self.writing.submit(outputs.disk)
         for conn, data in outputs.writes:
-            if conn == self._client:
-                self.port.take(data)
-            elif conn in self.sockets:
-                self.sockets[conn].write(data)
+            self._write(conn, data)
         self._end(outputs)
         for wanted in outputs.dials:
             self._dial(wanted)
-        for conn in outputs.pauses:
-            if conn in self.sockets:
-                self.sockets[conn].reading = False
-        for conn in outputs.resumes:
-            if conn in self.sockets:
-                self.sockets[conn].read_again()
+        for socket in map(self.sockets.get, outputs.pauses):
+            if socket is not None:
+                socket.reading = False
+        for socket in map(self.sockets.get, outputs.resumes):
+            if socket is not None:
+                socket.read_again()
+        if outputs.exit is not None:
+            self._give_up()
         self._set_timer(outputs.deadline_ns, now_ns)
+
+    def _write(self, conn: int, data: bytes) -> None:
+        if conn in self.unread:
+            self._keep_unread(conn, len(data))
+        elif conn in self._clients:
+            self._clients[conn].take(data)
+        elif conn in self.sockets:
+            self.sockets[conn].write(data)
+
+    def _give_up(self) -> None:
+        """The process ends for its disk; what it had in its cache is not to be trusted."""
+        self.machine.stop(power=True, noticed=True)
+        self.machine.watch.stopped(self)
+        self.world.at(RESTART_NS, self.machine.start)
 
     def _end(self, outputs: TurnOutputs) -> None:
         for conn, reason in outputs.closes:
-            if conn == self._client:
+            if conn in self.unread and reason == SLOW_CONSUMER:
+                self.machine.hub.slow += 1
+                del self.unread[conn]
+                self.lost(conn, reason)
+            elif conn in self._clients:
                 raise Violation(f"{self.machine.name} closes its client: {reason}")
             if conn in self.sockets:
                 self.sockets[conn].close()
@@ -391,41 +511,3 @@ class Process:
             self._timer_ns = 1 << 62
         if self.alive:
             self.wake()
-
-    # The disk, one batch at a time
-
-    def _run_disk(self) -> None:
-        if self._batches and not self._running:
-            batch = self._batches[0]
-            self._running = True
-            took = self.world.random.expovariate(1.0) * self.machine.sync_ms
-            self.world.at(int(took * MS) + 100_000, lambda: self._ran(batch))
-
-    def _ran(self, batch: DiskBatch) -> None:
-        if not self.alive:
-            return
-        batch.run()
-        self._batches.pop(0)
-        self._running = False
-        self.machine.watch.durable(self, batch)
-        self._inputs.synced.append(batch.ticket)
-        self._run_disk()
-        self.wake()
-
-    def interrupt(self, *, power: bool) -> None:
-        """The end comes while a batch runs: some of it may be written."""
-        disk = self.machine.disk
-        if not self._batches or self.world.chance(0.3):
-            return
-        syncs = self.world.random.randrange(3)
-        if power:
-            disk.power_fails_in = syncs
-        else:
-            disk.killed_in = syncs
-        self.machine.dropping = dropped_by(self._batches[0])
-        try:
-            self._batches[0].run()
-            self.machine.watch.durable(self, self._batches[0])
-        except DiskError:
-            pass
-        disk.power_fails_in = disk.killed_in = None

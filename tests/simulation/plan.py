@@ -22,6 +22,8 @@ FAULTS = {
     "reset": 2.0,
     "slow_disk": 1.0,
 }
+STORAGE_FAULTS = ("sync_fails", "full_disk", "set_clock")
+"""Of disks and clocks; only in plans with kinds."""
 REQUESTS = {
     "step_down": 3.0,
     "meta_step_down": 1.0,
@@ -50,6 +52,33 @@ class Item:
 
 
 @dataclass(frozen=True)
+class ConsumerKind:
+    """What a consumer is created with; one that pushes has somebody listening most of the time."""
+
+    ack: str = "explicit"
+    push: bool = False
+    max_deliver: int = -1
+    max_ack_pending: int = 0
+    filter: str = ""
+    """The last word of the subjects that it wants."""
+    rate_bps: int = 0
+
+
+@dataclass(frozen=True)
+class StreamKind:
+    """What a stream is created with, besides what `Plan.streams` says."""
+
+    retention: str = "limits"
+    max_age_ms: int = 0
+    per_subject: int = -1
+    window_ms: int = 120_000
+    discard: str = "old"
+    bytes_more: int = 0
+    """Payloads are that much bigger."""
+    consumers: tuple[ConsumerKind, ...] = (ConsumerKind(),)
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that a run is made of, besides chance drawn from `seed` while it runs."""
 
@@ -67,6 +96,10 @@ class Plan:
     append_entries_max: int = 4096
     streams: tuple[tuple[int, str, int], ...] = ((3, "file", -1),)
     """(replicas, storage, max_msgs) of each."""
+    kinds: tuple[StreamKind, ...] = ()
+    """Of the first streams; the others are plain."""
+    chat: bool = False
+    """Whether clients publish and subscribe outside of streams, too."""
     chaos_ms: int = 5000
     items: tuple[Item, ...] = field(default=())
 
@@ -110,6 +143,74 @@ def draw(seed: int, servers: int = 3) -> Plan:
         chaos_ms=chaos_ms,
         items=tuple(items),
     )
+
+
+WINDOWS_MS = [400, 2_000, 120_000]
+
+
+def _draw_consumer(rng: random.Random, retention: str) -> ConsumerKind:
+    acks = ["explicit", "explicit", "all", "none"]
+    return ConsumerKind(
+        ack=rng.choice(acks[:1] if retention == "workqueue" else acks),
+        push=rng.random() < 0.4,
+        max_deliver=rng.choice([-1, -1, 2, 3]),
+        max_ack_pending=rng.choice([0, 0, 5]),
+        filter=rng.choice(["", "", "1"]),
+    )
+
+
+def _draw_kind(rng: random.Random) -> StreamKind:
+    retention = rng.choice(["limits", "limits", "interest", "workqueue"])
+    max_age_ms = rng.choice([0, 0, 1_000]) if retention == "limits" else 0
+    window_ms = rng.choice(WINDOWS_MS)
+    count = 1 if retention == "workqueue" else rng.choice([1, 2])
+    return StreamKind(
+        retention=retention,
+        max_age_ms=max_age_ms,
+        per_subject=rng.choice([-1, -1, 4]) if retention == "limits" else -1,
+        window_ms=min(window_ms, max_age_ms or window_ms),
+        discard=rng.choice(["old", "old", "new"]),
+        consumers=tuple(_draw_consumer(rng, retention) for _ in range(count)),
+    )
+
+
+def draw_kinds(seed: int, servers: int = 3) -> Plan:
+    """A plan with streams and consumers of all kinds, plain publishing, and fewer faults."""
+    rng = random.Random(seed * 1000 + 500 + servers)
+    plan = draw(seed, servers)
+    items = [one for one in plan.items if one.at_ms < 3_000][: rng.choice([0, 2, 5, 9])]
+    return replace(
+        plan,
+        streams=tuple(
+            (count, rng.choice(["file", "file", "memory"]), rng.choice([-1, 30]))
+            for count in (3, rng.choice([1, 3]))
+        ),
+        kinds=(_draw_kind(rng), _draw_kind(rng)),
+        chat=True,
+        chaos_ms=3_000,
+        items=_with_storage(rng, items, rng.choice([0, 1, 3]) if items else 0),
+    )
+
+
+def draw_storage(seed: int, servers: int = 3) -> Plan:
+    """A plan of the same kinds in which hardly anything but disks and clocks goes wrong."""
+    plan = draw_kinds(seed, servers)
+    rng = random.Random(seed * 1000 + 700 + servers)
+    return replace(plan, items=_with_storage(rng, list(plan.items[:1]), 5))
+
+
+def _with_storage(rng: random.Random, items: list[Item], count: int) -> tuple[Item, ...]:
+    more = [
+        Item(
+            rng.randrange(1_200, 3_000),
+            rng.choice(STORAGE_FAULTS),
+            rng.randrange(60),
+            rng.randrange(1 << 16),
+            rng.choice([50, 300, 800]),
+        )
+        for _ in range(count)
+    ]
+    return tuple(sorted([*items, *more], key=lambda one: one.at_ms))
 
 
 def shrink(plan: Plan, fails: Callable[[Plan], bool], runs_max: int = 200) -> Plan:

@@ -18,6 +18,9 @@ ALL_INBOXES = b"1"
 class Hub(Protocol):
     """Where what a server tells its clients goes."""
 
+    slow: int
+    """Clients that did not read, and were let go."""
+
     def arrived(self, number: int, message: Publish) -> None:
         """A message came to an inbox of the clients of server `number`; it has the inbox in the
         place of its subject."""

@@ -13,16 +13,27 @@ from jsctl.broker.jetstream.meta.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.node import Node
 from jsctl.broker.options import RaftOptions
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.raft.types import Message, StandingKind
 from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.turn import DiskBatch
+from tests.simulation.chat import Room
 from tests.simulation.checks import Checker, History, snapshot_of
-from tests.simulation.clients import Hub, Operator, Publisher, Reader
+from tests.simulation.clients import Hub, Operator, Publisher, Reader, push_subject
 from tests.simulation.faults import Faults
-from tests.simulation.machine import ACCOUNT, SEGMENT_BYTES, Machine, Process, Settings
-from tests.simulation.plan import Plan
+from tests.simulation.machine import (
+    ACCOUNT,
+    ROOM_BYTES,
+    SEGMENT_BYTES,
+    Build,
+    Machine,
+    Process,
+    Settings,
+)
+from tests.simulation.plan import ConsumerKind, Plan, StreamKind
 from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND, Network, Weather, World
 
@@ -34,7 +45,7 @@ ACK_WAIT_NS = SECOND
 class Simulation:
     """Implements `machine.Watch`. `run` raises Violation, or an AssertionError of a server."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, build: Build = Node) -> None:
         self.plan = plan
         self.world = World(plan.seed)
         weather = Weather(plan.delay_ms, plan.loss, plan.pieces, plan.slow)
@@ -50,12 +61,15 @@ class Simulation:
                 log_segment_bytes=SEGMENT_BYTES,
             ),
             plan.servers,
+            build,
         )
         self.machines: list[Machine] = []
         self.checker = Checker(self.machines)
         self.hub = Hub(self.network)
         self.hub.machines = self.machines
         self.hub.look = self.checker.look
+        self.hub.told = self.checker.told
+        self.hub.consumer = lambda name: self.checker.history(name).consumer
         self.hub.excused = lambda name: self.checker.history(name).excused
         for number in range(plan.servers):
             machine = Machine(number, self.network, settings, self, self.hub)
@@ -64,7 +78,9 @@ class Simulation:
         for machine in self.machines:
             machine.others = [one for one in self.machines if one is not machine]
         self.operator = Operator(self.hub)
+        self.operator.calm = not plan.items
         self.configs = [self._config(number) for number in range(len(plan.streams))]
+        self.room = Room(self.world)
         self.publishers: list[Publisher] = []
         self.readers: list[Reader] = []
         self.faults = Faults(self)
@@ -73,6 +89,8 @@ class Simulation:
 
     def started(self, process: Process) -> None:
         self.checker.started(process)
+        if self.plan.chat:
+            process.talk(self.room)
 
     def sends(self, process: Process, name: str, messages: Sequence[Message]) -> None:
         self.checker.sends(process, name, messages)
@@ -88,6 +106,9 @@ class Simulation:
 
     def durable(self, process: Process, batch: DiskBatch) -> None:
         self.checker.durable(process, batch)
+
+    def stopped(self, process: Process) -> None:
+        self.faults.count_memory()
 
     # Phases
 
@@ -105,14 +126,33 @@ class Simulation:
 
     def _config(self, number: int) -> dict[str, Any]:
         replicas, storage, max_msgs = self.plan.streams[number]
-        return {
+        kind = self.kind(number)
+        config = {
             "name": f"S{number}",
             "subjects": [f"S{number}.>"],
             "num_replicas": replicas,
             "storage": storage,
             "max_msgs": max_msgs,
-            "duplicate_window": 120 * SECOND,
+            "duplicate_window": kind.window_ms * MS,
         }
+        if kind != StreamKind():
+            config |= {
+                "retention": kind.retention,
+                "max_age": kind.max_age_ms * MS,
+                "max_msgs_per_subject": kind.per_subject,
+                "discard": kind.discard,
+            }
+        return config
+
+    def kind(self, number: int) -> StreamKind:
+        """What a stream is besides what every plan says."""
+        kinds = self.plan.kinds
+        return kinds[number] if number < len(kinds) else StreamKind()
+
+    def consumers(self, number: int) -> dict[str, ConsumerKind]:
+        """Name -> kind of a stream's consumers."""
+        kinds = self.kind(number).consumers
+        return {f"C{number}" + "x" * at: kind for at, kind in enumerate(kinds)}
 
     def create(self, number: int) -> None:
         """Have a stream and its consumer made."""
@@ -121,13 +161,25 @@ class Simulation:
         self.create_consumer(number)
 
     def create_consumer(self, number: int) -> None:
-        """Have a stream's consumer made."""
-        consumer = {"durable_name": f"C{number}", "ack_policy": "explicit", "ack_wait": ACK_WAIT_NS}
-        self.operator.ask(
-            f"CONSUMER.CREATE.S{number}.C{number}",
-            {"stream_name": f"S{number}", "config": consumer},
-            tries=20,
-        )
+        """Have a stream's consumers made."""
+        for name, kind in self.consumers(number).items():
+            config: dict[str, Any] = {"durable_name": name, "ack_policy": kind.ack}
+            if kind.ack != "none":
+                config["ack_wait"] = ACK_WAIT_NS
+            if kind.ack != "none" and kind.max_deliver > 0:
+                config["max_deliver"] = kind.max_deliver
+            if kind.ack != "none" and kind.max_ack_pending > 0:
+                config["max_ack_pending"] = kind.max_ack_pending
+            if kind.filter:
+                config["filter_subject"] = f"S{number}.{kind.filter}"
+            if kind.push:
+                config["deliver_subject"] = push_subject(f"S{number}", name)
+                config["rate_limit_bps"] = kind.rate_bps
+            self.operator.ask(
+                f"CONSUMER.CREATE.S{number}.{name}",
+                {"stream_name": f"S{number}", "config": config},
+                tries=20,
+            )
 
     def _create(self) -> None:
         rng = self.world.random
@@ -140,18 +192,22 @@ class Simulation:
                     f"S{number}",
                     ids=ids,
                     pace_ms=rng.choice([20, 60, 150]),
+                    more=self.kind(number).bytes_more,
                 )
                 self.publishers.append(made)
                 made.step()
-            reader = Reader(self.hub, f"S{number}", f"C{number}")
-            self.readers.append(reader)
-            reader.step()
+            for name, kind in self.consumers(number).items():
+                reader = Reader(self.hub, f"S{number}", name, kind)
+                self.readers.append(reader)
+                reader.step()
 
     def _heal(self) -> None:
         self.faults.over = True
         self.network.heal()
         for machine in self.machines:
             machine.sync_ms = 0.5
+            machine.disk.fail_syncs = 0
+            machine.disk.capacity = ROOM_BYTES
             if machine.process is not None:
                 machine.process.paused = False
                 machine.process.wake()
@@ -188,7 +244,7 @@ class Simulation:
         for number in range(len(self.configs)):
             if f"S{number} is not there" in reasons:
                 self.create(number)
-            elif f"C{number} is not there" in reasons:
+            elif any(f"{name} is not there" in reasons for name in self.consumers(number)):
                 self.create_consumer(number)
 
     # What is not settled
@@ -221,6 +277,8 @@ class Simulation:
         if process is None:
             yield "no meta leader"
             return
+        if self.plan.chat:
+            yield from self.room.reasons()
         yield from self._behind("_meta_", [machine.peer for machine in self.machines])
         meta = process.engine.meta.state
         for made in meta.assets():
@@ -292,20 +350,37 @@ class Simulation:
             return
         store = leader.engine.assets.streams[(ACCOUNT, f"S{number}")].store
         meta = leader.engine.meta.state
-        made = meta.consumer(ACCOUNT, f"S{number}", f"C{number}")
-        if made is None:
-            yield f"C{number} is not there"
+        books = self.checker.history(name).books
+        if books is not None and books.model.rows and books.model.config.max_age > 0:
+            yield f"S{number} keeps what is to expire"
+        whole = True
+        for consumer in self.consumers(number):
+            made = meta.consumer(ACCOUNT, f"S{number}", consumer)
+            if made is None:
+                yield f"{consumer} is not there"
+                return
+            whole = whole and not self.checker.history(made.group.name).excused
+            yield from self._consumer(made, leader, store)
+        kind = self.kind(number)
+        if whole and kind.retention != "limits" and books is not None and books.model.rows:
+            unfiltered = not any(one.filter for one in kind.consumers)
+            if unfiltered and all(one.max_deliver < 0 for one in kind.consumers):
+                yield f"S{number} keeps {list(books.model.rows)[:3]}, which were consumed"
+
+    def _consumer(
+        self, made: ConsumerAssignment, leader: Process, store: StreamStore
+    ) -> Iterator[str]:
+        history = self.checker.history(made.group.name)
+        if history.excused:
             return
-        if self.checker.history(made.group.name).excused:
-            return
-        unit = leader.engine.assets.consumers.get((ACCOUNT, f"S{number}", f"C{number}"))
+        unit = leader.engine.assets.consumers.get((ACCOUNT, made.stream, made.name))
         if unit is None:
-            yield f"C{number} is not beside its stream's leader"
+            yield f"{made.name} is not beside its stream's leader"
             return
-        state = unit.consumer.state
-        rest = range(max(state.delivered_stream + 1, store.first_seq), store.last_seq + 1)
-        if state.pending or any(map(store.is_live, rest)):
-            yield f"C{number} stands at {state.delivered_stream} of {store.last_seq}"
+        missing = [] if history.consumer is None else history.consumer.missing()
+        if unit.consumer.state.pending or missing:
+            state = unit.consumer.state
+            yield f"{made.name} stands at {state.delivered_stream} of {store.last_seq}"
 
     # The end
 
@@ -340,10 +415,15 @@ def digest(simulation: Simulation) -> str:
     return known.hexdigest()
 
 
+def failure(plan: Plan, build: Build = Node) -> str:
+    """How a run breaks a promise, or a server ends of itself; empty when all is well."""
+    try:
+        Simulation(plan, build).run()
+    except (AssertionError, BrokerError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
 def fails(plan: Plan) -> bool:
     """Whether a run breaks a promise, or a server ends of itself."""
-    try:
-        Simulation(plan).run()
-    except (AssertionError, BrokerError):
-        return True
-    return False
+    return bool(failure(plan))

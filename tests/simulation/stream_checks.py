@@ -6,11 +6,12 @@ states must stand where it stands at the same index.
 
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
-from jsctl.broker.jetstream.streams.entries import Messages, StreamEntryKind, decode
+from jsctl.broker.jetstream.streams.entries import Messages, decode
 from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, nats_fields
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import decode_frame
+from tests.simulation.stream_model import StreamModel
 from tests.simulation.violation import Violation
 
 
@@ -25,43 +26,62 @@ class Books:
 
     def __init__(self, assignment: StreamAssignment) -> None:
         self.name = assignment.name
+        self.model = StreamModel(assignment.config)
         self.stream = Stream(
             assignment.account, assignment.config, assignment.created_ns, MemoryStore()
         )
         self.values: dict[int, bytes] = {}
         """Sequence -> payload, for ever."""
+        self.subjects: dict[int, bytes] = {}
+        self.skipped: set[int] = set()
+        """Sequences of messages that nobody was interested in."""
         self.indexes: dict[int, int] = {}
         """Sequence -> index of its entry."""
-        self.ids: dict[bytes, int] = {}
+        self.ids: dict[bytes, tuple[int, int]] = {}
+        """Message id -> (sequence, time) when it was stored last."""
         self.last = assignment.config.first_seq - 1 if assignment.config.first_seq > 1 else 0
 
     def apply(self, index: int, data: bytes) -> None:
         """Take one committed entry, once."""
-        if data[0] == StreamEntryKind.MESSAGES:
-            self._messages(index, data)
-        self.stream.apply(index, data)
-
-    def _messages(self, index: int, data: bytes) -> None:
         entry = decode(data)
-        assert isinstance(entry, Messages)
+        if isinstance(entry, Messages):
+            self._messages(index, entry)
+        self.model.apply(entry)
+        self.stream.apply(index, data)
+        self._compare_model()
+
+    def _compare_model(self) -> None:
+        rows, store = self.model.rows, self.stream.store
+        first = min(rows, default=store.last_seq + 1)
+        if store.messages != len(rows) or (rows and store.first_seq != first):
+            raise Violation(
+                f"{self.name} has {store.messages} messages from {store.first_seq} on, and should"
+                f" have {len(rows)} from {first} on"
+            )
+
+    def _messages(self, index: int, entry: Messages) -> None:
+        window_ns = self.stream.config.duplicate_window
+        self.skipped.update(entry.skipped)
         for record in decode_frame(entry.frame):
             if record.seq != self.last + 1:
                 raise Violation(f"{self.name} has {record.seq} behind {self.last}")
             self.last = record.seq
             self.values[record.seq] = record.payload
+            self.subjects[record.seq] = record.subject
             self.indexes[record.seq] = index
             message_id = nats_fields(record.headers).get(MSG_ID)
             if message_id is None:
                 continue
-            first = self.ids.setdefault(message_id, record.seq)
-            if first != record.seq:
+            first, time_ns = self.ids.get(message_id, (0, 0))
+            if first and record.time_ns < time_ns + window_ns:
                 raise Violation(f"{self.name} has id {message_id!r} at {first} and {record.seq}")
+            self.ids[message_id] = (record.seq, record.time_ns)
 
     def acknowledged(self, seq: int, payload: bytes) -> int:
         """A publish was acknowledged: the index of its entry."""
         if seq not in self.values:
             raise Violation(f"{self.name} acknowledged {seq}, which is not committed")
-        if self.values[seq] != payload:
+        if seq not in self.skipped and self.values[seq] != payload:
             raise Violation(f"{self.name} acknowledged {seq}, which is another message")
         return self.indexes[seq]
 
@@ -84,6 +104,8 @@ class Books:
             raise Violation(f"{server}: other ids in {self.name}")
         if mine.config != theirs.config:
             raise Violation(f"{server}: another config of {self.name}")
+        if not all(map(mine.store.is_live, self.model.rows)):
+            raise Violation(f"{server}: other messages in {self.name} than there should be")
         start = mine.store.first_seq
         if mine.store.load_range(start, 10_000) != theirs.store.load_range(start, 10_000):
             raise Violation(f"{server}: other messages in {self.name}")

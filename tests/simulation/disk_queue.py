@@ -1,0 +1,94 @@
+"""What a process has to write, as the edge's disk thread does it: one batch at a time, in order.
+
+A batch that finds no room is tried again, and those of its kind wait behind it. One that fails is
+reported; what comes behind it runs, but counts as durable no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jsctl.broker.errors import DiskError, DiskFull
+from jsctl.broker.turn import DiskBatch
+from tests.simulation.disks import dropped_by
+from tests.simulation.world import MS
+
+if TYPE_CHECKING:
+    from tests.simulation.machine import Process
+
+ROOM_RETRY_NS = 200 * MS
+
+
+class DiskQueue:
+    """The batches of one process."""
+
+    def __init__(self, process: Process) -> None:
+        self.failed = False
+        """A batch failed; the node is told, or will be."""
+        self._process = process
+        self._machine = process.machine
+        self._world = process.world
+        self._batches: list[DiskBatch] = []
+        self._running = False
+        self._stuck: set[bool] = set()
+        """Whether jobs, or batches of the log, wait for room on the disk."""
+
+    def submit(self, batches: Sequence[DiskBatch]) -> None:
+        """Run these, behind the others."""
+        self._batches += batches
+        self._start()
+
+    def _start(self) -> None:
+        ready = (one for one in self._batches if (one.ticket < 0) not in self._stuck)
+        batch = next(ready, None)
+        if batch is not None and not self._running:
+            self._running = True
+            took = self._world.random.expovariate(1.0) * self._machine.sync_ms
+            self._world.at(int(took * MS) + 100_000, lambda: self._end(batch))
+
+    def _end(self, batch: DiskBatch) -> None:
+        if not self._process.alive:
+            return
+        self._running = False
+        try:
+            batch.run()
+        except DiskFull:
+            self._stuck.add(batch.ticket < 0)
+            self._world.at(ROOM_RETRY_NS, self._retry)
+        except DiskError as error:
+            self.failed = True
+            self._batches.remove(batch)
+            self._process.ran(batch.ticket, str(error))
+        else:
+            self._batches.remove(batch)
+            if not self.failed:
+                self._machine.watch.durable(self._process, batch)
+            self._process.ran(batch.ticket, "")
+        self._start()
+        self._process.wake()
+
+    def _retry(self) -> None:
+        """There may be room."""
+        self._stuck.clear()
+        if self._process.alive:
+            self._start()
+
+    def interrupt(self, *, power: bool) -> None:
+        """The end comes while a batch runs: some of it may be written."""
+        disk = self._machine.disk
+        if not self._batches or self._world.chance(0.3):
+            return
+        syncs = self._world.random.randrange(3)
+        if power:
+            disk.power_fails_in = syncs
+        else:
+            disk.killed_in = syncs
+        self._machine.dropping = dropped_by(self._batches[0])
+        try:
+            self._batches[0].run()
+            if not self.failed:
+                self._machine.watch.durable(self._process, self._batches[0])
+        except DiskError:
+            pass
+        disk.power_fails_in = disk.killed_in = None

@@ -1,0 +1,250 @@
+"""Planted bugs in sessions, routes, streams and consumers: each is found by a model or a check.
+
+Where it can be, a bug is planted around the node, by what builds it: that works whatever the node
+is made of. Bugs inside of it are planted by patches: seams for them would be in the way of every
+reader of the production code, and of every message.
+"""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+
+import pytest
+
+from jsctl.broker.assets import membership
+from jsctl.broker.assets.membership import Step
+from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.jetstream.consumers.pacing import RateLimit
+from jsctl.broker.jetstream.consumers.redelivery import Redelivery
+from jsctl.broker.jetstream.consumers.state import ConsumerState
+from jsctl.broker.jetstream.streams.dedupe import Dedupe
+from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.jetstream.streams.timers import Timers
+from jsctl.broker.node import Node
+from jsctl.broker.peers.outbox import PeerOutbox
+from jsctl.broker.raft.types import PeerId
+from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.subject.matching import Filters
+from jsctl.broker.turn import TurnInputs, TurnOutputs
+from tests.simulation.machine import Build
+from tests.simulation.plan import ConsumerKind, Plan, StreamKind, draw_kinds
+from tests.simulation.run import failure
+
+Patch = pytest.MonkeyPatch
+Plant = Callable[[Patch], None]
+SEEDS = 24
+RATE_BYTES = 400_000
+
+
+class Altered(Node):
+    """A node whose input or output is altered on the way."""
+
+    def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
+        inputs.chunks = [(conn, self.comes(conn, data)) for conn, data in inputs.chunks]
+        outputs = super().turn(inputs, now_ns)
+        outputs.writes = [(conn, self.goes(data)) for conn, data in outputs.writes]
+        return outputs
+
+    def comes(self, conn: int, data: bytes) -> bytes:
+        """Bytes that a connection brought."""
+        return data
+
+    def goes(self, data: bytes) -> bytes:
+        """Bytes that leave."""
+        return data
+
+
+class KeepsWhoUnsubscribed(Altered):
+    """A session does not hear that a subscription ends."""
+
+    def comes(self, conn: int, data: bytes) -> bytes:
+        return re.sub(rb"UNSUB \d+\r\n", b"", data)
+
+
+class TellsRoutesOfNoSubscription(Altered):
+    """Other servers hear of groups only."""
+
+    def goes(self, data: bytes) -> bytes:
+        return re.sub(rb"RS\+ \$G room\.>\r\n", b"", data)
+
+
+class TakesRoutedTwice(Altered):
+    """What is sent to a route arrives twice."""
+
+    def goes(self, data: bytes) -> bytes:
+        return re.sub(rb"(RMSG \$G room\.\S+ 10\r\n.{10}\r\n)", rb"\1\1", data)
+
+
+class IgnoresFailedDisks(Altered):
+    """Takes what could not be written for durable."""
+
+    def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
+        failed, inputs.disk_failed = inputs.disk_failed, []
+        inputs.synced += [ticket for ticket, _ in failed]
+        outputs = super().turn(inputs, now_ns)
+        inputs.disk_failed = failed
+        return outputs
+
+
+@pytest.mark.parametrize(
+    "build", [KeepsWhoUnsubscribed, TellsRoutesOfNoSubscription, TakesRoutedTwice]
+)
+def test_bug_around_the_node_is_found(build: Build) -> None:
+    _found_by_seeds(lambda plan: failure(plan, build))
+
+
+def _plans_are_never_made_anew(patch: Patch) -> None:
+    def stale(self: ClientSession, subject: bytes) -> object:
+        if subject in self.plans:
+            return self.plans[subject]
+        return plan_for(self, subject)
+
+    plan_for = ClientSession.plan_for
+    patch.setattr(ClientSession, "plan_for", stale)
+
+
+def _forwarded_twice(patch: Patch) -> None:
+    def twice(self: PeerOutbox) -> list[tuple[PeerId, list[bytes]]]:
+        for parcel in self._parcels.values():
+            parcel.forwards *= 2
+        return take(self)
+
+    take = PeerOutbox.take
+    patch.setattr(PeerOutbox, "take", twice)
+
+
+def _floor_jumps(patch: Patch) -> None:
+    def jump(self: ConsumerState, oldest: int) -> None:
+        self.floor_seq, self.floor_stream = self.delivered_seq, self.delivered_stream
+
+    patch.setattr(ConsumerState, "_raise_floor", jump)
+
+
+def _half_the_ack_wait(patch: Patch) -> None:
+    wait_of = Redelivery.wait_of
+    patch.setattr(Redelivery, "wait_of", lambda self, count: wait_of(self, count) // 2)
+
+
+def _delivered_once_more(patch: Patch) -> None:
+    def queue(self: ConsumerLeader, seqs: list[int]) -> None:
+        self.delivery.redelivery.queue(seqs)
+
+    patch.setattr(ConsumerLeader, "_queue", queue)
+
+
+def _any_number_without_ack(patch: Patch) -> None:
+    patch.setattr(ConsumerDelivery, "room", lambda self: 1 << 40)
+
+
+def _no_filter(patch: Patch) -> None:
+    def peek(self: ConsumerDelivery, count: int) -> object:
+        before, self.consumer.filters = self.consumer.filters, Filters()
+        try:
+            return peek_new(self, count)
+        finally:
+            self.consumer.filters = before
+
+    peek_new = ConsumerDelivery.peek_new
+    patch.setattr(ConsumerDelivery, "peek_new", peek)
+
+
+def _half_the_window(patch: Patch) -> None:
+    def find(self: Dedupe, message_id: bytes, now_ns: int) -> int | None:
+        found = self._seqs.get(message_id)
+        return None if found is None or found[1] + self.window_ns // 2 <= now_ns else found[0]
+
+    patch.setattr(Dedupe, "find", find)
+
+
+def _one_more_expires(patch: Patch) -> None:
+    def bound(self: Timers, now_ns: int, one_by_one: bool) -> int:
+        found = age_bound(self, now_ns, one_by_one)
+        return min(found + 1, self._stream.store.last_seq) if found else 0
+
+    age_bound = Timers._age_bound
+    patch.setattr(Timers, "_age_bound", bound)
+
+
+def _nothing_expires(patch: Patch) -> None:
+    patch.setattr(Timers, "_age_due_ns", lambda self: None)
+
+
+def _one_more_of_a_subject(patch: Patch) -> None:
+    def retain(self: Stream, index: int, subjects: set[bytes]) -> None:
+        limit = self.config.max_msgs_per_subject + 1
+        over = [(one, self.store.count_for(one) - limit) for one in subjects]
+        self.store.remove_oldest([pair for pair in over if pair[1] > 0], index)
+
+    patch.setattr(Stream, "_retain_subjects", retain)
+
+
+def _one_consumer_is_enough(patch: Patch) -> None:
+    def done(self: StreamReplica, seq: int) -> bool:
+        subject = self._load(seq) or b""
+        return any(not watcher.needs(seq, subject) for watcher in self.watchers.values())
+
+    patch.setattr(StreamReplica, "_done_with", done)
+
+
+def _voters_are_added_again(patch: Patch) -> None:
+    def add(
+        wanted: Sequence[PeerId],
+        voters: Collection[PeerId],
+        learners: Collection[PeerId],
+        online: Callable[[PeerId], bool],
+    ) -> Step | None:
+        return find(wanted, (), learners, online)
+
+    find = membership._add
+    patch.setattr(membership, "_add", add)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _voters_are_added_again,
+        _plans_are_never_made_anew,
+        _forwarded_twice,
+        _floor_jumps,
+        _half_the_ack_wait,
+        _delivered_once_more,
+        _any_number_without_ack,
+        _no_filter,
+        _half_the_window,
+        _one_more_expires,
+        _nothing_expires,
+        _one_more_of_a_subject,
+        _one_consumer_is_enough,
+    ],
+)
+def test_bug_inside_is_found(plant: Plant, monkeypatch: Patch) -> None:
+    def attempt(plan: Plan) -> str:
+        with monkeypatch.context() as planted:
+            plant(planted)
+            return failure(plan)
+
+    _found_by_seeds(attempt)
+
+
+def _found_by_seeds(attempt: Callable[[Plan], str]) -> None:
+    """A check has to find it, in a plan that passes without the bug."""
+    for seed in range(SEEDS):
+        plan = draw_kinds(seed)
+        told = attempt(plan)
+        if told.startswith("Violation") and not failure(plan):
+            print(f"found with seed {seed}: {told}")
+            return
+    pytest.fail(f"not found in {SEEDS} seeds")
+
+
+def test_a_rate_that_is_not_kept_is_found(monkeypatch: Patch) -> None:
+    """More than the bucket holds has to be published, which plans of seeds do not."""
+    consumer = ConsumerKind(ack="none", push=True, rate_bps=8 * RATE_BYTES)
+    kind = StreamKind(bytes_more=60_000, consumers=(consumer,))
+    plan = Plan(1, 3, streams=((1, "file", -1),), kinds=(kind,), chaos_ms=4_000)
+    assert not failure(plan)
+
+    with monkeypatch.context() as planted:
+        planted.setattr(RateLimit, "fitting", lambda self, sizes: len(sizes))
+        assert "bytes in" in failure(plan)

@@ -1,0 +1,104 @@
+"""Streams and consumers of all kinds, plain publishing, disks that fail, clocks that are set."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from tests.simulation.plan import (
+    ConsumerKind,
+    Item,
+    Plan,
+    StreamKind,
+    draw_kinds,
+    draw_storage,
+    shrink,
+)
+from tests.simulation.run import Simulation, failure
+from tests.simulation.test_simulation_kind_mutants import IgnoresFailedDisks
+
+BLOCK = 5
+BEHIND = Plan(
+    4,
+    3,
+    loss=0.02,
+    delay_ms=0.3,
+    quiet_ticks=0,
+    checkpoint_entries=80,
+    entries_kept=40,
+    streams=((3, "file", -1), (3, "file", -1)),
+    kinds=(
+        StreamKind(per_subject=4, window_ms=400, consumers=(ConsumerKind(), ConsumerKind("none"))),
+        StreamKind(
+            max_age_ms=1000,
+            per_subject=4,
+            window_ms=400,
+            discard="new",
+            consumers=(ConsumerKind(push=True, max_deliver=3), ConsumerKind("none")),
+        ),
+    ),
+    chat=True,
+    chaos_ms=3000,
+    items=(
+        Item(1317, "sync_fails", 4, 2597, 300),
+        Item(1483, "sync_fails", 6, 51912, 300),
+        Item(1536, "sync_fails", 59, 3360, 800),
+        Item(2065, "sync_fails", 17, 22631, 50),
+        Item(2125, "sync_fails", 51, 7713, 50),
+    ),
+)
+
+
+@pytest.mark.parametrize(("servers", "first"), [(3, 0), (3, 5), (3, 10), (3, 15), (3, 20), (5, 0)])
+def test_fixed_seeds_of_all_kinds(servers: int, first: int) -> None:
+    for seed in range(first, first + BLOCK):
+        plan = draw_kinds(seed, servers)
+        assert not failure(plan), plan
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_fixed_seeds_of_failing_disks(first: int) -> None:
+    for seed in range(first, first + BLOCK):
+        plan = draw_storage(seed)
+        assert not failure(plan), plan
+
+
+def test_a_leading_consumer_waits_for_its_streams_replica() -> None:
+    """What it delivered before is not taken for removed when the stream there is behind."""
+    assert not failure(BEHIND)
+
+
+def test_a_failed_disk_that_is_ignored_is_found() -> None:
+    for seed in range(BLOCK):
+        plan = draw_storage(seed)
+        told = failure(plan, IgnoresFailedDisks)
+        if told.startswith("Violation") and not failure(plan):
+            print(f"found with seed {seed}: {told}")
+            return
+    pytest.fail("not found")
+
+
+def test_a_client_that_does_not_read_is_let_go() -> None:
+    plan = replace(draw_kinds(0), items=(), chaos_ms=6_000)
+    assert Simulation(plan).run().hub.slow == len(Simulation(plan).machines)
+
+
+def test_a_plan_with_a_planted_bug_is_made_smaller() -> None:
+    """Items that have nothing to do with it go; the bug is still found."""
+    rng = random.Random(1)
+    items = tuple(Item(1_000 + 50 * at, "pause", rng.randrange(9), 0, 50) for at in range(8))
+    plan = replace(draw_kinds(0), items=(*items, Item(1_500, "sync_fails", 1, 0, 0)))
+    assert not failure(plan)
+
+    small = shrink(plan, lambda one: bool(failure(one, IgnoresFailedDisks)), 20)
+
+    assert [item.kind for item in small.items] == ["sync_fails"]
+
+
+def test_runs_of_kinds_are_busy() -> None:
+    """The models see something: deliveries, acks, removals, talk."""
+    runs = [Simulation(draw_kinds(seed)).run() for seed in (2, 4, 5)]
+
+    assert sum(run.room.heard for run in runs) > 3_000
+    known = [one.consumer for run in runs for one in run.checker.groups.values() if one.consumer]
+    assert sum(len(one.done) for one in known) > 200
