@@ -129,12 +129,20 @@ class ConsumerDelivery:
                 self.redelivery.unqueue(seq)
                 self.redelivery.file((seq,), now_ns, self.progress.state.deliveries(seq))
                 continue
-            if row is None:
+            if row is None and self.is_gone(seq):
                 gone.append(seq)
+            elif row is None:
+                self.redelivery.unqueue(seq)
+                self.redelivery.file((seq,), now_ns, self.progress.state.deliveries(seq))
             else:
                 rows.append(row)
         self.give_up(gone, now_ns)
         return self._shown(rows)
+
+    def is_gone(self, seq: int) -> bool:
+        """Whether a delivered message was removed from the stream. One above its end was not: the
+        stream's replica here has not caught up yet, as after a restart."""
+        return seq <= self.store.last_seq and not self.store.is_live(seq)
 
     def give_up(self, gone: Sequence[int], now_ns: int) -> None:
         """Pending messages that are not in the stream any more count as done with."""

@@ -305,10 +305,11 @@ class ConsumerLeader:
         due = redelivery.next_due_ns
         if due is not None and due <= now_ns:
             found = redelivery.take_due(self.delivery.progress.state, now_ns)
-            live = list(filter(self.delivery.store.is_live, found))
-            if len(live) < len(found):
-                self.delivery.give_up(sorted(set(found).difference(live)), now_ns)
-            self._queue(live)
+            gone = sorted(filter(self.delivery.is_gone, found))
+            if gone:
+                self.delivery.give_up(gone, now_ns)
+                found = sorted(set(found).difference(gone))
+            self._queue(found)
         if self.pull is not None:
             self.pull.check_pin(now_ns)
 
