@@ -38,7 +38,6 @@ CALLED_FROM_OUTSIDE = {
 STILL_DEAD = {
     "add_commit",
     "api_limit_reached",
-    "change_options",
     "check_totals",
     "decode_record",
     "durable_mark",

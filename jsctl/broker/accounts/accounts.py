@@ -1,11 +1,17 @@
-"""Accounts and their users, as the options name them.
+"""The registry of accounts, and the users who may log in to them.
 
 An account is a name space of subjects with its own sublist. `$G` is there always; the system
 account too, unless it was switched off. Users are looked up by name over all accounts.
+
+Accounts come, change and go while the server runs: `put` and `remove` say what that was, and who
+calls them has it take effect (see `node.reload`). An account that changes stays the object that
+it is, with its subscriptions and counters; one that was removed and comes again is another. The
+users are one value that is replaced as a whole (`Logins`).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
 from jsctl.broker import nkey
 from jsctl.broker.errors import ConfigError
@@ -79,6 +85,8 @@ class Account:
         self.name = options.name
         self.wire_name = options.name.encode()
         self.is_system = is_system
+        self.cluster = cluster
+        """The cluster that mappings may name."""
         self.options = options
         self.limits: AccountLimits = options.limits
         self.jetstream: AccountJetStream | None = options.jetstream
@@ -95,6 +103,13 @@ class Account:
         self.out_messages = 0
         self.out_bytes = 0
         self.slow_consumers = 0
+
+    def change(self, options: AccountOptions, cluster: str) -> None:
+        """Take other options. Raises ConfigError for mappings of no use, and is as before."""
+        mappings = [Mapping(one, cluster) for one in options.mappings]
+        self.options, self.cluster, self.mappings = options, cluster, mappings
+        self.limits, self.jetstream = options.limits, options.jetstream
+        self.traced = bool(options.trace_subject)
 
     def map_subject(self, subject: bytes, jitter: Jitter) -> bytes:
         """Where a client's publish really goes; empty when it is to be dropped."""
@@ -121,57 +136,95 @@ class User:
     """32 bytes, whose text is the name."""
 
 
+class AccountChangeKind(Enum):
+    """What became of an account."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountChange:
+    """An event of the registry."""
+
+    kind: AccountChangeKind
+    account: Account
+    before: AccountOptions | None = None
+    """What an account that changed was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """Who may log in, and who has to. `default` is `$G`."""
+
+    default: Account
+    users: dict[str, User] = field(default_factory=dict)
+    nkeys: dict[str, User] = field(default_factory=dict)
+    token: bytes = b""
+    token_permissions: PermissionRules | None = None
+    anonymous: bool = True
+    """Clients that give no credentials belong to the global account: only the system has users."""
+    no_auth_user: User | None = None
+
+    @property
+    def required(self) -> bool:
+        """Clients are asked for credentials; those that give wrong ones have to go."""
+        return bool(self.users or self.nkeys or self.token)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a client that says nothing of itself is nobody."""
+        return self.required and self.no_auth_user is None
+
+
 class Accounts:
-    """All accounts and users of a server."""
+    """All accounts of a server, and who may log in."""
 
     def __init__(self, options: Options) -> None:
-        cluster = options.cluster.name
         self._accounts: dict[str, Account] = {}
-        self.users: dict[str, User] = {}
-        self.nkeys: dict[str, User] = {}
-        system = options.system_account or SYSTEM
-        configured = {one.name: one for one in options.accounts}
-        configured.setdefault(GLOBAL, AccountOptions(name=GLOBAL, mappings=options.mappings))
-        if not options.no_system_account:
-            configured.setdefault(system, AccountOptions(name=system))
-        for one in configured.values():
-            is_system = one.name == system and not options.no_system_account
-            self._accounts[one.name] = Account(one, cluster, is_system=is_system)
-            for user in one.users:
-                self._add(user, self._accounts[one.name], one.default_permissions)
+        name = options.system_account or SYSTEM
+        self._system_name = "" if options.no_system_account else name
+        for one in configured(options).values():
+            self.put(one, options.cluster.name)
         self.default = self._accounts[GLOBAL]
-        self.system = None if options.no_system_account else self._accounts[system]
-        auth = options.auth
-        for user in auth.users:
-            self._add(user, self.default, auth.default_permissions)
-        if auth.user:
-            single = UserOptions(name=auth.user, password=auth.password)
-            self._add(single, self.default, auth.default_permissions)
-        self.token = auth.token.encode()
-        self.token_permissions = auth.default_permissions
-        self.required = bool(self.users or self.nkeys or self.token)
-        """Clients are asked for credentials; those that give wrong ones have to go."""
-        self.anonymous = not options.auth_required
-        """Clients that give none belong to the global account: only the system has users."""
-        name = options.no_auth_user
-        self.no_auth_user = self.nkeys.get(name) or self.users.get(name)
+        self.system = self._accounts[self._system_name] if self._system_name else None
+        self.logins = logins(options, self)
 
-    def _add(self, user: UserOptions, account: Account, default: PermissionRules | None) -> None:
-        public = nkey.decode(user.nkey, nkey.KeyKind.USER) if user.nkey else b""
-        if public is None or not (user.name or user.nkey):
-            # Nobody could log in as this one, and without other users nobody would have to.
-            raise ConfigError(
-                f"{user.nkey or user.name!r} is no user", remedy="give a name or a public nkey"
-            )
-        made = User(
-            user.nkey or user.name,
-            user.password.encode(),
-            account,
-            user.permissions or default,
-            user.connection_types,
-            public,
-        )
-        (self.nkeys if user.nkey else self.users)[made.name] = made
+    def configure(self, options: Options) -> list[AccountChange]:
+        """Have exactly the accounts and users of a configuration, which was tried before.
+
+        Which one is the system account does not change.
+        """
+        wanted = configured(options)
+        changes = [self.remove(name) for name in self._accounts if name not in wanted]
+        changes += [self.put(one, options.cluster.name) for one in wanted.values()]
+        self.logins = logins(options, self)
+        return [one for one in changes if one is not None]
+
+    def put(self, options: AccountOptions, cluster: str) -> AccountChange | None:
+        """Add an account, or give it other options; None when it has them.
+
+        Raises ConfigError for mappings of no use.
+        """
+        known = self._accounts.get(options.name)
+        if known is None:
+            is_system = options.name == self._system_name
+            made = self._accounts[options.name] = Account(options, cluster, is_system=is_system)
+            return AccountChange(AccountChangeKind.ADDED, made)
+        before = known.options
+        if (before, known.cluster) == (options, cluster):
+            return None
+        known.change(options, cluster)
+        return AccountChange(AccountChangeKind.CHANGED, known, before)
+
+    def remove(self, name: str) -> AccountChange | None:
+        """Take an account out; None when there is none. The global one and the system's stay."""
+        assert name not in (GLOBAL, self._system_name)
+        gone = self._accounts.get(name)
+        # Not in place: who looks through the accounts may be the one who removes some.
+        self._accounts = {key: one for key, one in self._accounts.items() if key != name}
+        return None if gone is None else AccountChange(AccountChangeKind.REMOVED, gone)
 
     def get(self, name: str) -> Account | None:
         """The account of that name."""
@@ -182,3 +235,58 @@ class Accounts:
 
     def __len__(self) -> int:
         return len(self._accounts)
+
+
+def configured(options: Options) -> dict[str, AccountOptions]:
+    """The accounts of a configuration by name, with those that are always there."""
+    found = {one.name: one for one in options.accounts}
+    found.setdefault(GLOBAL, AccountOptions(name=GLOBAL, mappings=options.mappings))
+    if not options.no_system_account:
+        system = options.system_account or SYSTEM
+        found.setdefault(system, AccountOptions(name=system))
+    return found
+
+
+def logins(options: Options, accounts: Accounts) -> Logins:
+    """The users of a configuration. Raises ConfigError for one that nobody could be."""
+    users: dict[str, User] = {}
+    nkeys: dict[str, User] = {}
+    auth, default = options.auth, accounts.default
+    given = [
+        (one, account, account.options.default_permissions)
+        for account in accounts
+        for one in account.options.users
+    ]
+    given += [(one, default, auth.default_permissions) for one in auth.users]
+    if auth.user:
+        single = UserOptions(name=auth.user, password=auth.password)
+        given.append((single, default, auth.default_permissions))
+    for user in [_user(*one) for one in given]:
+        (nkeys if user.public_key else users)[user.name] = user
+    name = options.no_auth_user
+    return Logins(
+        default,
+        users,
+        nkeys,
+        token=auth.token.encode(),
+        token_permissions=auth.default_permissions,
+        anonymous=not options.auth_required,
+        no_auth_user=nkeys.get(name) or users.get(name),
+    )
+
+
+def _user(user: UserOptions, account: Account, default: PermissionRules | None) -> User:
+    public = nkey.decode(user.nkey, nkey.KeyKind.USER) if user.nkey else b""
+    if public is None or not (user.name or user.nkey):
+        # Nobody could log in as this one, and without other users nobody would have to.
+        raise ConfigError(
+            f"{user.nkey or user.name!r} is no user", remedy="give a name or a public nkey"
+        )
+    return User(
+        user.nkey or user.name,
+        user.password.encode(),
+        account,
+        user.permissions or default,
+        user.connection_types,
+        public,
+    )

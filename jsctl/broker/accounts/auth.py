@@ -9,7 +9,7 @@ import hmac
 from dataclasses import dataclass
 
 from jsctl.broker import nkey
-from jsctl.broker.accounts.accounts import Account, Accounts, Jitter, User
+from jsctl.broker.accounts.accounts import Account, Jitter, Logins, User
 from jsctl.broker.options import PermissionRules
 from jsctl.broker.passwords import looks_hashed
 
@@ -25,6 +25,8 @@ class ClientIdentity:
     account: Account
     user: str
     permissions: PermissionRules | None
+    proof: bytes = b""
+    """The configured password, hash or token that the client was measured against."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +67,16 @@ def _same(given: bytes, expected: bytes) -> bool:
 def _identity(user: User) -> ClientIdentity | None:
     if user.connection_types and CONNECTION_TYPE not in user.connection_types:
         return None
-    return ClientIdentity(user.account, user.name, user.permissions)
+    return ClientIdentity(user.account, user.name, user.permissions, user.password)
 
 
 def _secret(
-    given: str, expected: bytes, identity: ClientIdentity | None
+    given: str, expected: bytes, identity: ClientIdentity | None, known: ClientIdentity | None
 ) -> ClientIdentity | Check | None:
     if identity is None:
         return None
+    if known is not None and known.proof and known.proof == expected:
+        return identity
     secret = given.encode()
     if looks_hashed(expected.decode()):
         return Check(identity, secret, expected)
@@ -93,35 +97,40 @@ def _signed(user: User, signature: str, challenge: bytes) -> ClientIdentity | No
 
 
 def authenticate(
-    accounts: Accounts, given: Credentials, challenge: bytes
+    logins: Logins, given: Credentials, challenge: bytes, known: ClientIdentity | None = None
 ) -> ClientIdentity | Check | None:
     """Find out who a client is; None means that it has to go.
+
+    `known` is who it has shown to be before: what it has proved and what has not changed since
+    need not be proved again.
 
     `challenge` is the nonce that this connection, and no other, was given in INFO. Without nkey
     users there is none, and what a client says of nkeys means nothing.
     """
-    key = given.nkey if accounts.nkeys else ""
-    default = accounts.no_auth_user
-    if not accounts.required or (given.empty and not key and accounts.anonymous):
-        return ClientIdentity(accounts.default, "", None)
+    key = given.nkey if logins.nkeys else ""
+    default = logins.no_auth_user
+    if not logins.required or (given.empty and not key and logins.anonymous):
+        return ClientIdentity(logins.default, "", None)
     if key:
-        holder = accounts.nkeys.get(key)
+        holder = logins.nkeys.get(key)
         if holder is not None and holder is default:
+            return _identity(holder)
+        if holder is not None and known is not None and known.user == key:
             return _identity(holder)
         return None if holder is None else _signed(holder, given.signature, challenge)
     if given.empty and default is not None:
         return _identity(default)
-    user = accounts.users.get(given.user) if given.user else None
+    user = logins.users.get(given.user) if given.user else None
     if user is not None:
-        return _secret(given.password, user.password, _identity(user))
-    if accounts.token and given.token:
-        anyone = ClientIdentity(accounts.default, "", accounts.token_permissions)
-        return _secret(given.token, accounts.token, anyone)
+        return _secret(given.password, user.password, _identity(user), known)
+    if logins.token and given.token:
+        anyone = ClientIdentity(logins.default, "", logins.token_permissions, logins.token)
+        return _secret(given.token, logins.token, anyone, known)
     return None
 
 
-def uninvited(accounts: Accounts) -> ClientIdentity | None:
+def uninvited(logins: Logins) -> ClientIdentity | None:
     """Who a client is before it has said anything; None if it has to log in."""
-    if accounts.anonymous:
-        return ClientIdentity(accounts.default, "", None)
-    return None if accounts.no_auth_user is None else _identity(accounts.no_auth_user)
+    if logins.anonymous:
+        return ClientIdentity(logins.default, "", None)
+    return None if logins.no_auth_user is None else _identity(logins.no_auth_user)

@@ -6,7 +6,8 @@ subscription in the importing account whose target is a `AccountImport` into the
 reply of a request is replaced by one of this server's own (`_R_.`), whose messages are led back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
 from jsctl.broker.accounts.accounts import Account, Accounts, Jitter
 from jsctl.broker.errors import ConfigError
@@ -28,6 +29,15 @@ RESPONSES_MAX = 65536
 _TOKEN_RANGE = 1 << 62
 
 
+class Wiring(NamedTuple):
+    """All that one import depends on: while this stays the same, so does what was made of it."""
+
+    importer: Account
+    wanted: ImportOptions
+    exporter: Account
+    export: ExportOptions
+
+
 class Imports:
     """All imports of a server, and the requests that are under way through them."""
 
@@ -44,18 +54,38 @@ class Imports:
         self._remove = remove
         self._responses: dict[AccountImport, tuple[Subscription, int]] = {}
         self._shadows: dict[Subscription, list[Subscription]] = {}
+        self._services: dict[Wiring, Subscription] = {}
+        self._streams: dict[Wiring, StreamImport] = {}
         self.now_ns = 0
 
     def __len__(self) -> int:
         return len(self._responses)
 
     def install(self) -> None:
-        """Put all configured imports in place. Raises ConfigError for one that has no export."""
-        for account in self._accounts:
-            for one in account.options.imports:
-                self._install(account, one)
+        """Have all imports that are configured now, and no others; those that stay are not
+        touched, and neither is what listens through them.
 
-    def _install(self, account: Account, wanted: ImportOptions) -> None:
+        Raises ConfigError for one that has no export, and has changed nothing then.
+        """
+        wanted = dict.fromkeys(
+            self._wiring(account, one)
+            for account in self._accounts
+            for one in account.options.imports
+        )
+        fresh = [one for one in wanted if one not in self._services and one not in self._streams]
+        services = {one: _bridge(one) for one in fresh if one.wanted.service}
+        streams = {one: _stream(one) for one in fresh if not one.wanted.service}
+        for wiring, bridge in services.items():
+            local = (wiring.wanted.to or wiring.wanted.subject).encode()
+            sub = Subscription(wiring.importer, _pattern(local), b"", b"", bridge, local_only=True)
+            self._services[wiring] = sub
+            self._add(sub)
+        for wiring in [one for one in self._services if one not in wanted]:
+            self._remove(self._services.pop(wiring))
+        kept = {one: made for one, made in self._streams.items() if one in wanted}
+        self._stream_imports({**kept, **streams})
+
+    def _wiring(self, account: Account, wanted: ImportOptions) -> Wiring:
         exporter = self._accounts.get(wanted.account)
         export = None if exporter is None else _export(exporter, account, wanted)
         if exporter is None or export is None:
@@ -64,34 +94,39 @@ class Imports:
                 f"{kind} import of {wanted.subject!r} from {wanted.account!r} not authorized",
                 remedy=f"export it to account {account.name!r}",
             )
-        remote, local = wanted.subject.encode(), (wanted.to or wanted.subject).encode()
-        if wanted.service:
-            bridge = AccountImport(
-                exporter,
-                transform=_transform(local, remote),
-                service=True,
-                share=wanted.share,
-                single=export.response_type.lower() == "singleton",
-                threshold_ns=export.response_threshold_ns,
-                allow_trace=export.allow_trace,
-            )
-            self._listen(account, _pattern(local), bridge)
-        else:
-            if wanted.prefix:
-                local = wanted.prefix.rstrip(".").encode() + b"." + remote
-            forth, back = _transform(remote, local), _transform(local, remote)
-            trace = wanted.allow_trace
-            one = StreamImport(exporter, _pattern(local), forth, back, allow_trace=trace)
-            account.streams.append(one)
+        return Wiring(account, wanted, exporter, export)
 
-    def _listen(self, account: Account, pattern: bytes, bridge: AccountImport) -> None:
-        self._add(Subscription(account, pattern, b"", b"", bridge, local_only=True))
+    def _stream_imports(self, streams: dict[Wiring, StreamImport]) -> None:
+        """Have these, and let the subscriptions of accounts whose imports changed follow."""
+        importers = dict.fromkeys(one.importer for one in (*self._streams, *streams))
+        self._streams = streams
+        for account in importers:
+            now = [made for one, made in streams.items() if one.importer is account]
+            if now != account.streams:
+                account.streams = now
+                for sub in list(account.sublist):
+                    self._follow(sub)
 
-    def listened(self, sub: Subscription) -> None:
+    def _follow(self, sub: Subscription) -> None:
+        """Cast the shadows that are missing, then take away those that are left over."""
+        if sub.local_only:
+            return
+        before = self._shadows.pop(sub, [])
+        ways = {_way(shadow) for shadow in before}
+        self.listened(sub, ways)
+        streams = sub.account.streams
+        kept = [shadow for shadow in before if _way(shadow) in streams]
+        if kept:
+            self._shadows.setdefault(sub, []).extend(kept)
+        for shadow in before:
+            if _way(shadow) not in streams:
+                self._remove(shadow)
+
+    def listened(self, sub: Subscription, known: Collection[StreamImport | None] = ()) -> None:
         """An account that imports streams has one more subscription; imports of imports are none.
 
         The server's own services listen in every account already: they are not to hear a request
-        twice.
+        twice. Of `known` imports the subscription has its shadows.
         """
         target = sub.target
         if target.served is Served.CAPTURED:
@@ -101,7 +136,7 @@ class Imports:
             return
         shadows = []
         for one in sub.account.streams:
-            pattern = one.exported(sub.subject)
+            pattern = b"" if one in known else one.exported(sub.subject)
             if pattern:
                 way = Shadow(sub, one)
                 shadows.append(Subscription(one.exporter, pattern, sub.queue, sub.sid, way))
@@ -151,6 +186,35 @@ class Imports:
                 return
             del self._responses[bridge]
             self._remove(sub)
+
+
+def _way(shadow: Subscription) -> StreamImport | None:
+    return shadow.target.way if isinstance(shadow.target, Shadow) else None
+
+
+def _bridge(wiring: Wiring) -> AccountImport:
+    wanted, export = wiring.wanted, wiring.export
+    local = (wanted.to or wanted.subject).encode()
+    return AccountImport(
+        wiring.exporter,
+        transform=_transform(local, wanted.subject.encode()),
+        service=True,
+        share=wanted.share,
+        single=export.response_type.lower() == "singleton",
+        threshold_ns=export.response_threshold_ns,
+        allow_trace=export.allow_trace,
+    )
+
+
+def _stream(wiring: Wiring) -> StreamImport:
+    wanted = wiring.wanted
+    remote, local = wanted.subject.encode(), (wanted.to or wanted.subject).encode()
+    if wanted.prefix:
+        local = wanted.prefix.rstrip(".").encode() + b"." + remote
+    forth, back = _transform(remote, local), _transform(local, remote)
+    return StreamImport(
+        wiring.exporter, _pattern(local), forth, back, allow_trace=wanted.allow_trace
+    )
 
 
 def _export(exporter: Account, importer: Account, wanted: ImportOptions) -> ExportOptions | None:

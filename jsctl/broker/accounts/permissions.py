@@ -70,6 +70,10 @@ class Permissions:
         """Whether deliveries with a reply have to be noted."""
         return self.rules.responses is not None
 
+    def take_replies(self, before: "Permissions") -> None:
+        """What may be answered still may, if answers are allowed at all."""
+        self._replies = before._replies
+
     def may_publish(self, subject: bytes) -> bool:
         """Whether the allow and deny lists let a message pass; replies apart."""
         decision = self._decisions.get(subject)

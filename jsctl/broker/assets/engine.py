@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from jsctl.broker.assets.assets import Assets, StreamKey
 from jsctl.broker.assets.cluster_view import ClusterView
-from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions
+from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ServerCard
 from jsctl.broker.assets.lost_log import find_loss
 from jsctl.broker.assets.meta.member import MetaMember
 from jsctl.broker.assets.own_news import OwnNews
@@ -93,7 +93,8 @@ class Engine:
             self.context.log(LogLevel.ERROR, f"Damaged log: {damage}")
         self.assets = Assets(self.context, starter, new_id, streams)
         liveness, state = Liveness(options.boot, options.life), Meta()
-        news = OwnNews(options, self.groups, self.assets, liveness)
+        news = OwnNews(options, self.groups, self.assets, liveness, options.card)
+        self._own_news = news
         self.cluster = ClusterView(options, liveness, news, state)
         self.meta = MetaMember(self.context, self.cluster, self.assets, self.outbox, state, new_id)
         self.transfers = Transfers(self.groups, self.outbox, self.context.logs)
@@ -108,6 +109,10 @@ class Engine:
         self._last_tick_ns = 0
         self._maintain_due_ns = 0
         self._disk_due_ns = 0
+
+    def show(self, card: ServerCard) -> None:
+        """Others are told this of the server from now on."""
+        self._own_news.card = card
 
     # Start and end
 

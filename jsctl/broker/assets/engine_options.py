@@ -11,7 +11,7 @@ TICK_NS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class ServerCard:
-    """What others are told of a server, and does not change while it runs."""
+    """What others are told of a server; a reload may change it."""
 
     server_id: str = ""
     host: str = ""

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from jsctl import __version__
 from jsctl.broker.assets.assets import Assets
-from jsctl.broker.assets.engine_options import EngineOptions
+from jsctl.broker.assets.engine_options import EngineOptions, ServerCard
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.peers.items import ServerNews
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.replication.groups import Groups
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OwnNews:
     """Counted anew with each call."""
 
@@ -19,10 +19,12 @@ class OwnNews:
     groups: Groups
     assets: Assets
     liveness: Liveness
+    card: ServerCard
+    """A reload brings another one."""
 
     def now(self, *, removed: bool) -> ServerNews:
         """The news of this moment. `removed`: an operator removed this server."""
-        options, card = self.options, self.options.card
+        options, card = self.options, self.card
         memory = store = reserved_memory = reserved_store = 0
         for replica in self.assets.streams.values():
             used = replica.store.size_bytes

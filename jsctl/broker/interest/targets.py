@@ -87,6 +87,7 @@ class RouteLink(Outbound):
         "pool_size",
         "subscriptions",
         "traces",
+        "unclaimed",
     )
 
     served: ClassVar[Literal[Served.ONCE]] = Served.ONCE
@@ -112,6 +113,8 @@ class RouteLink(Outbound):
         self.pool_index = pool_index
         self.pool_size = pool_size
         self.subscriptions: dict[tuple[str, bytes, bytes], Subscription] = {}
+        self.unclaimed: dict[tuple[str, bytes, bytes], int] = {}
+        """Interest, with its weight, in accounts that this server does not know."""
         self.in_messages = 0
         self.in_bytes = 0
 

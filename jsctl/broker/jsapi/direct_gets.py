@@ -109,6 +109,12 @@ class DirectGets:
             near and raft.applied >= raft.commit and self.engine.context.me in raft.members.voters
         )
 
+    def listen_anew(self, account: str) -> None:
+        """An account has come, or is gone: the next look opens its responders anew."""
+        for name, responder in list(self._responders.items()):
+            if responder.replica.key[0] == account:
+                self._close(name)
+
     def _open(self, name: str, replica: StreamReplica) -> None:
         account, stream = replica.key
         listening = Listening(self.engine.context, account)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from jsctl.broker.interest.targets import Captured, RouteLink, Sink
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.targets import Captured, RouteLink, Sink, Subscription
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.session import ClientSession
@@ -49,14 +50,17 @@ def subscribe_api(router: Router, domain: str) -> None:
     Other servers are told, so that clients of nats-servers in the cluster reach it as well.
     """
     alias = f"$JS.{domain}.API.".encode() if domain else b""
-    for account in router.accounts:
+
+    def install(account: Account) -> list[Subscription]:
         owner = ApiSubscriptions(account.name, account is router.accounts.system, alias)
         system = router.accounts.system
         elsewhere = system is not None and account is not system
         sink = Sink(owner, account, service=system.name if system and elsewhere else "")
-        for prefix in filter(None, (PREFIX, alias)):
-            for pattern in PATTERNS:
-                router.subscribe(account, prefix + pattern.encode(), sink)
+        prefixes = filter(None, (PREFIX, alias))
+        patterns = [prefix + one.encode() for prefix in prefixes for one in PATTERNS]
+        return [router.subscribe(account, pattern, sink) for pattern in patterns]
+
+    router.services.offer(install)
 
 
 def request_of(

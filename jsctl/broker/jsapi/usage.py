@@ -42,6 +42,12 @@ class Usage:
     _summed_due_ns: int = 0
 
     def __post_init__(self) -> None:
+        self.change_options(self.options)
+
+    def change_options(self, options: Options) -> None:
+        """Take the limits of a configuration; they count from the next look."""
+        self.options = options
+        self._summed_due_ns = 0
         self._accounts = {account.name: account for account in self.options.accounts}
         self._accounts.setdefault("$G", AccountOptions(name="$G"))
 

@@ -53,14 +53,7 @@ def engine_options(
         clustered=options.clustered,
         promised=max(len(options.cluster.routes), 1),
         domain=options.jetstream.domain,
-        card=ServerCard(
-            server_id=identity.server_id,
-            host=identity.host,
-            tags=options.server_tags,
-            store_max=options.jetstream.store_bytes_max,
-            memory_max=options.jetstream.memory_bytes_max,
-            ha_assets_max=options.jetstream.limits.ha_assets_max,
-        ),
+        card=server_card(options, identity),
         timing=timing,
         limits=GroupLimits(
             checkpoint_bytes=raft.checkpoint_bytes,
@@ -69,4 +62,16 @@ def engine_options(
         ),
         raft_limits=RaftLimits(append_entries_max=raft.append_entries_max),
         log_segment_bytes=raft.log_segment_bytes,
+    )
+
+
+def server_card(options: Options, identity: ServerIdentity) -> ServerCard:
+    """What other servers are told of this one."""
+    return ServerCard(
+        server_id=identity.server_id,
+        host=identity.host,
+        tags=options.server_tags,
+        store_max=options.jetstream.store_bytes_max,
+        memory_max=options.jetstream.memory_bytes_max,
+        ha_assets_max=options.jetstream.limits.ha_assets_max,
     )

@@ -4,8 +4,9 @@ Loaded when it is switched on, whole when it exists. What replicas find out in a
 here: the answer to whoever asked, the advisory to whoever listens.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes, StreamServes
@@ -20,7 +21,7 @@ from jsctl.broker.jsapi.served import answer_body
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, subscribe_api
 from jsctl.broker.jsapi.usage import Usage
-from jsctl.broker.node.engine_setup import engine_options
+from jsctl.broker.node.engine_setup import engine_options, server_card
 from jsctl.broker.node.peer_frames import PeerFrames
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk
@@ -72,6 +73,7 @@ class JetStream:
         self._frames = PeerFrames(router, self.engine, self.api, usage)
         self._direct = DirectGets(self.engine)
         self._router = router
+        self._identity = identity
         self._line = line
         self._domain = options.jetstream.domain
         self._refresh_due_ns = 0
@@ -80,6 +82,17 @@ class JetStream:
         """Recover. Raises DiskError, Damaged."""
         subscribe_api(self._router, self._domain)
         self.engine.start(now_ns)
+
+    def reload(self, options: Options, changes: Sequence[AccountChange]) -> None:
+        """Limits of the server and of accounts count from now on; what is led here listens in
+        accounts that came, and no longer in those that went."""
+        self.view.options = options
+        self.view.usage.change_options(options)
+        self.engine.show(server_card(options, self._identity))
+        for change in changes:
+            if change.kind is not AccountChangeKind.CHANGED:
+                self.engine.assets.listen_anew(change.account.name)
+                self._direct.listen_anew(change.account.name)
 
     def peer_changed(self, name: str, linked: bool) -> None:
         """A broker was linked, or the last link of a server is gone."""

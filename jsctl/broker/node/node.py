@@ -54,6 +54,7 @@ class Node:
         )
         self._addresses: dict[str, tuple[str, int]] = {}
         self._client_urls: tuple[str, ...] = ()
+        self._reached_at: tuple[str, ...] = ()
         self._running: RunningNode | None = None
         """None until `start`: what others are told needs the addresses."""
 
@@ -67,9 +68,14 @@ class Node:
         assert self._running is None, "peers are told of addresses at the start"
         self._addresses[kind] = (host, port)
         if kind == "client":
-            told = advertised(self._options.client_advertise, port)
-            self.identity.host, self.identity.port = told or (host, port)
-            self._client_urls = setup.client_urls(told, reached_at, port)
+            self._reached_at = tuple(reached_at)
+            self._advertise()
+
+    def _advertise(self) -> None:
+        host, port = self._addresses["client"]
+        told = advertised(self._options.client_advertise, port)
+        self.identity.host, self.identity.port = told or (host, port)
+        self._client_urls = setup.client_urls(told, self._reached_at, port)
 
     def start(self, now_ns: int) -> TurnOutputs:
         """Recover. Raises ConfigError, DiskError, Damaged."""
@@ -133,11 +139,19 @@ class Node:
         assert self._running is not None
         return self._running.turn(inputs, now_ns)
 
+    # Reload
+
+    def try_out(self, options: Options) -> None:
+        """Raises ConfigError for accounts, users or imports that would not work."""
+        Router(Accounts(options), setup.limits(options), self._jitter)
+
     def reload(self, options: Options) -> None:
-        """Checked options; they count from the next turn, which has Command.RELOAD."""
+        """Take options that were tried out; what they do is done in this call."""
         assert self._running is not None
         self._options = options
-        self._running.reload(options)
+        setup.renew(self.identity, options)
+        self._advertise()
+        self._running.reload(options, self._client_urls)
 
     @property
     def links(self) -> "Links | None":

@@ -5,7 +5,7 @@ where nobody reads along. Lines have nats-server's words: operators search for t
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jsctl.broker.conf.units import host_text
@@ -76,6 +76,14 @@ class ProtocolLog:
         parser = ClientParser(self._limits.control_line_bytes_max, self._limits.payload_bytes_max)
         self._watched[session.conn] = _Watched(session, parser)
         self._debug(session, CREATED)
+
+    def join(self, sessions: Iterable[ClientSession]) -> None:
+        """Follow clients that are here already, from their next line on."""
+        limits = self._limits
+        for session in sessions:
+            parser = ClientParser(limits.control_line_bytes_max, limits.payload_bytes_max)
+            parser.feed(session.intake.held())
+            self._watched[session.conn] = _Watched(session, parser)
 
     def received(self, conn: int, chunk: bytes) -> None:
         """A client said something, and has not been heard yet."""

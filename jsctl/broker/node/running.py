@@ -60,12 +60,28 @@ class RunningNode:
             self._links.mesh.start(now_ns)
         return self.turn(TurnInputs(), now_ns)
 
-    def reload(self, options: Options) -> None:
-        """Checked options count from now on."""
-        self.server.options = options
-        self.server.tallies.loaded_ns = self._router.now_ns
-        self._protocol_log = protocol_log(options)
-        self._router.limits = setup.limits(options)
+    def reload(self, options: Options, client_urls: tuple[str, ...]) -> None:
+        """Take changed options. Accounts come first, then what listens in them, and clients
+        last: who may stay finds all that there is to find."""
+        before, self.server.options = self.server.options, options
+        router, sessions = self._router, self._sessions
+        self.server.tallies.loaded_ns = router.now_ns
+        changes = router.accounts.configure(options)
+        router.follow(changes)
+        if self.jetstream is not None:
+            self.jetstream.reload(options, changes)
+        router.limits = setup.limits(options)
+        sessions.change_limits(router.limits)
+        sessions.review()
+        sessions.shed()
+        if (before.log, before.client) != (options.log, options.client):
+            self._protocol_log = protocol_log(options)
+            if self._protocol_log is not None:
+                self._protocol_log.join(sessions)
+        if self._links is not None:
+            server_id, addresses = self.server.identity.server_id, self.server.addresses
+            self._links.change_options(options, server_id, addresses, client_urls, router.now_ns)
+        self._system.reloaded()
 
     # The turn
 

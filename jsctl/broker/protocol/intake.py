@@ -23,6 +23,10 @@ class Intake:
         """Bytes kept."""
         return self._have
 
+    def held(self) -> bytes:
+        """A copy of what is kept."""
+        return b"".join(self._pieces)
+
     def gather(self, chunk: bytes) -> bytes | None:
         """What is kept with `chunk` behind it; None while less than needed is there."""
         if not self._pieces:

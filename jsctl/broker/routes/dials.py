@@ -13,6 +13,7 @@ from jsctl.broker.routes.types import (
     IMPLICIT_RETRIES,
     RECONNECT_JITTER_NS,
     MeshOptions,
+    RouteUrl,
 )
 from jsctl.broker.turn import Dial, Jitter
 
@@ -32,16 +33,36 @@ class DialSchedule:
     def configure(self, now_ns: int) -> None:
         """Take the configured routes and dial them at once."""
         for url in self._options.routes:
-            self.targets.append(
-                RouteAddress(
-                    host=url.host,
-                    port=url.port,
-                    user=url.user or self._options.user,
-                    password=url.password or self._options.password,
-                    explicit=True,
-                    due_ns=now_ns,
-                )
+            self._configure(url, now_ns)
+
+    def _configure(self, url: RouteUrl, now_ns: int) -> None:
+        self.targets.append(
+            RouteAddress(
+                host=url.host,
+                port=url.port,
+                user=url.user or self._options.user,
+                password=url.password or self._options.password,
+                explicit=True,
+                due_ns=now_ns,
             )
+        )
+
+    def change_options(self, options: MeshOptions, now_ns: int) -> list[RouteAddress]:
+        """Take other options: dial new routes, forget those that are gone; these are returned."""
+        before, self._options = self._options, options
+        gone_urls = [one for one in before.routes if one not in options.routes]
+        places = {(one.host, one.port) for one in gone_urls}
+        gone = [one for one in self.targets if one.explicit and (one.host, one.port) in places]
+        for target in gone:
+            self.forget(target)
+            self._tokens = {t: one for t, one in self._tokens.items() if one[0] is not target}
+        for target in self.targets:
+            if (target.user, target.password) == (before.user, before.password):
+                target.user, target.password = options.user, options.password
+        for url in options.routes:
+            if url not in before.routes:
+                self._configure(url, now_ns)
+        return gone
 
     def learn(self, server_id: str, host: str, port: int, gossip_mode: int, now_ns: int) -> bool:
         """Take an address from gossip; False when it is known already."""

@@ -1,9 +1,9 @@
 """Why a route handshake is refused: pure checks of a peer's CONNECT and first INFO."""
 
 import hmac
-from collections.abc import Container
+from collections.abc import Collection, Container
 
-from jsctl.broker.routes.state import Link
+from jsctl.broker.routes.state import Link, RouteAddress, RoutePeer
 from jsctl.broker.routes.types import MeshOptions
 from jsctl.broker.routes.wire import RouteConnect, RouteInfo
 
@@ -13,6 +13,9 @@ def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
 
 
+UNAUTHORIZED = ("Authorization Violation", "Authentication Failure")
+
+
 def connect_refusal(options: MeshOptions, connect: RouteConnect) -> tuple[str, str] | None:
     """(text for -ERR, close reason) for a CONNECT that is refused whatever its cluster."""
     if connect.lang:
@@ -20,11 +23,24 @@ def connect_refusal(options: MeshOptions, connect: RouteConnect) -> tuple[str, s
     if connect.gateway:
         text = f'Rejecting connection from gateway "{connect.gateway}" on the Route port'
         return text, "Wrong Gateway"
-    if options.user and not (
-        _same(connect.user, options.user) and _same(connect.password, options.password)
-    ):
-        return "Authorization Violation", "Authentication Failure"
+    if not may_connect(options, connect.user, connect.password):
+        return UNAUTHORIZED
     return None
+
+
+def may_connect(options: MeshOptions, user: str, password: str) -> bool:
+    """Whether a peer's credentials are those of the cluster; one without any takes all."""
+    return not options.user or (_same(user, options.user) and _same(password, options.password))
+
+
+def loses_place(
+    link: Link, before: MeshOptions, options: MeshOptions, gone: Collection[RouteAddress]
+) -> bool:
+    """Whether a link has to go for changed options: its route is not configured any more, or
+    accounts get other links than before."""
+    dialed = link.target or (link.peer.target if link.peer is not None else None)
+    moved = (options.pool_size, options.pinned) != (before.pool_size, before.pinned)
+    return moved or dialed in gone
 
 
 def place_refusal(
@@ -48,3 +64,13 @@ def place_refusal(
     if account and account not in options.pinned:
         return f'No route for account "{account}"'
     return ""
+
+
+def yields(old: Link, new: Link, peer: RoutePeer, server_id: str) -> bool:
+    """Whether the link that has the place makes room at `server_id`. See the mesh's docstring."""
+    if new.solicited:
+        return False
+    wins = peer.info.native and old.solicited and server_id < peer.server_id
+    if peer.no_pool:
+        return peer.info.native and old.solicited and not old.confirmed and not wins
+    return not wins

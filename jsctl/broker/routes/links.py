@@ -113,6 +113,21 @@ class Links:
         names = {account.name for account in router.accounts}
         return Links(Mesh(made, jitter, names), router, sessions)
 
+    def change_options(
+        self,
+        options: Options,
+        server_id: str,
+        addresses: Addresses,
+        client_urls: tuple[str, ...],
+        now_ns: int,
+    ) -> None:
+        """Take a changed configuration. Links that have another place then are made anew."""
+        made = mesh_options(options, server_id, addresses, client_urls)
+        names = {account.name for account in self.router.accounts}
+        self.mesh.change_options(made, names, now_ns)
+        self.follow()
+        self.router.routes.pin(made.pinned)
+
     def take_peers(self) -> list[tuple[str, bool]]:
         """(name, True) for each broker that was linked, (name, False) for each server gone."""
         taken, self._peers = self._peers, []

@@ -23,14 +23,20 @@ from jsctl.broker.errors import ProtocolError
 from jsctl.broker.routes import wire
 from jsctl.broker.routes.dials import DialSchedule
 from jsctl.broker.routes.gossip import Gossip
-from jsctl.broker.routes.handshake import connect_refusal, place_refusal
-from jsctl.broker.routes.state import Link, RoutePeer, link_facts
+from jsctl.broker.routes.handshake import (
+    UNAUTHORIZED,
+    connect_refusal,
+    loses_place,
+    may_connect,
+    place_refusal,
+    yields,
+)
+from jsctl.broker.routes.state import Link, RoutePeer, link_added, link_facts
 from jsctl.broker.routes.types import (
     FIRST_PING_NS,
     HANDSHAKES_MAX,
     PING_INTERVAL_MAX_NS,
     ClusterRenamed,
-    LinkAdded,
     LinkFacts,
     LinkRemoved,
     MeshOptions,
@@ -126,6 +132,7 @@ class Mesh:
         except ProtocolError as error:
             self._refuse(link, str(error), "Protocol Violation", now_ns)
             return
+        link.user, link.password = connect.user, connect.password
         refusal = connect_refusal(self.options, connect)
         if refusal is None and not self._agree(
             connect.cluster, connect.cluster_dynamic, connect.name, now_ns
@@ -160,9 +167,8 @@ class Mesh:
 
     def ping(self, conn: int) -> None:
         """PING arrived."""
-        link = self._links.get(conn)
-        if link is not None:
-            self._send(link, wire.PONG)
+        if conn in self._links:
+            self._send(self._links[conn], wire.PONG)
 
     def pong(self, conn: int, now_ns: int) -> None:
         """PONG arrived: the peer lives, and after a handshake, agrees to the link."""
@@ -205,11 +211,23 @@ class Mesh:
         self._lame_duck = self._gossip.leaving = self._urls_touched = True
         self._tell_all()
 
-    def change_options(self, options: MeshOptions) -> None:
-        """Take changed options (client URLs, `jetstream`) and tell the peers."""
-        self.options = self._gossip.options = options
+    def change_options(
+        self, options: MeshOptions, known_accounts: Container[str], now_ns: int
+    ) -> None:
+        """Take changed options, and have links, dials and what peers are told follow them."""
+        before, self.options = self.options, options
+        self._gossip.options, self._known_accounts = options, known_accounts
+        if options.cluster != before.cluster:
+            self.cluster = options.cluster
+        gone = self._dialer.change_options(options, now_ns)
+        for link in list(self._links.values()):
+            if not link.solicited and not may_connect(options, link.user, link.password):
+                self._refuse(link, *UNAUTHORIZED, now_ns)
+            elif loses_place(link, before, options, gone):
+                self._close(link, "Route Removed", now_ns)
         self._urls_touched = True
         self._tell_all()
+        self._wake(self._dialer.deadline_ns())
 
     def stop(self, now_ns: int) -> None:
         """Close everything and dial no more."""
@@ -238,8 +256,7 @@ class Mesh:
 
     def registered(self, conn: int) -> bool:
         """Whether a connection may carry routed traffic."""
-        link = self._links.get(conn)
-        return link is not None and link.peer is not None
+        return conn in self._links and self._links[conn].peer is not None
 
     def link_for(self, server_id: str, account: str) -> int | None:
         """The connection to a server for an account's traffic."""
@@ -303,22 +320,13 @@ class Mesh:
                 peer.target = link.target
         peer.choose_index(link)
         old = peer.at_place_of(link)
-        if old is not None and not self._yields(old, link, peer):
+        if old is not None and not yields(old, link, peer, self.options.server_id):
             self._close(link, "Duplicate Route", now_ns)
             return
         peer.put(link)
         if old is not None:
             self._close(old, "Duplicate Route", now_ns)
         self._register(link, peer, info, now_ns)
-
-    def _yields(self, old: Link, new: Link, peer: RoutePeer) -> bool:
-        """Whether the link that has the place makes room. See the module's docstring."""
-        if new.solicited:
-            return False
-        wins = peer.info.native and old.solicited and self.options.server_id < peer.server_id
-        if peer.no_pool:
-            return peer.info.native and old.solicited and not old.confirmed and not wins
-        return not wins
 
     def _register(self, link: Link, peer: RoutePeer, info: RouteInfo, now_ns: int) -> None:
         link.handshake_by_ns = None
@@ -333,18 +341,7 @@ class Mesh:
         if peer.server_id not in self._peers:
             self._peers[peer.server_id] = peer
             self._out.events.append(PeerUp(peer.server_id, info.server_name, info.native))
-        self._out.events.append(
-            LinkAdded(
-                conn=link.conn,
-                server_id=peer.server_id,
-                name=info.server_name,
-                account=link.account,
-                pool_index=link.index,
-                pool_size=1 if peer.no_pool else self.options.pool_size,
-                solicited=link.solicited,
-                traces=info.traces,
-            )
-        )
+        self._out.events.append(link_added(link, peer, info, self.options.pool_size))
         self._out.writes.extend(self._gossip.announce(link, peer, info))
         if link.target is not None:
             # Only now, so that a next dial finds this place taken.
@@ -437,16 +434,13 @@ class Mesh:
                 if now_ns >= link.handshake_by_ns:
                     self._refuse(link, "Authentication Timeout", "Authentication Timeout", now_ns)
             elif now_ns >= link.ping_due_ns:
-                self._keep_alive(link, now_ns)
+                if link.pings_out < self.options.ping_max:
+                    self._ping(link, now_ns)
+                else:
+                    self._close(link, "Stale Connection", now_ns)
         waits = [link.handshake_by_ns or link.ping_due_ns for link in self._links.values()]
         self._deadline_ns = min(waits, default=None)
         self._wake(self._dialer.deadline_ns())
-
-    def _keep_alive(self, link: Link, now_ns: int) -> None:
-        if link.pings_out >= self.options.ping_max:
-            self._close(link, "Stale Connection", now_ns)
-            return
-        self._ping(link, now_ns)
 
     def _ping(self, link: Link, now_ns: int) -> None:
         link.pings_out += 1

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from jsctl.broker.routes.types import LinkFacts, PeerFacts
+from jsctl.broker.routes.types import LinkAdded, LinkFacts, PeerFacts
 from jsctl.broker.routes.wire import GOSSIP_DEFAULT, RouteInfo, pool_index
 
 
@@ -44,6 +44,9 @@ class Link:
     account: str = ""
     """Dedicated to this account; known from the start on dialed links."""
     authenticated: bool = False
+    user: str = ""
+    password: str = ""
+    """What the peer said in CONNECT; it is asked for again when the cluster's changes."""
     handshake_by_ns: int | None = None
     peer: "RoutePeer | None" = None
     """Set once registered."""
@@ -142,6 +145,20 @@ class RoutePeer:
             connect_urls=() if self.leaving else self.info.connect_urls,
             conns=[link.conn for link in self.links()],
         )
+
+
+def link_added(link: Link, peer: RoutePeer, info: RouteInfo, pool_size: int) -> LinkAdded:
+    """The event of a link that was registered; `pool_size` is this server's own."""
+    return LinkAdded(
+        conn=link.conn,
+        server_id=peer.server_id,
+        name=info.server_name,
+        account=link.account,
+        pool_index=link.index,
+        pool_size=1 if peer.no_pool else pool_size,
+        solicited=link.solicited,
+        traces=info.traces,
+    )
 
 
 def link_facts(link: Link, peer: RoutePeer) -> LinkFacts:

@@ -7,7 +7,8 @@ connection (`flush`) and captured messages per sink (`take_dirty`). A turn sets 
 
 from collections.abc import Sequence
 
-from jsctl.broker.accounts.accounts import Accounts
+from jsctl.broker.accounts.account_services import AccountServices
+from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind, Accounts
 from jsctl.broker.accounts.crossing import CROSSINGS_MAX
 from jsctl.broker.accounts.imports import Imports
 from jsctl.broker.interest.outbound import Outbound
@@ -41,6 +42,7 @@ class Router:
         self.delivery = Deliverer(jitter, self.expire, self.imports.lead_back)
         self.tracing = Tracing(self.delivery, jitter)
         self.routes = Routes(accounts, self.delivery, self.tracing, self._insert, self._remove)
+        self.services = AccountServices(accounts, self.unsubscribe)
         self.slow: list[tuple[Outbound, str]] = []
         self.slow_consumers = 0
         self.imports.install()
@@ -69,16 +71,26 @@ class Router:
         self.add(sub)
         return sub
 
-    def subscribe_everywhere(self, pattern: bytes, owner: object) -> list[Sink]:
+    def subscribe_everywhere(self, pattern: bytes, owner: object) -> None:
         """Capture `pattern` in every account, on this server only.
 
         One sink per account: `sink.account` tells where a message came from.
         """
-        sinks = [Sink(owner, account) for account in self.accounts]
-        for sink in sinks:
-            assert sink.account is not None
-            self.subscribe(sink.account, pattern, sink, local_only=True)
-        return sinks
+        self.services.offer(
+            lambda account: [
+                self.subscribe(account, pattern, Sink(owner, account), local_only=True)
+            ]
+        )
+
+    def follow(self, changes: Sequence[AccountChange]) -> None:
+        """Accounts have changed: services, imports and other servers' interest follow."""
+        self.services.follow(changes)
+        self.imports.install()
+        for change in changes:
+            if change.kind is AccountChangeKind.ADDED:
+                self.routes.account_added(change.account)
+            elif change.kind is AccountChangeKind.REMOVED:
+                self.routes.account_removed(change.account)
 
     def add(self, sub: Subscription) -> None:
         """Add a client's or a sink's subscription and tell the routes."""

@@ -4,7 +4,7 @@ An account's interest and messages travel on one link per peer: the one dedicate
 pool link that its name hashes to. Messages from a link are never sent on to another one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.interest.targets import Namespace, RouteLink, Subscription
@@ -59,6 +59,11 @@ class Routes:
         self._links: dict[int, RouteLink] = {}
         self._of_account: dict[str, list[RouteLink]] = {}
 
+    def pin(self, accounts: Collection[str]) -> None:
+        """Have links of their own for these; none that would move may be there."""
+        self.pinned = frozenset(accounts)
+        self._of_account.clear()
+
     def __iter__(self) -> Iterator[RouteLink]:
         return iter(self._links.values())
 
@@ -97,6 +102,7 @@ class Routes:
         for sub in link.subscriptions.values():
             self._remove(sub)
         link.subscriptions.clear()
+        link.unclaimed.clear()
         self._move_interest(carried, link.peer)
 
     def _carriers(self, peer: str) -> dict[str, RouteLink]:
@@ -156,6 +162,7 @@ class Routes:
                 self._interest(link, op)
             elif isinstance(op, NoInterest):
                 account = op.account.decode(errors="replace")
+                link.unclaimed.pop((account, op.subject, op.queue), None)
                 sub = link.subscriptions.pop((account, op.subject, op.queue), None)
                 if sub is not None:
                     self._remove(sub)
@@ -163,9 +170,11 @@ class Routes:
     def _interest(self, link: RouteLink, op: Interest) -> None:
         name = op.account.decode(errors="replace")
         account = self._accounts.get(name)
-        if account is None:
-            return
         key = (name, op.subject, op.queue)
+        if account is None:
+            # The other server may have been told of the account first.
+            link.unclaimed[key] = op.weight
+            return
         old = link.subscriptions.get(key)
         if old is not None:
             if old.weight != op.weight:
@@ -175,6 +184,25 @@ class Routes:
         sub = Subscription(account, op.subject, op.queue, b"", link, weight=op.weight)
         link.subscriptions[key] = sub
         self._insert(sub)
+
+    def account_added(self, account: Namespace) -> None:
+        """What other servers told of an account before it was known here counts now."""
+        for link in self._links.values():
+            for key in [key for key in link.unclaimed if key[0] == account.name]:
+                _, subject, queue = key
+                weight = link.unclaimed.pop(key)
+                sub = Subscription(account, subject, queue, b"", link, weight=weight)
+                link.subscriptions[key] = sub
+                self._insert(sub)
+
+    def account_removed(self, account: Namespace) -> None:
+        """Other servers may still have an account that this one has not: what they told of it
+        counts again if it comes back."""
+        for link in self._links.values():
+            for key in [key for key in link.subscriptions if key[0] == account.name]:
+                sub = link.subscriptions.pop(key)
+                link.unclaimed[key] = sub.weight
+                self._remove(sub)
 
     def _message(self, link: RouteLink, op: Routed) -> None:
         link.in_messages += 1

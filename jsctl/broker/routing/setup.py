@@ -45,6 +45,16 @@ def identity(options: Options, server_id: str) -> ServerIdentity:
     )
 
 
+def renew(known: ServerIdentity, options: Options) -> None:
+    """Have INFO say what a changed configuration says; its address apart."""
+    wanted = identity(options, known.server_id)
+    known.cluster = wanted.cluster
+    known.auth_required = wanted.auth_required
+    known.tls_required = wanted.tls_required
+    known.tls_verify = wanted.tls_verify
+    known.tls_available = wanted.tls_available
+
+
 def limits(options: Options) -> RoutingLimits:
     """Limits of client connections."""
     client = options.client

@@ -36,8 +36,11 @@ class NodeLike(Protocol):
 class Reloadable(Protocol):
     """A node that takes changed options while it runs."""
 
+    def try_out(self, options: Options) -> None:
+        """Raises ConfigError for options that the node could not take; changes nothing."""
+
     def reload(self, options: Options) -> None:
-        """Checked options; they count from the next turn, which has Command.RELOAD."""
+        """Options that were tried out count from now on. A turn with Command.RELOAD follows."""
 
 
 class Clock:

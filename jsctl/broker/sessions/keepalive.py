@@ -27,6 +27,11 @@ class KeepAlive:
         self._pinged_ns = self._unanswered = 0
         self.deadline_ns = self.rtt_ns = 0
 
+    def change_limits(self, limits: RoutingLimits, now_ns: int) -> None:
+        """Other times count from now on: who would wait for longer is pinged sooner."""
+        self._limits = limits
+        self.deadline_ns = min(self.deadline_ns, now_ns + limits.ping_interval_ns)
+
     def await_login(self, now_ns: int) -> None:
         """The connection is there, and has to say who it is."""
         self.deadline_ns = now_ns + self._limits.auth_timeout_ns

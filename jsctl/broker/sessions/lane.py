@@ -62,10 +62,7 @@ class Lane:
     """The publish path of all client connections."""
 
     def __init__(self, limits: RoutingLimits) -> None:
-        self._line_max = limits.control_line_bytes_max
-        self._payload_max = limits.payload_bytes_max
-        self._waiting_max = limits.waiting_bytes_max
-        self._rows_allowed = limits.control_line_bytes_max >= ROWS_LINE_MIN
+        self.change_limits(limits)
         self._shapes: dict[Shape, re.Pattern[bytes]] = {}
         self.resting: dict[ClientSession, None] = {}
         """Who has input left that the next turns carry out."""
@@ -76,6 +73,13 @@ class Lane:
         One look at all of it costs a twentieth of one at each message, and input without headers
         is never looked at.
         """
+
+    def change_limits(self, limits: RoutingLimits) -> None:
+        """What counts from the next line on; sessions forget the lines that they know."""
+        self._line_max = limits.control_line_bytes_max
+        self._payload_max = limits.payload_bytes_max
+        self._waiting_max = limits.waiting_bytes_max
+        self._rows_allowed = limits.control_line_bytes_max >= ROWS_LINE_MIN
 
     def feed(self, session: ClientSession, chunk: bytes, now_ns: int) -> None:
         """Take a chunk of a connection's input, and carry out what this turn can."""

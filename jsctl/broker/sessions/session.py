@@ -71,6 +71,7 @@ class ClientSession(ClientPeer):
         "greeting",
         "heads",
         "held",
+        "identity",
         "in_bytes",
         "in_messages",
         "intake",
@@ -99,6 +100,7 @@ class ClientSession(ClientPeer):
         self.remote = accepted
         self.account: Account = context.router.accounts.default
         self.user = ""
+        self.identity: ClientIdentity | None = None
         self.challenge = b""
         self.permissions: Permissions | None = None
         self.authorized = False
@@ -123,10 +125,10 @@ class ClientSession(ClientPeer):
 
     def start(self, now_ns: int) -> None:
         """Greet the client and set its first deadline."""
-        accounts = self.context.router.accounts
-        self.challenge = new_challenge(self.context.router.jitter) if accounts.nkeys else b""
+        logins = self.context.router.accounts.logins
+        self.challenge = new_challenge(self.context.router.jitter) if logins.nkeys else b""
         self._info({"nonce": self.challenge.decode()} if self.challenge else {})
-        identity = uninvited(accounts)
+        identity = uninvited(logins)
         if identity is not None:
             self._accept(identity)
         self.alive.await_login(now_ns)
@@ -136,7 +138,7 @@ class ClientSession(ClientPeer):
     def facts(self) -> ClientFacts:
         """Who it is."""
         greeting, identity = self.greeting, self.context.identity
-        vouched_for = self.user in self.context.router.accounts.nkeys
+        vouched_for = self.user in self.context.router.accounts.logins.nkeys
         return ClientFacts(
             self.client_id,
             self.account.name,
@@ -185,12 +187,11 @@ class ClientSession(ClientPeer):
         self.subscriptions.clear()
 
     def _info(self, extra: dict[str, writer.Json]) -> None:
-        accounts = self.context.router.accounts
         fields = self.context.identity.fields(
             payload_bytes_max=self.context.limits.payload_bytes_max,
             client_id=self.client_id,
             client_ip=self.remote.remote_host,
-            auth_required=accounts.required and accounts.no_auth_user is None,
+            auth_required=self.context.router.accounts.logins.asks,
         )
         self.write(writer.info(fields | extra))
 
@@ -249,7 +250,8 @@ class ClientSession(ClientPeer):
         self.greeting = greeting
         self.name = greeting.name
         self.fast = False
-        outcome = authenticate(self.context.router.accounts, greeting.credentials, self.challenge)
+        logins = self.context.router.accounts.logins
+        outcome = authenticate(logins, greeting.credentials, self.challenge)
         if isinstance(outcome, Check):
             self.check = outcome
             self.waiting = True
@@ -283,7 +285,7 @@ class ClientSession(ClientPeer):
             self.close("No Responders Requires Headers", b"no responders requires headers support")
         else:
             self._ok()
-            self._refresh()
+            self.refresh()
             if first:
                 now_ns = self.context.router.now_ns
                 self.alive.greeted(now_ns - self.started_ns)
@@ -301,18 +303,19 @@ class ClientSession(ClientPeer):
                 b"maximum account active connections exceeded",
             )
             return False
-        self.account = identity.account
+        self.account, self.identity = identity.account, identity
         self.account.connections += 1
         self.user = identity.user or self.greeting.credentials.shown
         rules = identity.permissions
         self.permissions = Permissions(rules) if rules is not None else None
-        self.tracks_replies = self.permissions is not None and self.permissions.tracks_replies
+        self.tracks_replies = rules is not None and rules.responses is not None
         self.authorized = True
         self.plans.clear()
         self.generation = -1
         return True
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Whether the lane's quick way is open to this client."""
         self.fast = (
             self.authorized
             and self.connected

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
+from jsctl.broker.sessions import review
 from jsctl.broker.sessions.effort import Effort
 from jsctl.broker.sessions.lane import Lane
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.sessions.unfinished import TOO_MUCH, Unfinished
-from jsctl.broker.turn import Accepted, TurnOutputs
+from jsctl.broker.turn import Accepted, LogLevel, LogLine, TurnOutputs
 
 CLOSED_SESSIONS_MAX = 10000
 """Closed sessions remembered for monitoring; older ones are forgotten."""
@@ -53,6 +54,7 @@ class Sessions:
         self.closed: deque[ClientSession] = deque(maxlen=closed_max)
         self.total = 0
         self._leaving: dict[ClientSession, str] = {}
+        self._logs: list[LogLine] = []
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -77,6 +79,28 @@ class Sessions:
             reason = "Maximum Connections Exceeded"
             session.close(reason, b"maximum connections exceeded")
         return session
+
+    def change_limits(self, limits: RoutingLimits) -> None:
+        """Limits and times count from now on, also for clients that are here already."""
+        self._context.limits = limits
+        self._lane.change_limits(limits)
+        self._unfinished.bytes_max = limits.unfinished_bytes_max
+        for session in self._sessions.values():
+            review.renew(session)
+            session.alive.change_limits(limits, self._context.router.now_ns)
+            self._due_ns = min(self._due_ns, session.alive.deadline_ns)
+
+    def review(self) -> None:
+        """Accounts or users have changed: see who may still be here, and as what."""
+        self._logs += review.review(self._sessions.values())
+
+    def shed(self) -> None:
+        """The maximum of connections was lowered: close those beyond it."""
+        maximum = self._context.limits.connections_max
+        count = review.shed(list(self._sessions.values()), maximum)
+        if count:
+            text = f"Closed {count} connections to fall within max_connections"
+            self._logs.append(LogLine(LogLevel.INFO, text))
 
     def begin(self, chunks: int) -> list[int]:
         """A turn begins, with so many chunks of input: whose input of before goes on."""
@@ -114,8 +138,11 @@ class Sessions:
     def verified(self, conn: int, ok: bool) -> None:
         """The answer to a `Verify`, whose token is the connection's number."""
         session = self._sessions.get(conn)
-        if session is not None and session.waiting:
-            session.verified(ok)
+        if session is not None and session.check is not None:
+            if session.waiting:
+                session.verified(ok)
+            else:
+                self._logs += review.verified(session, ok)
             if not session.closing:
                 self._lane.resume(session)
                 self._unfinished.note(session)
@@ -268,6 +295,8 @@ class Sessions:
         context.verifies.clear()
         for session in self._lane.resting:
             self._pause(session.conn, REST)
+        outputs.logs += self._logs
+        self._logs = []
         outputs.pauses += self._pauses
         outputs.resumes += self._resumes
         self._pauses, self._resumes = [], []

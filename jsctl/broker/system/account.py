@@ -137,6 +137,11 @@ class SystemAccount:
         if traces:
             self._loaded().traced(traces)
 
+    def reloaded(self) -> None:
+        """What the server tells of itself may have changed."""
+        if self._outlet.wanted_of_server("STATSZ"):
+            self._loaded().stats()
+
     def lame_duck(self) -> None:
         """The server begins to send its clients away."""
         if self._outlet.wanted_of_server("LAMEDUCK"):

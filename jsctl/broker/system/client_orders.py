@@ -26,12 +26,11 @@ def send_lame_duck(sessions: Sessions, cid: int) -> str:
     if session is None:
         return "no such client id"
     context = session.context
-    accounts = context.router.accounts
     fields = context.identity.fields(
         payload_bytes_max=context.limits.payload_bytes_max,
         client_id=session.client_id,
         client_ip=session.remote.remote_host,
-        auth_required=accounts.required and accounts.no_auth_user is None,
+        auth_required=context.router.accounts.logins.asks,
     )
     session.write(writer.info(fields | {"ldm": True}))
     return ""

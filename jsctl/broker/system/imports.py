@@ -20,9 +20,11 @@ SERVED_HERE_ONLY = frozenset({"$SYS.REQ.USER.INFO", "$SYS.DEBUG.SUBSCRIBERS"})
 
 def import_services(router: Router, system: Account) -> None:
     """Lead the requests of all accounts to the system account."""
-    for account in router.accounts:
+
+    def install(account: Account) -> list[Subscription]:
+        made: list[Subscription] = []
         if account is system or "." in account.name or " " in account.name:
-            continue
+            return made
         for local, kind in SERVICES.items():
             remote = f"$SYS.REQ.ACCOUNT.{account.name}.{kind}"
             bridge = AccountImport(
@@ -31,4 +33,9 @@ def import_services(router: Router, system: Account) -> None:
                 service=True,
                 threshold_ns=ANSWERS_NS,
             )
-            router.add(Subscription(account, local.encode(), b"", b"", bridge, local_only=True))
+            sub = Subscription(account, local.encode(), b"", b"", bridge, local_only=True)
+            router.add(sub)
+            made.append(sub)
+        return made
+
+    router.services.offer(install)

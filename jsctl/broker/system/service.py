@@ -175,7 +175,7 @@ def _requester(account: Namespace, session: ClientSession | None) -> Requester:
 
 def shown_permissions(session: ClientSession) -> Permissions | None:
     """What a client may do, as `USER.INFO` tells it; None for one that may do everything."""
-    user = session.context.router.accounts.users.get(session.user)
+    user = session.context.router.accounts.logins.users.get(session.user)
     rules = user.permissions if user is not None else None
     if rules is None:
         return None

@@ -277,7 +277,7 @@ def test_changed_urls_are_told() -> None:
     net = Net()
     a, b = net.add(options("a", "b")), net.add(options("b"))
     net.run(0.2)
-    b.change_options(options("b", client_urls=("b:5555",)))
+    b.change_options(options("b", client_urls=("b:5555",)), {"$G", "$SYS"}, 0)
     net.run(0.1)
     assert a.connect_urls() == ("a:4222", "b:5555")
 
@@ -298,6 +298,56 @@ def test_credentials() -> None:
     net.add(options("c", "a", user="u", password="wrong"))
     net.run(0.5)
     assert net.links("a", "b") == FULL and net.links("a", "c") == []
+
+
+def test_routes_come_and_go() -> None:
+    net = Net()
+    a, _ = net.add(options("a", "b")), net.add(options("b"))
+    net.add(options("c"))
+    net.run(0.5)
+    assert net.links("a", "b") == FULL and net.links("a", "c") == []
+    a.change_options(options("a", "c"), ACCOUNTS, net.now_ns)
+    net.run(0.5)
+    assert net.links("a", "c") == FULL and net.links("a", "b") == []
+    conns = net.conns
+    net.run(3)
+    assert net.conns == conns
+
+
+def test_peers_whose_credentials_count_no_more_have_to_go() -> None:
+    net = Net()
+    a = net.add(options("a", user="u", password="p"))
+    net.add(options("b", "a", user="u", password="p"))
+    net.run(0.5)
+    a.change_options(options("a", user="u", password="p", ping_max=5), ACCOUNTS, net.now_ns)
+    net.run(0.1)
+    assert net.links("a", "b") == FULL
+    a.change_options(options("a", user="u", password="q"), ACCOUNTS, net.now_ns)
+    lines = b"".join(data for _, data in a.take().writes)
+    assert b"-ERR 'Authorization Violation'" in lines and a.links() == []
+
+
+def test_credentials_for_dials_change_where_the_route_has_none_of_its_own() -> None:
+    net = Net()
+    a = net.add(options("a", "b", user="u", password="p"))
+    net.run(0.5)
+    net.add(options("b", user="u", password="q"))
+    net.run(2)
+    assert net.links("a", "b") == []
+    a.change_options(options("a", "b", user="u", password="q"), ACCOUNTS, net.now_ns)
+    net.run(3)
+    assert net.links("a", "b") == FULL
+
+
+def test_links_are_made_anew_for_another_pool() -> None:
+    net = Net()
+    a, b = net.add(options("a", "b")), net.add(options("b"))
+    net.run(0.5)
+    a.change_options(options("a", "b", accounts=("P",)), ACCOUNTS, net.now_ns)
+    b.change_options(options("b", accounts=("P",)), ACCOUNTS, net.now_ns)
+    net.run(3)
+    assert net.links("a", "b") == net.links("b", "a")
+    assert {link.account for link in a.links()} == {"", "$SYS", "P"}
 
 
 def test_stop_closes_all_and_dials_no_more() -> None:

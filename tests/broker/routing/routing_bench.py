@@ -25,7 +25,7 @@ class Server:
         self.accounts = Accounts(options)
         self.counter = itertools.count()
         self.router = Router(self.accounts, limits, lambda below: next(self.counter) % below)
-        self.identity = ServerIdentity("NID", "one", auth_required=self.accounts.required)
+        self.identity = ServerIdentity("NID", "one", auth_required=self.accounts.logins.required)
         self.sessions = Sessions(self.router, self.identity, limits)
         self.now_ns = 1_000
         self.inbox: dict[int, bytes] = {}
@@ -33,6 +33,12 @@ class Server:
         self.verifies: list[Verify] = []
         self.last = TurnOutputs()
         self._parsers: dict[int, RouteParser] = {}
+
+    def reload(self, options: Options) -> None:
+        """Have other accounts and users."""
+        self.router.follow(self.accounts.configure(options))
+        self.sessions.review()
+        self.emit()
 
     def emit(self) -> None:
         outputs = self.last = TurnOutputs()

@@ -61,6 +61,9 @@ class EchoNode:
             raise self.failure
         return TurnOutputs(logs=[LogLine(LogLevel.DEBUG, "recovered")])
 
+    def try_out(self, options: Options) -> None:
+        self.tried = options
+
     def reload(self, options: Options) -> None:
         self.reloaded.append(options)
 

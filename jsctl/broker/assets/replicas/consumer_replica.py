@@ -154,6 +154,10 @@ class ConsumerReplica:
         self._answer()
         self.context.queue.wake(self.group.name, self)
 
+    def listen_anew(self) -> None:
+        """The account has come, or is gone; nothing is heard in one that is not there."""
+        self._listening.anew()
+
     def _confirmations(self) -> Iterator[tuple[bytes, Sink]]:
         """What clients confirm. Where nothing is, who waits for an answer hears that at once."""
         stream, name, config = self.assignment.stream, self.assignment.name, self.consumer.config

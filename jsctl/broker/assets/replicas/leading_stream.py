@@ -86,6 +86,10 @@ class LeadingStream:
         for subject in self.subjects:
             self._listening.to(subject.encode(), self._sink)
 
+    def listen_anew(self) -> None:
+        """The account has come, or is gone; nothing is heard in one that is not there."""
+        self._listening.anew()
+
     def end(self) -> None:
         """Another server leads: capture nothing, and promise nothing for what was captured."""
         self._listening.end()

@@ -162,6 +162,11 @@ class StreamReplica:
         """Stop to admit; what is in flight is decided by the next leader."""
         self._end_leading()
 
+    def listen_anew(self) -> None:
+        """The account has come, or is gone; nothing is heard in one that is not there."""
+        if self.leading is not None:
+            self.leading.listen_anew()
+
     def _end_leading(self) -> None:
         leading, self.leading = self.leading, None
         if leading is not None:

@@ -1,0 +1,150 @@
+"""What becomes of clients that are here when accounts, users or limits change.
+
+Who has lost the right to be here is closed: with an -ERR where what it said is good for nothing
+any more, and without one where its user is gone or belongs to another account, since a client
+that connects again finds its way. All others stay, and notice nothing but the end of
+subscriptions that they may not have any more.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate
+from jsctl.broker.accounts.permissions import Permissions
+from jsctl.broker.interest.targets import Subscription
+from jsctl.broker.sessions.session import AUTH_FAILURE, AUTH_VIOLATION, ClientSession
+from jsctl.broker.turn import LogLevel, LogLine, Verify
+
+MOVED = "Client Closed"
+"""The reason for which nats-server closes who has no user, or another account, now."""
+
+
+def review(sessions: Iterable[ClientSession]) -> list[LogLine]:
+    """Look at all clients again; what the operator should know is returned."""
+    lines: list[LogLine] = []
+    for session in list(sessions):
+        if session.closing:
+            continue
+        if session.waiting:
+            lines += _review_waiting(session)
+        elif session.identity is not None:
+            lines += _review(session, session.identity)
+    return lines
+
+
+def _review_waiting(session: ClientSession) -> list[LogLine]:
+    """A password is being checked: it has to be the one that counts now."""
+    logins, check = session.context.router.accounts.logins, session.check
+    found = authenticate(logins, session.greeting.credentials, session.challenge)
+    if found is None:
+        return _refuse(session)
+    if isinstance(found, Check) and check is not None and found.hashed == check.hashed:
+        session.check = found
+    else:
+        session.close(MOVED)
+    return []
+
+
+def _review(session: ClientSession, known: ClientIdentity) -> list[LogLine]:
+    logins = session.context.router.accounts.logins
+    if known.user and known.user not in logins.users and known.user not in logins.nkeys:
+        session.close(MOVED)
+        return []
+    found = authenticate(logins, session.greeting.credentials, session.challenge, known)
+    if found is None:
+        return _refuse(session)
+    identity = found.identity if isinstance(found, Check) else found
+    pending, session.check = session.check, None
+    if identity.account is not session.account:
+        session.close(MOVED)
+    elif not isinstance(found, Check):
+        return adopt(session, identity)
+    elif pending is None:
+        session.check = found
+        session.context.verifies.append(Verify(session.conn, found.password, found.hashed))
+    elif pending.hashed == found.hashed:
+        session.check = found
+    else:
+        session.close(MOVED)  # The verdict that comes is on another hash.
+    return []
+
+
+def verified(session: ClientSession, ok: bool) -> list[LogLine]:
+    """The password of a client that is here was checked against another hash."""
+    check, session.check = session.check, None
+    if check is None or session.closing:
+        return []
+    return adopt(session, check.identity) if ok else _refuse(session)
+
+
+def _refuse(session: ClientSession) -> list[LogLine]:
+    session.close(AUTH_FAILURE, AUTH_VIOLATION)
+    who = f' - User "{session.user}"' if session.user else ""
+    return [LogLine(LogLevel.ERROR, f"cid:{session.client_id} - authentication error{who}")]
+
+
+def adopt(session: ClientSession, identity: ClientIdentity) -> list[LogLine]:
+    """Have a client go on as a user of its account whom, or which, the configuration changed."""
+    assert identity.account is session.account
+    before, session.identity = session.identity, identity
+    lines: list[LogLine] = []
+    if before is None or before.permissions != identity.permissions:
+        rules, old = identity.permissions, session.permissions
+        session.permissions = Permissions(rules) if rules is not None else None
+        if session.permissions is not None and old is not None:
+            session.permissions.take_replies(old)
+        session.tracks_replies = rules is not None and rules.responses is not None
+        lines = _drop_subscriptions(session)
+    renew(session)
+    _enforce_limits(session)
+    return lines
+
+
+def renew(session: ClientSession) -> None:
+    """Forget what was concluded from limits, permissions and mappings that have changed."""
+    session.plans.clear()
+    session.heads.clear()
+    session.generation, session.shape = -1, (-1, -1, False)
+    session.refresh()
+
+
+def _drop_subscriptions(session: ClientSession) -> list[LogLine]:
+    """End what a client may not listen to any more, and filter anew what it may."""
+    permissions, lines = session.permissions, []
+    for sid, sub in list(session.subscriptions.items()):
+        if permissions is not None and not permissions.may_subscribe(sub.subject, sub.queue):
+            del session.subscriptions[sid]
+            session.context.router.unsubscribe(sub)
+            shown = _shown(sub)
+            session.error(b"Permissions Violation for Subscription to %s" % shown)
+            text = shown.decode(errors="replace")
+            line = f'Removed sub {text} for User "{session.user}" - not authorized'
+            lines.append(LogLine(LogLevel.INFO, line))
+            continue
+        sub.denied = None if permissions is None else permissions.denied_within(sub.subject)
+        session.account.sublist.touch(sub.subject)
+    return lines
+
+
+def _shown(sub: Subscription) -> bytes:
+    using = b' using queue "%s"' % sub.queue if sub.queue else b""
+    return b'"%s"%s (sid "%s")' % (sub.subject, using, sub.sid)
+
+
+def _enforce_limits(session: ClientSession) -> None:
+    """Close a client that its account has no room for any more."""
+    limits = session.account.limits
+    if 0 <= limits.connections_max < session.account.connections:
+        session.close(
+            "Maximum Account Connections Exceeded",
+            b"maximum account active connections exceeded",
+        )
+    elif 0 <= limits.subscriptions_max < len(session.subscriptions):
+        session.close("Maximum Subscriptions Exceeded", b"maximum subscriptions exceeded")
+
+
+def shed(sessions: Sequence[ClientSession], maximum: int) -> int:
+    """Close clients beyond a lower maximum, the youngest first; how many that were."""
+    here = [session for session in sessions if not session.closing]
+    for session in here[max(maximum, 0) :]:
+        session.close("Maximum Connections Exceeded", b"maximum connections exceeded")
+    return max(len(here) - max(maximum, 0), 0)

@@ -1,0 +1,130 @@
+"""What a reload does in a whole node: streams of accounts that come and go, limits, INFO."""
+
+from dataclasses import replace
+
+import pytest
+
+from jsctl.broker.errors import ConfigError
+from jsctl.broker.options import (
+    AccountJetStream,
+    AccountOptions,
+    ImportOptions,
+    LogOptions,
+    Options,
+)
+from jsctl.broker.turn import TurnOutputs
+from tests.support.node_play import NodePlay, PlayClient, node_options, user
+
+
+def configured(*names: str, **more: object) -> Options:
+    """Accounts with JetStream, and the system's; users have the name of their account."""
+    found = [
+        AccountOptions(name, users=(user(name.lower()),), jetstream=AccountJetStream())
+        for name in names
+    ]
+    system = AccountOptions("$SYS", users=(user("sys"),))
+    return node_options(accounts=(*found, system), **more)
+
+
+def stored(client: PlayClient) -> int:
+    """Messages in the stream."""
+    count: int = client.ask("$JS.API.STREAM.INFO.S")["state"]["messages"]
+    return count
+
+
+def reload(play: NodePlay, options: Options) -> None:
+    """As the edge does it."""
+    play.node.try_out(options)
+    play.node.reload(options)
+    play.turn()
+
+
+def test_a_stream_of_an_account_that_goes_and_comes_again() -> None:
+    play = NodePlay(configured("A", "B"))
+    client = play.connect("a")
+    created = client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s.>"], allow_direct=True)
+    assert "error" not in created
+    made = client.ask(
+        "$JS.API.CONSUMER.CREATE.S.C",
+        stream_name="S",
+        config={"durable_name": "C", "ack_policy": "explicit"},
+    )
+    assert "error" not in made
+    client.publish("s.x", b"one")
+    reload(play, configured("B"))
+    assert client.conn not in [one.conn for one in play.node.sessions]
+    other = play.connect("b")
+    other.publish("s.x", b"not for the stream")
+    reload(play, configured("A", "B"))
+    play.run(1)
+    again = play.connect("a")
+    assert stored(again) == 1
+    again.publish("s.x", b"two")
+    assert stored(again) == 2
+    assert again.request("$JS.API.DIRECT.GET.S", b'{"seq": 2}') == [b"two"]
+    assert again.request("$JS.API.CONSUMER.MSG.NEXT.S.C", b'{"batch": 1}') == []
+    assert [body for subject, _, body in again.messages if subject == "s.x"] == [b"one"]
+    assert play.faults == []
+
+
+def test_a_new_account_has_jetstream_at_once() -> None:
+    play = NodePlay(configured("A"))
+    reload(play, configured("A", "B"))
+    client = play.connect("b")
+    assert "error" not in client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s"])
+    assert client.ask("$SYS.REQ.USER.INFO")["data"]["account"] == "B"
+    less = configured("A", "B")
+    off = replace(less.accounts[1], jetstream=None)
+    reload(play, replace(less, accounts=(less.accounts[0], off, less.accounts[2])))
+    assert client.ask("$JS.API.INFO")["error"]["err_code"] == 10039
+
+
+def test_limits_of_the_server_and_of_an_account_count_at_once() -> None:
+    play = NodePlay(configured("A"))
+    client = play.connect("a")
+    options = configured("A")
+    limited = replace(options.accounts[0], jetstream=AccountJetStream(streams_max=0))
+    grown = replace(options.jetstream, store_bytes_max=5 << 30)
+    reload(play, replace(options, accounts=(limited, options.accounts[1]), jetstream=grown))
+    answer = client.ask("$JS.API.STREAM.CREATE.S", name="S", subjects=["s"])
+    assert answer["error"]["err_code"] == 10027
+    assert play.get("/jsz")[1]["config"]["max_storage"] == 5 << 30
+
+
+def test_what_would_not_work_is_refused_before_anything_changes() -> None:
+    play = NodePlay(configured("A"))
+    before = play.get("/accountz")[1]
+    options = configured("A", "B")
+    bad = replace(options.accounts[0], imports=(ImportOptions("B", "nothing"),))
+    with pytest.raises(ConfigError):
+        play.node.try_out(replace(options, accounts=(bad, *options.accounts[1:])))
+    assert play.get("/accountz")[1]["accounts"] == before["accounts"]
+
+
+def test_a_trace_that_is_switched_on_follows_who_is_there_in_the_middle_of_a_message() -> None:
+    play = NodePlay(configured("A"))
+    client = play.connect("a")
+    client.send(b"PUB half 7\r\nSUB")
+    lines: list[str] = []
+    reload(play, replace(configured("A"), log=LogOptions(trace=True)))
+    perform = play._perform
+
+    def watch(outputs: TurnOutputs) -> None:
+        lines.extend(one.text for one in outputs.logs)
+        perform(outputs)
+
+    play._perform = watch  # type: ignore[method-assign]  # to see the log
+    client.send(b" x 1\r\nSUB y 1\r\n")
+    assert any("<<- [PUB half 7]" in line for line in lines)
+    assert any("<<- [SUB y 1]" in line for line in lines)
+    assert not any("[SUB x 1]" in line for line in lines)
+
+
+def test_events_of_the_system_account() -> None:
+    play = NodePlay(configured("A"))
+    system = play.connect("sys")
+    system.subscribe("$SYS.SERVER.*.STATSZ")
+    before = len(system.heard("$SYS.SERVER"))
+    reload(play, configured("A", server_tags=("new:tag",)))
+    assert len(system.heard("$SYS.SERVER")) == before + 1
+    assert play.get("/varz")[1]["tags"] == ["new:tag"]
