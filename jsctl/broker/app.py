@@ -22,11 +22,13 @@ from jsctl.broker import lazy
 from jsctl.broker.conf.check import check, start_warnings
 from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, parse_flags
 from jsctl.broker.conf.override import override
-from jsctl.broker.conf.units import host_text
+from jsctl.broker.conf.reload import plan
+from jsctl.broker.conf.units import host_text, size_text
 from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors
 from jsctl.broker.machine import (
     allow_many_connections,
     complete,
+    keep_limits,
     new_server_id,
     store_path,
     with_limits,
@@ -34,9 +36,6 @@ from jsctl.broker.machine import (
 from jsctl.broker.options import (
     COMPATIBLE_API_LEVEL,
     COMPATIBLE_VERSION,
-    GIB,
-    KIB,
-    MIB,
     Options,
 )
 from jsctl.broker.ports import Disk
@@ -48,7 +47,7 @@ from jsctl.broker.server.logfile import LoopMessages, ServerLog
 from jsctl.broker.server.no_disk import NoDisk
 from jsctl.broker.server.tls import server_context
 from jsctl.broker.server.turns import NodeLike
-from jsctl.broker.turn import Command, LogLevel
+from jsctl.broker.turn import LogLevel
 
 if TYPE_CHECKING:
     from jsctl.broker.conf.mapper import LoadedConfig
@@ -196,6 +195,8 @@ class Server:
         self._leave = leave
         self._ended = False
         self._server_id = new_server_id()
+        self._configured = options
+        """As it was read: a reload is compared with that."""
         self.options = complete(options, self._server_id)
         self._log = ServerLog(options.log)
         self._files = RunFiles(options.pid_file, options.ports_file_dir)
@@ -386,58 +387,38 @@ class Server:
 
     def _reload(self) -> None:
         """Read the configuration again; what is wrong leaves everything as it is."""
-        assert self._edge is not None
-        self._info("Reloading server configuration")
         try:
-            options = complete(read_options(self._parsed), self._server_id)
-            options = with_limits(options)
-            errors = check(options) or not_reloadable(self.options, options)
-            if errors:
-                raise ConfigErrors(errors)
-            self._edge.load_certificates(options)
-            self._log.configure(options.log)
+            self._take_configuration()
         except ConfigError as error:
             self._log.line(LogLevel.ERROR, f"Failed to reload server configuration: {error}")
             return
-        self.options = options
-        self._edge.reload(options)
-        self._edge.command(Command.RELOAD)
-        digest = f" ({options.config_digest})" if options.config_digest else ""
+        digest = f" ({self.options.config_digest})" if self.options.config_digest else ""
         self._info(f"Reloaded server configuration{digest}")
 
-
-FIXED: dict[str, Callable[[Options], object]] = {
-    "server_name": lambda o: o.server_name,
-    "listen": lambda o: o.listen,
-    "cluster.name": lambda o: o.cluster.name,
-    "cluster.listen": lambda o: (o.cluster.host, o.cluster.port),
-    "jetstream.store_dir": lambda o: o.jetstream.store_dir,
-    "jetstream.domain": lambda o: o.jetstream.domain,
-    "jetstream.sync": lambda o: o.jetstream.sync,
-    "monitoring": lambda o: o.monitoring,
-    "raft": lambda o: o.raft,
-}
-"""What a running server cannot change."""
-
-
-def not_reloadable(old: Options, new: Options) -> list[ConfigError]:
-    """Changes that need a restart."""
-    return [
-        ConfigError(
-            f"config reload not supported for {name}: old={read(old)}, new={read(new)}",
-            remedy="restart the server",
-        )
-        for name, read in FIXED.items()
-        if read(old) != read(new)
-    ]
-
-
-def size_text(size: int) -> str:
-    """Bytes as the start-up log shows them."""
-    for unit, factor in (("TB", 1024 * GIB), ("GB", GIB), ("MB", MIB), ("KB", KIB)):
-        if size >= factor:
-            return f"{size / factor:.2f} {unit}"
-    return f"{size} B"
+    def _take_configuration(self) -> None:
+        """Whatever can fail is done before anything changes. Raises ConfigError."""
+        edge = self._edge
+        assert edge is not None
+        if not self._parsed.text("config"):
+            raise ConfigError("can only reload config when a file is provided using -c or --config")
+        read = read_options(self._parsed)
+        if errors := check(read):
+            raise ConfigErrors(errors)
+        wanted = plan(self._configured, read, edge.bound())
+        if wanted.refusal:
+            raise ConfigError(wanted.refusal)
+        options = complete(wanted.options, self._server_id)
+        renewal = edge.try_out(keep_limits(options, self.options))
+        log_file = self._log.opened(options.log)
+        for line in wanted.lines:
+            self._info(line)
+        self._log.switch(options.log, log_file)
+        self._configured, self.options = wanted.options, renewal.options
+        edge.reload(renewal)
+        try:
+            self._files.change(options.pid_file, options.ports_file_dir, edge.addresses)
+        except ConfigError as error:
+            self._log.line(LogLevel.ERROR, str(error))
 
 
 def leaves(group: BaseExceptionGroup[BrokerError]) -> list[BrokerError]:

@@ -55,6 +55,18 @@ def with_limits(options: Options) -> Options:
     return replace(options, jetstream=jetstream)
 
 
+def keep_limits(options: Options, before: Options) -> Options:
+    """Options of a server that runs already: what its machine had room for at its start counts."""
+    jetstream, known = options.jetstream, before.jetstream
+    memory, store = jetstream.memory_bytes_max, jetstream.store_bytes_max
+    jetstream = replace(
+        jetstream,
+        memory_bytes_max=known.memory_bytes_max if memory == UNLIMITED else memory,
+        store_bytes_max=known.store_bytes_max if store == UNLIMITED else store,
+    )
+    return replace(options, jetstream=jetstream)
+
+
 def jetstream_limits(jetstream: JetStreamOptions, path: Path) -> tuple[int, int]:
     """(memory, store) in bytes: what is set, or three quarters of what the machine has."""
     memory, store = jetstream.memory_bytes_max, jetstream.store_bytes_max

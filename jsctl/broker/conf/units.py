@@ -103,3 +103,11 @@ def route_url(text: str) -> Url | None:
 def host_text(host: str, port: int) -> str:
     """`host:port`, with brackets round an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def size_text(size: int) -> str:
+    """Bytes as the start-up log shows them."""
+    for unit, factor in (("TB", 1024 * GIB), ("GB", GIB), ("MB", MIB), ("KB", KIB)):
+        if size >= factor:
+            return f"{size / factor:.2f} {unit}"
+    return f"{size} B"

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 
 from jsctl.broker.options import PORT_OFF, Options
 from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
@@ -35,6 +36,32 @@ COMMANDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """What connections are secured by; None where they are not."""
+
+    client: ServerSide | None
+    route: ServerSide | None
+
+    @staticmethod
+    def read(options: Options) -> "Certificates":
+        """Read the files. Raises ConfigError for those of no use."""
+        cluster, plain = options.cluster, options.allow_non_tls
+        return Certificates(
+            ServerSide(options.tls, plain=plain) if options.tls else None,
+            ServerSide(cluster.tls, mutual=True) if cluster.tls else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """Changed options, with what could be wrong with them made already."""
+
+    options: Options
+    certificates: Certificates
+    dialer: RouteDialer
+
+
 class Edge:
     """One running server. Create it in the loop, `bind`, `start`, `serve`, then `run`."""
 
@@ -58,23 +85,24 @@ class Edge:
         self.reload_wanted: Callable[[], None] = lambda: None
         """Called when a request asks for the configuration to be read again."""
         self._listeners: dict[str, Listener] = {}
-        self._client_tls: ServerSide | None = None
-        self._route_tls: ServerSide | None = None
-        self.load_certificates(options)
+        self._certificates = Certificates.read(options)
 
-    def load_certificates(self, options: Options) -> None:
-        """Read certificate files, at start and at reload; open connections keep theirs."""
-        plain = options.allow_non_tls
-        self._client_tls = ServerSide(options.tls, plain=plain) if options.tls else None
-        cluster = options.cluster
-        self._route_tls = ServerSide(cluster.tls, mutual=True) if cluster.tls else None
+    def try_out(self, options: Options) -> "Renewal":
+        """Everything that changed options need, for `reload`. Raises ConfigError for what would
+        not work; nothing has changed then."""
+        if isinstance(self._node, Reloadable):
+            self._node.try_out(options)
+        dialer = RouteDialer(self._connections, options.cluster)
+        return Renewal(options, Certificates.read(options), dialer)
 
-    def reload(self, options: Options) -> None:
-        """Take changed options; a node that can, hears of them before Command.RELOAD."""
-        self.options = options
+    def reload(self, renewal: "Renewal") -> None:
+        """Take changed options; open connections keep their certificates."""
+        self.options = options = renewal.options
         self._connections.client = options.client
+        self._certificates, self._dialer = renewal.certificates, renewal.dialer
         if isinstance(self._node, Reloadable):
             self._node.reload(options)
+        self.command(Command.RELOAD)
 
     def bind(self, listeners: dict[str, Listener]) -> None:
         """Take over the bound listeners and tell the node where they are."""
@@ -85,6 +113,10 @@ class Edge:
             host, port = listener.host, listener.port
             self.addresses.bound[NAMES[kind]] = (host, port)
             self._node.listening(kind, host, port, reached_at(host))
+
+    def bound(self) -> dict[str, tuple[str, int]]:
+        """Host and real port of every listener."""
+        return {kind: (one.host, one.port) for kind, one in self._listeners.items()}
 
     def address(self, kind: str) -> tuple[str, int] | None:
         """Host and real port of a listener."""
@@ -163,7 +195,7 @@ class Edge:
     def _welcome(self, connection: Connection) -> None:
         """A socket was accepted: announce it, after its handshake where that comes first."""
         client = connection.kind is ConnKind.CLIENT
-        tls = self._client_tls if client else self._route_tls
+        tls = self._certificates.client if client else self._certificates.route
         if tls is None:
             connection.announce(tls=False)
         else:

@@ -36,9 +36,7 @@ class RunFiles:
     """Written when the server is ready, removed when it ends."""
 
     def __init__(self, pid_file: str, ports_file_dir: str) -> None:
-        self._pid_file = Path(pid_file) if pid_file else None
-        name = f"{PORTS_FILE_PREFIX}{os.getpid()}.ports"
-        self._ports_file = Path(ports_file_dir) / name if ports_file_dir else None
+        self._pid_file, self._ports_file = _places(pid_file, ports_file_dir)
 
     def write_pid(self) -> None:
         """Write the pid without a line break. Raises ConfigError."""
@@ -51,11 +49,29 @@ class RunFiles:
             text = json.dumps(addresses.urls(), separators=(",", ":"))
             _replace(self._ports_file, text, "ports file")
 
+    def change(self, pid_file: str, ports_file_dir: str, addresses: Addresses) -> None:
+        """Write them at other places. An old ports file goes, an old pid file stays, as with
+        nats-server. Raises ConfigError if one cannot be written."""
+        before = self._pid_file, self._ports_file
+        self._pid_file, self._ports_file = _places(pid_file, ports_file_dir)
+        if self._pid_file != before[0]:
+            self.write_pid()
+        if self._ports_file != before[1]:
+            if before[1] is not None:
+                before[1].unlink(missing_ok=True)
+            self.write_ports(addresses)
+
     def remove(self) -> None:
         """Remove both; no error when missing."""
         for path in (self._pid_file, self._ports_file):
             if path is not None:
                 path.unlink(missing_ok=True)
+
+
+def _places(pid_file: str, ports_file_dir: str) -> tuple[Path | None, Path | None]:
+    name = f"{PORTS_FILE_PREFIX}{os.getpid()}.ports"
+    ports_file = Path(ports_file_dir) / name if ports_file_dir else None
+    return Path(pid_file) if pid_file else None, ports_file
 
 
 def _replace(path: Path, text: str, what: str) -> None:

@@ -57,29 +57,36 @@ class ServerLog:
 
     def configure(self, options: LogOptions) -> None:
         """Take other options. Raises ConfigError if the file cannot be opened."""
+        self.switch(options, self.opened(options))
+
+    def opened(self, options: LogOptions) -> TextIO | None:
+        """The file of other options, for `switch`. Raises ConfigError; nothing has changed then."""
+        if not options.file:
+            return None
+        try:
+            return Path(options.file).open("a", encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise ConfigError(
+                f"error opening log file: {error.strerror}",
+                place=options.file,
+                remedy="choose a path that can be written",
+            ) from error
+
+    def switch(self, options: LogOptions, file: TextIO | None) -> None:
+        """Go on with other options, in a file that was `opened` for them."""
+        self.close()
+        self._file, self._size = file, file.tell() if file is not None else 0
         self._options = options
         self._shown = set(LogLevel)
         if not (options.trace or options.trace_verbose):
             self._shown.discard(LogLevel.TRACE)
         if not options.debug:
             self._shown.discard(LogLevel.DEBUG)
-        self.reopen()
 
     def reopen(self) -> None:
         """Open the file anew, as it may have been moved. Raises ConfigError."""
         self.close()
-        if not self._options.file:
-            return
-        try:
-            path = Path(self._options.file)
-            self._file = path.open("a", encoding="utf-8", errors="backslashreplace")
-            self._size = path.stat().st_size
-        except OSError as error:
-            raise ConfigError(
-                f"error opening log file: {error.strerror}",
-                place=self._options.file,
-                remedy="choose a path that can be written",
-            ) from error
+        self.configure(self._options)
 
     def close(self) -> None:
         """Close the file; later lines go to stderr."""

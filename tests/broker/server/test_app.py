@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from jsctl.broker.app import main, size_text
+from jsctl.broker.app import main
+from jsctl.broker.conf.units import size_text
 from jsctl.broker.machine import jetstream_limits, new_server_id
 from jsctl.broker.options import GIB, JetStreamOptions, Options
 from jsctl.broker.routing.setup import peer_id
@@ -105,9 +106,9 @@ def test_signals(broker: EchoBroker, tmp_path: Path) -> None:
     (tmp_path / "c.conf").write_text("debug: maybe")
     broker.signal(signal.SIGHUP)
     logged("Failed to reload server configuration")
-    (tmp_path / "c.conf").write_text("server_name: B\ncluster { name: x }")
+    (tmp_path / "c.conf").write_text("max_subscriptions: 5\ndebug: true")
     broker.signal(signal.SIGHUP)
-    logged("config reload not supported for cluster.name: old=, new=x")
+    logged("config reload not supported for MaxSubs: old=0, new=5")
     (tmp_path / "c.conf").write_text("debug: true\nmax_payload: 1k")
     assert signals.find(str(broker.pid)) == [broker.pid]
     signals.send(f"reload={broker.pid}")
