@@ -1,6 +1,7 @@
 """One client that logs in by hand: what it says in CONNECT, and what the server makes of it."""
 
 import base64
+import contextlib
 import json
 import socket
 from typing import Any
@@ -66,6 +67,11 @@ class Caller:
             return self._file.readline().decode().rstrip()
         except ConnectionResetError:
             return ""
+
+    def send(self, lines: bytes) -> None:
+        """Say something; a server that has hung up does not hear it."""
+        with contextlib.suppress(ConnectionError):
+            self._socket.sendall(lines)
 
     def ask(self, lines: bytes) -> list[str]:
         """What comes up to the answer of a PING behind some lines."""
