@@ -10,9 +10,10 @@ import json
 import random
 import re
 from asyncio import events
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from typing import Any
+from urllib.parse import urlencode
 
 from jsctl.api.codec import dumps, encode
 from jsctl.broker.options import MonitorOptions
@@ -23,8 +24,8 @@ from jsctl.broker.system.monitoring.endpoints import SYS_ROUTES
 from jsctl.broker.system.monitoring.http import JSON, TEXT, page_of
 from jsctl.broker.system.monitoring.words import Refused
 from jsctl.broker.turn import Answer, Query
-from tests.fuzz.mutate import cuts
-from tests.fuzz.target import Target
+from tests.fuzz.mutate import NUMBERS, TEXTS, cuts, mutated
+from tests.fuzz.target import SIZE_MAX, Target
 
 BASES = ("/", "/nats")
 STEPS_MAX = 10_000
@@ -39,6 +40,21 @@ _HEAD = re.compile(
 )
 _CALLED = re.compile(rb"([^(]+)\((.*)\)", re.DOTALL)
 _ENDPOINTS = {path: endpoint for endpoint in SYS_ROUTES.values() for path in endpoint.paths}
+
+
+PAGES = tuple(_ENDPOINTS.items())
+METHODS = ("HEAD", "POST", "get", "PRI")
+BEFORE = ("/nats", "/nats", "/nats", "//", "http://h:1", "http://[", "//[::1", "%2e/", "/%2fnats")
+BEHIND = ("/", ";x", "#f", "%00", "%ff%fe", "%ed%a0%80", "\xff", "/..")
+VERSIONS = ("HTTP/1.0", "HTTP/0.9", "HTTP/2.0", "SPDY/3")
+FIELDS = (
+    "", "Connection: close\r\n", "Connection: keep-alive, x\r\n", "Host: y\r\n", "Host : x\r\n",
+    "Content-Length: 0\r\n", "Content-Length: 3\r\n", " folded\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    "Expect: 100-continue\r\n", "Connection: Upgrade\r\nUpgrade: websocket\r\n",
+)  # fmt: skip
+WORDS = ("detail", "true", "F", "any", "closed", "ALL", "1", "0", "", "5", "a.>", "A")
+CALLBACKS = ("f", "a.b", "f(", "f\r\nX: y", "é", "1f", ".", "f.", "</script>", "\ud800", "_" * 300)
 
 
 class Clock(asyncio.AbstractEventLoop):
@@ -164,6 +180,35 @@ class Exchange:
         return bytes(self.wire.sent)
 
 
+def asked_for(rng: random.Random) -> bytes:
+    """A request for a page that is nearly one."""
+    path, endpoint = rng.choice(PAGES)
+    names = [param.name for param in endpoint.params]
+    pairs = [
+        (rng.choice(names) if names and rng.random() < 0.8 else rng.choice(TEXTS), _text(rng))
+        for _ in range(int(rng.expovariate(0.5)))
+    ]
+    if rng.random() < 0.2:
+        pairs.append(("callback", rng.choice(CALLBACKS)))
+    target = _mostly(rng, "", BEFORE) + path + _mostly(rng, "", BEHIND)
+    if pairs:
+        target += "?" + urlencode(pairs, errors="surrogatepass")
+    line = f"{_mostly(rng, 'GET', METHODS)} {target} {_mostly(rng, 'HTTP/1.1', VERSIONS)}\r\n"
+    host = _mostly(rng, "Host: x\r\n", ("", "Host: x\r\nHost: x\r\n"))
+    return f"{line}{host}{_mostly(rng, '', FIELDS)}\r\n".encode("latin-1")
+
+
+def _mostly(rng: random.Random, usual: str, odd: Sequence[str]) -> str:
+    return usual if rng.random() < 0.85 else rng.choice(odd)
+
+
+def _text(rng: random.Random) -> str:
+    roll = rng.random()
+    if roll < 0.4:
+        return str(rng.choice(NUMBERS))
+    return rng.choice(TEXTS if roll < 0.7 else WORDS)
+
+
 def answered(query: Query, base: str) -> Answer:
     """What the node makes of a request, with the options in place of the page."""
     for text in (query.path, *query.params, *query.params.values()):
@@ -220,6 +265,12 @@ class Http(Target):
             b"POST /varz" + host + b"Content-Length: 5\r\n\r\nhello",
             b"GET http://u:p@h:1/varz;a?b#c" + host + b"Expect: 100-continue\r\n\r\n",
         ]
+
+    def make(self, rng: random.Random, pool: list[bytes]) -> bytes:
+        if rng.random() < 0.5:
+            return super().make(rng, pool)
+        some = b"".join(asked_for(rng) for _ in range(1 + int(rng.expovariate(0.7))))
+        return mutated(rng, some, self.words, SIZE_MAX) if rng.random() < 0.3 else some[:SIZE_MAX]
 
     def run(self, data: bytes, rng: random.Random) -> None:
         base, early = rng.choice(BASES), rng.random() < 0.2

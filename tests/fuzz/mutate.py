@@ -5,6 +5,7 @@ Everything comes from the generator that is handed in: the same seed makes the s
 
 import json
 import random
+import re
 from collections.abc import Sequence
 
 NUMBERS = (
@@ -23,6 +24,7 @@ TEXTS = (
 )  # fmt: skip
 LITERALS = ("NaN", "Infinity", "-Infinity", "1e999", "-0", "1.5", "00", "9" * 5000, "tru", "'x'")
 DEPTH_MAX = 3000
+_VALUE = re.compile(rb'(?<=:) *(?:"[^"\\]*"|-?[0-9.]+|true|false|null)')
 
 
 def mutated(rng: random.Random, data: bytes, words: Sequence[bytes], size_max: int = 4096) -> bytes:
@@ -95,11 +97,23 @@ def document(rng: random.Random, known: dict[str, object]) -> bytes:
             made[key] = value(rng)
         elif roll < 0.2:
             del made[key]
-        elif roll < 0.3 and isinstance(made[key], dict):
-            made[key] = json.loads(document(rng, made[key]))  # type: ignore[arg-type]
+        elif roll < 0.35:
+            made[key] = _inside(rng, made[key])
     if rng.random() < 0.1:
         made[rng.choice(TEXTS)] = value(rng)
     return json.dumps(made).encode()
+
+
+def _inside(rng: random.Random, known: object) -> object:
+    """A wrong value of the right kind: in an object or a list, something is wrong."""
+    if isinstance(known, dict):
+        return json.loads(document(rng, known))
+    if isinstance(known, list):
+        items = [_inside(rng, item) if rng.random() < 0.5 else item for item in known]
+        return items + rng.sample(items, min(len(items), int(rng.random() * 2)))
+    if isinstance(known, str):
+        return rng.choice(TEXTS)
+    return rng.choice(NUMBERS) if isinstance(known, int) else known
 
 
 def broken(rng: random.Random, body: bytes) -> bytes:
@@ -109,7 +123,7 @@ def broken(rng: random.Random, body: bytes) -> bytes:
         depth = rng.choice((50, 500, 998, 1500, DEPTH_MAX))
         return rng.choice((b"[" * depth, b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1"))
     if choice == 1:
-        return body.replace(b":", b":" + rng.choice(LITERALS).encode(), 1)
+        return _with_literal(rng, body)
     if choice == 2:
         return body.replace(b'"', b'"\\ud800', 1)
     if choice == 3:
@@ -117,3 +131,12 @@ def broken(rng: random.Random, body: bytes) -> bytes:
     if choice == 4:
         return body.replace(b"}", b',"%s":%s}' % (b"k" * 50, b"[]"), 1)
     return mutated(rng, body, (b'"', b"{", b"}", b"[", b"]", b":", b",", b"null", b"\\u0000"))
+
+
+def _with_literal(rng: random.Random, body: bytes) -> bytes:
+    """A value becomes what is no JSON, or nearly none."""
+    places = [found.span() for found in _VALUE.finditer(body)]
+    if not places:
+        return rng.choice(LITERALS).encode()
+    start, end = rng.choice(places)
+    return body[:start] + rng.choice(LITERALS).encode() + body[end:]

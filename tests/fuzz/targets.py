@@ -2,7 +2,16 @@
 
 from collections.abc import Callable
 
-from tests.fuzz import configuration, formats, live, monitoring_port, nodes, parsers, stores
+from tests.fuzz import (
+    configuration,
+    documents,
+    formats,
+    live,
+    monitoring_port,
+    nodes,
+    parsers,
+    stores,
+)
 from tests.fuzz.target import Target
 
 _KINDS = (
@@ -10,6 +19,7 @@ _KINDS = (
     *nodes.TARGETS,
     *stores.TARGETS,
     configuration.Configuration,
+    documents.Documents,
     monitoring_port.Http,
     live.Live,
 )

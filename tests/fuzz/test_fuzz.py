@@ -3,12 +3,19 @@
 import json
 import random
 import weakref
+from http import HTTPStatus
+from urllib.parse import urlsplit
 
 import pytest
 
+from jsctl.api import jsontext
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.jetstream.consumers import config as consumer_config
+from jsctl.broker.jetstream.streams import config as stream_config
 from jsctl.broker.protocol import client
-from tests.fuzz import mutate, nodes, parsers
+from jsctl.broker.server import http_connection
+from jsctl.broker.system.monitoring import params
+from tests.fuzz import documents, monitoring_port, mutate, nodes, parsers
 from tests.fuzz.formats import Decoder
 from tests.fuzz.runner import fuzz, minimized
 from tests.fuzz.target import CORPUS
@@ -19,6 +26,8 @@ INPUTS = {"live": 250, "api": 3000, "client-session": 2500, "route-session": 250
 INPUTS_DEFAULT = 4000
 PROCESSES = {"live"}
 """The targets that start a broker."""
+PLANTED_INPUTS = 20_000
+"""A mistake is found within so many."""
 SEED = 1
 
 
@@ -109,6 +118,69 @@ def test_a_parser_that_depends_on_the_cuts_is_found(monkeypatch: pytest.MonkeyPa
         lambda self, chunk: whole(self, chunk) if len(chunk) != 1 else [],
     )
     assert fuzz(parsers.ClientParser(), seed=1, inputs=300).findings
+
+
+def _split(target: str) -> object:
+    try:
+        return urlsplit(target)
+    except ValueError:
+        raise KeyError(target) from None
+
+
+def _waits_not(self: http_connection.MonitorConnection, wait_ns: int | None) -> None:
+    """No deadlines."""
+
+
+def _refuses_and_goes_on(self: http_connection.MonitorConnection, status: HTTPStatus) -> None:
+    self.respond(status, http_connection.TEXT, b"no")
+
+
+def _falls(self: http_connection.MonitorConnection, data: bytes) -> None:
+    if len(data) > 1:
+        TAKE(self, data)
+
+
+TAKE = http_connection.MonitorConnection.data_received
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "mistake", "told"),
+    [
+        (http_connection, "urlsplit", _split, "KeyError"),
+        (http_connection, "unquote", lambda path: path + "\udcff", "surrogates not allowed"),
+        (http_connection.MonitorConnection, "_wait", _waits_not, "0 deadlines run"),
+        (http_connection.MonitorConnection, "_refuse", _refuses_and_goes_on, ""),
+        (http_connection.MonitorConnection, "data_received", _falls, "is not"),
+        (params, "INT_MAX", 2**70, "beyond 64 bits"),
+    ],
+)
+def test_a_mistake_of_the_monitoring_port_is_found(
+    place: object, name: str, mistake: object, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, name, mistake)
+    outcome = fuzz(monitoring_port.Http(), seed=1, inputs=PLANTED_INPUTS, findings_max=1)
+    assert outcome.findings
+    assert any(told in finding.error for finding in outcome.findings)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "mistake", "told"),
+    [
+        (jsontext, "_check_surrogates", lambda document: None, ""),
+        (jsontext, "_constant", float, ""),
+        (stream_config, "is_valid_subject", lambda subject: True, ""),
+        (stream_config, "_or_unlimited", lambda number: number - 1, "is left to be filled in"),
+        (consumer_config, "parse_time", int, ""),
+    ],
+)
+def test_a_mistake_with_documents_is_found(
+    place: object, name: str, mistake: object, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = documents.Documents()
+    monkeypatch.setattr(place, name, mistake)
+    outcome = fuzz(target, seed=1, inputs=PLANTED_INPUTS, findings_max=1)
+    assert outcome.findings
+    assert any(told in finding.error for finding in outcome.findings)
 
 
 @pytest.mark.parametrize("name", ["api", "monitoring"])
