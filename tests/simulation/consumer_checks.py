@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from jsctl.api.words import AckPolicy
-from jsctl.broker.assets.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.jetstream.consumers.consumer import filters_of
 from jsctl.broker.jetstream.consumers.entries import ConsumerEntryKind, apply_progress
 from jsctl.broker.jetstream.consumers.push_dispatcher import RATE_BURST_BYTES

@@ -12,7 +12,7 @@ import pytest
 
 from jsctl.broker.assets import membership
 from jsctl.broker.assets.membership import Step
-from jsctl.broker.assets.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.consumers.pacing import RateLimit
@@ -24,7 +24,7 @@ from jsctl.broker.jetstream.streams.timers import Timers
 from jsctl.broker.node import Node
 from jsctl.broker.peers.outbox import PeerOutbox
 from jsctl.broker.raft.types import PeerId
-from jsctl.broker.routing.session import ClientSession
+from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.subject.matching import Filters
 from jsctl.broker.turn import TurnInputs, TurnOutputs
 from tests.simulation.machine import Build
