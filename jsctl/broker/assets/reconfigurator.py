@@ -154,7 +154,7 @@ class Reconfigurator:
         raft, meta = replica.group.raft, replica.meta
         if not replica.group.leading:
             return
-        entries: list[bytes] = []
+        new: list[MetaServer] = []
         wanted: list[str] = []
         for facts in servers:
             known = meta.servers.get(facts.peer)
@@ -162,18 +162,16 @@ class Reconfigurator:
                 continue
             seen = MetaServer(facts.peer, facts.name, facts.incarnation, facts.cluster)
             if known != seen:
-                entries.append(add_server(seen))
-                self.context.log(
-                    LogLevel.INFO, f"JetStream server '{facts.name}' joins the cluster"
-                )
+                new.append(seen)
             wanted.append(facts.peer)
         wanted += [
             peer
             for peer in raft.members.all()
             if peer not in wanted and not (peer in meta.servers and meta.servers[peer].removed)
         ]
-        if entries and not meta.in_flight:
-            replica.propose(entries, None)
+        if new and not meta.in_flight and replica.propose([add_server(one) for one in new], None):
+            for one in new:
+                self.context.log(LogLevel.INFO, f"JetStream server '{one.name}' joins the cluster")
         self._do(raft, next_step(raft, wanted, self.online), replica.group.name)
 
 
