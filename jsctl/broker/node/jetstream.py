@@ -143,6 +143,10 @@ class JetStream:
                     self._advisories.tell(fact)
         return changed
 
+    def requests_dropped(self, count: int) -> None:
+        """So many requests were dropped, as too many waited."""
+        self._advisories.requests_dropped(count)
+
     def tick(self, now_ns: int) -> None:
         """What is due in the API, direct gets and advisories."""
         self._advisories.tick(now_ns)

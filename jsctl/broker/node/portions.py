@@ -32,13 +32,17 @@ class Portions:
         self._left = units_max
         self._waiting: deque[Sink] = deque()
         self._rests: dict[int, list[Captured]] = {}
-        self.dropped = 0
-        """Requests that nobody answers, because too many waited."""
+        self._dropped = 0
 
     @property
     def waiting(self) -> bool:
         """Whether the next turn has something to go on with."""
         return bool(self._waiting)
+
+    def take_dropped(self) -> int:
+        """How many requests nobody answers, since the last call, because too many waited."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped
 
     def begin(self) -> list[Sink]:
         """A turn begins: the sinks that go on, with what is left in them."""
@@ -61,7 +65,7 @@ class Portions:
             rest = self._rests[id(sink)] = []
         room = self._waiting_max - len(rest)
         rest += messages[count : count + room]
-        self.dropped += max(0, len(messages) - count - room)
+        self._dropped += max(0, len(messages) - count - room)
 
     def _count(self, owner: object, messages: list[Captured]) -> int:
         direct = isinstance(owner, DirectGetResponder)

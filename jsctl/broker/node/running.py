@@ -201,6 +201,8 @@ class RunningNode:
         self._system.tick(now_ns)
         if self.jetstream is not None:
             self.jetstream.tick(now_ns)
+            if dropped := self._portions.take_dropped():
+                self.jetstream.requests_dropped(dropped)
 
     # Captures
 

@@ -76,6 +76,12 @@ class JetStreamAdvisories:
             built = self._build().api_audit(self.view.server_name, request, payload)
             self._tell(request.account, built)
 
+    def requests_dropped(self, count: int) -> None:
+        """So many requests were dropped, as too many waited."""
+        if self._wanted(self.outlet.system, "API", "LIMIT_REACHED"):
+            built = self._build().api_limit_reached(self.view.server_name, count)
+            self._tell(self.outlet.system, built)
+
     # Facts
 
     def tell(self, fact: MetaChanged | LeaderChange | ConsumerAdvisories) -> None:

@@ -120,6 +120,20 @@ def test_requests_beyond_the_queue_are_dropped() -> None:
     assert client.ask("$JS.API.STREAM.NAMES")["streams"] == ["S"]
 
 
+def test_operators_are_told_of_requests_that_are_dropped() -> None:
+    play = NodePlay()
+    operator = play.connect("sys")
+    operator.subscribe("$JS.EVENT.ADVISORY.API.LIMIT_REACHED")
+    client = play.connect("a")
+    flood = b"".join(b"PUB $JS.API.INFO in.%d 0\r\n\r\n" % number for number in range(12_000))
+    play._once(TurnInputs(chunks=[(client.conn, flood)]))
+    for _ in range(10):
+        play._once(TurnInputs())
+    bodies = [json.loads(payload) for _, _, payload in operator.messages]
+    assert {body["type"] for body in bodies} == {"io.nats.jetstream.advisory.v1.api_limit_reached"}
+    assert 1_500 <= sum(body["dropped"] for body in bodies) <= 2_000
+
+
 def test_system_requests_wait_as_well() -> None:
     play = NodePlay()
     client = play.connect("sys")
