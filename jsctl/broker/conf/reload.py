@@ -21,6 +21,7 @@ from jsctl.broker.options import (
 )
 
 SECOND_NS = 1_000_000_000
+UNSUPPORTED = "config reload not supported for"
 Addresses = Mapping[str, tuple[str, int]]
 """Kind of listener -> host and port as bound."""
 Line = Callable[[Options], str]
@@ -87,8 +88,7 @@ def _changed(key: Key, old: Options, new: Options) -> list[str]:
         return special(old, new)
     if key.line is None:
         raise NotReloadable(
-            f"config reload not supported for {key.name}: old={go_text(before)},"
-            f" new={go_text(after)}"
+            f"{UNSUPPORTED} {key.name}: old={go_text(before)}, new={go_text(after)}"
         )
     line = key.line(new)
     return [line] if line else []
@@ -115,10 +115,7 @@ def _no_auth_user(old: Options, new: Options) -> list[str]:
     gone = all(old.no_auth_user not in (one.name, one.nkey) for one in new.all_users)
     if old.no_auth_user and not new.no_auth_user and gone:
         return []
-    raise NotReloadable(
-        f"config reload not supported for NoAuthUser: old={old.no_auth_user},"
-        f" new={new.no_auth_user}"
-    )
+    raise NotReloadable(f"{UNSUPPORTED} NoAuthUser: old={old.no_auth_user}, new={new.no_auth_user}")
 
 
 def _cluster(old: Options, new: Options) -> list[str]:
@@ -128,9 +125,7 @@ def _cluster(old: Options, new: Options) -> list[str]:
         ("port", before.port, after.port),
     ):
         if one != other:
-            raise NotReloadable(
-                f"config reload not supported for cluster {what}: old={one}, new={other}"
-            )
+            raise NotReloadable(f"{UNSUPPORTED} cluster {what}: old={one}, new={other}")
     known = {account.name for account in new.accounts} | {"$G"}
     for name in after.accounts:
         if name not in before.accounts and name not in known:
@@ -162,27 +157,23 @@ def _store(old: Options, new: Options) -> list[str]:
 def _grown(name: str, before: int, after: int) -> list[str]:
     """JetStream's limits may only grow, as what is stored may take all that was allowed."""
     if before == UNLIMITED:
-        raise NotReloadable(
-            "config reload not supported for jetstream dynamic max memory and store"
-        )
+        raise NotReloadable(f"{UNSUPPORTED} jetstream dynamic max memory and store")
     if after == UNLIMITED:
-        return []  # NotReloadable behind everything else: see `_refuse_unlimited`.
+        return []  # Refused behind everything else: see `_refuse_unlimited`.
     if after < before:
-        raise NotReloadable(
-            "config reload not supported for decreasing jetstream max memory and store"
-        )
+        raise NotReloadable(f"{UNSUPPORTED} decreasing jetstream max memory and store")
     return [f"Reloaded: JetStream {name} = {size_text(after)}"]
 
 
 def _refuse_unlimited(old: Options, new: Options) -> None:
     limits = [(one.jetstream.memory_bytes_max, one.jetstream.store_bytes_max) for one in (old, new)]
     if any(after == UNLIMITED != before for before, after in zip(*limits, strict=True)):
-        raise NotReloadable("config reload not supported for jetstream max memory and max store")
+        raise NotReloadable(f"{UNSUPPORTED} jetstream max memory and max store")
 
 
 def _store_dir(old: Options, new: Options) -> list[str]:
     what = "storage directory" if new.jetstream.store_dir else "storage dir"
-    raise NotReloadable(f"config reload not supported for jetstream {what}")
+    raise NotReloadable(f"{UNSUPPORTED} jetstream {what}")
 
 
 SPECIAL: Mapping[str, Callable[[Options, Options], list[str]]] = {
