@@ -30,7 +30,7 @@ from jsctl.broker.subject.validity import is_valid_subject
 from jsctl.broker.system.monitoring.live_view import MonitorView
 from jsctl.broker.system.requests import Requester, SysReply, SysRequest, SysServices
 from tests.fuzz import requests
-from tests.fuzz.mutate import mutated, value
+from tests.fuzz.mutate import inside, mutated, value
 from tests.fuzz.target import SIZE_MAX, Target
 from tests.support.node_play import NodePlay
 
@@ -50,6 +50,14 @@ FIRST = (
     ("$JS.API.CONSUMER.CREATE.S.C",
      b'{"stream_name":"S","config":{"name":"C","durable_name":"C","ack_policy":"explicit"}}'),
 )  # fmt: skip
+NAME = "C"
+"""Of streams and of consumers."""
+_CONSUMER = requests.CONSUMER["config"]
+assert isinstance(_CONSUMER, dict)
+CONFIGS: tuple[tuple[bytes, dict[str, object]], ...] = (
+    (b"$JS.API.STREAM.CREATE.C", {**requests.STREAM, "name": NAME}),
+    (b"$JS.API.CONSUMER.CREATE.S.C", _CONSUMER),
+)
 DIRECT_GET = "$JS.API.DIRECT.GET."
 LEVEL = b"Nats-Required-Api-Level"
 NUMBERS = ("$SYS.REQ.ACCOUNT.NSUBS", "$SYS.DEBUG.SUBSCRIBERS")
@@ -82,7 +90,7 @@ class Documents(Target):
         roll = rng.random()
         if roll < 0.2:
             return mutated(rng, pool[int(rng.random() * len(pool))], requests.WORDS, SIZE_MAX)
-        made = requests.made(rng)
+        made = nearly(rng) if rng.random() < 0.3 else requests.made(rng)
         return doubled(rng, made) if roll < 0.3 else made
 
     def run(self, data: bytes, rng: random.Random) -> None:
@@ -152,6 +160,18 @@ class Documents(Target):
             stream = self.view.meta.stream("A", made.stream)
             assert stream is not None
             consumer_rules.check(made.config, stream.config)
+
+
+def nearly(rng: random.Random) -> bytes:
+    """A stream or consumer with few fields, and a value of the right kind that may be wrong."""
+    subject, known = rng.choice(CONFIGS)
+    fields = rng.sample(list(known), 1 + int(rng.random() * 6))
+    made = {field: known[field] for field in fields}
+    changed = rng.choice(fields)
+    made[changed] = inside(rng, made[changed])
+    made = {"name": NAME, **made}
+    whole = {"stream_name": "S", "config": made} if b"CONSUMER" in subject else made
+    return subject + b"\n" + json.dumps(whole).encode()
 
 
 def doubled(rng: random.Random, made: bytes) -> bytes:
