@@ -16,6 +16,8 @@ from tests.fuzz.target import Target
 from tests.support.sim_disk import SimDisk
 
 MESSAGES = 40
+SECTOR = 512
+WORDS = (bytes(8), b"\xff" * 8)
 OPTIONS = WalOptions(b"i" * 16, MIRROR_BYTES + 8 * BLOCK)
 
 
@@ -40,6 +42,7 @@ class Damage(Target):
 
     def __init__(self) -> None:
         self.files = self.written()
+        self.used = {path: _used(content) for path, content in self.files.items()}
 
     def written(self) -> dict[str, bytes]:
         """Files of a store in order."""
@@ -61,11 +64,26 @@ class Damage(Target):
         files = dict(self.files)
         path = sorted(files)[data[0] % len(files)]
         change = random.Random(data[1:])
-        files[path] = mutated(change, files[path], (bytes(8), b"\xff" * 8), len(files[path]) + 64)
+        files[path] = self._changed(change, path)
         try:
             self.opened(copied(files, self.directory))
         except BrokerError:
             return
+
+    def _changed(self, change: random.Random, path: str) -> bytes:
+        """Most often within a sector that is not empty: files are made longer than is written."""
+        content, used = self.files[path], self.used[path]
+        if not used or change.random() < 0.25:
+            return mutated(change, content, WORDS, len(content) + 64)
+        at = change.choice(used)
+        sector = content[at : at + SECTOR]
+        wrong = mutated(change, sector, WORDS, len(sector)).ljust(len(sector), b"\x00")
+        return content[:at] + wrong + content[at + len(sector) :]
+
+
+def _used(content: bytes) -> list[int]:
+    """Where sectors begin that are not empty."""
+    return [at for at in range(0, len(content), SECTOR) if any(content[at : at + SECTOR])]
 
 
 class MessageStores(Damage):
