@@ -17,11 +17,20 @@ from tests.fuzz.target import SIZE_MAX, Target
 from tests.support.node_play import NodePlay, PlayClient
 
 INPUTS_PER_NODE = 2000
+TURN_CHUNKS = 20
+"""Pieces of one connection in a turn, on average; alone, a turn costs more than they do."""
 _QUEUES = re.compile(rb"SUB[ \t]+[^ \t]+[ \t]+[^ \t\r\n]+[ \t]+[^ \t\r\n]", re.IGNORECASE)
 """Which member of a queue group gets a message is chance."""
 _CLIENT_ID = re.compile(rb'"client_id":[0-9]+,')
 
 _START = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"protocol":1}\r\n'
+
+
+def turns(rng: random.Random, data: bytes) -> list[list[bytes]]:
+    """The same bytes in pieces: each in a turn of its own, or some in a turn."""
+    chunks = cuts(rng, data)
+    most = 1 if rng.random() < 0.25 else 1 + int(rng.expovariate(1 / TURN_CHUNKS))
+    return [chunks[at : at + most] for at in range(0, len(chunks), most)]
 
 
 class Nodes(Target):
@@ -112,20 +121,20 @@ class Session(Nodes):
         return list(self.samples)
 
     def hostile(self, data: bytes, rng: random.Random) -> None:
-        whole = self._heard([data])
-        pieces = self._heard(cuts(rng, data))
+        whole = self._heard([[data]])
+        pieces = self._heard(turns(rng, data))
         whole, pieces = (_CLIENT_ID.sub(b"", one) for one in (whole, pieces))
         if b"-ERR" not in whole + pieces and len(_QUEUES.findall(data)) < 2:
             assert whole == pieces, f"{whole!r} is not {pieces!r}"
 
-    def _heard(self, chunks: list[bytes]) -> bytes:
+    def _heard(self, turns: list[list[bytes]]) -> bytes:
         play = self.play
         conn, play._next_conn = play._next_conn, play._next_conn + 1
         client = play.clients[conn] = _Listener(play, conn)
         play.turn(accepted=[Accepted(conn, ConnKind.CLIENT, "127.0.0.1", 40000)])
         client.heard.clear()
-        for chunk in chunks:
-            play.turn(chunks=[(conn, chunk)])
+        for chunks in turns:
+            play.turn(chunks=[(conn, chunk) for chunk in chunks])
         play.hang_up(client)
         del play.clients[conn]
         return b"".join(client.heard)
@@ -150,8 +159,8 @@ class Routes(Nodes):
         conn, play._next_conn = play._next_conn, play._next_conn + 1
         play.clients[conn] = peer = _Listener(play, conn)
         play.turn(accepted=[Accepted(conn, ConnKind.ROUTE, "127.0.0.1", 50000)])
-        for chunk in cuts(rng, data):
-            play.turn(chunks=[(conn, chunk)])
+        for chunks in turns(rng, data):
+            play.turn(chunks=[(conn, chunk) for chunk in chunks])
         if rng.random() < 0.02:
             play.run(0.3)
         play.hang_up(peer)
