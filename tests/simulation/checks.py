@@ -32,6 +32,8 @@ from tests.simulation.machine import Machine, Process
 from tests.simulation.stream_checks import Books, is_memory
 from tests.simulation.violation import Violation
 
+TURNS_BETWEEN_SUMS = 50
+"""Adding up what a store holds takes longer than a turn."""
 Fact = tuple[int, EntryKind, bytes]
 
 
@@ -69,6 +71,7 @@ class Checker:
         """(stream's group, sequence, payload expected) acknowledged in this turn."""
         self.acknowledged = 0
         self.told = Told()
+        self._turns = 0
 
     def history(self, name: str) -> History:
         """The history of a group."""
@@ -181,6 +184,10 @@ class Checker:
         if self.acks:
             self._check_acks(process)
         self._check_removals()
+        self._turns += 1
+        if self._turns % TURNS_BETWEEN_SUMS == 0:
+            for unit in process.engine.assets.streams.values():
+                unit.store.check_totals()
 
     @staticmethod
     def _check_order(process: Process, name: str, raft: Raft) -> None:

@@ -5,12 +5,10 @@ sockets, batches run on the disk one at a time and come back later.
 """
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.traffic import RouterTraffic
 from jsctl.broker.errors import DiskError
 from jsctl.broker.node import Node
 from jsctl.broker.options import (
@@ -22,18 +20,17 @@ from jsctl.broker.options import (
     Url,
 )
 from jsctl.broker.ports import Disk
-from jsctl.broker.protocol.deliveries import Item, OutgoingMessage, singly
-from jsctl.broker.raft.types import Message, PeerId
 from jsctl.broker.routing.router import SLOW_CONSUMER
 from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.store.identity import INCARNATION_BYTES
-from jsctl.broker.turn import Accepted, ConnKind, Dial, DiskBatch, Jitter, TurnInputs, TurnOutputs
+from jsctl.broker.turn import Accepted, ConnKind, Dial, Jitter, TurnInputs, TurnOutputs
 from tests.simulation.chat import Room
 from tests.simulation.disk_queue import DiskQueue
 from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk
 from tests.simulation.port import Hub, Port, Publish
 from tests.simulation.sockets import Socket, dial
 from tests.simulation.violation import Violation
+from tests.simulation.watch import CheckedOutbox, CheckedTraffic, Watch
 from tests.simulation.world import MS, SECOND, Network
 
 ACCOUNT = "$G"
@@ -69,50 +66,6 @@ class Client(Protocol):
 
     def take(self, data: bytes) -> None:
         """What the server sent."""
-
-
-class Watch(Protocol):
-    """Who checks what servers do."""
-
-    def started(self, process: "Process") -> None:
-        """A process has read its disk."""
-
-    def sends(self, process: "Process", name: str, messages: Sequence[Message]) -> None:
-        """Raft messages of a group leave."""
-
-    def says(self, process: "Process", items: Sequence[Item]) -> None:
-        """A server publishes to clients."""
-
-    def turned(self, process: "Process") -> None:
-        """A turn is over."""
-
-    def durable(self, process: "Process", batch: DiskBatch) -> None:
-        """A batch ran."""
-
-    def stopped(self, process: "Process") -> None:
-        """A process ended of itself, as it should."""
-
-
-class CheckedTraffic(RouterTraffic):
-    """Shows the watch what streams and consumers say, where they say it."""
-
-    process: "Process"
-
-    def deliver(self, account: str, said: Sequence[OutgoingMessage]) -> None:
-        self.process.machine.watch.says(self.process, singly(said))
-        super().deliver(account, said)
-
-
-@dataclass
-class CheckedOutbox:
-    """Shows the watch what leaves to peers."""
-
-    process: "Process"
-
-    def raft(self, peer: PeerId, key: bytes, messages: Sequence[Message]) -> None:
-        """Queue messages of one group for a peer."""
-        self.process.machine.watch.sends(self.process, key.decode(), messages)
-        self.process.engine.outbox.raft(peer, key, messages)
 
 
 @dataclass

@@ -12,7 +12,7 @@ import pytest
 
 from jsctl.broker.assets import membership
 from jsctl.broker.assets.membership import Step
-from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.consumers.pacing import RateLimit
@@ -180,11 +180,11 @@ def _one_more_of_a_subject(patch: Patch) -> None:
 
 
 def _one_consumer_is_enough(patch: Patch) -> None:
-    def done(self: StreamReplica, seq: int) -> bool:
+    def done(self: ConsumedMessages, seq: int) -> bool:
         subject = self._load(seq) or b""
         return any(not watcher.needs(seq, subject) for watcher in self.watchers.values())
 
-    patch.setattr(StreamReplica, "_done_with", done)
+    patch.setattr(ConsumedMessages, "_is_done_with", done)
 
 
 def _voters_are_added_again(patch: Patch) -> None:

@@ -1,0 +1,62 @@
+"""Who looks at what servers do, and where it is shown to them.
+
+A node's traffic and outbox are replaced by ones that show what passes before they pass it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from jsctl.broker.assets.traffic import RouterTraffic
+from jsctl.broker.protocol.deliveries import Item, OutgoingMessage, singly
+from jsctl.broker.raft.types import Message, PeerId
+from jsctl.broker.turn import DiskBatch
+
+if TYPE_CHECKING:
+    from tests.simulation.machine import Process
+
+
+class Watch(Protocol):
+    """Who checks what servers do."""
+
+    def started(self, process: Process) -> None:
+        """A process has read its disk."""
+
+    def sends(self, process: Process, name: str, messages: Sequence[Message]) -> None:
+        """Raft messages of a group leave."""
+
+    def says(self, process: Process, items: Sequence[Item]) -> None:
+        """A server publishes to clients."""
+
+    def turned(self, process: Process) -> None:
+        """A turn is over."""
+
+    def durable(self, process: Process, batch: DiskBatch) -> None:
+        """A batch ran."""
+
+    def stopped(self, process: Process) -> None:
+        """A process ended of itself, as it should."""
+
+
+class CheckedTraffic(RouterTraffic):
+    """Shows the watch what streams and consumers say, where they say it."""
+
+    process: Process
+
+    def deliver(self, account: str, said: Sequence[OutgoingMessage]) -> None:
+        self.process.machine.watch.says(self.process, singly(said))
+        super().deliver(account, said)
+
+
+@dataclass
+class CheckedOutbox:
+    """Shows the watch what leaves to peers."""
+
+    process: Process
+
+    def raft(self, peer: PeerId, key: bytes, messages: Sequence[Message]) -> None:
+        """Queue messages of one group for a peer."""
+        self.process.machine.watch.sends(self.process, key.decode(), messages)
+        self.process.engine.outbox.raft(peer, key, messages)
