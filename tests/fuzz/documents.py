@@ -9,6 +9,7 @@ import json
 import random
 from contextlib import suppress
 from dataclasses import is_dataclass
+from typing import Any
 
 from jsctl.api import jsontext
 from jsctl.api import requests as bodies
@@ -195,10 +196,10 @@ def read(body: bytes) -> object:
     return document
 
 
-def check_kind(kind: type, document: object) -> None:
+def check_kind(kind: Any, document: object) -> None:
     """A body is refused, or is of a kind, and what it was after it was written down."""
     try:
-        made = decode(kind, document, strict=True)
+        made: Any = decode(kind, document, strict=True)
     except DecodeError as error:
         str(error).encode()
         return

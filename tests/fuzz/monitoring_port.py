@@ -12,7 +12,7 @@ import re
 from asyncio import events
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from typing import Any
+from typing import TypeVarTuple
 from urllib.parse import urlencode
 
 from jsctl.api.codec import dumps, encode
@@ -58,6 +58,9 @@ WORDS = ("detail", "true", "F", "any", "closed", "ALL", "1", "0", "", "5", "a.>"
 CALLBACKS = ("f", "a.b", "f(", "f\r\nX: y", "é", "1f", ".", "f.", "</script>", "\ud800", "_" * 300)
 
 
+Words = TypeVarTuple("Words")
+
+
 class Clock(asyncio.AbstractEventLoop):
     """Where timers are set; nobody waits for them."""
 
@@ -67,8 +70,8 @@ class Clock(asyncio.AbstractEventLoop):
     def call_later(
         self,
         delay: float,
-        callback: Callable[..., object],
-        *args: Any,
+        callback: Callable[[*Words], object],
+        *args: *Words,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         assert delay > 0, "a deadline is in the future"
@@ -244,7 +247,7 @@ class Http(Target):
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.clock = Clock()
+        self.clock = Clock()  # type: ignore[abstract]  # Timers are all that is used
 
     def seeds(self) -> list[bytes]:
         host = b" HTTP/1.1\r\nHost: x\r\n"
