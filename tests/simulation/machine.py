@@ -74,6 +74,7 @@ class Settings:
 
     raft: RaftOptions
     servers: int
+    pending_max: int = ClientLimits().pending_bytes_max
     build: "Build" = Node
     """What runs: the broker's own node, or one with a planted bug around it."""
 
@@ -87,7 +88,7 @@ class Settings:
                 enabled=True, memory_bytes_max=ROOM_BYTES, store_bytes_max=ROOM_BYTES
             ),
             raft=self.raft,
-            client=ClientLimits(pending_bytes_max=PENDING_MAX),
+            client=ClientLimits(pending_bytes_max=self.pending_max),
         )
 
 

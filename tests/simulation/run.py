@@ -14,7 +14,7 @@ from jsctl.broker.jetstream.meta.assignments import (
 )
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.node import Node
-from jsctl.broker.options import RaftOptions
+from jsctl.broker.options import ClientLimits, RaftOptions
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.raft.types import Message, StandingKind
 from jsctl.broker.replication.group import RaftGroup
@@ -26,6 +26,7 @@ from tests.simulation.clients import Hub, Operator, Publisher, Reader, push_subj
 from tests.simulation.faults import Faults
 from tests.simulation.machine import (
     ACCOUNT,
+    PENDING_MAX,
     ROOM_BYTES,
     SEGMENT_BYTES,
     Build,
@@ -61,6 +62,7 @@ class Simulation:
                 log_segment_bytes=SEGMENT_BYTES,
             ),
             plan.servers,
+            PENDING_MAX if plan.chat else ClientLimits().pending_bytes_max,
             build,
         )
         self.machines: list[Machine] = []
