@@ -9,7 +9,6 @@ import json
 import random
 from contextlib import suppress
 from dataclasses import is_dataclass
-from typing import Any
 
 from jsctl.api import jsontext
 from jsctl.api import requests as bodies
@@ -35,9 +34,9 @@ from tests.fuzz.mutate import inside, mutated, value
 from tests.fuzz.target import SIZE_MAX, Target
 from tests.support.node_play import NodePlay
 
-KINDS = (
+KINDS: tuple[type, ...] = (
     *(kind for kind in vars(bodies).values()
-      if is_dataclass(kind) and kind.__module__ == bodies.__name__),
+      if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == bodies.__name__),
     ConsumerGetNextRequest,
 )  # fmt: skip
 """All that a body may be."""
@@ -167,10 +166,9 @@ def nearly(rng: random.Random) -> bytes:
     """A stream or consumer with few fields, and a value of the right kind that may be wrong."""
     subject, known = rng.choice(CONFIGS)
     fields = rng.sample(list(known), 1 + int(rng.random() * 6))
-    made = {field: known[field] for field in fields}
+    made: dict[str, object] = {"name": NAME, **{field: known[field] for field in fields}}
     changed = rng.choice(fields)
     made[changed] = inside(rng, made[changed])
-    made = {"name": NAME, **made}
     whole = {"stream_name": "S", "config": made} if b"CONSUMER" in subject else made
     return subject + b"\n" + json.dumps(whole).encode()
 
@@ -196,10 +194,10 @@ def read(body: bytes) -> object:
     return document
 
 
-def check_kind(kind: Any, document: object) -> None:
+def check_kind(kind: type, document: object) -> None:
     """A body is refused, or is of a kind, and what it was after it was written down."""
     try:
-        made: Any = decode(kind, document, strict=True)
+        made: object = decode(kind, document, strict=True)
     except DecodeError as error:
         str(error).encode()
         return
