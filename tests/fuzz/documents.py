@@ -34,7 +34,7 @@ from tests.fuzz.mutate import inside, mutated, value
 from tests.fuzz.target import SIZE_MAX, Target
 from tests.support.node_play import NodePlay
 
-KINDS: tuple[type, ...] = (
+KINDS: tuple[type[object], ...] = (
     *(kind for kind in vars(bodies).values()
       if isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == bodies.__name__),
     ConsumerGetNextRequest,
@@ -194,10 +194,10 @@ def read(body: bytes) -> object:
     return document
 
 
-def check_kind(kind: type, document: object) -> None:
+def check_kind(kind: type[object], document: object) -> None:
     """A body is refused, or is of a kind, and what it was after it was written down."""
     try:
-        made: object = decode(kind, document, strict=True)
+        made = decode(kind, document, strict=True)
     except DecodeError as error:
         str(error).encode()
         return
