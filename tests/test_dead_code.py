@@ -50,9 +50,6 @@ STILL_DEAD = {
 """What is to go yet, or to be called. The lists only get shorter: an entry that is no longer needed
 is an error too."""
 
-STILL_TWICE: set[str] = set()
-"""Names that still mean two classes."""
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -152,10 +149,7 @@ def test_class_names_are_unique(sources: dict[str, ast.Module]) -> None:
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(f"{path}:{node.lineno}")
     twice = {name: found for name, found in places.items() if len(found) > 1}
-    new = {name: found for name, found in twice.items() if name not in STILL_TWICE}
-    assert not new, f"one name for several classes: {new}"
-    done = sorted(STILL_TWICE - set(twice))
-    assert not done, f"unique by now, so take out of STILL_TWICE: {done}"
+    assert not twice, f"one name for several classes: {twice}"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class DirectGets:
     """All streams of this server."""
 
     engine: Engine
-    dropped: int = 0
+    _dropped: int = 0
     """Rests of batches that nobody gets, because too many were under way."""
     _responders: dict[str, DirectGetResponder] = field(default_factory=dict)
     _batches: deque[OpenBatch] = field(default_factory=deque)
@@ -58,6 +58,11 @@ class DirectGets:
     def waiting(self) -> bool:
         """Whether the next turn has a batch to go on with."""
         return bool(self._batches)
+
+    def take_dropped(self) -> int:
+        """How many batches ended early since the last call."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped
 
     def go_on(self, line: LastLine) -> None:
         """The next pieces of batches, of each in turn; a turn is kept short."""
@@ -152,7 +157,7 @@ class DirectGets:
         if pieces is None:
             return
         if len(self._batches) >= BATCHES_MAX:
-            self.dropped += 1
+            self._dropped += 1
             return
         self._batches.append(
             OpenBatch(replica, replica.stream, reply, client_of(captured[4]), pieces)

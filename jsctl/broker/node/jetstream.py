@@ -152,6 +152,8 @@ class JetStream:
         self._advisories.tick(now_ns)
         self.api.retry()
         self.api.gathering.tick()
+        if cut := self._direct.take_dropped():
+            self._advisories.requests_dropped(cut)
         if now_ns >= self._refresh_due_ns:
             self._refresh_due_ns = now_ns + REFRESH_NS
             self._direct.refresh()

@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from jsctl.broker.jsapi import direct_gets
 from jsctl.broker.turn import TurnInputs
 from tests.support.node_play import NodePlay, PlayClient
 
@@ -83,6 +86,18 @@ def test_batches_take_turns() -> None:
     play.turn()
     for number in range(9):
         assert answered(client).count(f"in.{number}") == 2002
+
+
+def test_operators_are_told_of_batches_that_end_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct_gets, "BATCHES_MAX", 2)
+    body = b'{"seq":1,"batch":100000}'
+    play, client, _ = flooded(1, "$JS.API.DIRECT.GET.S", body)
+    client.send(b"PUB s.b 1\r\nx\r\n" * 2000)
+    operator = play.connect("sys")
+    operator.subscribe("$JS.EVENT.ADVISORY.API.LIMIT_REACHED")
+    one = b"PUB $JS.API.DIRECT.GET.S in.%d %d\r\n%b\r\n"
+    play.turn(chunks=[(client.conn, b"".join(one % (n, len(body), body) for n in range(9)))])
+    assert sum(json.loads(payload)["dropped"] for _, _, payload in operator.messages) > 0
 
 
 def test_a_batch_of_a_stream_that_is_deleted_meanwhile_ends() -> None:
