@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: fuzz help install browser demo test test-quick test-pythons test-spark-long test-spark-oldest
-.PHONY: fuzz check format lint types contracts tidy bench bench-spark pictures conformance clean
+.PHONY: help install browser nats-tool demo test test-quick test-pythons test-spark-long test-spark-oldest
+.PHONY: fuzz-lane wheels test-mutants
+.PHONY: fuzz check format lint types contracts tidy bench bench-spark pictures man conformance clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-$(STAMP): pyproject.toml constraints.txt
+LANE := jsctl/broker/accel/_lane.c
+
+$(STAMP): pyproject.toml constraints.txt $(LANE)
 	@command -v $(PYTHON) >/dev/null || { echo "python3 (3.11 or newer) is needed"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
@@ -35,6 +38,18 @@ browser: ## a Chromium for the test of the dashboard's page, from Debian's packa
 		&& DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Acquire::Retries=3 \
 			install --no-install-recommends chromium >/dev/null
 
+NATS_TOOL := 0.5.1
+
+nats-tool: install ## the real `nats` command for the parity tests, built where Go is
+	@if [ "$$($(BIN)/nats --version 2>/dev/null)" = "v$(NATS_TOOL)" ]; then \
+		exit 0; \
+	fi; \
+	command -v go >/dev/null \
+		|| { echo "Go is needed; without it the parity tests are skipped"; exit 1; }; \
+	GOBIN=$(abspath $(BIN)) go install \
+		-ldflags "-X main.version=v$(NATS_TOOL)" \
+		github.com/nats-io/natscli/nats@v$(NATS_TOOL) && $(BIN)/nats --version
+
 demo: install ## a five-server cluster on loopback, real data in, the reports out (KEEP=1 leaves it up)
 	$(BIN)/python -m jsctl.demo $(if $(KEEP),--keep)
 
@@ -43,7 +58,7 @@ demo: install ## a five-server cluster on loopback, real data in, the reports ou
 unexport PYTHONDONTWRITEBYTECODE
 
 # One worker more than there are processors, as most tests wait for servers most of the time. A file
-# stays with one worker, so that its tests share servers.
+# stays with one worker, so that its tests share servers; so do those with a Spark session.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
@@ -75,9 +90,36 @@ SECONDS ?= 60
 fuzz: install ## hostile input for every port and format, SECONDS=60 in all
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
+# With warnings as errors, which an installation must not depend on.
+SANITIZED := build/sanitized/_lane.abi3.so
+SANITIZERS := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-DTIGHT
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Werror -Wno-missing-field-initializers \
+	-Wno-cast-function-type
+
+$(SANITIZED): $(LANE)
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -fPIC -shared $(WARNINGS) $(SANITIZERS) \
+		-I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')" \
+		$(LANE) -o $@
+
+fuzz-lane: install $(SANITIZED) ## the compiled loop with sanitizers: its tests, and hostile input
+	export LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc JSCTL_LANE_BUILD=$(SANITIZED); \
+	$(BIN)/python -m pytest -q -p tests.support.lane_build -p no:xdist tests/broker/accel \
+		tests/broker/sessions/test_lane_twins.py \
+	&& $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --target lane --target lane-tables
+
+wheels: install ## a wheel for this machine and Python 3.11 and later, in dist/
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
+	@ls dist/*.whl
+
 test-spark-long: install ## the long Spark tests: kills, clusters, the oldest PySpark
 	$(BIN)/python -m pytest -q -m spark_long tests/spark
 	$(MAKE) test-spark-oldest
+
+test-mutants: install ## planted bugs in what streams and consumers do, and whether the simulator finds them
+	$(BIN)/python -m pytest -q -m mutants $(PARALLEL) tests/simulation
 
 OLDEST := .venv-oldest
 SHORT_KILLS := not twenty and not many and not counts
@@ -120,6 +162,13 @@ conformance: install ## nats.py's suites on both servers: make conformance CHECK
 
 pictures: install ## the pictures of the dashboard in docs/pictures
 	TZ=UTC COLORTERM=truecolor $(BIN)/python -m tests.dashboard.pictures docs/pictures
+
+man: install ## manual pages, a file for each command, in build/man
+	@mkdir -p build/man
+	@$(BIN)/jsctl --help-man > build/man/jsctl.1
+	@for name in $$($(BIN)/jsctl __complete -- "" | cut -f1); do \
+		$(BIN)/jsctl $$name --help-man > build/man/jsctl-$$name.1 || exit 1; \
+	done; ls build/man
 
 bench-spark: install ## Spark beside nats-py, on both servers
 	$(BIN)/python -m benchmarks.spark

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from jsctl.broker.interest.kinds import BROKER, PeerKind
+from jsctl.broker.pieces import Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Outbound:
         self.kind = kind
         self.name = ""
         self.headers = False
-        self.out: list[bytes] = []
+        self.out: list[Piece] = []
         self.out_bytes = 0
         self.out_messages = 0
         self.payload_bytes_out = 0

@@ -340,14 +340,16 @@ class SublistResult:
     """Where messages of one subject go; shared by all that publish it, never changed.
 
     `simple` plans have only clients without a delivery limit or filter, sinks and links; a `sole`
-    one has one client and nothing else. `weight` is what it serves, in clients; `spread` what one
-    message to them costs and `built` what making the plan does, in units of `effort`.
+    one has one client and nothing else; in a `doubled` one a client listens more than once.
+    `weight` is what it serves, in clients; `spread` what one message to them costs and `built` what
+    making the plan does, in units of `effort`.
     """
 
     __slots__ = (
         "bridges",
         "built",
         "clients",
+        "doubled",
         "empty",
         "groups",
         "links",
@@ -395,14 +397,7 @@ class SublistResult:
         self.spread = len(clients) >> TARGETS_SHIFT
         self.built = 1 + (len(plain) + sum(map(len, groups)) >> TARGETS_SHIFT)
         self.sole = self.simple and len(clients) == 1 and not sinks and not links
-
-    def same_targets(self, other: SublistResult) -> bool:
-        """Whether two simple plans serve exactly the same."""
-        return self is other or (
-            self.clients == other.clients
-            and self.sinks == other.sinks
-            and self.links == other.links
-        )
+        self.doubled = len({id(session) for _, session in clients}) < len(clients)
 
 
 AccountSublist = Sublist[Subscription, SublistResult]

@@ -162,39 +162,44 @@ class RouteParser:
     def feed(self, chunk: bytes) -> list[RouteOp]:
         """The operations that `chunk` completes; bad input ends the list with a Bad."""
         ops: list[RouteOp] = []
-        data = None if self._dead else self._intake.gather(chunk)
-        if data is None:
-            return ops
-        position = 0
-        while position < len(data):
-            end = data.find(b"\n", position) + 1
-            if not end:
-                bad = unfinished(data[position:], self.line_max)
-                if bad is not None:
-                    ops.append(bad)
-                    break
-                self._intake.keep(data[position:], 0)
-                return ops
-            line = control(data[position:end], self.line_max, self.payload_max, self.account)
-            if not isinstance(line, RoutedHead):
-                ops.append(line)
-                position = end
-                if isinstance(line, Bad):
-                    break
-                continue
-            after = end + line.size + 2
-            trailer = data[after - 2 : after]
-            if trailer == b"\r\n":
-                ops.append(_routed(line, data[end : after - 2]))
-                position = after
-            elif b"\r\n".startswith(trailer):
-                self._intake.keep(data[position:], after - position - (not trailer))
-                return ops
-            else:
-                ops.append(UNKNOWN)
-                break
-        self._dead = bool(ops) and isinstance(ops[-1], Bad)
+        data, position = self.gather(chunk), 0
+        while data is not None and 0 <= position < len(data):
+            op, position = self.step(data, position)
+            if op is not None:
+                ops.append(op)
         return ops
+
+    def gather(self, chunk: bytes) -> bytes | None:
+        """What is there for `step`; None while nothing can be made of it."""
+        return None if self._dead else self._intake.gather(chunk)
+
+    def step(self, data: bytes, position: int) -> tuple[RouteOp | None, int]:
+        """The operation at `position` and the position behind it, -1 at the end of what is there.
+
+        An operation that is not complete is kept, until the next `gather`.
+        """
+        end = data.find(b"\n", position) + 1
+        if not end:
+            bad = unfinished(data[position:], self.line_max)
+            if bad is not None:
+                return self._end(bad)
+            self._intake.keep(data[position:], 0)
+            return None, -1
+        line = control(data[position:end], self.line_max, self.payload_max, self.account)
+        if not isinstance(line, RoutedHead):
+            return self._end(line) if isinstance(line, Bad) else (line, end)
+        after = end + line.size + 2
+        trailer = data[after - 2 : after]
+        if trailer == b"\r\n":
+            return _routed(line, data[end : after - 2]), after
+        if b"\r\n".startswith(trailer):
+            self._intake.keep(data[position:], after - position - (not trailer))
+            return None, -1
+        return self._end(UNKNOWN)
+
+    def _end(self, bad: Bad) -> tuple[Bad, int]:
+        self._dead = True
+        return bad, -1
 
 
 def _routed(head: RoutedHead, body: bytes) -> Routed:

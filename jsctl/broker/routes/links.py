@@ -19,6 +19,7 @@ from jsctl.broker.protocol.ops import (
     RouteOp,
 )
 from jsctl.broker.protocol.route import LINE_FACTOR, RouteParser
+from jsctl.broker.routes.lane import RouteLane
 from jsctl.broker.routes.mesh import Mesh
 from jsctl.broker.routes.types import (
     ConnectUrlsChanged,
@@ -70,7 +71,7 @@ def mesh_options(
         routes=tuple(RouteUrl(r.host, r.port, r.user, r.password) for r in cluster.routes),
         user=cluster.user,
         password=cluster.password,
-        auth_timeout_ns=cluster.auth_timeout_ns,
+        auth_timeout_ns=options.route_login_ns,
         pool_size=cluster.pool_size,
         accounts=cluster.accounts,
         system_account=system_account(options),
@@ -88,6 +89,7 @@ class Links:
     mesh: Mesh
     router: Router
     sessions: Sessions
+    _lane: RouteLane
     urls: tuple[str, ...] | None = None
     """Client URLs of the cluster changed to these."""
     native: dict[str, str] = field(default_factory=dict)
@@ -111,7 +113,8 @@ class Links:
         made = mesh_options(options, server_id, addresses, client_urls)
         router.routes.pinned = frozenset(made.pinned)
         names = {account.name for account in router.accounts}
-        return Links(Mesh(made, jitter, names), router, sessions)
+        lane = RouteLane(router, sessions.twin.table)
+        return Links(Mesh(made, jitter, names), router, sessions, lane)
 
     def change_options(
         self,
@@ -122,6 +125,7 @@ class Links:
         now_ns: int,
     ) -> None:
         """Take a changed configuration. Links that have another place then are made anew."""
+        self._lane.forget()
         made = mesh_options(options, server_id, addresses, client_urls)
         names = {account.name for account in self.router.accounts}
         self.mesh.change_options(made, names, now_ns)
@@ -177,8 +181,14 @@ class Links:
             start = end
             if conn not in self._parsers:
                 return
-        if start < len(chunk):
-            self._take(conn, parser.feed(chunk[start:]), now_ns)
+        link = self._links.get(conn)
+        if start < len(chunk) and link is not None:
+
+            def take(ops: list[RouteOp]) -> bool:
+                self._take(conn, ops, now_ns)
+                return conn in self._links
+
+            self._lane.feed(link, parser, chunk[start:], take)
 
     def _take(self, conn: int, ops: list[RouteOp], now_ns: int) -> None:
         routed: list[RouteOp] = []
@@ -217,6 +227,8 @@ class Links:
 
     def follow(self) -> None:
         """Take what the mesh wants done, and act on what it reports."""
+        if not self.mesh.busy:
+            return
         made, out = self.mesh.take(), self._made
         out.writes += made.writes
         out.closes += made.closes

@@ -239,6 +239,19 @@ class Mesh:
 
     # ---- what to do and what is
 
+    @property
+    def busy(self) -> bool:
+        """Whether `take` has anything."""
+        out = self._out
+        return bool(
+            self._urls_touched
+            or self._dialer.dials
+            or out.writes
+            or out.events
+            or out.closes
+            or out.logs
+        )
+
     def take(self) -> MeshOutput:
         """Everything to be done since the last call."""
         out, self._out = self._out, MeshOutput()
@@ -257,12 +270,6 @@ class Mesh:
     def registered(self, conn: int) -> bool:
         """Whether a connection may carry routed traffic."""
         return conn in self._links and self._links[conn].peer is not None
-
-    def link_for(self, server_id: str, account: str) -> int | None:
-        """The connection to a server for an account's traffic."""
-        peer = self._peers.get(server_id)
-        link = peer.link_for(account, self.options.pool_size) if peer is not None else None
-        return link.conn if link is not None else None
 
     def connect_urls(self) -> tuple[str, ...]:
         """Client URLs of all servers known, own ones first."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from jsctl.broker.routes.types import LinkAdded, LinkFacts, PeerFacts
-from jsctl.broker.routes.wire import GOSSIP_DEFAULT, RouteInfo, pool_index
+from jsctl.broker.routes.wire import GOSSIP_DEFAULT, RouteInfo
 
 
 @dataclass(slots=True, eq=False)
@@ -124,14 +124,6 @@ class RoutePeer:
             del self.accounts[link.account]
         else:
             self.pool[link.index] = None
-
-    def link_for(self, account: str, pool_size: int) -> Link | None:
-        """The link that carries an account's traffic; None while it is missing."""
-        link = self.accounts.get(account)
-        if link is not None:
-            return link
-        index = 0 if self.no_pool else pool_index(account, pool_size)
-        return self.pool[index] if index < len(self.pool) else None
 
     def facts(self) -> PeerFacts:
         """A copy for reports."""

@@ -1,14 +1,12 @@
 """Messages put into the hands of their targets: clients, sinks, links to other servers.
 
-`one` does everything that the protocol knows, message by message. `run` and `rows` are the
-lane's: many messages of one subject to a plan that is `simple`, with one join per target; `many`
-does so for what the broker itself publishes.
+`one` does everything that the protocol knows, message by message. `put` is for what the lane's loop
+has done to many of them; `many` does so for what the broker itself publishes.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import repeat
-from typing import NamedTuple
 
+from jsctl.broker.accel.contract import Outputs, drawn, next_lot
 from jsctl.broker.accounts.crossing import Crossings, LeadBack
 from jsctl.broker.interest.kinds import BROKER, CAPTURED, EACH, SHADOW
 from jsctl.broker.interest.outbound import Origin, Outbound
@@ -23,21 +21,12 @@ from jsctl.broker.interest.targets import (
     SublistResult,
     Subscription,
 )
+from jsctl.broker.pieces import Piece, total
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.deliveries import Deliveries, Item
 from jsctl.broker.turn import Jitter
 
 ACK_PREFIX = b"$JS.ACK."
-Row = tuple[bytes, bytes, bytes, bytes]
-"""(subject, reply, headers, payload); what is not there is empty."""
-
-
-class Shape(NamedTuple):
-    """What messages of the lane have in common; `header_size` is -1 without header blocks."""
-
-    header_size: int
-    size: int
-    with_reply: bool
 
 
 class Deliverer:
@@ -53,6 +42,9 @@ class Deliverer:
         lead_back: LeadBack,
     ) -> None:
         self._jitter = jitter
+        self.lot = 0
+        """State of the draws of members of queue groups, shared with the lane's loop; 0 until
+        somebody draws."""
         self._expire = expire
         self.crossings = Crossings(lead_back)
         self.now_ns = 0
@@ -77,115 +69,25 @@ class Deliverer:
             sink.dirty = True
             self.dirty.append(sink)
 
-    def run(
-        self,
-        origin: ClientPeer,
-        account: Namespace,
-        plan: SublistResult,
-        subject: bytes,
-        reply: bytes,
-        payloads: list[bytes],
-    ) -> bool:
-        """Messages of equal size without headers, all with the same subject and reply."""
-        count = len(payloads)
-        reached = False
-        size = len(payloads[0])
-        last = b"%s%d\r\n" % (reply + b" " if reply else b"", size)
-        for sub, session in plan.clients:
-            if session.closing or (session is origin and not session.echo):
-                continue
-            head = b"%s%s%s%s" % (session.kind.verb, subject, sub.infix, last)
-            self._write_run(origin, session, head, payloads)
-            sub.delivered += count
-            _sent(session, account, count, count * size)
-            reached = True
-        for sink in plan.sinks:
-            rows = zip(repeat(subject), repeat(reply), repeat(b""), payloads, repeat(origin))
-            sink.messages.extend(rows)
+    def put(self, origin: Outbound, account: Namespace, outputs: Outputs) -> None:
+        """What the lane's loop made of messages of `origin`."""
+        written, captured, delivered = outputs
+        pauses = origin.kind.pauses
+        for target, pieces, count, size in written:
+            target.out += pieces
+            target.out_bytes += sum(map(len, pieces))
+            if not target.touched:
+                target.touched = True
+                self.touched.append(target)
+            _sent(target, account, count, size)
+            if pauses and target.congested:
+                target.producers.add(origin.conn)
+        for sink, rows in captured:
+            sink.messages += rows
             self._capture(sink)
-            reached = True
-        for link in plan.links:
-            if not origin.kind.reaches(link.kind):
-                continue
-            head = b"%s%s %s" % (link.kind.verb, _prefix(link, account, subject), last)
-            self._write_run(origin, link, head, payloads)
-            _sent(link, account, count, count * size)
-            reached = True
-        return reached
-
-    def _write_run(
-        self, origin: ClientPeer, target: Outbound, head: bytes, payloads: list[bytes]
-    ) -> None:
-        self.write(target, head)
-        self.write(target, (b"\r\n" + head).join(payloads))
-        self.write(target, b"\r\n")
-        if target.congested:
-            target.producers.add(origin.conn)
-
-    def rows(
-        self,
-        origin: ClientPeer,
-        account: Namespace,
-        plan: SublistResult,
-        shape: Shape,
-        rows: list[Row],
-    ) -> bool:
-        """Messages of one shape, whose subjects all have the targets of `plan`."""
-        count = len(rows)
-        reached = False
-        for sub, session in plan.clients:
-            if session.closing or (session is origin and not session.echo):
-                continue
-            with_headers = shape.header_size >= 0 and session.headers
-            kind = session.kind
-            verb = kind.header_verb if with_headers else kind.verb
-            self._write_rows(origin, session, verb, sub.infix, with_headers, shape, rows)
-            sub.delivered += count
-            skipped = 0 if with_headers else max(shape.header_size, 0)
-            _sent(session, account, count, count * (shape.size - skipped))
-            reached = True
-        for sink in plan.sinks:
-            sink.messages += [(*row, origin) for row in rows]
-            self._capture(sink)
-            reached = True
-        for link in plan.links:
-            kind = link.kind
-            if not origin.kind.reaches(kind):
-                continue
-            with_headers = shape.header_size >= 0
-            verb = kind.header_verb if with_headers else kind.verb
-            verb += _prefix(link, account, b"")
-            self._write_rows(origin, link, verb, b" ", with_headers, shape, rows)
-            _sent(link, account, count, count * shape.size)
-            reached = True
-        return reached
-
-    def _write_rows(
-        self,
-        origin: ClientPeer,
-        target: Outbound,
-        verb: bytes,
-        infix: bytes,
-        with_headers: bool,
-        shape: Shape,
-        rows: list[Row],
-    ) -> None:
-        blank = b" " if shape.with_reply else b""
-        if with_headers:
-            tail = b"%s%d %d\r\n" % (blank, shape.header_size, shape.size)
-            parts = [
-                b"%s%s%s%s%s%s%s\r\n" % (verb, subject, infix, reply, tail, headers, data)
-                for subject, reply, headers, data in rows
-            ]
-        else:
-            tail = b"%s%d\r\n" % (blank, shape.size - max(shape.header_size, 0))
-            parts = [
-                b"%s%s%s%s%s%s\r\n" % (verb, subject, infix, reply, tail, data)
-                for subject, reply, _, data in rows
-            ]
-        self.write(target, b"".join(parts))
-        if target.congested:
-            target.producers.add(origin.conn)
+        for subs, count in delivered:
+            for sub in subs:
+                sub.delivered += count
 
     def one(
         self,
@@ -219,9 +121,9 @@ class Deliverer:
         if not kind.draws:
             for group in plan.groups:
                 if group.name in queues and group.local:
-                    drawn = self._jitter(len(group.local))
+                    place = self._draw(len(group.local))
                     rest = (origin, subject, shown, reply, headers, payload)
-                    reached |= self._to_member(group, drawn, *rest)
+                    reached |= self._to_member(group, place, *rest)
             if not kind.relayed:
                 return reached
         if plan.groups or plan.links:
@@ -332,17 +234,26 @@ class Deliverer:
 
         When no local member can take the message, the first remote one gets it.
         """
-        drawn = self._jitter(group.total)
-        if drawn < len(group.local):
-            if self._to_member(group, drawn, origin, subject, shown, reply, headers, payload):
+        place = self._draw(group.total)
+        if place < len(group.local):
+            if self._to_member(group, place, origin, subject, shown, reply, headers, payload):
                 return True
-            drawn = len(group.local)
-        return group.remote_member(drawn) or False
+            place = len(group.local)
+        return group.remote_member(place) or False
+
+    def begin_draws(self) -> None:
+        """Have the draws begin, by chance."""
+        self.lot = self.lot or self._jitter(1 << 32) << 32 | self._jitter(1 << 32) | 1
+
+    def _draw(self, count: int) -> int:
+        self.begin_draws()
+        self.lot = next_lot(self.lot)
+        return drawn(self.lot, count)
 
     def _to_member(
         self,
         group: QueueGroup,
-        drawn: int,
+        place: int,
         origin: Origin,
         subject: bytes,
         shown: bytes,
@@ -353,7 +264,7 @@ class Deliverer:
         """Serve one local member of a group, the drawn one or the next that can take it."""
         local = group.local
         for offset in range(len(local)):
-            sub = local[(drawn + offset) % len(local)]
+            sub = local[(place + offset) % len(local)]
             target = sub.target
             if target.served is EACH and self.to_client(
                 sub, target, origin, shown, reply, headers, payload
@@ -448,12 +359,23 @@ class Deliverer:
         """One message to another server, for plain subscriptions and the groups named."""
         if shown is not subject and reply.startswith(ACK_PREFIX):
             reply = reply + b"@" + shown
-        prefix = _prefix(link, account, subject)
+        prefix = prefix_of(link, account, subject)
         verb = link.kind.verb if headers is None else link.kind.header_verb
         self.write(link, writer.routed(verb, prefix, reply, queues, headers, payload))
         _sent(link, account, 1, len(headers or b"") + len(payload))
         if link.congested and origin is not None and origin.kind.pauses:
             link.producers.add(origin.conn)
+
+    def pieces(
+        self, link: RouteLink, account: Namespace, subject: bytes, payload: Sequence[Piece]
+    ) -> None:
+        """One message of the broker itself to another server, its payload not copied."""
+        size = total(payload)
+        head = b"%s%s %d\r\n" % (link.kind.verb, prefix_of(link, account, subject), size)
+        self.write(link, head)
+        link.out += (*payload, b"\r\n")
+        link.out_bytes += size + 2
+        _sent(link, account, 1, size)
 
 
 def _sent(target: Outbound, account: Namespace, count: int, size: int) -> None:
@@ -464,5 +386,6 @@ def _sent(target: Outbound, account: Namespace, count: int, size: int) -> None:
     account.out_bytes += size
 
 
-def _prefix(link: RouteLink, account: Namespace, subject: bytes) -> bytes:
+def prefix_of(link: RouteLink, account: Namespace, subject: bytes) -> bytes:
+    """What stands behind the verb of a message on a link: its account, if needed, and subject."""
     return subject if link.account is not None else account.wire_name + b" " + subject

@@ -20,6 +20,7 @@ from jsctl.broker.interest.targets import (
     SublistResult,
     Subscription,
 )
+from jsctl.broker.pieces import Piece
 from jsctl.broker.protocol.deliveries import Deliveries, Item, OutgoingMessage
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.routing.delivery import Deliverer
@@ -140,6 +141,14 @@ class Router:
         return self.delivery.one(
             None, account, plan, subject, reply, headers or None, payload, deliver_as or subject
         )
+
+    def publish_pieces(self, account: Namespace, subject: bytes, pieces: Sequence[Piece]) -> None:
+        """As `publish` for a payload in pieces, which are not joined for one other server."""
+        plan = account.sublist.match(subject)
+        if plan.simple and len(plan.links) == 1 and not plan.clients and not plan.sinks:
+            self.delivery.pieces(plan.links[0], account, subject, pieces)
+        else:
+            self.publish(account, subject, b"".join(pieces))
 
     def publish_at(
         self, account: Namespace, server_id: str, subject: bytes, headers: bytes, payload: bytes

@@ -68,7 +68,7 @@ def limits(options: Options) -> RoutingLimits:
         subscription_tokens_max=max(client.subscription_tokens_max, 0),
         ping_interval_ns=client.ping_interval_ns,
         pings_unanswered_max=client.pings_out_max,
-        auth_timeout_ns=options.auth.timeout_ns,
+        auth_timeout_ns=options.client_login_ns,
         unfinished_bytes_max=max(client.unfinished_bytes_max, 4 * client.payload_bytes_max),
     )
 

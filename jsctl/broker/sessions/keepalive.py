@@ -18,14 +18,17 @@ class Probe(Enum):
 
 
 class KeepAlive:
-    """One connection's pings. `deadline_ns` is when something is due; `rtt_ns` the round trip."""
+    """One connection's pings. `deadline_ns` is when something is due; `rtt_ns` the round trip.
 
-    __slots__ = ("_limits", "_pinged_ns", "_unanswered", "deadline_ns", "rtt_ns")
+    `noted_ns` is for whoever waits for many of them: the deadline that he knows of.
+    """
+
+    __slots__ = ("_limits", "_pinged_ns", "_unanswered", "deadline_ns", "noted_ns", "rtt_ns")
 
     def __init__(self, limits: RoutingLimits) -> None:
         self._limits = limits
         self._pinged_ns = self._unanswered = 0
-        self.deadline_ns = self.rtt_ns = 0
+        self.deadline_ns = self.noted_ns = self.rtt_ns = 0
 
     def change_limits(self, limits: RoutingLimits, now_ns: int) -> None:
         """Other times count from now on: who would wait for longer is pinged sooner."""

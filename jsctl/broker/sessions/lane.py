@@ -1,29 +1,21 @@
 """The lane: a client's bytes in, routed messages out, with as little work per message as can be.
 
-Theory of operation. Clients that publish fast send the same control line again and again, or
-lines that differ only in subject and reply. So, for sessions that are `fast` (no +OK, no checks
-that depend on time or chance):
-
-* *Runs.* When the line at hand stands again one stride (line, payload, CR LF) further on, all
-  strides that are in the chunk are compared column by column: byte j of every stride is one
-  extended slice, and the length of its equal prefix bounds the run. The whole run is framed by
-  as many slices as the line has bytes, whatever the payloads contain.
-* *Rows.* When messages of one size follow each other with changing replies or subjects, one
-  regular expression of that size cuts all of them. Its last alternative swallows the rest, so
-  that a row can only begin where the one before ended.
-* *Single messages.* Everything else: find the line's end, look the line up or parse it.
-
-Control operations, and everything of sessions that are not fast, go to the session one by one.
-The result is the same as that of `Parser` and `ClientSession.handle` on the same bytes.
+Theory of operation. Sessions that are `fast` (no +OK, no checks that depend on time or chance) give
+their input to the loop of `accel`, compiled or not, which takes canonical publishes with a plain
+fan (`routing.fans`) from it and stops in front of everything else. That is carried out here, one
+operation at a time: control operations, odd syntax, denials, whatever is not plain. Then the loop
+goes on. The result is the same as that of `Parser` and `ClientSession.handle` on the same bytes.
 """
 
-import re
-from operator import itemgetter
-
-from jsctl.broker.interest.targets import TARGETS_SHIFT, SublistResult
+from jsctl.broker.accel.choice import Twin, chosen
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.kinds import CLIENT
+from jsctl.broker.interest.outbound import Outbound
+from jsctl.broker.interest.targets import TARGETS_SHIFT
+from jsctl.broker.options import PermissionRules
 from jsctl.broker.protocol.client import Head, control, publish, unfinished
-from jsctl.broker.protocol.ops import UNKNOWN, Bad, Publish
-from jsctl.broker.routing.delivery import Row, Shape
+from jsctl.broker.protocol.ops import UNKNOWN, Bad
+from jsctl.broker.routing.fans import Fans
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.trace import DEST
 from jsctl.broker.sessions.session import (
@@ -36,34 +28,19 @@ from jsctl.broker.sessions.session import (
     ClientSession,
 )
 
-COLUMNS_FROM = 12
-"""Runs shorter than this are compared stride by stride."""
-
-ROWS_AFTER = 8
-"""Messages of one shape in a row before an expression is made for them."""
-
-SHAPES_MAX = 512
-"""Expressions kept, for all connections; at the limit all are dropped."""
-
 CONNECT_STARTS = b"Cc"
 HEADS_CACHED_MAX = 4096
-WORD_MAX = 500
-ROWS_LINE_MIN = 2 * WORD_MAX + 64
-"""Rows are for words up to `WORD_MAX`, so that no row's line can exceed its maximum."""
-
-WORDS_USUAL = 32
-"""Bytes of subject and reply, as far as the work of many rows is foreseen by their size."""
-
-_SUBJECT = itemgetter(0)
-_REPLY = itemgetter(1)
+WORDS = (b"PUB ", b"HPUB ")
+"""What canonical publishes begin with."""
 
 
 class Lane:
     """The publish path of all client connections."""
 
-    def __init__(self, limits: RoutingLimits) -> None:
+    def __init__(self, limits: RoutingLimits, twin: Twin | None = None) -> None:
+        self.twin = twin or chosen()
+        """Which loop runs."""
         self.change_limits(limits)
-        self._shapes: dict[Shape, re.Pattern[bytes]] = {}
         self.resting: dict[ClientSession, None] = {}
         """Who has input left that the next turns carry out."""
         self._data = b""
@@ -75,11 +52,12 @@ class Lane:
         """
 
     def change_limits(self, limits: RoutingLimits) -> None:
-        """What counts from the next line on; sessions forget the lines that they know."""
+        """What counts from the next line on; sessions forget the lines that they know, and their
+        fans."""
+        self._fans: dict[tuple[Account, PermissionRules | None], Fans] = {}
         self._line_max = limits.control_line_bytes_max
         self._payload_max = limits.payload_bytes_max
         self._waiting_max = limits.waiting_bytes_max
-        self._rows_allowed = limits.control_line_bytes_max >= ROWS_LINE_MIN
 
     def feed(self, session: ClientSession, chunk: bytes, now_ns: int) -> None:
         """Take a chunk of a connection's input, and carry out what this turn can."""
@@ -119,9 +97,43 @@ class Lane:
                 if not session.waiting:
                     self.resting[session] = None
                 break
+            if session.fast and data.startswith(WORDS, position):
+                position = self._pass(session, data, position)
+                if position == size or effort.left <= 0:
+                    continue
             effort.left -= 1
             position = self._step(session, data, position)
         self._data = b""
+
+    def _pass(self, session: ClientSession, data: bytes, position: int) -> int:
+        """Have the loop take what it can; the position behind it."""
+        fans, effort = session.fans or self._fans_of(session), session.context.effort
+        budget = effort.left << TARGETS_SHIFT
+        position, count, size, cost = fans.route(data, position, session, session.flags, budget)
+        if count:
+            self._count(session, count, size)
+        effort.left -= (cost >> TARGETS_SHIFT) + (cost > 0)
+        return position
+
+    def _fans_of(self, session: ClientSession) -> Fans:
+        """The fans of all sessions of its account that may publish the same."""
+        permissions = session.permissions
+        key = (session.account, None if permissions is None else permissions.rules)
+        fans = self._fans.get(key)
+        if fans is None:
+            fans = self._fans[key] = Fans(
+                self.twin.table,
+                session.context.router.delivery,
+                session.account,
+                CLIENT,
+                may_publish,
+                words=WORDS,
+                stops=RESERVED_REPLIES,
+                line_max=self._line_max,
+                payload_max=self._payload_max,
+            )
+        session.fans = fans
+        return fans
 
     def _step(self, session: ClientSession, data: bytes, position: int) -> int:
         """Carry out what begins at `position`; the position behind it, -1 at the end."""
@@ -136,24 +148,7 @@ class Lane:
         if not session.fast or (head.header_size >= 0 and not session.headers):
             session.take(publish(head, data[start : after - 2]))
             return after
-        if head.header_size < 0 and data.startswith(line, after):
-            return self._run(session, data, position, line, head)
-        return self._single(session, data, start, after, head)
-
-    def _single(
-        self, session: ClientSession, data: bytes, start: int, after: int, head: Head
-    ) -> int:
-        """One message of a fast session; tries rows when shapes repeat."""
-        at = max(head.header_size, 0)
-        shape = Shape(head.header_size, head.size, bool(head.reply))
-        if session.shape != shape:
-            session.shape = shape
-            session.repeats = 0
-        session.repeats += 1
-        row = (head.subject, head.reply, data[start : start + at], data[start + at : after - 2])
-        self._one(session, shape, row)
-        if session.repeats > ROWS_AFTER and self._rows_allowed and session.fast:
-            return self._rows(session, data, after, shape)
+        self._single(session, data[start : after - 2], head)
         return after
 
     def _other(self, session: ClientSession, data: bytes, position: int, start: int) -> int:
@@ -185,9 +180,8 @@ class Lane:
             if len(session.heads) >= HEADS_CACHED_MAX:
                 session.heads.clear()
             session.heads[line] = head
-        if head.header_size < 0 and data.startswith(line, after):
-            return self._run(session, data, position, line, head)
-        return self._single(session, data, start, after, head)
+        self._single(session, data[start : after - 2], head)
+        return after
 
     def _incomplete(self, session: ClientSession, data: bytes, position: int, after: int) -> int:
         """The payload's end is not there, or is wrong."""
@@ -198,109 +192,22 @@ class Lane:
             session.take(UNKNOWN)
         return -1
 
-    def _run(
-        self, session: ClientSession, data: bytes, position: int, line: bytes, head: Head
-    ) -> int:
-        """The same control line at every stride from `position` on; it stands twice at least."""
-        stride = len(line) + head.size + 2
-        session.repeats = 0
-        subject, reply = head.subject, head.reply
-        plan = session.plan_for(subject)
-        refused = plan is DENIED or reply.startswith(RESERVED_REPLIES)
-        single = refused or not plan.simple or (plan.empty and reply and session.no_responders)
-        effort = session.context.effort
-        most = _affordable(effort.left, None if single else plan)
-        count = min(_run_length(data, position, line, stride), most)
-        end = position + count * stride
-        if single:
-            effort.left -= count
-            shape = Shape(-1, head.size, bool(reply))
-            for at in range(position + len(line), end, stride):
-                self._one(session, shape, (subject, reply, b"", data[at : at + head.size]))
-            return end
-        effort.left -= count * plan.weight >> TARGETS_SHIFT
-        self._count(session, count, head.size)
-        if plan.empty:
-            return end
-        size = head.size
-        payloads = [data[at : at + size] for at in range(position + len(line), end, stride)]
-        router = session.context.router
-        reached = router.delivery.run(session, session.account, plan, subject, reply, payloads)
-        if not reached and reply:
-            for _ in payloads:
-                session.nobody(subject, reply)
-        return end
-
-    def _rows(self, session: ClientSession, data: bytes, position: int, shape: Shape) -> int:
-        """As many messages of one shape as follow; perhaps none."""
-        expression = self._shapes.get(shape)
-        if expression is None:
-            if len(self._shapes) >= SHAPES_MAX:
-                self._shapes.clear()
-            expression = self._shapes[shape] = _row_expression(shape)
-        effort = session.context.effort
-        left = effort.left
-        most = _affordable(left, None)
-        bound = position + most * (_fixed_size(shape) + WORDS_USUAL)
-        rows: list[Row] = expression.findall(data, position, bound)
-        if rows and not rows[-1][0]:
-            rows.pop()
-        del rows[most:]
-        if not rows:
-            session.repeats = 0
-            return position
-        traced = shape.header_size > 0 and self._may_be_traced(session)
-        plan = None if traced else self._common_plan(session, shape, rows)
-        del rows[_affordable(left, plan) :]
-        end = position + _fixed_size(shape) * len(rows) + sum(map(len, map(_SUBJECT, rows)))
-        if shape.with_reply:
-            end += sum(map(len, map(_REPLY, rows)))
-        if plan is None:
-            effort.left -= len(rows)
-            for row in rows:
-                self._one(session, shape, row)
-            return end
-        effort.left -= len(rows) * plan.weight >> TARGETS_SHIFT
-        self._count(session, len(rows), shape.size)
-        delivery = session.context.router.delivery
-        reached = not plan.empty and delivery.rows(session, session.account, plan, shape, rows)
-        if not reached and shape.with_reply and session.no_responders:
-            for subject, reply, _, _ in rows:
-                session.nobody(subject, reply)
-        return end
-
-    def _common_plan(
-        self, session: ClientSession, shape: Shape, rows: list[Row]
-    ) -> SublistResult | None:
-        """The plan that serves all rows alike; None when they must be looked at one by one."""
-        subjects = set(map(_SUBJECT, rows))
-        plans = [session.plan_for(subject) for subject in subjects]
-        first = plans[0]
-        for plan in plans:
-            if plan is DENIED or not plan.simple or not plan.same_targets(first):
-                return None
-        if shape.with_reply and any(
-            [reply.startswith(RESERVED_REPLIES) for _, reply, _, _ in rows]
-        ):
-            return None
-        return first
-
-    def _one(self, session: ClientSession, shape: Shape, row: Row) -> None:
+    def _single(self, session: ClientSession, body: bytes, head: Head) -> None:
         """One message of a fast session."""
-        subject, reply, headers, payload = row
-        if headers and self._may_be_traced(session):
-            session.publish(Publish(subject, reply, headers, payload))
+        subject, reply, at, size = head
+        if at > 0 and self._may_be_traced(session):
+            session.publish(publish(head, body))
             return
-        self._count(session, 1, shape.size)
+        self._count(session, 1, size)
         plan = session.plan_for(subject)
         if plan is DENIED:
             session.deny_publish(subject)
         elif reply and reply.startswith(RESERVED_REPLIES):
             session.deny_publish(reply, None, WITH_REPLY)
         else:
-            given = headers if shape.header_size >= 0 else None
+            headers, payload = (body[:at], body[at:]) if at >= 0 else (None, body)
             reached = not plan.empty and session.context.router.delivery.one(
-                session, session.account, plan, subject, reply, given, payload, subject
+                session, session.account, plan, subject, reply, headers, payload, subject
             )
             if reply and not reached:
                 session.nobody(subject, reply)
@@ -314,57 +221,12 @@ class Lane:
 
     def _count(self, session: ClientSession, count: int, size: int) -> None:
         session.in_messages += count
-        session.in_bytes += count * size
+        session.in_bytes += size
         session.account.in_messages += count
-        session.account.in_bytes += count * size
+        session.account.in_bytes += size
 
 
-def _affordable(left: int, plan: SublistResult | None) -> int:
-    """How many messages of a plan so many units are enough for; None: one for each."""
-    weight = 1 << TARGETS_SHIFT if plan is None else plan.weight or 1
-    return max((left << TARGETS_SHIFT) // weight, 1)
-
-
-def _run_length(data: bytes, position: int, line: bytes, stride: int) -> int:
-    """How many complete strides from `position` on begin with `line` and end in CR LF."""
-    most = (len(data) - position) // stride
-    known = position + (COLUMNS_FROM - 1) * stride
-    if most < COLUMNS_FROM or not data.startswith(line, known):
-        count = 0
-        while (
-            count < most
-            and data.startswith(line, position)
-            and data.startswith(b"\r\n", position + stride - 2)
-        ):
-            position += stride
-            count += 1
-        return count
-    end = position + most * stride
-    for offset in range(len(line)):
-        column = data[position + offset : end : stride]
-        most = len(column) - len(column.lstrip(line[offset : offset + 1]))
-        end = position + most * stride
-    for offset, byte in ((stride - 2, b"\r"), (stride - 1, b"\n")):
-        column = data[position + offset : end : stride]
-        most = len(column) - len(column.lstrip(byte))
-        end = position + most * stride
-    return most
-
-
-def _fixed_size(shape: Shape) -> int:
-    """Bytes of a row besides its subject and reply."""
-    size = len(b"PUB  %d\r\n\r\n" % shape.size) + shape.size + shape.with_reply
-    return size if shape.header_size < 0 else size + len(b"H%d " % shape.header_size)
-
-
-def _row_expression(shape: Shape) -> re.Pattern[bytes]:
-    word = rb"([^ \t\r\n]{1,%d})" % WORD_MAX
-    middle = word + b" " if shape.with_reply else b"()"
-    if shape.header_size < 0:
-        pattern = rb"PUB %s %s%d\r\n()(.{%d})\r\n|.+"
-        text = pattern % (word, middle, shape.size, shape.size)
-    else:
-        pattern = rb"HPUB %s %s%d %d\r\n(.{%d})(.{%d})\r\n|.+"
-        at, size = shape.header_size, shape.size
-        text = pattern % (word, middle, at, size, at, size - at)
-    return re.compile(text, re.DOTALL)
+def may_publish(origin: Outbound, subject: bytes) -> bool:
+    """Whether a client may publish on a subject; asked for sessions alone."""
+    assert isinstance(origin, ClientSession)
+    return origin.may_publish(subject)

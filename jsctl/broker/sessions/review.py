@@ -103,7 +103,7 @@ def renew(session: ClientSession) -> None:
     """Forget what was concluded from limits, permissions and mappings that have changed."""
     session.plans.clear()
     session.heads.clear()
-    session.generation, session.shape = -1, (-1, -1, False)
+    session.generation, session.fans = -1, None
     session.refresh()
 
 

@@ -10,6 +10,7 @@ otherwise it is verbose and pedantic and hears itself, as with the real server.
 
 import itertools
 
+from jsctl.broker.accel.contract import ANSWERS, HEADERS, HEARS
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.accounts.auth import Check, ClientIdentity, authenticate, new_challenge, uninvited
 from jsctl.broker.accounts.permissions import Permissions
@@ -32,6 +33,7 @@ from jsctl.broker.protocol.ops import (
     Subscribe,
     Unsubscribe,
 )
+from jsctl.broker.routing.fans import Fans
 from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions.greeting import Greeting, read_connect
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
@@ -66,7 +68,9 @@ class ClientSession(ClientPeer):
         "check",
         "connected",
         "context",
+        "fans",
         "fast",
+        "flags",
         "generation",
         "greeting",
         "heads",
@@ -83,8 +87,6 @@ class ClientSession(ClientPeer):
         "plans",
         "pong_sent",
         "remote",
-        "repeats",
-        "shape",
         "started_ns",
         "stopped_ns",
         "user",
@@ -116,8 +118,9 @@ class ClientSession(ClientPeer):
         self.heads: dict[bytes, Head] = {}
         self.plans: dict[bytes, SublistResult] = {}
         self.generation = -1
-        self.shape: tuple[int, int, bool] = (-1, -1, False)
-        self.repeats = 0
+        self.fans: Fans | None = None
+        self.flags = 0
+        """What the lane's loop has to know of it."""
         self.in_messages = self.in_bytes = 0
         self.started_ns = self.last_in_ns = now_ns
         self.stopped_ns = 0
@@ -169,7 +172,7 @@ class ClientSession(ClientPeer):
         if text:
             self.error(text)
         self.closing = reason
-        self.fast = False
+        self.fast, self.fans = False, None
         # Closed sessions are remembered for long, without what only open ones need.
         self.intake, self.heads, self.plans, self.check = Intake(), {}, {}, None
         self.kept = tuple(itertools.islice(self.subscriptions.values(), KEPT_SUBSCRIPTIONS_MAX))
@@ -311,7 +314,7 @@ class ClientSession(ClientPeer):
         self.tracks_replies = rules is not None and rules.responses is not None
         self.authorized = True
         self.plans.clear()
-        self.generation = -1
+        self.generation, self.fans = -1, None
         return True
 
     def refresh(self) -> None:
@@ -325,6 +328,8 @@ class ClientSession(ClientPeer):
             and not self.tracks_replies
             and not self.account.mappings
         )
+        takes_headers = self.headers and not self.account.traced
+        self.flags = HEADERS * takes_headers + ANSWERS * self.no_responders + HEARS * self.echo
 
     # -- publishing ----------------------------------------------------------------------
 

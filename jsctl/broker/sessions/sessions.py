@@ -7,6 +7,8 @@ everything of a turn is done, has `emit` put what comes of it into the turn's ou
 from collections import deque
 from collections.abc import Iterator
 
+from jsctl.broker.accel.choice import Twin
+from jsctl.broker.deadlines import Deadlines
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import SLOW_CONSUMER, Router
@@ -18,10 +20,10 @@ from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.sessions.unfinished import TOO_MUCH, Unfinished
 from jsctl.broker.turn import Accepted, LogLevel, LogLine, TurnOutputs
 
+NEVER_NS = 1 << 63
 CLOSED_SESSIONS_MAX = 10000
 """Closed sessions remembered for monitoring; older ones are forgotten."""
 
-NEVER_NS = 1 << 63
 NOBODY = -1
 """In place of a connection that a client waits for: it is not read any more."""
 CHECK = -2
@@ -39,22 +41,30 @@ class Sessions:
         identity: ServerIdentity,
         limits: RoutingLimits,
         closed_max: int = CLOSED_SESSIONS_MAX,
+        twin: Twin | None = None,
     ) -> None:
         self._effort = Effort(limits.turn_units_max, limits.share_units_min)
         self._context = SessionContext(router, limits, identity, self._effort)
-        self._lane = Lane(limits)
+        self._lane = Lane(limits, twin)
         self._sessions: dict[int, ClientSession] = {}
         self._next_id = 5
         self._stalled: dict[int, set[int]] = {}
         self._congested: dict[int, Outbound] = {}
         self._unfinished = Unfinished(limits.unfinished_bytes_max)
+        self._due: Deadlines[int] = Deadlines()
         self._due_ns = NEVER_NS
+        """When the first of them is due, at the earliest."""
         self._pauses: list[int] = []
         self._resumes: list[int] = []
         self.closed: deque[ClientSession] = deque(maxlen=closed_max)
         self.total = 0
         self._leaving: dict[ClientSession, str] = {}
         self._logs: list[LogLine] = []
+
+    @property
+    def twin(self) -> Twin:
+        """Which of its loops the lane uses."""
+        return self._lane.twin
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -74,7 +84,7 @@ class Sessions:
         full = len(self._sessions) >= self._context.limits.connections_max
         self._sessions[accepted.conn] = session
         session.start(now_ns)
-        self._due_ns = min(self._due_ns, session.alive.deadline_ns)
+        self._note(session)
         if full:
             reason = "Maximum Connections Exceeded"
             session.close(reason, b"maximum connections exceeded")
@@ -88,7 +98,7 @@ class Sessions:
         for session in self._sessions.values():
             review.renew(session)
             session.alive.change_limits(limits, self._context.router.now_ns)
-            self._due_ns = min(self._due_ns, session.alive.deadline_ns)
+            self._note(session)
 
     def review(self) -> None:
         """Accounts or users have changed: see who may still be here, and as what."""
@@ -132,8 +142,8 @@ class Sessions:
             self._lane.feed(session, chunk, now_ns)
             if session.intake.size != session.held and self._unfinished.note(session):
                 self._relieve()
-            if session.alive.deadline_ns < self._due_ns:
-                self._due_ns = session.alive.deadline_ns
+            if session.alive.deadline_ns != session.alive.noted_ns:
+                self._note(session)
 
     def verified(self, conn: int, ok: bool) -> None:
         """The answer to a `Verify`, whose token is the connection's number."""
@@ -147,7 +157,7 @@ class Sessions:
                 self._lane.resume(session)
                 self._unfinished.note(session)
                 self._unpause(session.conn, CHECK)
-            self._due_ns = min(self._due_ns, session.alive.deadline_ns)
+            self._note(session)
 
     def gone(self, conn: int, reason: str) -> None:
         """The edge lost a connection, or has closed it as told."""
@@ -174,6 +184,7 @@ class Sessions:
 
     def _forget(self, session: ClientSession) -> None:
         if self._sessions.pop(session.conn, None) is not None:
+            self._due.cancel(session.conn)
             self._unfinished.forget(session)
             self._lane.resting.pop(session, None)
             self._leaving.pop(session, None)
@@ -185,13 +196,23 @@ class Sessions:
         """Pings, stale connections, authentication that took too long."""
         if now_ns < self._due_ns:
             return
-        due_ns = NEVER_NS
-        for session in list(self._sessions.values()):
-            if now_ns >= session.alive.deadline_ns:
-                session.tick(now_ns)
+        self._due_ns = NEVER_NS
+        for conn in self._due.due(now_ns):
+            session = self._sessions[conn]
+            session.tick(now_ns)
             if not session.closing:
-                due_ns = min(due_ns, session.alive.deadline_ns)
-        self._due_ns = due_ns
+                self._note(session)
+        self._due_ns = min(self._due_ns, self._due.next() or NEVER_NS)
+
+    def _note(self, session: ClientSession) -> None:
+        """It has another deadline. One that is closing has none."""
+        alive = session.alive
+        alive.noted_ns = alive.deadline_ns
+        if session.closing:
+            self._due.cancel(session.conn)
+        else:
+            self._due.set(session.conn, alive.deadline_ns)
+            self._due_ns = min(self._due_ns, alive.deadline_ns)
 
     def deadline_ns(self) -> int | None:
         """When `tick` may have something to do next."""
@@ -277,17 +298,20 @@ class Sessions:
         """Put writes, closes, pauses and password checks of this turn into the outputs."""
         context = self._context
         outputs.writes += context.router.flush()
-        for target, _ in context.router.slow:
-            self._slow(target)
-        context.router.slow.clear()
-        outputs.writes += context.router.flush()
-        for ended, reason in context.closes:
-            session = self._sessions.get(ended.conn)
-            if session is ended:
-                outputs.closes.append((session.conn, reason))
-                self._forget(session)
-        context.closes.clear()
-        self._stall()
+        if context.router.slow:
+            for target, _ in context.router.slow:
+                self._slow(target)
+            context.router.slow.clear()
+            outputs.writes += context.router.flush()
+        if context.closes:
+            for ended, reason in context.closes:
+                session = self._sessions.get(ended.conn)
+                if session is ended:
+                    outputs.closes.append((session.conn, reason))
+                    self._forget(session)
+            context.closes.clear()
+        if self._congested:
+            self._stall()
         outputs.relieved = self._unfinished.take_relief()
         for wanted in context.verifies:
             self._pause(wanted.token, CHECK)

@@ -6,6 +6,11 @@ subject. Inserting or removing a pattern without wildcards drops one cached answ
 wildcards drops all that it matches when the cache is small and everything otherwise. Every
 change moves `generation`, so that whoever keeps answers of its own knows when they are stale.
 
+Subjects that are used once only (acknowledgements, inboxes, orders with a number) find nothing
+there. But where no pattern on the way tells the tokens behind a prefix apart, all subjects of as
+many tokens behind it have the same answer: a family. The walk notices how many tokens it depended
+on, and the answer is kept by that prefix, too (`families`).
+
 An answer (`M`) is made by the function given at construction, from the plain subscriptions and
 the queue groups that match. Subjects that only one subscription matches (a client's replies)
 share one answer. Answers are shared: nobody may change them.
@@ -14,6 +19,7 @@ share one answer. Answers are shared: nobody may change them.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from jsctl.broker.subject.families import Families
 from jsctl.broker.subject.matching import matches
 from jsctl.broker.subject.validity import has_wildcard
 
@@ -22,6 +28,13 @@ CACHE_ENTRIES_MAX = 4096
 
 SCAN_ENTRIES_MAX = 64
 """A pattern change scans a cache up to this size; a larger one is cleared."""
+
+MANY_FROM = 8
+"""Batches from this size on are looked at for one answer to all of them."""
+
+
+CHANGES_MAX = 4096
+"""Patterns kept for whoever wants to know of changes and does not come for them."""
 
 
 class Subscriber(Protocol):
@@ -59,9 +72,13 @@ class Sublist(Generic[T, M]):
         self._build = build
         self._root: _SublistNode[T] = _SublistNode()
         self._cache: dict[bytes, M] = {}
+        self._families: Families[M] = Families()
         self._singles: dict[int, M] = {}
         self._count = 0
         self.generation = 0
+        self.changed: list[bytes] | None = None
+        """Patterns that came or went, until whoever wants to know takes them. None: nobody does, or
+        there are too many."""
         self.inserts = 0
         self.removes = 0
         self.cache_hits = 0
@@ -120,14 +137,23 @@ class Sublist(Generic[T, M]):
 
     def _changed(self, pattern: bytes) -> None:
         self.generation += 1
+        if self.changed is not None:
+            self.changed.append(pattern)
+            if len(self.changed) > CHANGES_MAX:
+                self.changed = None
         self._singles.clear()
         cache = self._cache
         if not has_wildcard(pattern):
             cache.pop(pattern, None)
-        elif len(cache) > SCAN_ENTRIES_MAX:
+            self._families.drop(pattern)
+            return
+        self._families.clear()
+        if len(cache) > SCAN_ENTRIES_MAX:
             cache.clear()
         else:
-            for subject in [one for one in cache if matches(one, pattern)]:
+            # Of a subject that looks like a pattern itself, the walk takes each token literally.
+            stale = [one for one in cache if matches(one, pattern) or has_wildcard(one)]
+            for subject in stale:
                 del cache[subject]
 
     def match(self, subject: bytes) -> M:
@@ -136,32 +162,53 @@ class Sublist(Generic[T, M]):
         if answer is not None:
             self.cache_hits += 1
             return answer
-        self.cache_misses += 1
-        plain: list[T] = []
-        groups: dict[bytes, list[T]] = {}
-        tokens = subject.split(b".")
-        if all(tokens):
-            self._collect(tokens, plain, groups)
-        if len(plain) == 1 and not groups:
-            answer = self._singles.get(id(plain[0]))
-            if answer is None:
-                answer = self._singles[id(plain[0])] = self._build((plain[0],), ())
+        answer = self._families.find(subject)
+        if answer is not None:
+            self.cache_hits += 1
         else:
-            answer = self._build(tuple(plain), tuple(tuple(one) for one in groups.values()))
+            self.cache_misses += 1
+            answer = self._search(subject)
         if len(self._cache) >= CACHE_ENTRIES_MAX:
             for old in list(self._cache)[: CACHE_ENTRIES_MAX // 4]:
                 del self._cache[old]
         self._cache[subject] = answer
         return answer
 
+    def _search(self, subject: bytes) -> M:
+        """Walk the trie, and keep the answer for the subject's family."""
+        plain: list[T] = []
+        groups: dict[bytes, list[T]] = {}
+        tokens = subject.split(b".")
+        if not all(tokens):
+            return self._build((), ())
+        depth = self._collect(tokens, plain, groups)
+        if len(plain) == 1 and not groups:
+            answer = self._singles.get(id(plain[0]))
+            if answer is None:
+                answer = self._singles[id(plain[0])] = self._build((plain[0],), ())
+        else:
+            answer = self._build(tuple(plain), tuple(tuple(one) for one in groups.values()))
+        if 0 < depth < len(tokens):
+            self._families.add(subject, depth, answer)
+        return answer
+
     def match_many(self, subjects: Sequence[bytes]) -> list[M]:
         """The answers for a batch of subjects, in order."""
+        if len(subjects) >= MANY_FROM:
+            common = self._families.find_common(subjects)
+            if common is not None:
+                self.cache_hits += len(subjects)
+                return [common] * len(subjects)
         match = self.match
         return [match(subject) for subject in subjects]
 
-    def _collect(self, tokens: list[bytes], plain: list[T], groups: dict[bytes, list[T]]) -> None:
-        """Gather what matches. A branch is put off while the one of `*` is followed."""
-        size = len(tokens)
+    def _collect(self, tokens: list[bytes], plain: list[T], groups: dict[bytes, list[T]]) -> int:
+        """Gather what matches. A branch is put off while the one of `*` is followed.
+
+        Returned is how many tokens, from the first on, had a say: any others in the place of those
+        behind them are answered the same.
+        """
+        size, depth = len(tokens), 0
         branches: list[tuple[_SublistNode[T], int]] = [(self._root, 0)]
         while branches:
             node, position = branches.pop()
@@ -180,6 +227,9 @@ class Sublist(Generic[T, M]):
             one = children.get(b"*")
             if one is not None and token != b"*":
                 branches.append((one, position))
+            if len(children) > (tail is not None) + (one is not None) and position > depth:
+                depth = position
+        return depth
 
     def __iter__(self) -> Iterator[T]:
         """All subscriptions, in the order of the trie."""

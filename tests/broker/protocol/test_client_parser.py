@@ -22,6 +22,7 @@ from jsctl.broker.protocol.ops import (
     Subscribe,
     Unsubscribe,
 )
+from tests.support.quick import examples
 
 CASES: list[tuple[bytes, list[ClientOp]]] = [
     (b"PING\r\n", [Ping()]),
@@ -121,7 +122,7 @@ def test_endless_blanks_are_refused() -> None:
     st.lists(st.sampled_from([*[c[0] for c in CASES], *[b[0] for b in BAD]]), max_size=6),
     st.lists(st.integers(0, 200), max_size=8),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_any_cut_gives_the_same(inputs: list[bytes], cuts: list[int]) -> None:
     data = b"".join(inputs)
     assert pieces(data, *sorted(min(cut, len(data)) for cut in cuts)) == pieces(data)

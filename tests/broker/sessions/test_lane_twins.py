@@ -1,71 +1,13 @@
-"""The lane and the simple parser with its session give the same, however the bytes are cut."""
+"""The lane and the simple parser with its session give the same, however the bytes are cut.
+
+So do both of its loops, which run here beside each other.
+"""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jsctl.broker.accounts.accounts import Accounts
-from jsctl.broker.interest.targets import RouteLink, Sink
-from jsctl.broker.options import (
-    AuthOptions,
-    Options,
-    PermissionRules,
-    SubjectPermission,
-    UserOptions,
-)
-from jsctl.broker.protocol.client import ClientParser
-from jsctl.broker.protocol.route import RouteParser
-from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
-from jsctl.broker.routing.router import Router
-from jsctl.broker.sessions.sessions import Sessions
-from jsctl.broker.turn import Accepted, ConnKind, TurnOutputs
-
-LIMITS = RoutingLimits(payload_bytes_max=4096, control_line_bytes_max=2048)
-USER = UserOptions(
-    name="u",
-    password="p",
-    permissions=PermissionRules(publish=SubjectPermission(deny=("deny.>",))),
-)
-OPTIONS = Options(auth=AuthOptions(users=(USER,)))
-
-
-class Side:
-    """A router with a publisher, a subscriber, a sink and a route."""
-
-    def __init__(self, connect: bytes) -> None:
-        self.turns = 0
-        accounts = Accounts(OPTIONS)
-        self.router = Router(accounts, LIMITS, self.draw)
-        self.sessions = Sessions(self.router, ServerIdentity("N", "n"), LIMITS)
-        self.sink = Sink()
-        link = RouteLink(9, "peer")
-        self.router.add_route(link)
-        account = accounts.default
-        self.router.subscribe(account, b"s.>", self.sink)
-        ops = b"RS+ $G r.* \r\nRS+ $G q.a grp 2\r\n"
-        self.router.route_ops(link, RouteParser(65536, 1 << 20).feed(ops))
-        for conn in (1, 2):
-            self.sessions.accept(Accepted(conn, ConnKind.CLIENT, "h", 1), 0)
-        who = b'"user":"u","pass":"p","verbose":false,"pedantic":false,"headers":true'
-        lines = b"SUB c.* 1\r\nSUB q.a grp 2\r\nSUB c.b 3\r\nUNSUB 3 5\r\nSUB s.b 4\r\n"
-        self.sessions.feed(2, b"CONNECT {%s}\r\n" % who + lines, 0)
-        self.sessions.feed(1, b"CONNECT {%s}\r\nSUB _I.> 7\r\n" % (who + connect), 0)
-        self.sent: dict[int, bytes] = {}
-        self.closes: list[tuple[int, str]] = []
-        self.emit()
-
-    def draw(self, below: int) -> int:
-        self.turns += 1
-        return self.turns % below
-
-    def emit(self) -> None:
-        outputs = TurnOutputs()
-        self.sessions.emit(outputs)
-        for conn, data in outputs.writes:
-            self.sent[conn] = self.sent.get(conn, b"") + data
-        self.closes += outputs.closes
-
-    def captured(self) -> list[tuple[bytes, ...]]:
-        return [row[:4] for row in self.sink.messages]
+from tests.support.lane_sides import disagreements
+from tests.support.quick import examples
 
 
 def message(
@@ -90,6 +32,7 @@ PAYLOADS = [
     b"c.a 5\r\nPUB c.a 5\r\nPUB",
 ]
 SUBJECTS = [b"c.a", b"c.b", b"s.a", b"s.b", b"r.a", b"q.a", b"none", b"deny.x", b"$NRG.x", b"c..a"]
+SUBJECTS += [b"d.a", b"d.b", b"q.l", b"q.m"]
 REPLIES = [b"", b"", b"_I.1", b"_I.22", b"$JS.ACK.x", b"other"]
 single = st.builds(
     message,
@@ -127,6 +70,7 @@ control = st.sampled_from(
         b"UNSUB 7 6\r\n",
         b"SUB bad..x 5\r\n",
         b"SUB q.a grp 6\r\n",
+        b"SUB q.l grp 10\r\n",
     ]
 )
 rare = st.sampled_from(
@@ -146,37 +90,19 @@ connects = st.sampled_from(
 
 
 def check(data: bytes, cuts: list[int], connect: bytes) -> None:
-    lane, simple = Side(connect), Side(connect)
-    parser = ClientParser(LIMITS.control_line_bytes_max, LIMITS.payload_bytes_max)
-    session = simple.sessions.get(1)
-    assert session is not None
-    start = 0
-    for cut in [*sorted(min(cut, len(data)) for cut in cuts), len(data)]:
-        lane.sessions.feed(1, data[start:cut], 1)
-        for op in parser.feed(data[start:cut]):
-            if not session.closing:
-                session.take(op)
-        start = cut
-    own = lane.sessions.get(1)
-    assert own is not None
-    assert lane.captured() == simple.captured()
-    assert own.in_messages == session.in_messages and own.in_bytes == session.in_bytes
-    assert own.out_messages == session.out_messages
-    assert own.account.in_bytes == session.account.in_bytes
-    lane.emit()
-    simple.emit()
-    assert lane.sent == simple.sent
-    assert lane.closes == simple.closes
+    places = sorted(min(cut, len(data)) for cut in cuts)
+    pieces = [data[a:b] for a, b in zip([0, *places], [*places, len(data)], strict=True)]
+    assert not disagreements(pieces, connect)
 
 
 @given(inputs, st.lists(st.integers(0, 3000), max_size=5), connects)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_same_outcome(pieces: list[bytes], cuts: list[int], connect: bytes) -> None:
     check(b"".join(pieces), cuts, connect)
 
 
 @given(inputs, rare, single, st.lists(st.integers(0, 3000), max_size=3), connects)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_same_end(
     pieces: list[bytes], end: bytes, behind: bytes, cuts: list[int], connect: bytes
 ) -> None:
@@ -190,6 +116,11 @@ def test_byte_by_byte() -> None:
 
 def test_long_run_with_protocol_text_inside() -> None:
     check(message(b"c.a", b"", b"PUB c.a 18\r\n\r\nPUB ", None, b"PUB") * 200, [333], b"")
+
+
+def test_who_listens_twice_gets_message_by_message() -> None:
+    check(b"PUB d.a 5\r\nhello\r\n" * 15, [], b"")
+    check(b"".join(b"PUB d.%d 2\r\n%02d\r\n" % (n, n) for n in range(10, 30)), [], b"")
 
 
 def test_long_run_that_ends_badly() -> None:

@@ -26,15 +26,16 @@ def begin(there: Server, conn: int, size: int, host: str = "1.2.3.4") -> None:
 
 def test_a_closed_client_holds_nothing() -> None:
     there = Server()
-    there.open(1, QUIET % b"" + b"PUB a 1\r\n.\r\n" + b"PUB b 1000000\r\n" + b"x" * 500_000)
+    there.open(1, QUIET % b"" + b"pub a 1\r\n.\r\n" + b"PUB b 1000000\r\n" + b"x" * 500_000)
     session = there.sessions.get(1)
     assert session is not None
     assert session.intake.size > 500_000
-    assert session.heads
-    assert session.plans
+    assert session.heads, "the loop leaves small letters alone"
+    assert session.plans and session.fans
     there.sessions.gone(1, "Client Closed")
     assert there.sessions.closed[-1] is session
     assert (session.intake.size, session.heads, session.plans) == (0, {}, {})
+    assert session.fans is None
 
 
 def test_the_silent_ones_of_whoever_holds_the_most_close() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from jsctl.broker.subject.matching import Filters, overlaps, subset
 from jsctl.broker.subject.patterns import STEPS_MAX, Budget, PatternSet, Tangled, first_meeting
+from tests.support.quick import examples
 
 token = st.sampled_from([b"a", b"b", b"*"])
 pattern = st.builds(
@@ -19,14 +20,14 @@ some = st.lists(pattern, max_size=7)
 
 
 @given(some)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_first_two_that_meet_are_those_of_comparing_all(patterns: list[bytes]) -> None:
     pairs = (pair for pair in itertools.combinations(patterns, 2) if overlaps(*pair))
     assert first_meeting(patterns) == next(pairs, None)
 
 
 @given(some, some, some)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_two_sets_meet_when_two_of_their_patterns_do(
     left: list[bytes], right: list[bytes], gone: list[bytes]
 ) -> None:
@@ -48,7 +49,7 @@ def test_two_sets_meet_when_two_of_their_patterns_do(
 
 
 @given(pattern, some, some)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_owners_and_covers(one: bytes, left: list[bytes], right: list[bytes]) -> None:
     both = PatternSet()
     for name, patterns in (("left", left), ("right", right)):

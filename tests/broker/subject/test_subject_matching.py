@@ -13,6 +13,7 @@ from jsctl.broker.subject.validity import (
     is_valid_subject,
     tokens,
 )
+from tests.support.quick import examples
 
 WORDS = [b"a", b"b", b"x"]
 UNIVERSE = [b".".join(p) for n in range(1, 5) for p in itertools.product(WORDS, repeat=n)]
@@ -39,7 +40,7 @@ def extent(pattern: bytes) -> set[bytes]:
 
 
 @given(patterns, patterns)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_matching_agrees_with_enumeration(left: bytes, right: bytes) -> None:
     one, other = extent(left), extent(right)
     assert {s for s in UNIVERSE if matches(s, left)} == one

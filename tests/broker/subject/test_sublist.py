@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from jsctl.broker.subject.matching import matches
 from jsctl.broker.subject.sublist import CACHE_ENTRIES_MAX, Sublist
+from tests.support.quick import examples
 
 Answer = tuple[tuple["Sub", ...], tuple[tuple["Sub", ...], ...]]
 
@@ -56,7 +57,7 @@ def check(sublist: Sublist[Sub, Answer], model: list[Sub], subject: bytes) -> No
 
 
 @given(steps)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_agrees_with_naive_search(todo: list[tuple[str, bytes | int, bytes]]) -> None:
     sublist = make()
     model: list[Sub] = []

@@ -1,0 +1,1 @@
+"""Loops that exist twice: in Python, and compiled, with one contract (decision 7 and 20)."""

@@ -1,0 +1,92 @@
+"""One answer for all subjects that differ only where no pattern tells them apart.
+
+A family is a prefix of some tokens and a number of tokens in all. Which prefixes are families is
+found out by whoever walks the patterns; here they are kept, found and forgotten.
+"""
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+FAMILIES_MAX = 4096
+"""Prefixes that are kept for one account; at the limit all are dropped."""
+
+DEPTHS_MAX = 4
+"""Lengths of prefixes that are tried for subjects of one number of tokens; others are walked."""
+
+M = TypeVar("M")
+
+
+class Families(Generic[M]):
+    """See the module. Prefixes end with their dot, and have one token at least."""
+
+    def __init__(self) -> None:
+        self._by_dots: dict[int, tuple[list[int], dict[bytes, M]]] = {}
+        """Dots in the whole subject -> lengths of prefixes in tokens, and answers by prefix."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def find(self, subject: bytes) -> M | None:
+        """The answer that the subject's family has, if it is known to be of one."""
+        dots = subject.count(b".")
+        known = self._by_dots.get(dots)
+        if known is None:
+            return None
+        depths, answers = known
+        for depth in depths:
+            answer = answers.get(_prefix(subject, depth, dots))
+            if answer is not None:
+                # A prefix has no empty tokens, but what is behind it may.
+                if subject.find(b"..") >= 0 or subject.endswith(b"."):
+                    return None
+                return answer
+        return None
+
+    def find_common(self, subjects: Sequence[bytes]) -> M | None:
+        """The answer that all of these have, if they differ in their last tokens only, and that is
+        a family's: the inboxes of one client, as they come in batches."""
+        first, last = min(subjects), max(subjects)
+        prefix = first[: first.rfind(b".") + 1]
+        dots = prefix.count(b".")
+        known = self._by_dots.get(dots)
+        # Everything in between begins as both ends do.
+        if known is None or dots not in known[0] or not last.startswith(prefix):
+            return None
+        answer = known[1].get(prefix)
+        if answer is None or b"".join(subjects).count(b".") != dots * len(subjects):
+            return None
+        return answer if len(min(subjects, key=len)) > len(prefix) else None
+
+    def add(self, subject: bytes, depth: int, answer: M) -> None:
+        """`depth` tokens and their number decide on the answer for this subject, which has more,
+        and of which `find` knew nothing."""
+        if self._count >= FAMILIES_MAX:
+            self.clear()
+        dots = subject.count(b".")
+        depths, answers = self._by_dots.setdefault(dots, ([], {}))
+        if depth not in depths:
+            if len(depths) >= DEPTHS_MAX:
+                return
+            depths.append(depth)
+        answers[_prefix(subject, depth, dots)] = answer
+        self._count += 1
+
+    def drop(self, subject: bytes) -> None:
+        """The answer for one subject has changed: its families are none any more."""
+        dots = subject.count(b".")
+        depths, answers = self._by_dots.get(dots, ((), {}))
+        for depth in depths:
+            if answers.pop(_prefix(subject, depth, dots), None) is not None:
+                self._count -= 1
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._by_dots.clear()
+        self._count = 0
+
+
+def _prefix(subject: bytes, depth: int, dots: int) -> bytes:
+    if depth == dots:
+        return subject[: subject.rfind(b".") + 1]
+    return subject[: len(subject) - len(subject.split(b".", depth)[depth])]
