@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from jsctl import __version__
 from jsctl.broker import lazy
+from jsctl.broker.accel.choice import chosen
 from jsctl.broker.conf.check import check, start_warnings
 from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, parse_flags
 from jsctl.broker.conf.override import override
@@ -309,6 +310,7 @@ class Server:
         self._info(f"Starting nats-server (jsctl {__version__})")
         self._info(f"  Version:  {COMPATIBLE_VERSION} (jsctl {__version__})")
         self._info("  Git:      [not set]")
+        self._info(f"  Lane:     {chosen().name}")
         if options.clustered:
             self._info(f"  Cluster:  {options.cluster.name}")
         self._info(f"  Name:     {options.server_name}")
@@ -364,7 +366,7 @@ class Server:
 
     def _heard(self, number: signal.Signals) -> None:
         assert self._edge is not None
-        actions: dict[signal.Signals, Callable[[], None]] = {
+        actions: dict[signal.Signals, Callable[[], object]] = {
             signal.SIGUSR1: self._reopen,
             signal.SIGHUP: self._reload,
         }
@@ -385,15 +387,16 @@ class Server:
         else:
             self._info("File log re-opened")
 
-    def _reload(self) -> None:
-        """Read the configuration again; what is wrong leaves everything as it is."""
+    def _reload(self) -> str:
+        """Read the configuration again; what is wrong leaves everything as it is, and is given."""
         try:
             self._take_configuration()
         except ConfigError as error:
             self._log.line(LogLevel.ERROR, f"Failed to reload server configuration: {error}")
-            return
+            return str(error)
         digest = f" ({self.options.config_digest})" if self.options.config_digest else ""
         self._info(f"Reloaded server configuration{digest}")
+        return ""
 
     def _take_configuration(self) -> None:
         """Whatever can fail is done before anything changes. Raises ConfigError."""
@@ -410,8 +413,11 @@ class Server:
         options = complete(wanted.options, self._server_id)
         renewal = edge.try_out(keep_limits(options, self.options))
         log_file = self._log.opened(options.log)
-        for line in wanted.lines:
+        for line in dict.fromkeys([*wanted.lines, *renewal.lines]):
             self._info(line)
+        for warning in read.warnings:
+            if warning not in self._configured.warnings:
+                self._log.line(LogLevel.WARNING, warning)
         self._log.switch(options.log, log_file)
         self._configured, self.options = wanted.options, renewal.options
         edge.reload(renewal)

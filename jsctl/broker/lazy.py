@@ -19,12 +19,18 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+_REAL = "the module itself"
+
 
 class _LazyModule(ModuleType):
     """Stands for a module, which is imported when something of it is used first."""
 
     def __getattr__(self, name: str) -> Any:  # Whatever the module has
-        return getattr(load(self.__name__), name)
+        held = self.__dict__
+        real = held.get(_REAL)
+        if real is None:
+            real = held[_REAL] = load(self.__name__)
+        return getattr(real, name)
 
 
 _waiting: dict[str, None] = {}

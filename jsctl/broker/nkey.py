@@ -11,6 +11,8 @@ from enum import IntEnum
 CRC_BYTES = 2
 SIGNATURE_BYTES = 64
 TEXT_LENGTH = 56
+SEED_LENGTH = 58
+SEED_MARK = 18 << 3
 SIGNATURE_TEXT_MAX = 88
 """The length of a signature in the longer of its two forms."""
 
@@ -33,6 +35,20 @@ def decode(text: str, kind: KeyKind) -> bytes | None:
     body, checksum = raw[:-CRC_BYTES], raw[-CRC_BYTES:]
     sound = binascii.crc_hqx(body, 0).to_bytes(CRC_BYTES, "little") == checksum
     return body[1:] if sound and body[0] == kind else None
+
+
+def is_seed(text: str, kind: KeyKind) -> bool:
+    """Whether a text is the seed of such an nkey: it has the kind behind the mark of a seed."""
+    if len(text) != SEED_LENGTH or not text.isascii():
+        return False
+    try:
+        raw = base64.b32decode(text + "=" * (-len(text) % 8))
+    except binascii.Error:
+        return False
+    body, checksum = raw[:-CRC_BYTES], raw[-CRC_BYTES:]
+    sound = binascii.crc_hqx(body, 0).to_bytes(CRC_BYTES, "little") == checksum
+    inner = (body[0] & 7) << 5 | body[1] >> 3
+    return sound and body[0] & 0xF8 == SEED_MARK and inner == kind
 
 
 def decode_signature(text: str) -> bytes | None:

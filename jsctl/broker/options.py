@@ -136,7 +136,7 @@ class AuthOptions:
     password: str = ""
     token: str = ""
     users: tuple[UserOptions, ...] = ()
-    timeout_ns: int = 2 * SECOND_NS
+    timeout_ns: int = 0  # See `login_time_ns`.
     default_permissions: PermissionRules | None = None
 
     @property
@@ -314,7 +314,7 @@ class ClusterOptions:
     no_advertise: bool = False
     user: str = ""
     password: str = ""
-    auth_timeout_ns: int = 2 * SECOND_NS
+    auth_timeout_ns: int = 0  # See `login_time_ns`.
     routes: tuple[Url, ...] = ()
     tls: TlsOptions | None = None
     connect_retries: int = 0
@@ -365,12 +365,12 @@ class JetStreamOptions:
     sync: SyncMode = SyncMode.ALWAYS
     sync_interval_ns: int = 2 * MINUTE_NS
     """Only with SyncMode.INTERVAL."""
+    scrub_ns: int = 24 * HOUR_NS
+    scrub_rate: int = 32 * MIB  # Bytes in a second, at most; `scrub_ns` 0: nothing is read.
     domain: str = ""
     unique_tag: str = ""
     extension_hint: str = ""
     strict: bool = True
-    meta_compact: int = 0
-    meta_compact_bytes: int = 0
     limits: JetStreamLimits = field(default_factory=JetStreamLimits)
 
 
@@ -415,10 +415,17 @@ class EdgeLimits:
     pending_bytes_low: int = MIB
     accept_backlog: int = 1024
     verify_threads: int = 2
+    loop_sync_ns_max: int = MILLISECOND_NS
+    """While syncs take less, one that is alone is done between two turns (decision 21); 0: none."""
     stall_warn_ns: int = 500 * MILLISECOND_NS
     stall_warn_interval_ns: int = 10 * SECOND_NS
     shutdown_ns: int = 2 * SECOND_NS
     """How long unsent bytes may hold up the end of the process."""
+
+
+def login_time_ns(given_ns: int, tls: TlsOptions | None) -> int:
+    """How long a login may take: what is given, else a second beyond a handshake, or two."""
+    return given_ns or (2 * SECOND_NS if tls is None else tls.timeout_ns + SECOND_NS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,6 +470,16 @@ class Options:
     def clustered(self) -> bool:
         """Whether this server listens for routes."""
         return self.cluster.port != PORT_OFF
+
+    @property
+    def client_login_ns(self) -> int:
+        """How long a client may take to log in."""
+        return login_time_ns(self.auth.timeout_ns, self.tls)
+
+    @property
+    def route_login_ns(self) -> int:
+        """The same for another server."""
+        return login_time_ns(self.cluster.auth_timeout_ns, self.cluster.tls)
 
     @property
     def auth_required(self) -> bool:

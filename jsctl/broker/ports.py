@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from jsctl.broker.pieces import Piece
+
 
 class File(Protocol):
     """An open file. Offsets and lengths in bytes."""
@@ -15,7 +17,7 @@ class File(Protocol):
     def read(self, offset: int, length: int) -> bytes:
         """Up to `length` bytes; shorter only at the end. Raises DiskError."""
 
-    def write(self, offset: int, parts: Sequence[bytes]) -> None:
+    def write(self, offset: int, parts: Sequence[Piece]) -> None:
         """Write `parts` one behind the other. Raises DiskError, DiskFull."""
 
     def sync(self) -> None:

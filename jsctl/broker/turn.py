@@ -126,6 +126,10 @@ class DiskBatch(Protocol):
 
     ticket: int
 
+    @property
+    def is_brief(self) -> bool:
+        """Whether it is one small write with one sync, so that it takes about as long as a sync."""
+
     def run(self) -> None:
         """Perform the batch; it is durable once this returned.
 
@@ -154,6 +158,8 @@ class TurnInputs:
     commands: list[Command] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """Bugs that the edge met with single connections, and has logged."""
+    reloaded: list[str] = field(default_factory=list)
+    """Ends of reloads that the node asked for: why one was refused, or "" for one taken."""
     process: ProcessFacts | None = None
     """A new measurement, about once a second."""
 
@@ -163,7 +169,8 @@ class TurnOutputs:
     """Everything the edge is to do after a turn."""
 
     disk: list[DiskBatch] = field(default_factory=list)
-    """Run in order on the one disk thread; each is answered in `synced` or `disk_failed`."""
+    """Run in order, on the one disk thread or, one that is alone, straight after the turn; each is
+    answered in `synced` or `disk_failed`."""
     writes: list[tuple[int, bytes]] = field(default_factory=list)
     closes: list[tuple[int, str]] = field(default_factory=list)
     """Close after what was written to the connection has been sent."""
@@ -180,7 +187,7 @@ class TurnOutputs:
     relieved: bool = False
     """Much of what was held for clients was let go of: the system may have the memory again."""
     reload: bool = False
-    """Somebody asks for the configuration to be read again."""
+    """Somebody asks for the configuration to be read again, and waits for `reloaded`."""
     stop_accepting: bool = False
     exit: str | None = None
     """Set once: everything is flushed and closed, the process may end for this reason."""

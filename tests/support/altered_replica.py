@@ -6,8 +6,8 @@ of software would leave it.
 
 from pathlib import Path
 
-from jsctl.broker.store.record import decode_frame, encode_frame
 from jsctl.broker.store.segments.segment import UnsoundBytes, encode_envelope, walk
+from tests.support.frames import decode_frame, encode_frame
 
 FRAME = 2
 

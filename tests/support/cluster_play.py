@@ -77,6 +77,15 @@ class ServerPlay(NodePlay):
         assert self.node.engine is not None
         return self.node.engine
 
+    def pause(self) -> None:
+        """The process stands still; its connections stay open, and fill."""
+        self.running = False
+
+    def go_on(self) -> None:
+        """It runs again, and reads what came meanwhile."""
+        self.running = True
+        self.cluster.settle()
+
     def halt(self, *, noticed: bool = True) -> None:
         """The process is gone; `noticed`: its connections are closed."""
         self.running = False

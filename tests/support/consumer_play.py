@@ -1,18 +1,19 @@
 """A consumer on a memory store, driven by text commands, telling what happens line by line."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from jsctl.api.codec import decode, encode
 from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.times import format_duration, parse_duration
+from jsctl.api.times import format_duration, format_time, parse_duration
 from jsctl.broker.jetstream.consumers.config import with_defaults
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
-from jsctl.broker.jetstream.consumers.entries import encode_pause, encode_reset
+from jsctl.broker.jetstream.consumers.entries import encode_reset
 from jsctl.broker.jetstream.consumers.facts import Advisory, ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage, singly
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
-from jsctl.broker.store.record import encode_frame
 
 START_NS = 1_700_000_000_000_000_000
 
@@ -80,7 +81,7 @@ class Play:
         subject, last = words[0].encode(), self.store.last_seq
         rows = [(last + 1 + i, self.now, subject, b"", b"x" * size) for i in range(count)]
         self.index += 1
-        self.store.append(encode_frame(rows), self.index)
+        self.store.append(frame_of(rows), self.index)
         if hasattr(self, "leader"):
             self.leader.stored([subject] * count)
             self.turn()
@@ -169,7 +170,9 @@ class Play:
 
     def do_pause(self, words: list[str]) -> None:
         """pause duration, 0 resumes."""
-        self._apply(encode_pause(self.now + parse_duration(words[0]) if words[0] != "0" else 0))
+        until = format_time(self.now + parse_duration(words[0])) if words[0] != "0" else ""
+        self.config = replace(self.config, pause_until=until)
+        self._apply(config_entry(self.config))
         self.turn()
 
     def do_reset(self, words: list[str]) -> None:

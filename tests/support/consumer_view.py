@@ -6,7 +6,7 @@ from typing import cast
 from jsctl.api.stream import StreamConfig
 from jsctl.broker.handlers.consumer_info import ConsumersView
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
-from jsctl.broker.handlers.view import AccountQuota, GroupView
+from jsctl.broker.handlers.view import AccountQuota, AccountUsage, GroupView
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
@@ -56,6 +56,9 @@ class OneBroker:
 
     def account(self, name: str) -> AccountQuota | None:
         return None
+
+    def account_usage(self, name: str) -> AccountUsage:
+        return AccountUsage()
 
     def stream(self, account: str, name: str) -> Stream | None:
         return None

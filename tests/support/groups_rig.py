@@ -42,6 +42,7 @@ class Unit:
     applied: list[tuple[int, bytes]] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     checkpoints: list[SyncJob] = field(default_factory=list)
+    regained: bool = False
 
     def apply(self, index: int, data: bytes) -> int:
         self.applied.append((index, data))
@@ -50,8 +51,9 @@ class Unit:
     def caught_up(self) -> None:
         self.told.append("caught up")
 
-    def founded(self) -> None:
+    def founded(self) -> bool:
         self.told.append("founded")
+        return self.regained
 
     def lead(self, term: int) -> None:
         self.told.append(f"lead {term}")
@@ -64,6 +66,9 @@ class Unit:
 
     def checkpointed(self, job: SyncJob) -> None:
         self.checkpoints.append(job)
+
+    def is_damaged(self) -> bool:
+        return False
 
     def export(self) -> Iterator[bytes]:
         yield b""

@@ -23,7 +23,7 @@ from jsctl.broker.handlers.decisions import (
     Reply,
     StepDown,
 )
-from jsctl.broker.handlers.view import AccountQuota, GroupView, PeerView
+from jsctl.broker.handlers.view import AccountQuota, AccountUsage, GroupView, PeerView
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
@@ -32,6 +32,7 @@ from jsctl.broker.jetstream.meta.state import ChangeKind, Meta
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.config import ConfigLimits
+from jsctl.broker.jetstream.streams.entries import decode
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.subject.matching import matches
@@ -72,8 +73,11 @@ class Rig:
     def account(self, name: str) -> AccountQuota | None:
         if name == "NOJS":
             return None
-        facts = AccountQuota(name, True, -1, -1, -1, -1, -1, -1, -1, False, 0, 0, 0, 0)
+        facts = AccountQuota(name, True, -1, -1, -1, -1, -1, -1, -1, False)
         return replace(facts, **self.limits)
+
+    def account_usage(self, name: str) -> AccountUsage:
+        return AccountUsage()
 
     def stream(self, account: str, name: str) -> Stream | None:
         leader = self.leaders.get(name)
@@ -144,7 +148,9 @@ class Rig:
         """(headers, payload) of each answer to a direct get."""
         name, _, literal = subject.removeprefix("DIRECT.GET.").partition(".")
         replies, rest = direct.begin(self.leaders[name].stream, payload, literal.encode())
-        replies.messages.extend(one for some in rest or () for one in some)
+        for some in rest or ():
+            assert isinstance(some, list), "nothing is damaged here"
+            replies.messages.extend(some)
         return [(one.headers, one.payload) for one in replies.messages]
 
     def _carry_out(self, decision: Decision) -> bytes | None:
@@ -197,7 +203,7 @@ class Rig:
         result = 0
         leader.proposed(leader.stream.applied + 1)
         for entry in entries:
-            result = leader.stream.apply(leader.stream.applied + 1, entry)
+            result = leader.stream.apply(leader.stream.applied + 1, decode(entry))
         leader.applied(leader.stream.applied)
         return result
 

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import socket
+import ssl
 from typing import Any
 
 import nkeys  # type: ignore[import-untyped] # has no types
@@ -40,6 +41,15 @@ class Caller:
     def __exit__(self, *_: object) -> None:
         self._file.close()
         self._socket.close()
+
+    def secure(self, context: ssl.SSLContext) -> bytes:
+        """Shake hands, as after INFO; the server's certificate. Raises OSError when refused."""
+        self._socket.settimeout(30)
+        self._socket = context.wrap_socket(self._socket, server_hostname="localhost")
+        self._file = self._socket.makefile("rb")
+        shown = self._socket.getpeercert(binary_form=True)
+        assert shown is not None
+        return shown
 
     @property
     def challenge(self) -> str:
@@ -84,9 +94,17 @@ class Caller:
 
     def request(self, subject: str, payload: bytes = b"") -> tuple[str, bytes]:
         """(first line of an answer's headers, payload); the payload is empty without any."""
+        return self._request(f"PUB {subject}", str(len(payload)), payload)
+
+    def request_with(self, subject: str, headers: bytes, payload: bytes = b"") -> tuple[str, bytes]:
+        """The same with headers."""
+        sizes = f"{len(headers)} {len(headers) + len(payload)}"
+        return self._request(f"HPUB {subject}", sizes, headers + payload)
+
+    def _request(self, said: str, sizes: str, body: bytes) -> tuple[str, bytes]:
         inbox = f"_INBOX.{self._socket.getsockname()[1]}"
-        lines = f"SUB {inbox} 77\r\nUNSUB 77 1\r\nPUB {subject} {inbox} {len(payload)}\r\n"
-        self._socket.sendall(lines.encode() + payload + b"\r\n")
+        lines = f"SUB {inbox} 77\r\nUNSUB 77 1\r\n{said} {inbox} {sizes}\r\n"
+        self._socket.sendall(lines.encode() + body + b"\r\n")
         while True:
             words = self.line().split(" ")
             assert words != [""], "the server hung up"

@@ -13,8 +13,10 @@ BINARY = Path(sys.executable).parent / "nats-server"
 
 
 @contextmanager
-def real_server(directory: Path) -> Iterator[str]:
-    """Runs until the block ends; gives the URL for clients."""
+def real_server(directory: Path, *flags: str | Path, configured: bool = False) -> Iterator[str]:
+    """Runs until the block ends, with more flags if there are some; gives the URL for clients.
+
+    `configured`: the flags name a configuration that says where streams are stored."""
     command: list[str | Path] = [
         BINARY,
         "-js",
@@ -22,10 +24,10 @@ def real_server(directory: Path) -> Iterator[str]:
         "127.0.0.1",
         "-p",
         "-1",
-        "-sd",
-        directory / "data",
     ]
-    command += ["--ports_file_dir", directory]
+    if not configured:
+        command += ["-sd", directory / "data"]
+    command += ["--ports_file_dir", directory, *flags]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             ports = directory / f"nats-server_{process.pid}.ports"

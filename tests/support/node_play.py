@@ -18,6 +18,7 @@ from jsctl.broker.turn import (
     Answer,
     Command,
     ConnKind,
+    DiskBatch,
     Fault,
     Jitter,
     ProcessFacts,
@@ -67,6 +68,8 @@ class PlayClient:
     messages: list[Message] = field(default_factory=list)
     lines: list[bytes] = field(default_factory=list)
     """Everything else that came: INFO, PONG, -ERR."""
+    heads: list[bytes] = field(default_factory=list)
+    """The header blocks of `messages`."""
     _asked: int = 0
 
     def send(self, data: bytes) -> None:
@@ -119,6 +122,7 @@ class PlayClient:
             reply = words[3].decode(errors="surrogateescape") if len(words) == 4 + sizes else ""
             subject = words[1].decode(errors="surrogateescape")
             self.messages.append((subject, reply, data[head:size]))
+            self.heads.append(data[:head])
             data = data[size + 2 :]
 
 
@@ -137,10 +141,14 @@ class NodePlay:
         self.clients: dict[int, PlayClient] = {}
         self.answers: list[Answer] = []
         self.exit: str | None = None
+        self.hold_disk = False
+        """Whether batches wait for the disk until this is over."""
+        self._held: list[DiskBatch] = []
         self.faults: list[Fault] = []
         self.reloads = 0
         self._synced: list[int] = []
-        self._due_ns = START_NS + SECOND_NS
+        self.due_ns = START_NS + SECOND_NS
+        """When the node wants its next turn."""
         self._next_conn = 1
         self.node = Node(
             options or node_options(),
@@ -158,7 +166,7 @@ class NodePlay:
         """A turn with inputs, then turns until the disk has nothing to report."""
         self._once(TurnInputs(**fields))
         for _ in range(ROUNDS_MAX):
-            busy = self._synced or self._due_ns <= self.now_ns
+            busy = self._synced or self.due_ns <= self.now_ns
             if not busy or self.exit is not None:
                 return
             self._once(TurnInputs())
@@ -172,15 +180,19 @@ class NodePlay:
 
     def _perform(self, outputs: TurnOutputs) -> None:
         self.faults += outputs.faults
-        for batch in outputs.disk:
+        self._held += outputs.disk
+        batches = [] if self.hold_disk else self._held
+        for batch in batches:
             batch.run()
             self._synced.append(batch.ticket)
+        if batches:
+            self._held = []
         for conn, data in outputs.writes:
             self.clients[conn].take(data)
         self.answers += outputs.answers
         self.reloads += outputs.reload
         self.exit = outputs.exit
-        self._due_ns = outputs.deadline_ns or self.now_ns + SECOND_NS
+        self.due_ns = outputs.deadline_ns or self.now_ns + SECOND_NS
 
     def run(self, seconds: float) -> None:
         """Let time go by."""

@@ -23,7 +23,7 @@ def keys(document: Any, prefix: str = "") -> set[str]:
 def page(server: Broker, path: str) -> tuple[int, Any]:
     """Status and document; texts as they are."""
     try:
-        with urllib.request.urlopen(server.monitor_url + path, timeout=5) as answer:
+        with urllib.request.urlopen(server.monitor_url + path, timeout=30) as answer:
             status, body = answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:

@@ -5,9 +5,14 @@ Nothing slips in: a program that a test of a quick run starts is refused, and th
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+T = TypeVar("T")
 
 LEFT_OUT = ("processes", "slow", "spark_long")
 DIRECTORIES = ("acceptance", "contract", "simulation")
@@ -27,6 +32,35 @@ FIXTURES = frozenset(
 """Whoever uses one of these needs a process."""
 TOOLS = frozenset({"git", "ldconfig", "openssl"})
 """Programs that do one thing and end; `ctypes` asks `ldconfig` where a library is."""
+
+QUICK, WHOLE = "suite, quick", "suite"
+"""Profiles of hypothesis."""
+EXAMPLES = 100
+"""Of a test that asks for no number, in a whole run; a quick run tries a quarter of all."""
+STEP = 5
+"""Of so many places a quick run tries one; not a factor of 8, so that all bits have their turn."""
+
+
+def choose_profile(*, quick: bool) -> None:
+    """How many examples the tests try; before their modules are read."""
+    for name, count in ((WHOLE, EXAMPLES), (QUICK, EXAMPLES // 4)):
+        settings.register_profile(
+            name,
+            deadline=None,
+            max_examples=count,
+            suppress_health_check=[HealthCheck.too_slow],  # Of a busy machine, not of a strategy
+        )
+    settings.load_profile(QUICK if quick else WHOLE)
+
+
+def examples(count: int) -> int:
+    """So many in a whole run, and of that a quarter in a quick one."""
+    return max(1, count * settings().max_examples // EXAMPLES)
+
+
+def places(every: Sequence[T]) -> Sequence[T]:
+    """All of them in a whole run, and some in a quick one."""
+    return every if settings().max_examples >= EXAMPLES else every[::STEP]
 
 
 def is_quick(item: pytest.Item) -> bool:

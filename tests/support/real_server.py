@@ -9,16 +9,10 @@ from pathlib import Path
 from sys import executable
 from typing import Any
 
+from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
 BINARY = Path(executable).parent / "nats-server"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class RealServer:
@@ -26,7 +20,7 @@ class RealServer:
 
     def __init__(self, port: int) -> None:
         self.port = port
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=5)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
         self._file = self._socket.makefile("rb")
         self._file.readline()
         self._count = 0
@@ -91,7 +85,7 @@ class RealServer:
 @contextmanager
 def real_server(directory: Path) -> Iterator[RealServer]:
     """A fresh server with JetStream."""
-    port = _free_port()
+    port = free_port()
     log = directory / "log"
     command = [str(BINARY), "-js", "-sd", str(directory), "-p", str(port), "-l", str(log)]
     process = subprocess.Popen([*command, "-a", "127.0.0.1"])

@@ -2,6 +2,8 @@
 
 import re
 import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from jsctl.testing import HOST, Broker, RealServer
@@ -31,7 +33,8 @@ class _FromFile(Broker):
         text = text.replace("@DIR", str(self.directory))
         if "listen:" not in text.partition("{")[0]:
             text = f'listen: "{HOST}:{self.port}"\n{text}'
-        if not re.search("^http(_port)?:", text, re.MULTILINE):
+        text = text.replace("@HTTP", self.monitor_url.rpartition(":")[2])
+        if not re.search("^https?(_port)?:", text, re.MULTILINE):
             text = f'http: "{self.monitor_url.removeprefix("http://")}"\n{text}'
         return text
 
@@ -44,16 +47,28 @@ class TheirServer(_FromFile, RealServer):
     """nats-server."""
 
 
+class CarelessServer(_FromFile):
+    """The broker with a bug in its reloads; see `careless_reload`."""
+
+    program = (sys.executable, "-m", "tests.support.careless_reload")
+
+
 KINDS: dict[str, type[_FromFile]] = {"nats-server": TheirServer, "jsctl": OurServer}
+PROGRAMS: dict[str, type[_FromFile]] = {**KINDS, "careless": CarelessServer}
 
 
 class Reloading:
     """A running server whose file a test changes."""
 
-    def __init__(self, kind: str, config: str) -> None:
+    def __init__(
+        self, kind: str, config: str, prepare: Callable[[Path], object] | None = None
+    ) -> None:
+        """`prepare` puts files into the server's directory before it starts."""
         self.kind = kind
-        self.broker = KINDS[kind](config=config)
+        self.broker = PROGRAMS[kind](config=config)
         try:
+            if prepare is not None:
+                prepare(self.broker.directory)
             self.broker.start()
         except BaseException:
             self.broker.close()

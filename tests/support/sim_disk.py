@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
+from jsctl.broker.pieces import Piece
 
 SECTOR = 512
 
@@ -51,7 +52,7 @@ class SimFile:
                 raise DiskError(f"{self.path}: cannot read: I/O error")
         return bytes(inode.cached[offset : offset + length])
 
-    def write(self, offset: int, parts: Sequence[bytes]) -> None:
+    def write(self, offset: int, parts: Sequence[Piece]) -> None:
         inode = self._check()
         data = b"".join(parts)
         end = offset + len(data)
@@ -75,18 +76,7 @@ class SimFile:
             # As Linux does: the pages count as clean, and the next fsync "succeeds".
             inode.dirty.clear()
             raise SyncFailed(f"{self.path}: fsync failed: I/O error")
-        if len(inode.dirty) * SECTOR >= len(inode.cached):
-            self._disk.keep(inode, 0, inode.cached)
-        else:
-            for sector in inode.dirty:
-                start = sector * SECTOR
-                self._disk.keep(inode, start, inode.cached[start : start + SECTOR])
-        inode.dirty.clear()
-        if inode.resized:
-            length = len(inode.cached)
-            del inode.durable[length:]
-            inode.durable.extend(bytes(length - len(inode.durable)))
-            inode.resized = False
+        self._disk.settle(inode)
         self._disk.syncs += 1
 
     def allocate(self, length: int) -> None:
@@ -127,6 +117,32 @@ class SimDisk:
         self._directories = {""}
         self._durable_directories = {""}
         self.directory_syncs = 0
+
+    def copy(self) -> "SimDisk":
+        """A disk of its own with the same bytes, names and chance; nothing is open on it."""
+        other = SimDisk(random.Random(), self.capacity)
+        other.rng.setstate(self.rng.getstate())
+        other.syncs, other.directory_syncs = self.syncs, self.directory_syncs
+        other.fail_syncs, other.power_fails_in = self.fail_syncs, self.power_fails_in
+        other.unreadable = list(self.unreadable)
+        other._used, other._numbers = self._used, self._numbers
+        inodes = {
+            one.number: Inode(
+                one.number,
+                bytearray(one.cached),
+                bytearray(one.durable),
+                set(one.dirty),
+                one.resized,
+            )
+            for one in (*self._names.values(), *self._durable_names.values())
+        }
+        other._names = {name: inodes[one.number] for name, one in self._names.items()}
+        other._durable_names = {
+            name: inodes[one.number] for name, one in self._durable_names.items()
+        }
+        other._directories = set(self._directories)
+        other._durable_directories = set(self._durable_directories)
+        return other
 
     def paths(self) -> list[str]:
         """All files."""
@@ -273,6 +289,25 @@ class SimDisk:
         inode.dirty.clear()
         inode.resized = False
         inode.cached = bytearray(inode.durable)
+
+    def write_back(self, path: str) -> None:
+        """What the system does with a file by itself, after a while."""
+        self.settle(self._names[path])
+
+    def settle(self, inode: Inode) -> None:
+        """What is cached of a file reaches the platter."""
+        if len(inode.dirty) * SECTOR >= len(inode.cached):
+            self.keep(inode, 0, inode.cached)
+        else:
+            for sector in inode.dirty:
+                start = sector * SECTOR
+                self.keep(inode, start, inode.cached[start : start + SECTOR])
+        inode.dirty.clear()
+        if inode.resized:
+            length = len(inode.cached)
+            del inode.durable[length:]
+            inode.durable.extend(bytes(length - len(inode.durable)))
+            inode.resized = False
 
     def flip_bit(self, path: str, bit: int) -> None:
         """Bit rot, on the platter and in the cache."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from jsctl.api.words import Retention
 from jsctl.broker.assets.lost_log import forget_loss
 from jsctl.broker.assets.meta.group_file import META_GROUP
+from jsctl.broker.assets.replicas.absent_consumer import AbsentConsumer
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.pushers import Pushers
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
 from jsctl.broker.assets.replicas.stored_stream import StoredStream
@@ -41,8 +43,7 @@ class Assets:
     streams: dict[StreamKey, StreamReplica]
     """Given, as the quota counts what they hold."""
     consumers: dict[ConsumerKey, ConsumerReplica] = field(default_factory=dict)
-    pushers: dict[str, ConsumerReplica] = field(default_factory=dict)
-    """Push consumers, by group name."""
+    pushers: Pushers = field(init=False)
     postponed: dict[tuple[str, ...], StreamAssignment | ConsumerAssignment] = field(
         default_factory=dict
     )
@@ -55,6 +56,9 @@ class Assets:
     unsettled: dict[str, "StreamReplica | ConsumerReplica"] = field(default_factory=dict)
     """Replicas whose group has to be brought to the wanted peers, by group name."""
 
+    def __post_init__(self) -> None:
+        self.pushers = Pushers(self.context.traffic)
+
     def follow(self, change: MetaChange) -> None:
         """Do what one applied change of the meta state asks of this server."""
         after = change.after
@@ -64,7 +68,7 @@ class Assets:
             self._follow_consumer(after)
         elif change.kind is ChangeKind.REMOVED and change.server is None:
             if change.consumer:
-                self._drop_consumer((change.account, change.stream, change.consumer))
+                self._end_consumer((change.account, change.stream, change.consumer))
             else:
                 self._drop_stream((change.account, change.stream))
 
@@ -102,16 +106,23 @@ class Assets:
             self._drop_consumer(key)
             replica = None
         stream = self.streams.get(key[:2])
-        if self.context.me not in assignment.group.members or stream is None:
+        if stream is None:
+            assert replica is None, "a stream takes its consumers along"
+            return
+        if self.context.me not in assignment.group.members:
+            # Noted first: without it nobody would need what it has not consumed yet.
+            stream.absent[assignment.name] = AbsentConsumer.of(assignment)
             if replica is not None:
                 self._drop_consumer(key)
             return
         if replica is None:
             if self._waits(key, f"consumers/{assignment.group.name}", assignment, newest):
+                stream.absent[assignment.name] = AbsentConsumer.of(assignment)
                 return
             replica = self._build_consumer(assignment, stream)
         else:
             replica.assign(assignment)
+            self.pushers.put(replica)
         self.unsettled[replica.group.name] = replica
 
     def _waits(
@@ -137,8 +148,7 @@ class Assets:
     @property
     def knows_all(self) -> bool:
         """Whether all assignments are applied here that the meta leader has."""
-        meta = self.context.groups.by_name.get(META_GROUP)
-        return meta is not None and meta.raft.abreast
+        return self.context.knows_all
 
     @property
     def waiting(self) -> bool:
@@ -167,10 +177,12 @@ class Assets:
             self.context.disk.remove_tree(directory)
         loaded = state_file.load(self.context.disk, directory)
         for damage in loaded.damage:
-            self.context.log(LogLevel.ERROR, f"Damaged state: {damage}; it is fetched from a peer")
+            self.context.log(
+                LogLevel.ERROR, f"Damaged state: {damage}; it is fetched from a peer that has it"
+            )
         return loaded
 
-    def _raft(self, group: GroupAssignment, loaded: LoadedState, *, doubt: bool = False) -> Raft:
+    def _raft(self, group: GroupAssignment, loaded: LoadedState, *, salvage: bool = False) -> Raft:
         return self.starter.start(
             group.name.encode(),
             loaded.state,
@@ -178,7 +190,8 @@ class Assets:
             founders=group.founders,
             life=group.incarnations.get(self.context.me),
             volatile=group.storage == "memory",
-            doubt=doubt or bool(loaded.damage),
+            doubt=bool(loaded.damage),
+            salvage=salvage,
         )
 
     def _build_stream(self, assignment: StreamAssignment) -> StreamReplica:
@@ -187,7 +200,8 @@ class Assets:
         directory = f"streams/{group.name}"
         loaded = self._load(directory, group.name)
         stored = StoredStream.load(self.context, directory, assignment, loaded)
-        replica = StreamReplica(self.context, assignment, stored, self._raft(group, loaded))
+        raft = self._raft(group, loaded, salvage=True)
+        replica = StreamReplica(self.context, assignment, stored, raft)
         self._add(replica.group, loaded)
         self.streams[key] = replica
         self._prefer(assignment.group, replica.group.raft)
@@ -219,13 +233,14 @@ class Assets:
         self._add(replica.group, loaded)
         self.consumers[key] = replica
         stream.watchers[assignment.name] = replica
-        if assignment.config.deliver_subject:
-            self.pushers[group.name] = replica
+        stream.absent.pop(assignment.name, None)
+        self.pushers.put(replica)
         self._prefer(assignment.group, raft)
         return replica
 
     def _add(self, group: RaftGroup, loaded: LoadedState) -> None:
-        if loaded.state is not None:
+        # A memory group begins anew, wherever it stood when its state was written.
+        if loaded.state is not None and not group.raft.volatile:
             group.checkpointed = loaded.state.index
             group.applied_term = loaded.state.term
         self.context.groups.add(group)
@@ -249,6 +264,13 @@ class Assets:
         self._tombstone(replica.group)
         replica.delete()
 
+    def _end_consumer(self, key: ConsumerKey) -> None:
+        """It exists no more, here or elsewhere."""
+        stream = self.streams.get(key[:2])
+        if stream is not None and stream.absent.pop(key[2], None) is not None:
+            stream.consumed_anew()
+        self._drop_consumer(key)
+
     def _drop_consumer(self, key: ConsumerKey) -> None:
         self.postponed.pop(key, None)
         self.unremembered.pop(key, None)
@@ -257,7 +279,7 @@ class Assets:
             return
         self.unsettled.pop(replica.group.name, None)
         replica.stream.watchers.pop(key[2], None)
-        self.pushers.pop(replica.group.name, None)
+        self.pushers.remove(replica)
         replica.end(CONSUMER_DELETED)
         self._tombstone(replica.group)
         replica.delete()
@@ -270,12 +292,44 @@ class Assets:
         meta = groups.by_name.get(META_GROUP)
         self.starter.tombstone(group.key, 0 if meta is None else meta.raft.applied)
 
+    def _renew_superseded(self) -> None:
+        """Replicas in memory that the rest of their group went on without, with others in place of
+        entries that were committed here: they begin as after a restart."""
+        streams = [one for one in self.streams.values() if one.group.raft.superseded]
+        gone: list[StreamReplica | ConsumerReplica] = [*streams]
+        gone += [
+            one
+            for one in self.consumers.values()
+            if one.group.raft.superseded or one.stream in streams
+        ]
+        for replica in gone:
+            made = replica.assignment
+            if isinstance(made, ConsumerAssignment):
+                self._drop_consumer((made.account, made.stream, made.name))
+        for replica in gone:
+            made, group = replica.assignment, replica.group
+            if isinstance(made, StreamAssignment):
+                self._drop_stream((made.account, made.name))
+            self.starter.remember(group.key, group.raft.term, group.raft.vote)
+            self.context.log(
+                LogLevel.ERROR,
+                f"The servers of '{group.name}' went on without this one, and without what only"
+                " it had in memory: that is given up",
+            )
+        for replica in gone:
+            made = replica.assignment
+            if isinstance(made, StreamAssignment):
+                self.postponed[(made.account, made.name)] = made
+            elif replica not in streams and (made.account, made.stream) in self.streams:
+                self.postponed[(made.account, made.stream, made.name)] = made
+
     def tidy(self, timing: Timing) -> None:
         """Now and then; `timing` is what groups are to keep time by."""
         if timing != self.starter.timing:
             self.starter.timing = timing
             for group in self.context.groups.by_name.values():
                 group.raft.retime(timing)
+        self._renew_superseded()
         self._forget_removed()
         self._settle_loss()
         if not self.context.disk_full:
@@ -285,6 +339,8 @@ class Assets:
         """Let go of records of removed groups that nothing can bring back."""
         groups = self.context.groups
         meta = groups.by_name.get(META_GROUP)
+        if meta is not None and self.starter.doubtful and self.knows_all:
+            self.starter.expect(meta.raft.applied)
         if meta is not None and self.starter.tombstones:
             alive = {group.key for group in groups.by_name.values()}
             self.starter.forget(meta.checkpointed, alive)

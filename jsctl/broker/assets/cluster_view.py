@@ -7,7 +7,7 @@ from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.peers.election_timeout import ElectionTimeout
-from jsctl.broker.peers.items import Announcement, ServerNews
+from jsctl.broker.peers.items import Announcement, DamagedReplicas, ServerNews
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.raft.types import Timing
 
@@ -19,6 +19,9 @@ class NewsSource(Protocol):
 
     def now(self, *, removed: bool) -> ServerNews:
         """The news of this moment. `removed`: an operator removed this server."""
+
+    def damaged(self) -> DamagedReplicas:
+        """Of which groups its replica has damage."""
 
 
 class ClusterView:
@@ -35,6 +38,8 @@ class ClusterView:
         """What each server told last."""
         self.leaders: dict[str, Announcement] = {}
         """Group name -> who leads it."""
+        self.damaged: dict[str, DamagedReplicas] = {}
+        """What each server told last of its replicas."""
         self.removed = False
         """An operator removed this server from the cluster."""
         self._news = news
@@ -44,6 +49,15 @@ class ClusterView:
     def own_news(self) -> ServerNews:
         """What this server tells of itself."""
         return self._news.now(removed=self.removed)
+
+    def own_damage(self) -> DamagedReplicas:
+        """What this server tells of its replicas."""
+        return self._news.damaged()
+
+    def is_damaged(self, group: str, peer: str) -> bool:
+        """Whether a server told of damage in its replica of a group."""
+        known = self.damaged.get(peer)
+        return known is not None and group in known.groups
 
     def pace(self) -> Timing:
         """What groups are to keep time by, as late as servers were lately."""
@@ -74,6 +88,13 @@ class ClusterView:
         """Whether an operator removed a server, in its present life."""
         known = self._meta.servers.get(facts.peer)
         return known is not None and known.removed and known.incarnation == facts.incarnation
+
+    def has_lost_memory(self, peer: str) -> bool:
+        """Whether all is gone that a server held in memory: its process ended, or an operator
+        removed it."""
+        known = self._meta.servers.get(peer)
+        removed = known is not None and known.removed
+        return removed or self.liveness.has_ended(peer, self.now_ns)
 
     def name_of(self, peer: str) -> str:
         """The name of a server."""

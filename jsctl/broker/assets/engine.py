@@ -15,6 +15,7 @@ from jsctl.broker.assets.meta.member import MetaMember
 from jsctl.broker.assets.own_news import OwnNews
 from jsctl.broker.assets.peer_exchange import PeerExchange
 from jsctl.broker.assets.reconfigurator import Reconfigurator
+from jsctl.broker.assets.repair.upkeep import Upkeep
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.facts import Fact
 from jsctl.broker.assets.replicas.replica_context import AccountTraffic, Quota, ReplicaContext
@@ -33,11 +34,16 @@ from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
 
 TICKS_MAX = 64
 """Ticks made up for after a stall; more change nothing."""
+STANDSTILL_NS = 1_500_000_000
+"""A process that did not run for so long is taken for dead by the others, and what they asked of it
+before is not what they want now."""
 EARLY_TICKS = 2
 """Of those, how many come before the messages that waited meanwhile."""
 ROUNDS_MAX = 16
 """Rounds of work in one turn; what is left follows in the next."""
 MAINTAIN_NS = 1_000_000_000
+DISK_SILENT_NS = 2_000_000_000
+"""How long one sync may take before others are to lead."""
 DISK_LOOK_NS = 100_000_000
 DISK_RESERVE_BYTES = 64 * 1024 * 1024
 """Room that is kept for the log itself."""
@@ -97,9 +103,14 @@ class Engine:
         self._own_news = news
         self.cluster = ClusterView(options, liveness, news, state)
         self.meta = MetaMember(self.context, self.cluster, self.assets, self.outbox, state, new_id)
-        self.transfers = Transfers(self.groups, self.outbox, self.context.logs)
+        self.transfers = Transfers(
+            self.groups, self.outbox, self.context.logs, self.cluster.is_damaged
+        )
+        self.upkeep = Upkeep(
+            self.context, self.outbox, self.assets, self.cluster.online, options.scrub
+        )
         self.peers = PeerExchange(
-            self.context, self.cluster, self.meta, self.transfers, self.outbox
+            self.context, self.cluster, self.meta, self.transfers, self.upkeep, self.outbox
         )
         self.reconfigurator = Reconfigurator(
             self.context, self.assets, self.cluster.online, self.meta.submit
@@ -109,6 +120,7 @@ class Engine:
         self._last_tick_ns = 0
         self._maintain_due_ns = 0
         self._disk_due_ns = 0
+        self._disk_silent = False
 
     def show(self, card: ServerCard) -> None:
         """Others are told this of the server from now on."""
@@ -144,6 +156,8 @@ class Engine:
         ticks = (now_ns - self._last_tick_ns) // TICK_NS
         if ticks <= 0:
             return 0
+        if ticks * TICK_NS >= STANDSTILL_NS:
+            self.cluster.liveness.stood_still()
         self._last_tick_ns += ticks * TICK_NS
         ticks = min(ticks, TICKS_MAX)
         early = min(ticks, EARLY_TICKS)
@@ -151,11 +165,14 @@ class Engine:
         return ticks - early
 
     def tick_late(self, ticks: int) -> None:
-        """After the turn's messages: the rest of the time, and what it makes due."""
+        """After the turn's messages: the rest of the time."""
+        self.groups.tick(ticks)
+
+    def look(self) -> None:
+        """What time makes due besides the groups."""
         now_ns = self.context.now_ns
-        if ticks:
-            self.groups.tick(ticks)
         self.peers.tick(now_ns)
+        self.upkeep.tick(now_ns)
         if self.meta.bootstrap is not None:
             self.meta.found(now_ns)
         elif self.reconfigurator.due(now_ns):
@@ -169,8 +186,22 @@ class Engine:
         if now_ns >= self._maintain_due_ns:
             self._maintain_due_ns = now_ns + MAINTAIN_NS
             self.transfers.tick(now_ns)
+            self._leave_silent_disk()
             self.groups.relieve()
+            self.groups.forget_memory_of(self.cluster.has_lost_memory)
             self.assets.tidy(self.cluster.pace())
+
+    def _leave_silent_disk(self) -> None:
+        """A leader can acknowledge nothing while its disk does not answer; others may."""
+        silent = self.groups.disk_silent_ns >= DISK_SILENT_NS
+        if silent:
+            self.groups.hand_over_all()
+        if silent != self._disk_silent:
+            self._disk_silent = silent
+            text = "The disk does not answer: leadership goes to other servers"
+            if not silent:
+                text = "The disk answers again"
+            self.context.log(LogLevel.ERROR if silent else LogLevel.INFO, text)
 
     def _watch_disk(self) -> None:
         """Stop to take messages before the disk is full, and go on when there is room again."""
@@ -201,9 +232,8 @@ class Engine:
         """
         context, queue = self.context, self.context.queue
         queue.begin(context.now_ns, others=self.groups.busy)
-        for replica in self.assets.pushers.values():
-            if replica.interest_changed():
-                queue.wake(replica.group.name, replica)
+        for replica in self.assets.pushers.concerned():
+            queue.wake(replica.group.name, replica)
         self.groups.drain()
         self._follow()
         for _ in range(ROUNDS_MAX):
@@ -230,18 +260,22 @@ class Engine:
         if self.assets.waiting:
             meta = self.meta.state
             self.assets.retry(lambda account, stream: meta.consumers(account, stream).values())
-        changes, groups.changes = groups.changes, []
-        for change in changes:
-            self._leader_changed(change)
-        needs, groups.needs_state = groups.needs_state, []
-        for group, peer in needs:
-            self.transfers.wanted(group, peer, self.context.now_ns)
-        finished, groups.checkpoints.finished = groups.checkpoints.finished, []
-        for group, work in finished:
-            if isinstance(work, ImportJob):
-                self.transfers.imported(group, work)
-        reads, groups.reads.answers = groups.reads.answers, []
-        self.reads.extend((token, good) for _, token, good in reads)
+        if groups.changes:
+            changes, groups.changes = groups.changes, []
+            for change in changes:
+                self._leader_changed(change)
+        if groups.needs_state:
+            needs, groups.needs_state = groups.needs_state, []
+            for group, peer in needs:
+                self.transfers.wanted(group, peer, self.context.now_ns)
+        if groups.checkpoints.finished:
+            finished, groups.checkpoints.finished = groups.checkpoints.finished, []
+            for group, work in finished:
+                if isinstance(work, ImportJob):
+                    self.transfers.imported(group, work)
+        if groups.reads.answers:
+            reads, groups.reads.answers = groups.reads.answers, []
+            self.reads.extend((token, good) for _, token, good in reads)
 
     def _leader_changed(self, change: LeaderChange) -> None:
         group = change.group
@@ -257,16 +291,31 @@ class Engine:
         """End of the turn: work for the disk thread."""
         return self.groups.seal()
 
-    def next_due_ns(self) -> int | None:
-        """When the next turn has to be, even if nothing arrives."""
-        context = self.context
-        if context.queue.waiting or self.groups.busy:
-            return context.now_ns
-        due = [self.peers.next_due_ns(), context.queue.next_due_ns()]
+    @property
+    def expecting(self) -> bool:
+        """Whether `look` may have something to do at any time."""
+        return self.meta.bootstrap is not None or bool(
+            self.context.damaged or (self.assets.unsettled and self.options.clustered)
+        )
+
+    def urgent_ns(self) -> int | None:
+        """When the next turn has to be for groups and replicas, even if nothing arrives."""
+        queue = self.context.queue
+        if queue.waiting or self.groups.busy:
+            return self.context.now_ns
+        due_ns = queue.next_due_ns()
         if self.groups.awake:
-            due.append(self._last_tick_ns + TICK_NS)
+            tick_ns = self._last_tick_ns + TICK_NS
+            due_ns = tick_ns if due_ns is None else min(due_ns, tick_ns)
+        return due_ns
+
+    def next_due_ns(self) -> int | None:
+        """When `look` has something to do."""
+        due = [self._maintain_due_ns, self.peers.next_due_ns(), self.upkeep.next_due_ns()]
+        if not self.groups.idle:
+            due.append(self._disk_due_ns)
         if self.meta.bootstrap is not None:
-            due.append(context.now_ns + TICK_NS)
+            due.append(self.context.now_ns + TICK_NS)
         if self.options.clustered:
             due.append(self.reconfigurator.next_due_ns())
         return min((at for at in due if at is not None), default=None)

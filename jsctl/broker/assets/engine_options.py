@@ -10,6 +10,14 @@ TICK_NS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class ScrubLimits:
+    """How often all that rests on the disk is read (0: never), and how much in a second at most."""
+
+    interval_ns: int = 24 * 3600 * 1_000_000_000
+    bytes_per_second: int = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
 class ServerCard:
     """What others are told of a server; a reload may change it."""
 
@@ -40,6 +48,7 @@ class EngineOptions:
     limits: GroupLimits = field(default_factory=GroupLimits)
     raft_limits: RaftLimits = field(default_factory=RaftLimits)
     log_segment_bytes: int = SEGMENT_BYTES
+    scrub: ScrubLimits = field(default_factory=ScrubLimits)
 
     @property
     def life(self) -> int:

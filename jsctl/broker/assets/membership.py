@@ -47,6 +47,8 @@ def next_step(raft: Raft, wanted: Sequence[PeerId], online: Callable[[PeerId], b
     return (
         _add(wanted, voters, learners, online)
         or _promote(raft, wanted, learners)
+        or _bury(raft, wanted, online)
+        or _catch_up(wanted, learners)
         or _shrink(raft, wanted, voters, learners, online)
         or Settled()
     )
@@ -66,12 +68,24 @@ def _add(
 
 
 def _promote(raft: Raft, wanted: Sequence[PeerId], learners: Collection[PeerId]) -> Step | None:
+    for peer in learners:
+        if peer in wanted and not raft.refusal(Promote(peer)):
+            return MembershipChange(Promote(peer))
+    return None
+
+
+def _bury(raft: Raft, wanted: Sequence[PeerId], online: Callable[[PeerId], bool]) -> Step | None:
+    """Who is to leave and is not there does not have to wait until others have joined."""
+    for peer in raft.members.all():
+        if peer not in wanted and not online(peer) and not raft.refusal(RemoveMember(peer)):
+            return MembershipChange(RemoveMember(peer))
+    return None
+
+
+def _catch_up(wanted: Sequence[PeerId], learners: Collection[PeerId]) -> Step | None:
     joining = [peer for peer in learners if peer in wanted]
     if not joining:
         return None
-    for peer in joining:
-        if not raft.refusal(Promote(peer)):
-            return MembershipChange(Promote(peer))
     return Waiting("catchup", f"waiting for peer {joining[0]} to catch up before adding it")
 
 

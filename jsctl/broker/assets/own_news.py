@@ -6,14 +6,34 @@ from jsctl import __version__
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.engine_options import EngineOptions, ServerCard
 from jsctl.broker.jetstream.meta.placement import ServerFacts
-from jsctl.broker.peers.items import ServerNews
+from jsctl.broker.peers.items import DamagedReplicas, ServerNews
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.replication.groups import Groups
+
+DAMAGED_MAX = 1000
+"""Damaged replicas that are named; what is not is taken for whole."""
+COUNT_NS = 250_000_000
+"""How old may be what every stream has to be asked for: others hear of it more seldom."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What the replicas on this server hold, in bytes."""
+
+    at_ns: int
+    memory: int = 0
+    memory_reserved: int = 0
+    store: int = 0
+    store_reserved: int = 0
+    replicated: int = 0
+    """Groups that have more than one member."""
+    damaged: tuple[str, ...] = ()
+    """Groups whose replica here has damage."""
 
 
 @dataclass(slots=True)
 class OwnNews:
-    """Counted anew with each call."""
+    """See the module."""
 
     options: EngineOptions
     groups: Groups
@@ -21,23 +41,11 @@ class OwnNews:
     liveness: Liveness
     card: ServerCard
     """A reload brings another one."""
+    _held: _Held | None = None
 
     def now(self, *, removed: bool) -> ServerNews:
         """The news of this moment. `removed`: an operator removed this server."""
-        options, card = self.options, self.card
-        memory = store = reserved_memory = reserved_store = 0
-        for replica in self.assets.streams.values():
-            used = replica.store.size_bytes
-            reserved = max(replica.stream.config.max_bytes, 0)
-            if replica.volatile:
-                memory += used
-                reserved_memory += reserved
-            else:
-                store += used
-                reserved_store += reserved
-        replicated = sum(
-            len(group.raft.members.voters) > 1 for group in self.groups.by_name.values()
-        )
+        options, card, held = self.options, self.card, self._newest()
         facts = ServerFacts(
             peer=options.me,
             name=options.server_name,
@@ -46,16 +54,52 @@ class OwnNews:
             tags=card.tags,
             jetstream=not removed,
             store_max=card.store_max,
-            store_used=store,
-            store_reserved=reserved_store,
+            store_used=held.store,
+            store_reserved=held.store_reserved,
             memory_max=card.memory_max,
-            memory_used=memory,
-            memory_reserved=reserved_memory,
+            memory_used=held.memory,
+            memory_reserved=held.memory_reserved,
             streams=len(self.assets.streams),
-            ha_assets=max(replicated - 1, 0),
+            ha_assets=max(held.replicated - 1, 0),
             ha_assets_max=card.ha_assets_max,
             incarnation=options.life,
             boot=options.boot,
         )
         leaving = self.liveness.leaving
         return ServerNews(facts, card.server_id, card.host, __version__, lame_duck=leaving)
+
+    def damaged(self) -> DamagedReplicas:
+        """What others have to know before they leave a group's leadership to this server."""
+        return DamagedReplicas(self._newest().damaged)
+
+    def _newest(self) -> _Held:
+        held = self._held
+        if held is None or self.groups.now_ns >= held.at_ns + COUNT_NS:
+            held = self._held = self._count()
+        return held
+
+    def _count(self) -> _Held:
+        memory = store = memory_reserved = store_reserved = 0
+        damaged: list[str] = []
+        for replica in self.assets.streams.values():
+            if replica.store.is_damaged and len(damaged) < DAMAGED_MAX:
+                damaged.append(replica.group.name)
+            used = replica.store.size_bytes
+            reserved = max(replica.stream.config.max_bytes, 0)
+            if replica.volatile:
+                memory += used
+                memory_reserved += reserved
+            else:
+                store += used
+                store_reserved += reserved
+        groups = self.groups.by_name.values()
+        replicated = sum(len(group.raft.members.voters) > 1 for group in groups)
+        return _Held(
+            self.groups.now_ns,
+            memory,
+            memory_reserved,
+            store,
+            store_reserved,
+            replicated,
+            tuple(damaged),
+        )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from jsctl.broker.assets.cluster_view import ClusterView
 from jsctl.broker.assets.meta.member import MetaMember
+from jsctl.broker.assets.repair.upkeep import Upkeep
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.peers.items import Announcement, Eviction, PeerFrame
@@ -27,12 +28,14 @@ class PeerExchange:
         cluster: ClusterView,
         meta: MetaMember,
         transfers: Transfers,
+        upkeep: Upkeep,
         outbox: PeerOutbox,
     ) -> None:
         self._context = context
         self._cluster = cluster
         self._meta = meta
         self._transfers = transfers
+        self._upkeep = upkeep
         self._outbox = outbox
         self._news_due_ns = 0
 
@@ -44,13 +47,14 @@ class PeerExchange:
 
     def unlinked(self, peer: str) -> None:
         """The last connection to a broker closed."""
-        self._live(self._cluster.liveness.unlinked(peer))
+        self._live(self._cluster.liveness.unlinked(peer, self._context.now_ns))
 
     def _live(self, events: Iterable[LivenessEvent]) -> None:
         groups = self._context.groups
         for event in events:
             if isinstance(event, WentUp):
                 groups.peer_up(event.peer)
+                self._upkeep.repairs.came_up(event.peer)
                 self._greet(event.peer)
             elif isinstance(event, WentDown):
                 groups.peer_down(event.peer)
@@ -63,6 +67,7 @@ class PeerExchange:
     def _greet(self, peer: str) -> None:
         parcel, cluster = self._outbox.parcel(peer), self._cluster
         parcel.news.append(cluster.own_news())
+        parcel.damaged.append(cluster.own_damage())
         if self._meta.founding is not None:
             parcel.foundings.append(self._meta.founding)
         parcel.announcements.extend(
@@ -87,6 +92,7 @@ class PeerExchange:
             self._transfers.received(peer, chunk)
         for ack in frame.acks:
             self._transfers.acked(peer, ack, now_ns)
+        self._upkeep.receive(frame)
         for proposal in frame.proposals:
             self._meta.submit(proposal.entries)
 
@@ -97,13 +103,15 @@ class PeerExchange:
             if cluster.is_removed(news.facts):
                 told = Eviction(news.facts.incarnation)
                 self._outbox.parcel(frame.sender).evictions.append(told)
+        for damaged in frame.damaged:
+            cluster.damaged[frame.sender] = damaged
         if any(one.life == cluster.options.life for one in frame.evictions):
             self._meta.told_to_go()
 
     def _step(self, frame: PeerFrame) -> None:
         for batch in frame.raft:
             try:
-                messages = codec.decode_messages(batch.messages)
+                messages = codec.decode_messages(*batch.messages)
             except ValueError as error:
                 raise ProtocolError(f"raft messages of {frame.sender}: {error}") from error
             self._context.groups.step(batch.group, messages)
@@ -121,10 +129,15 @@ class PeerExchange:
             self._send_news()
 
     def _send_news(self) -> None:
+        peers = self._cluster.peers_up()
+        if not peers:
+            return
         news, founding = self._cluster.own_news(), self._meta.founding
-        for peer in self._cluster.peers_up():
+        damaged = self._cluster.own_damage()
+        for peer in peers:
             parcel = self._outbox.parcel(peer)
             parcel.news.append(news)
+            parcel.damaged.append(damaged)
             if founding is not None:
                 parcel.foundings.append(founding)
 

@@ -80,7 +80,10 @@ class Reconfigurator:
                     self.assets.unsettled.pop(name, None)
                 continue
             held = self._held_by_consumers(replica) if isinstance(replica, StreamReplica) else []
-            staying = (peer for peer in held if peer in replica.group.raft.members)
+            # Who is not there keeps its replica, as long as the meta state names it, for a consumer
+            # that has no quorum without it; but nobody waits for its vote in the stream's group.
+            members = replica.group.raft.members
+            staying = (peer for peer in held if peer in members and self.online(peer))
             wanted = (*replica.assignment.group.peers, *staying)
             step = next_step(replica.group.raft, wanted, self.online)
             self._do(replica.group.raft, step, name)
@@ -97,8 +100,9 @@ class Reconfigurator:
         wanted = replica.assignment.group.peers
         account, stream = replica.key
         held: list[str] = []
-        for (owner, name, _), consumer in self.assets.consumers.items():
-            if (owner, name) != (account, stream) or consumer.assignment.group.settled:
+        for name in replica.watchers:
+            consumer = self.assets.consumers[account, stream, name]
+            if consumer.assignment.group.settled:
                 continue
             held += [
                 peer

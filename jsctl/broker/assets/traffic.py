@@ -36,7 +36,10 @@ class RouterTraffic:
         found = self.router.accounts.get(account)
         return found is not None and self.router.has_interest(found, subject)
 
-    def generation(self, account: str) -> int:
-        """Changes whenever somebody begins or ends to listen."""
+    def changes(self, account: str) -> list[bytes] | None:
+        """Patterns on which somebody began or ceased to listen since the last call; None: any."""
         found = self.router.accounts.get(account)
-        return 0 if found is None else found.sublist.generation
+        if found is None:
+            return None
+        changed, found.sublist.changed = found.sublist.changed, []
+        return changed

@@ -12,6 +12,7 @@ from jsctl.broker.conf.fields import (
     count,
     duration,
     in_range,
+    inert,
     integer,
     make,
     mapping,
@@ -383,7 +384,7 @@ JETSTREAM = Section(
     Field(("mem_max_stream_bytes", "memory_max_stream_bytes"), "memory_stream_bytes_max", size),
     Field(("disk_max_stream_bytes", "store_max_stream_bytes"), "store_stream_bytes_max", size),
     Field(("max_ack_pending",), "ack_pending_max", integer),
-    Field(("cluster_traffic",), "cluster_traffic", one_of("system", "owner")),
+    inert(Field(("cluster_traffic",), "cluster_traffic", one_of("system", "owner"))),
 )
 LIMITS = Section(
     Field(("max_connections", "max_conn"), "connections_max", integer),
@@ -394,7 +395,7 @@ LIMITS = Section(
         why="messages are limited for the whole server alone",
         remedy="use max_payload at the top level",
     ),
-    Field(("max_leafnodes", "max_leafs"), "leafnodes_max", integer),
+    inert(Field(("max_leafnodes", "max_leafs"), "leafnodes_max", integer)),
     once=True,
 )
 ACCOUNT = Section(

@@ -12,6 +12,7 @@ from jsctl.broker.conf.fields import (
     duration,
     ignored,
     in_range,
+    inert,
     int32,
     integer,
     listen,
@@ -26,6 +27,7 @@ from jsctl.broker.conf.fields import (
     texts,
     timeout,
     unless_off,
+    unused,
     word,
     wrong_kind,
 )
@@ -34,12 +36,13 @@ from jsctl.broker.conf.units import duration_ns, route_url
 from jsctl.broker.conf.users import login_time
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import (
+    KIB,
+    MINUTE_NS,
     SECOND_NS,
     ClusterOptions,
     HandshakeFirst,
     JetStreamLimits,
     JetStreamOptions,
-    RaftOptions,
     SyncMode,
     TlsOptions,
     Url,
@@ -56,6 +59,8 @@ COMPRESSIONS = (
     "s2_uncompressed",
     "s2_auto",
 )
+UNCOMPRESSED = ("off", "disabled", "accept", "s2_uncompressed")
+META_COMPACT = "the log of the meta group is compacted as all others, and keeps nobody waiting"
 CLUSTER_PING_MAX_NS = 30 * SECOND_NS
 CURVES = ("X25519", "CURVEP256", "CURVEP384", "CURVEP521", "X25519MLKEM768")
 CURVES_KNOWN = CURVES[:-1]
@@ -130,19 +135,31 @@ def tls(node: ConfigNode, reading: Reading) -> TlsOptions:
         if first[1] is not None:
             found["handshake_first_wait_ns"] = first[1]
     result = make(TlsOptions, found)
-    if not result.cert_file and result.key_file:
-        raise node.error("missing 'cert_file' in TLS configuration", "add it")
-    if result.cert_file and not result.key_file:
-        raise node.error("missing 'key_file' in TLS configuration", "add it")
+    complete_pair(node, result.cert_file, result.key_file)
     return result
+
+
+def complete_pair(node: ConfigNode, cert_file: str, key_file: str) -> None:
+    """A certificate and its key are of no use without each other."""
+    if not cert_file and key_file:
+        raise node.error("missing 'cert_file' in TLS configuration", "add it")
+    if cert_file and not key_file:
+        raise node.error("missing 'key_file' in TLS configuration", "add it")
+
+
+def compression_mode(node: ConfigNode, reading: Reading) -> str:
+    """How, or whether, what is sent is made smaller."""
+    if isinstance(node.content, dict):
+        return str(COMPRESSION.read(node, reading, "compression").get("mode", "s2_auto"))
+    if isinstance(node.content, bool):
+        return "s2_auto" if node.content else "off"
+    return str(one_of(*COMPRESSIONS)(node, reading))
 
 
 def compression(node: ConfigNode, reading: Reading) -> str:
     """Route compression: accepted, but routes are sent as they are."""
-    if isinstance(node.content, dict):
-        COMPRESSION.read(node, reading, "compression")
-    elif not isinstance(node.content, bool):
-        one_of(*COMPRESSIONS)(node, reading)
+    if compression_mode(node, reading) not in UNCOMPRESSED:
+        reading.no_effect(node, '"compression"', "routes are sent as they are")
     return "off"
 
 
@@ -250,6 +267,24 @@ def merge_sync(node: ConfigNode, found: dict[str, object], reading: Reading) -> 
         )
 
 
+def scrub_interval(node: ConfigNode, reading: Reading) -> int:
+    """How often all that is stored is read: `never`, or a duration of a minute or more."""
+    if isinstance(node.content, str) and node.content.lower() == "never":
+        return 0
+    value = duration(node, reading)
+    if value < MINUTE_NS:
+        raise node.error(f"{node.content!r} is too often", 'write never, or for example "24h"')
+    return value
+
+
+def scrub_rate(node: ConfigNode, reading: Reading) -> int:
+    """Bytes in a second."""
+    value = size(node, reading)
+    if value < KIB:
+        raise node.error(f"{value} bytes in a second are too few", "write a size such as 32MB")
+    return value
+
+
 def sync_pair(value: object) -> tuple[object, object]:
     """The two halves of what `sync` has read."""
     return (value[0], value[1]) if isinstance(value, tuple) else (None, None)
@@ -295,26 +330,6 @@ def js_limits(node: ConfigNode, reading: Reading) -> dict[str, object]:
 def js_batch(node: ConfigNode, reading: Reading) -> dict[str, object]:
     """The `batch` block of the limits."""
     return JS_BATCH.read(node, reading, "batch")
-
-
-def raft(node: ConfigNode, reading: Reading) -> RaftOptions:
-    """Timings of replication. Raises ConfigError if an election can be quicker than it should."""
-    found = make(RaftOptions, RAFT.read(node, reading, "raft"))
-    if found.election_min_ns < 2 * found.heartbeat_ns:
-        raise node.error(
-            "election_min is less than two heartbeats", "raise it or lower the heartbeat"
-        )
-    if found.election_max_ns <= found.election_min_ns:
-        raise node.error("election_max is not above election_min", "raise it")
-    return found
-
-
-def positive_duration(node: ConfigNode, reading: Reading) -> int:
-    """A duration above zero."""
-    value = duration(node, reading)
-    if value <= 0:
-        raise node.error("must be above zero", 'write for example "100ms"')
-    return value
 
 
 def certificate_section() -> tuple[Field, Field]:
@@ -381,7 +396,7 @@ TLS = Section(
     once=True,
 )
 COMPRESSION = Section(
-    Field(("mode",), "", one_of(*COMPRESSIONS)),
+    Field(("mode",), "mode", one_of(*COMPRESSIONS)),
     quiet("rtt_thresholds", "thresholds", "rtts", "rtt"),
 )
 CLUSTER_AUTHORIZATION = Section(
@@ -423,10 +438,10 @@ CLUSTER = Section(
     quiet("write_timeout"),
 )
 JS_BATCH = Section(
-    Field(("max_inflight_per_stream",), "batches_per_stream_max", count),
-    Field(("max_inflight_total",), "batches_total_max", count),
-    Field(("max_msgs",), "batch_messages_max", count),
-    Field(("timeout",), "batch_timeout_ns", duration),
+    inert(Field(("max_inflight_per_stream",), "batches_per_stream_max", count)),
+    inert(Field(("max_inflight_total",), "batches_total_max", count)),
+    inert(Field(("max_msgs",), "batch_messages_max", count)),
+    inert(Field(("timeout",), "batch_timeout_ns", duration)),
 )
 JS_LIMITS = Section(
     Field(("max_ack_pending",), "ack_pending_max", integer),
@@ -440,22 +455,24 @@ JETSTREAM = Section(
     Field(("store_dir", "store", "storedir"), "store_dir", text),
     Field(("sync",), "sync_given", sync),
     Field(("sync_interval",), "sync_interval_given", sync),
+    Field(("scrub",), "scrub_ns", scrub_interval),
+    Field(("scrub_rate",), "scrub_rate", scrub_rate),
     Field(("max_memory_store", "max_mem_store", "max_mem"), "memory_bytes_max", store_limit),
     Field(("max_file_store", "max_file"), "store_bytes_max", store_limit),
     Field(("domain",), "domain", domain),
     Field(("enabled", "enable"), "enabled", boolean),
     Field(("strict",), "strict", boolean),
     Field(("unique_tag",), "unique_tag", lambda n, r: text(n, r).lower()),
-    Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend")),
+    inert(Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend"))),
     Field(("limits",), "limits", js_limits),
     Field(("request_queue_limit",), "request_queue_max", count),
-    Field(("info_queue_limit",), "info_queue_max", count),
-    Field(("max_outstanding_catchup",), "catchup_bytes_max", size),
-    Field(("max_buffered_size",), "buffered_bytes_max", size),
-    Field(("max_buffered_msgs",), "buffered_messages_max", count),
-    Field(("meta_compact",), "meta_compact", count),
-    Field(("meta_compact_size",), "meta_compact_bytes", size),
-    ignored("meta_compact_sync", why="compaction never delays an acknowledgement"),
+    inert(Field(("info_queue_limit",), "info_queue_max", count)),
+    inert(Field(("max_outstanding_catchup",), "catchup_bytes_max", size)),
+    inert(Field(("max_buffered_size",), "buffered_bytes_max", size)),
+    inert(Field(("max_buffered_msgs",), "buffered_messages_max", count)),
+    unused("meta_compact", read=count, why=META_COMPACT),
+    unused("meta_compact_size", read=size, why=META_COMPACT),
+    unused("meta_compact_sync", read=boolean, why=META_COMPACT),
     ignored("max_concurrent_io", why="one thread does all file work"),
     rejected(
         "key",
@@ -473,12 +490,4 @@ JETSTREAM = Section(
     ),
     ignored("cipher", why="files are not encrypted"),
     rejected("tpm", why="files are not encrypted", remedy="encrypt the disk and remove it"),
-)
-RAFT = Section(
-    Field(("heartbeat",), "heartbeat_ns", positive_duration),
-    Field(("election_min",), "election_min_ns", positive_duration),
-    Field(("election_max",), "election_max_ns", positive_duration),
-    Field(("peer_stale",), "peer_stale_ns", positive_duration),
-    Field(("peer_offline",), "peer_offline_ns", positive_duration),
-    Field(("hibernate_after",), "hibernate_after_ns", positive_duration),
 )

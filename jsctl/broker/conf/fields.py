@@ -13,7 +13,7 @@ from typing import TypeVar
 from jsctl.broker.conf.tree import ConfigNode, Content
 from jsctl.broker.conf.units import duration_ns, host_port, port_number, size_bytes
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.options import ANY_HOST, SECOND_NS
+from jsctl.broker.options import ANY_HOST, SECOND_NS, Options
 
 SUGGESTION_CUTOFF = 0.6
 T = TypeVar("T")
@@ -27,6 +27,8 @@ class Reading:
     warnings: list[str] = field(default_factory=list)
     strict_errors: list[ConfigError] = field(default_factory=list)
     """What only `-t` refuses."""
+    later: list["Callable[[Options], ConfigError | None]"] = field(default_factory=list)
+    """Checks of what one block says of another, for when all are read."""
 
     def no_effect(self, node: ConfigNode, name: str, why: str = "") -> None:
         """Note that an option was taken but changes nothing."""
@@ -44,6 +46,8 @@ class Field:
     names: tuple[str, ...]
     attribute: str
     read: Reader
+    inert: bool = False
+    """Nothing here asks for the value."""
 
 
 class Section:
@@ -113,7 +117,7 @@ def named(error: ConfigError, name: str) -> ConfigError:
 def mapping(node: ConfigNode) -> dict[str, ConfigNode]:
     """The content of a map. Raises ConfigError for another kind."""
     if not isinstance(node.content, dict):
-        raise wrong_kind(node, "a map { ... }")
+        raise wrong_kind(node, "a map { ... }", "put it in braces")
     return node.content
 
 
@@ -221,7 +225,7 @@ def texts(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
         return tuple(text(item, reading) for item in node.content)
     if isinstance(node.content, str):
         return (node.content,)
-    raise wrong_kind(node, "a string or an array of strings")
+    raise wrong_kind(node, "a string or an array of strings", "put it in quotes")
 
 
 def array(node: ConfigNode) -> list[ConfigNode]:
@@ -263,6 +267,27 @@ def ignored(*names: str, why: str = "") -> Field:
         reading.no_effect(node, f'"{names[0]}"', why)
 
     return Field(names, "", read)
+
+
+def inert(field: Field, why: str = "") -> Field:
+    """An option that is kept and compared as others, but changes nothing here, which is said."""
+
+    def read(node: ConfigNode, reading: Reading) -> object:
+        value = field.read(node, reading)
+        reading.no_effect(node, f'"{field.names[0]}"', why)
+        return value
+
+    return Field(field.names, field.attribute, read, inert=True)
+
+
+def unused(*names: str, read: Reader, why: str) -> Field:
+    """As `ignored`, but what is no such value is refused."""
+
+    def check(node: ConfigNode, reading: Reading) -> None:
+        read(node, reading)
+        reading.no_effect(node, f'"{names[0]}"', why)
+
+    return Field(names, "", check)
 
 
 def quiet(*names: str) -> Field:

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from jsctl.broker.conf.absent_clients import mqtt, websocket
+from jsctl.broker.conf.absent_servers import gateway, leafnodes
 from jsctl.broker.conf.accounts import accounts, mappings
-from jsctl.broker.conf.blocks import cluster, jetstream, raft, tls
+from jsctl.broker.conf.blocks import cluster, jetstream, tls
 from jsctl.broker.conf.digest import digest
 from jsctl.broker.conf.fields import (
     Field,
@@ -14,6 +16,7 @@ from jsctl.broker.conf.fields import (
     count,
     duration,
     ignored,
+    inert,
     int32,
     integer,
     listen,
@@ -29,6 +32,7 @@ from jsctl.broker.conf.fields import (
     word,
 )
 from jsctl.broker.conf.parser import ReadFile, parse, read_file
+from jsctl.broker.conf.raft import raft
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.users import authorization
 from jsctl.broker.errors import ConfigError, ConfigErrors
@@ -82,7 +86,10 @@ def from_text(
         "config_digest": digest(root),
         "warnings": tuple(reading.warnings),
     }
-    return LoadedConfig(make(Options, values), tuple(reading.strict_errors))
+    options = make(Options, values)
+    if wrong := [error for look in reading.later if (error := look(options)) is not None]:
+        raise ConfigErrors(sorted(wrong, key=_position))
+    return LoadedConfig(options, tuple(reading.strict_errors))
 
 
 def _position(error: ConfigError) -> tuple[str, int, int]:
@@ -239,10 +246,10 @@ TOP = Section(
     Field(("ping_interval",), "client.ping_interval_ns", duration),
     Field(("ping_max",), "client.pings_out_max", integer),
     Field(("write_deadline",), "client.write_deadline_ns", duration),
-    Field(("write_timeout",), "client.write_timeout", write_timeout),
+    inert(Field(("write_timeout",), "client.write_timeout", write_timeout)),
     Field(("max_closed_clients",), "client.closed_clients_max", count),
     Field(("no_header_support",), "client.no_header_support", boolean),
-    Field(("no_fast_producer_stall",), "client.no_fast_producer_stall", boolean),
+    inert(Field(("no_fast_producer_stall",), "client.no_fast_producer_stall", boolean)),
     Field(("lame_duck_duration",), "lame_duck_duration_ns", lame_duck_duration),
     Field(("lame_duck_grace_period",), "lame_duck_grace_ns", lame_duck_grace),
     Field(("no_auth_user",), "no_auth_user", text),
@@ -258,13 +265,13 @@ TOP = Section(
     Field(("store_dir", "storedir"), "store_dir", text),
     Field(("raft",), "raft", raft),
     Field(("feature_flags",), "feature_flags", feature_flags),
-    Field(("connect_error_reports",), "connect_error_reports", count),
-    Field(("reconnect_error_reports",), "reconnect_error_reports", count),
+    inert(Field(("connect_error_reports",), "connect_error_reports", count)),
+    inert(Field(("reconnect_error_reports",), "reconnect_error_reports", count)),
     quiet("disable_sublist_cache", "no_sublist_cache"),
-    ignored("gateway"),
-    ignored("leafnodes", "leaf"),
-    ignored("websocket", "ws"),
-    ignored("mqtt"),
+    Field(("gateway",), "", gateway),
+    Field(("leafnodes", "leaf"), "", leafnodes),
+    Field(("websocket", "ws"), "", websocket),
+    Field(("mqtt",), "", mqtt),
     Field(("ocsp",), "", no_ocsp),
     ignored("ocsp_cache"),
     unless_off(

@@ -5,7 +5,7 @@ the first one that cannot change is what a reload is refused for, in its words.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 from jsctl.api.times import format_duration
@@ -16,6 +16,7 @@ from jsctl.broker.options import (
     ClusterOptions,
     HandshakeFirst,
     Options,
+    RaftOptions,
     SyncMode,
     TlsOptions,
 )
@@ -176,12 +177,25 @@ def _store_dir(old: Options, new: Options) -> list[str]:
     raise NotReloadable(f"{UNSUPPORTED} jetstream {what}")
 
 
+def _raft(old: Options, new: Options) -> list[str]:
+    """The first of its times and bounds that differs, by the name that the file has for it."""
+    for one in fields(RaftOptions):
+        before, after = getattr(old.raft, one.name), getattr(new.raft, one.name)
+        if before != after:
+            name, in_ns, _ = one.name.partition("_ns")
+            if in_ns:
+                before, after = format_duration(before), format_duration(after)
+            raise NotReloadable(f"{UNSUPPORTED} raft.{name}: old={before}, new={after}")
+    return []
+
+
 SPECIAL: Mapping[str, Callable[[Options, Options], list[str]]] = {
     "NoAuthUser": _no_auth_user,
     "Cluster": _cluster,
     "JetStreamMaxMemory": _memory,
     "JetStreamMaxStore": _store,
     "StoreDir": _store_dir,
+    "Raft": _raft,
 }
 
 
@@ -310,7 +324,7 @@ KEYS: tuple[Key, ...] = (
     Key("HTTPPort", lambda o: o.monitoring.port),
     Key("HTTPBasePath", lambda o: o.monitoring.base_path.rstrip("/")),
     Key("HTTPSPort", lambda o: o.monitoring.https_port),
-    _key("AuthTimeout", "authorization timeout", lambda o: _seconds(o.auth.timeout_ns)),
+    _key("AuthTimeout", "authorization timeout", lambda o: _seconds(o.client_login_ns)),
     _key("MaxControlLine", "max_control_line", lambda o: o.client.control_line_bytes_max),
     _key("MaxPayload", "max_payload", lambda o: o.client.payload_bytes_max),
     Key("MaxPending", lambda o: o.client.pending_bytes_max),
@@ -329,6 +343,8 @@ KEYS: tuple[Key, ...] = (
     Key("JetStreamInfoQueueLimit", lambda o: o.jetstream.limits.info_queue_max),
     Key("StreamMaxBufferedMsgs", lambda o: o.jetstream.limits.buffered_messages_max),
     Key("StreamMaxBufferedSize", lambda o: o.jetstream.limits.buffered_bytes_max),
+    _key("Scrub", "scrub", lambda o: format_duration(o.jetstream.scrub_ns)),
+    _key("ScrubRate", "scrub_rate", lambda o: o.jetstream.scrub_rate),
     Key("StoreDir", lambda o: o.jetstream.store_dir),
     Key("SyncInterval", lambda o: format_duration(o.jetstream.sync_interval_ns)),
     Key("SyncAlways", lambda o: o.jetstream.sync is SyncMode.ALWAYS),

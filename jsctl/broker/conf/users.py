@@ -166,7 +166,7 @@ def login_time(node: ConfigNode, reading: Reading) -> int:
     value = timeout(node, reading)
     if value < 0:
         raise node.error("nobody could log in in no time", "write for example 2")
-    return value or AuthOptions().timeout_ns
+    return value
 
 
 def users(node: ConfigNode, reading: Reading) -> tuple[UserOptions, ...]:

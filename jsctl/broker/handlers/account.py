@@ -24,17 +24,17 @@ def info(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
 
 def account_info(view: View, facts: AccountQuota) -> AccountInfo:
     """Limits and use, counted from what is assigned and what the servers report."""
-    streams = view.meta.streams(facts.name).values()
+    streams, usage = view.meta.streams(facts.name).values(), view.account_usage(facts.name)
     reserved = {"file": 0, "memory": 0}
     for made in streams:
         reserved[made.config.storage.value] += reservation(made.config)
     return AccountInfo(
-        memory=facts.memory_used,
-        storage=facts.store_used,
+        memory=usage.memory_bytes,
+        storage=usage.store_bytes,
         reserved_memory=reserved["memory"],
         reserved_storage=reserved["file"],
         streams=len(streams),
-        consumers=sum(len(view.meta.consumers(facts.name, made.name)) for made in streams),
+        consumers=sum(view.meta.consumer_count(facts.name, made.name) for made in streams),
         limits=AccountLimits(
             max_memory=facts.memory_max,
             max_storage=facts.store_max,
@@ -46,5 +46,5 @@ def account_info(view: View, facts: AccountQuota) -> AccountInfo:
             max_bytes_required=facts.bytes_required,
         ),
         domain=view.domain,
-        api=ApiStats(level=COMPATIBLE_API_LEVEL, total=facts.api_total, errors=facts.api_errors),
+        api=ApiStats(level=COMPATIBLE_API_LEVEL, total=usage.api_total, errors=usage.api_errors),
     )

@@ -15,12 +15,14 @@ from jsctl.api.responses import (
     ConsumerInfoResponse,
     ConsumerNamesResponse,
     ConsumerPauseResponse,
+    MetaRescueResponse,
     MsgGetResponse,
     StreamCreateResponse,
     StreamInfoResponse,
     StreamListResponse,
     StreamNamesResponse,
     StreamPurgeResponse,
+    StreamRescueResponse,
     StreamRestoreResponse,
     StreamSnapshotResponse,
     SuccessResponse,
@@ -31,6 +33,8 @@ from jsctl.broker.handlers import (
     consumers,
     lists,
     meta,
+    rescue,
+    stream_check,
     stream_groups,
     stream_messages,
     streams,
@@ -76,6 +80,7 @@ ROUTES: dict[str, Route] = {
     "stream_names": Route("stream_names", _META, lists.names),
     "stream_list": Route("stream_list", _META, lists.infos),
     "stream_purge": Route("stream_purge", _STREAM, stream_messages.purge),
+    "stream_check": Route("stream_check", _STREAM, stream_check.check),
     "stream_msg_get": Route("stream_msg_get", _STREAM, stream_messages.get),
     "stream_msg_delete": Route("stream_msg_delete", _STREAM, stream_messages.delete),
     "stream_snapshot": Route("stream_snapshot", _META, stream_groups.snapshot),
@@ -85,6 +90,8 @@ ROUTES: dict[str, Route] = {
     "stream_evacuate_peer": Route("stream_evacuate_peer", _META, stream_groups.evacuate_peer),
     "stream_cancel_move": Route("stream_cancel_move", _META, stream_groups.cancel_move),
     "meta_leader_stepdown": Route("meta_leader_stepdown", _META, meta.step_down, system=True),
+    "meta_rescue": Route("meta_rescue", Decider.EVERY_SERVER, rescue.meta, system=True),
+    "stream_rescue": Route("stream_rescue", Decider.EVERY_SERVER, rescue.stream),
     "meta_server_remove": Route("meta_server_remove", _META, meta.remove, system=True),
     "meta_server_evacuate": Route("meta_server_evacuate", _META, meta.evacuate, system=True),
     "account_purge": Route("account_purge", _META, meta.purge_account, system=True),
@@ -109,6 +116,8 @@ _RESPONSES: dict[str, type] = {
     "consumer_pause": ConsumerPauseResponse,
     "consumer_reset": ConsumerInfoResponse,
     "stream_cancel_move": StreamCreateResponse,
+    "meta_rescue": MetaRescueResponse,
+    "stream_rescue": StreamRescueResponse,
     "stream_create": StreamCreateResponse,
     "stream_info": StreamInfoResponse,
     "stream_msg_get": MsgGetResponse,
@@ -159,6 +168,6 @@ def _check_common(view: View, request: ApiRequest, route: Route) -> None:
         raise api_error("JSRequiredApiLevelErr")
     if route.system:
         return
-    facts = view.account(request.account)
-    if facts is None or not facts.enabled:
+    account = view.account(request.account)
+    if account is None or not account.enabled:
         raise api_error("JSNotEnabledForAccountErr")

@@ -47,16 +47,15 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
     limits = _limits(account)
     config = rules.with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
     rules.check(config, stream.config, limits)
-    others = view.meta.consumers(request.account, stream.name)
-    old = others.get(config.name) if config.name else None
+    old = view.meta.consumer(request.account, stream.name, config.name) if config.name else None
     if old is not None:
         # A pause is changed by a request of its own.
         config = replace(config, pause_until=old.config.pause_until)
     config = rules.with_level(config)
     if old is not None:
-        made = _updated(view, request, stream, old, config, asked.action, others.values())
+        made = _updated(view, request, stream, old, config, asked.action)
     else:
-        made = _created(view, request, stream, config, asked.action, others, account)
+        made = _created(view, request, stream, config, asked.action, account)
     return ProposeMeta([assign_consumer(made)], None)
 
 
@@ -80,7 +79,7 @@ def _named(asked: ConsumerCreateRequest, call: ApiCall) -> ConsumerConfig:
         raise api_error("JSConsumerMultipleFiltersNotAllowed")
     if call.rest and config.filter_subject != call.rest:
         raise api_error("JSConsumerCreateFilterSubjectMismatchErr")
-    return replace(config, name=name)
+    return config if name == config.name else replace(config, name=name)
 
 
 def _limits(account: AccountQuota | None) -> ConsumerLimits:
@@ -94,11 +93,11 @@ def _updated(
     old: ConsumerAssignment,
     config: ConsumerConfig,
     action: ConsumerAction,
-    others: Iterable[ConsumerAssignment],
 ) -> ConsumerAssignment:
     if action is ConsumerAction.CREATE and not rules.same(old.config, config):
         raise api_error("JSConsumerAlreadyExists")
     if stream.config.retention is Retention.WORK_QUEUE:
+        others = view.meta.consumers(request.account, stream.name).values()
         beside = [other.config for other in others if other.name != old.name]
         rules.check_work_queue(config, beside, exists=True)
     subject = old.config.deliver_subject.encode()
@@ -120,21 +119,24 @@ def _created(
     stream: StreamAssignment,
     config: ConsumerConfig,
     action: ConsumerAction,
-    others: dict[str, ConsumerAssignment],
     account: AccountQuota | None,
 ) -> ConsumerAssignment:
     if action is ConsumerAction.UPDATE:
         raise api_error("JSConsumerDoesNotExist")
-    counted = [other.config for other in others.values()]
-    counted = [other for other in counted if not other.direct and not other.sourcing]
-    if len(counted) >= _consumers_max(stream, account):
-        raise api_error("JSMaximumConsumersLimitErr")
-    if stream.config.retention is Retention.WORK_QUEUE:
-        rules.check_work_queue(config, counted, exists=False)
+    meta, work_queue = view.meta, stream.config.retention is Retention.WORK_QUEUE
+    most = _consumers_max(stream, account)
+    if work_queue or meta.consumer_count(request.account, stream.name) >= most:
+        others = [other.config for other in meta.consumers(request.account, stream.name).values()]
+        counted = [other for other in others if not other.direct and not other.sourcing]
+        if len(counted) >= most:
+            raise api_error("JSMaximumConsumersLimitErr")
+        if work_queue:
+            rules.check_work_queue(config, counted, exists=False)
     name = config.name
-    while not name or (not config.name and name in others):
+    while not name or (not config.name and meta.consumer(request.account, stream.name, name)):
         name = view.new_name(NAME_LENGTH)
-    config = replace(config, name=name)
+    if name != config.name:
+        config = replace(config, name=name)
     return ConsumerAssignment(
         account=request.account,
         stream=stream.name,

@@ -105,7 +105,8 @@ def _delete(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision
         raise api_error("JSNotEmptyRequestErr")
     made = _assigned(view, request, call)
     entry = remove_consumer(made.account, made.stream, made.name)
-    return ProposeMeta([entry], dumps(SuccessResponse(head=head("consumer_delete"), success=True)))
+    reply = dumps(SuccessResponse(head=head("consumer_delete"), success=True))
+    return ProposeMeta([entry], reply, [made])
 
 
 def _names(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from jsctl.broker.errors import Damaged
+from jsctl.broker.jetstream.meta.entries import Assignment
 from jsctl.broker.jetstream.requests import ApiRequest
 
 
@@ -48,6 +50,8 @@ class ProposeMeta:
 
     entries: list[bytes]
     reply: bytes | None
+    removed: list[Assignment] = field(default_factory=list)
+    """The reply waits until those who lead these have let go of them, too."""
 
 
 @dataclass(slots=True)
@@ -98,6 +102,44 @@ class Gather:
     offset: int = 0
 
 
+@dataclass(slots=True)
+class AwaitRepair:
+    """Decide once more when a stream's messages are repaired. `refusal` is the answer if they
+    are not, or not in time."""
+
+    group: str
+    damage: Damaged
+    refusal: bytes
+
+
+@dataclass(slots=True)
+class Rescue:
+    """Lower the quorum of a group on this server, and of others that go with it, and answer."""
+
+    kind: str
+    group: str
+    others: tuple[str, ...]
+    quorum: int
+
+
+@dataclass(slots=True)
+class CheckStream:
+    """Tell how far the check of a stream is; with `start` begin one."""
+
+    group: str
+    start: bool
+
+
 Decision = (
-    Reply | Replies | Silent | ProposeMeta | ProposeGroup | StepDown | RemoveMetaPeer | Gather
+    Reply
+    | Replies
+    | Silent
+    | ProposeMeta
+    | ProposeGroup
+    | StepDown
+    | RemoveMetaPeer
+    | Gather
+    | AwaitRepair
+    | Rescue
+    | CheckStream
 )

@@ -11,7 +11,7 @@ from jsctl.api.requests import MsgGetRequest
 from jsctl.api.times import format_time, parse_time
 from jsctl.broker.errors import Damaged
 from jsctl.broker.handlers.decisions import Replies, Reply
-from jsctl.broker.handlers.stream_messages import find
+from jsctl.broker.handlers.stream_messages import damage_text, find
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
@@ -29,13 +29,18 @@ def _status(code: int, text: str) -> Replies:
     return Replies([Reply(b"", b"NATS/1.0 %d %b\r\n\r\n" % (code, text.encode()))])
 
 
+Piece = list[Reply] | Damaged
+"""Of a batch: messages, or the damage in front of which it stands. It looks once more when the
+next piece is asked for."""
+
+
 def begin(
     stream: Stream, payload: bytes, subject: bytes = b""
-) -> tuple[Replies, Iterator[list[Reply]] | None]:
+) -> tuple[Replies, Iterator[Piece] | None]:
     """What a replica answers to one request at once, and the pieces of a batch that follow.
 
     `subject` is the one in `DIRECT.GET.<stream>.<subject>`: its last message is wanted. The
-    pieces are read from the stream one at a time, as it is by then.
+    pieces are read from the stream one at a time, as it is by then. Raises Damaged.
     """
     known = _understood(payload, subject)
     if isinstance(known, Replies):
@@ -46,7 +51,10 @@ def begin(
         return _multi_last(stream, known), None
     if known.batch:
         pieces = _batch(stream, known)
-        return Replies(next(pieces)), pieces
+        first = next(pieces)
+        if isinstance(first, Damaged):
+            raise first
+        return Replies(first), pieces
     return _single(stream, find(stream, known), known), None
 
 
@@ -111,7 +119,12 @@ def _time_stamp(time_ns: int) -> bytes:
     return b"Nats-Time-Stamp: %b\r\n" % format_time(time_ns).encode()
 
 
-def _batch(stream: Stream, body: MsgGetRequest) -> Iterator[list[Reply]]:
+def refusal(damage: Damaged) -> Reply:
+    """What is said instead of messages that cannot be read, and of all behind them."""
+    return _status(500, damage_text(damage)).messages[0]
+
+
+def _batch(stream: Stream, body: MsgGetRequest) -> Iterator[Piece]:
     """Up to `batch` messages from a point on, until their size has reached the maximum, then the
     end of the batch."""
     store = stream.store
@@ -123,7 +136,7 @@ def _batch(stream: Stream, body: MsgGetRequest) -> Iterator[list[Reply]]:
         try:
             rows = store.next_many(filters, start, min(body.batch - count, STEP_RECORDS), rest)
         except Damaged as damage:
-            start = damage.last_seq + 1
+            yield damage
             continue
         if not rows:
             break
@@ -173,6 +186,7 @@ def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
         up_to = store.seq_at_time(parse_time(body.up_to_time)) - 1
     filters = Filters(subject.encode() for subject in body.multi_last)
     seqs = store.multi_last(filters, up_to)
+    store.expect_known(seqs[0] if seqs else 0)
     if not seqs:
         return _status(404, "No Results")
     if len(seqs) > MULTI_LAST_MAX:
@@ -183,10 +197,7 @@ def _multi_last(stream: Stream, body: MsgGetRequest) -> Replies:
     for seq in wanted:
         if rest <= 0:
             break
-        try:
-            record = store.load(seq)
-        except Damaged:
-            continue
+        record = store.load(seq)
         if record is None:
             continue
         rest -= _size(record)

@@ -37,11 +37,27 @@ def remove(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
         raise api_error("JSBadRequestErr")
     body = parsed(MetaServerRemoveRequest, request)
     peer = _server(view, body.peer, body.peer_id)
+    _require_majority_without(view, peer)
     entries = [remove_server(peer)]
     for made in view.meta.assets():
         if isinstance(made, StreamAssignment) and peer in made.group.members:
             entries += _reassigned(view, made, peer)
     return RemoveMetaPeer(peer, entries, success("meta_server_remove"))
+
+
+def _require_majority_without(view: View, peer: str) -> None:
+    """Raises ApiError when the servers that would remain could not decide anything: the one that
+    goes would be gone, and the cluster could not even let it go."""
+    group = view.group(META_GROUP)
+    online = {one.peer for one in view.servers() if one.online}
+    if group is None or peer not in online:
+        return  # Nothing can be decided with it that cannot be without.
+    rest = [one for one in group.replicas if one.peer not in (peer, view.me)]
+    away = [one.name for one in rest if one.peer not in online]
+    count = len(rest) + (peer != view.me)
+    if count - len(away) <= count // 2:
+        text = f"no majority would be left, start {', '.join(sorted(away))} first"
+        raise api_error("JSClusterNoPeersErrF", err=text)
 
 
 def evacuate(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:

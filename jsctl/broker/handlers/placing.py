@@ -33,31 +33,17 @@ from jsctl.broker.jetstream.meta.placement import (
 
 def loaded_servers(view: View, without: StreamAssignment | None = None) -> list[ServerFacts]:
     """Servers with the load that the meta state gives them, in-flight assets included."""
-    streams: dict[str, int] = {}
-    replicated: dict[str, int] = {}
-    reserved: dict[tuple[str, bool], int] = {}
-    for made in view.meta.assets():
-        is_stream = isinstance(made, StreamAssignment)
-        for peer in made.group.members:
-            streams[peer] = streams.get(peer, 0) + is_stream
-            replicated[peer] = replicated.get(peer, 0) + (len(made.group.peers) > 1)
-            if (
-                isinstance(made, StreamAssignment)
-                and made.config.max_bytes > 0
-                and made is not without
-            ):
-                key = (peer, made.group.storage == "memory")
-                reserved[key] = reserved.get(key, 0) + made.config.max_bytes
+    loads = view.meta.loads(without)
     removed = {server.peer for server in view.meta.servers.values() if server.removed}
     return [
         replace(
             server,
-            streams=streams.get(server.peer, 0),
-            ha_assets=replicated.get(server.peer, 0),
-            store_reserved=reserved.get((server.peer, False), 0),
-            memory_reserved=reserved.get((server.peer, True), 0),
+            streams=load.streams,
+            ha_assets=load.replicated,
+            store_reserved=load.store_reserved,
+            memory_reserved=load.memory_reserved,
         )
-        for server in view.servers()
+        for server, load in ((one, loads.of(one.peer)) for one in view.servers())
         if server.peer not in removed
     ]
 

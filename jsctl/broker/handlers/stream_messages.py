@@ -9,7 +9,7 @@ from jsctl.api.times import format_time, parse_time
 from jsctl.api.words import Storage
 from jsctl.broker.errors import Damaged
 from jsctl.broker.handlers.answers import head, parsed, success
-from jsctl.broker.handlers.decisions import Decision, ProposeGroup, Reply, Silent
+from jsctl.broker.handlers.decisions import AwaitRepair, Decision, ProposeGroup, Reply, Silent
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -86,7 +86,12 @@ def get(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     leader = view.stream_leader(found.account, found.name)
     if leader is None:
         return Silent()
-    record = find(leader.stream, body)
+    try:
+        record = find(leader.stream, body)
+    except Damaged as damage:
+        error = api_error("JSStreamGeneralErrorF", err=damage_text(damage))
+        refusal = dumps(MsgGetResponse(head=head("stream_msg_get", error)))
+        return AwaitRepair(found.group.name, damage, refusal)
     if record is None:
         raise api_error("JSNoMessageFoundErr")
     message = RawStreamMsg(
@@ -97,6 +102,14 @@ def get(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         time=format_time(record.time_ns),
     )
     return Reply(dumps(MsgGetResponse(head=head("stream_msg_get"), message=message)))
+
+
+def damage_text(damage: Damaged) -> str:
+    """What is said of messages that cannot be read, to whoever asked for them."""
+    first, last = damage.first_seq, damage.last_seq
+    if first == last:
+        return f"message {first} is damaged"
+    return f"messages {first} to {last} are damaged"
 
 
 def _is_sensible(body: MsgGetRequest) -> bool:
@@ -111,17 +124,15 @@ def _is_sensible(body: MsgGetRequest) -> bool:
 
 
 def find(stream: Stream, body: MsgGetRequest) -> Record | None:
-    """The message that a request asks for."""
+    """The message that a request asks for. Raises Damaged if it is, or may be, a damaged one."""
     store = stream.store
-    try:
-        if body.last_by_subj:
-            seq = store.last_for(body.last_by_subj.encode())
-            return None if seq is None else store.load(seq)
-        start = body.seq
-        if body.start_time:
-            start = store.seq_at_time(parse_time(body.start_time))
-        if body.next_by_subj:
-            return store.next(Filters((body.next_by_subj.encode(),)), start)
-        return store.next(Filters(), start) if body.start_time else store.load(start)
-    except Damaged:
-        return None
+    if body.last_by_subj:
+        seq = store.last_for(body.last_by_subj.encode())
+        store.expect_known(seq or 0)
+        return None if seq is None else store.load(seq)
+    start = body.seq
+    if body.start_time:
+        start = store.seq_at_time(parse_time(body.start_time))
+    if body.next_by_subj:
+        return store.next(Filters((body.next_by_subj.encode(),)), start)
+    return store.next(Filters(), start) if body.start_time else store.load(start)

@@ -124,11 +124,11 @@ def _check(
     """Everything that needs more than the config itself."""
     if config.num_replicas > 1 and not view.clustered:
         raise api_error("JSStreamReplicasNotSupportedErr")
-    others = view.meta.streams(request.account)
     _check_overlap(view, request, config)
     facts = view.account(request.account)
     if facts is not None:
-        _check_account(facts, config, [o for o in others.values() if o.name != config.name])
+        others = view.meta.stream_count(request.account) - (old is not None)
+        _check_account(view, facts, config, others)
     missing = unsupported(config)
     if missing:
         raise invalid(f"{missing} not supported by this server")
@@ -143,11 +143,9 @@ def _check_overlap(view: View, request: ApiRequest, config: StreamConfig) -> Non
         raise invalid(TANGLED) from None
 
 
-def _check_account(
-    facts: AccountQuota, config: StreamConfig, others: list[StreamAssignment]
-) -> None:
+def _check_account(view: View, facts: AccountQuota, config: StreamConfig, others: int) -> None:
     memory = config.storage.value == "memory"
-    if 0 <= facts.streams_max <= len(others):
+    if 0 <= facts.streams_max <= others:
         raise api_error("JSMaximumStreamsLimitErr")
     if facts.bytes_required and config.max_bytes <= 0:
         raise api_error("JSStreamMaxBytesRequired")
@@ -157,7 +155,11 @@ def _check_account(
     account_max = facts.memory_max if memory else facts.store_max
     if account_max < 0 or config.max_bytes <= 0:
         return
-    reserved = sum(reservation(other.config) for other in others if _alike(other.config, config))
+    reserved = sum(
+        reservation(other.config)
+        for other in view.meta.streams(facts.name).values()
+        if other.name != config.name and _alike(other.config, config)
+    )
     if reserved + reservation(config) > account_max:
         name = "JSMemoryResourcesExceededErr" if memory else "JSStorageResourcesExceededErr"
         raise api_error(name)
@@ -176,7 +178,9 @@ def delete(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.DELETE.<stream>"""
     expect_empty(request)
     found = existing(view, request.account, names[0])
-    return ProposeMeta([remove_stream(found.account, found.name)], success("stream_delete"))
+    consumers = view.meta.consumers(found.account, found.name).values()
+    entry = remove_stream(found.account, found.name)
+    return ProposeMeta([entry], success("stream_delete"), [found, *consumers])
 
 
 def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
@@ -214,7 +218,7 @@ def stream_info(
     deleted_details: bool = False,
 ) -> StreamInfo:
     """A stream as its own replica here tells it."""
-    consumers = len(view.meta.consumers(found.account, found.name))
+    consumers = view.meta.consumer_count(found.account, found.name)
     config = found.config
     return StreamInfo(
         config=replace(config, metadata=shown_metadata(config.metadata)),

@@ -38,11 +38,15 @@ class GroupView:
     """All peers but the answering server; sorted by name. With its own if there is no leader."""
     is_leader: bool
     traffic_account: str = "$SYS"
+    is_whole: bool = True
+    """Whether the answering server's log has all that it promised."""
+    log_index: int = 0
+    """The end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountQuota:
-    """JetStream limits of an account (-1: unlimited) and its use, in bytes and counts."""
+    """JetStream limits of an account in bytes and counts; -1: unlimited."""
 
     name: str
     enabled: bool
@@ -54,10 +58,16 @@ class AccountQuota:
     memory_stream_bytes_max: int
     store_stream_bytes_max: int
     bytes_required: bool
-    memory_used: int
-    store_used: int
-    api_total: int
-    api_errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccountUsage:
+    """What an account uses of JetStream on all servers. All of its streams are asked for it."""
+
+    memory_bytes: int = 0
+    store_bytes: int = 0
+    api_total: int = 0
+    api_errors: int = 0
 
 
 class View(Protocol):
@@ -106,7 +116,10 @@ class View(Protocol):
         """All JetStream servers known, for placement."""
 
     def account(self, name: str) -> AccountQuota | None:
-        """Limits and use; None for an unknown account."""
+        """Its limits; None for an unknown account."""
+
+    def account_usage(self, name: str) -> AccountUsage:
+        """What an account uses."""
 
     def stream(self, account: str, name: str) -> Stream | None:
         """The replica on this server."""

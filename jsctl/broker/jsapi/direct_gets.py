@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
@@ -10,9 +11,11 @@ from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.errors import Damaged
 from jsctl.broker.handlers.decisions import Reply
 from jsctl.broker.interest.targets import Captured, Sink
 from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.jsapi.damaged_reads import DamagedReads
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.sessions.last_line import LastLine, client_of
@@ -41,7 +44,7 @@ class OpenBatch:
     stream: Stream
     reply: bytes
     client: int
-    pieces: Iterator[list[Reply]]
+    pieces: "Iterator[direct.Piece]"
 
 
 @dataclass(slots=True)
@@ -53,11 +56,24 @@ class DirectGets:
     """Rests of batches that nobody gets, because too many were under way."""
     _responders: dict[str, DirectGetResponder] = field(default_factory=dict)
     _batches: deque[OpenBatch] = field(default_factory=deque)
+    _damaged: DamagedReads = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._damaged = DamagedReads(self.engine.context)
 
     @property
     def waiting(self) -> bool:
         """Whether the next turn has a batch to go on with."""
         return bool(self._batches)
+
+    @property
+    def expecting(self) -> bool:
+        """Whether a read waits for a repair."""
+        return self._damaged.waiting
+
+    def next_due_ns(self) -> int | None:
+        """When `tick` has something to do, if nothing is repaired before."""
+        return self._damaged.next_due_ns()
 
     def take_dropped(self) -> int:
         """How many batches ended early since the last call."""
@@ -76,9 +92,26 @@ class DirectGets:
         if replica.group.gone or replica.stream is not batch.stream or not self.fresh(replica):
             return
         some = next(batch.pieces, None)
-        if some is not None:
+        if isinstance(some, Damaged):
+            self._await_repair(batch, some)
+        elif some is not None:
             self._say(replica, batch.reply, some)
             self._batches.append(batch)
+
+    def _await_repair(self, batch: OpenBatch, damage: Damaged) -> None:
+        """A batch goes on when what it stands in front of is repaired, or ends there."""
+
+        def again(final: bool) -> None:
+            if final:
+                self._say(batch.replica, batch.reply, (direct.refusal(damage),))
+            else:
+                self._batches.append(batch)
+
+        self._damaged.wait(batch.replica, damage, again)
+
+    def tick(self) -> None:
+        """Take up what waited for a repair."""
+        self._damaged.tick()
 
     def refresh(self) -> None:
         """Listen for fresh replicas, no longer for others."""
@@ -148,11 +181,21 @@ class DirectGets:
             if captured[1] and self.fresh(responder.replica):
                 line.run(client_of(captured[4]), self._answer_one, responder, captured)
 
-    def _answer_one(self, responder: DirectGetResponder, captured: Captured) -> None:
+    def _answer_one(
+        self, responder: DirectGetResponder, captured: Captured, final: bool = False
+    ) -> None:
         subject, reply, _, payload, _ = captured
         replica = responder.replica
         wanted = subject.partition(WORDS + replica.key[1].encode())[2][1:]
-        first, pieces = direct.begin(replica.stream, payload, wanted)
+        try:
+            first, pieces = direct.begin(replica.stream, payload, wanted)
+        except Damaged as damage:
+            if final:
+                self._say(replica, reply, (direct.refusal(damage),))
+            else:
+                again = partial(self._answer_one, responder, captured)
+                self._damaged.wait(replica, damage, again)
+            return
         self._say(replica, reply, first.messages)
         if pieces is None:
             return

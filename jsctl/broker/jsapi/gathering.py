@@ -46,7 +46,19 @@ class Gathering:
     engine: Engine
     answer: Callable[[ApiRequest, bytes], None]
     _open: dict[int, _OpenGather] = field(default_factory=dict)
+    _asked: list[tuple[str, GatherRequest]] = field(default_factory=list)
+    """Requests of other servers that came in this turn."""
     _next: int = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether a list waits for other servers."""
+        return bool(self._open)
+
+    def new_token(self) -> int:
+        """By which the answer to a question is known."""
+        self._next += 1
+        return self._next
 
     def begin(self, gather: Gather) -> None:
         """Ask everybody who leads one of the assets."""
@@ -65,12 +77,10 @@ class Gathering:
         if not open_.waiting:
             self._finish(open_)
             return
-        self._next += 1
-        self._open[self._next] = open_
+        token = self.new_token()
+        self._open[token] = open_
         for peer, assets in elsewhere.items():
-            self.engine.outbox.parcel(peer).gathers.append(
-                GatherRequest(self._next, account, assets)
-            )
+            self.engine.outbox.parcel(peer).gathers.append(GatherRequest(token, account, assets))
 
     def _group(self, account: str, asset: Asset) -> str:
         stream, consumer = asset
@@ -96,13 +106,20 @@ class Gathering:
         return streams.stream_info(self.view, replica.assignment, replica.stream)
 
     def asked(self, peer: str, request: GatherRequest) -> None:
-        """Another server collects."""
-        infos = []
-        for stream, consumer in request.assets:
-            info = self.info(request.account, (stream, consumer))
-            if info is not None:
-                infos.append((stream, consumer, dumps(info)))
-        self.engine.outbox.parcel(peer).gathered.append(GatherReply(request.token, infos))
+        """Another server collects. It is told at the end of the turn, when all is applied that
+        it made known before it asked."""
+        self._asked.append((peer, request))
+
+    def reply(self) -> None:
+        """Tell those who asked."""
+        asked, self._asked = self._asked, []
+        for peer, request in asked:
+            infos = []
+            for stream, consumer in request.assets:
+                info = self.info(request.account, (stream, consumer))
+                if info is not None:
+                    infos.append((stream, consumer, dumps(info)))
+            self.engine.outbox.parcel(peer).gathered.append(GatherReply(request.token, infos))
 
     def told(self, reply: GatherReply) -> None:
         """Infos of another server."""

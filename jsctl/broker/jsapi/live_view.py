@@ -6,7 +6,7 @@ from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.handlers.view import AccountQuota, GroupView, PeerView
+from jsctl.broker.handlers.view import AccountQuota, AccountUsage, GroupView, PeerView
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
@@ -83,8 +83,12 @@ class ApiView:
         return self.engine.cluster.known_servers()
 
     def account(self, name: str) -> AccountQuota | None:
-        """Limits and use of an account."""
+        """Limits of an account."""
         return self.usage.account(name)
+
+    def account_usage(self, name: str) -> AccountUsage:
+        """What an account uses."""
+        return self.usage.of_account(name)
 
     def stream(self, account: str, name: str) -> Stream | None:
         """The replica on this server."""
@@ -151,6 +155,8 @@ class ApiView:
             leader_since_ns=group.leader_since_ns,
             replicas=sorted(replicas, key=lambda peer: peer.name),
             is_leader=group.leading,
+            is_whole=group.raft.standing.kind is StandingKind.WHOLE,
+            log_index=group.raft.last_index,
         )
 
     @staticmethod

@@ -10,6 +10,7 @@ not answer from the past.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import api_error
@@ -17,7 +18,10 @@ from jsctl.api.subjects import parse_api
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.decisions import (
+    AwaitRepair,
+    CheckStream,
     Decider,
     Decision,
     Gather,
@@ -26,14 +30,20 @@ from jsctl.broker.handlers.decisions import (
     RemoveMetaPeer,
     Replies,
     Reply,
+    Rescue,
     Silent,
     StepDown,
 )
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
+from jsctl.broker.jsapi.check_answers import check_answer
+from jsctl.broker.jsapi.damaged_reads import DamagedReads
+from jsctl.broker.jsapi.farewells import Farewells
+from jsctl.broker.jsapi.forwarded import Forwarded
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.live_view import ApiView
-from jsctl.broker.peers.items import Forward, ForwardReply
+from jsctl.broker.jsapi.rescuing import lower_quorum
+from jsctl.broker.peers.items import Answered, Forward, ForwardReply
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
 
@@ -92,6 +102,9 @@ class ApiService:
     line: LastLine | None = None
     """None: a bug in a handler goes up to the caller, for tests that look for them."""
     gathering: Gathering = field(init=False)
+    farewells: Farewells = field(init=False)
+    forwarded: Forwarded = field(init=False)
+    _damaged: DamagedReads = field(init=False)
     _held: list[HeldRequest] = field(default_factory=list)
     _reading: dict[int, ApiRequest] = field(default_factory=dict)
     _leaving: list[Leaving] = field(default_factory=list)
@@ -99,7 +112,14 @@ class ApiService:
     _retry_due_ns: int = 0
 
     def __post_init__(self) -> None:
+        self._damaged = DamagedReads(self.engine.context)
         self.gathering = Gathering(self.view, self.engine, self.answer)
+        self.forwarded = Forwarded(self._boot_of)
+        self.farewells = Farewells(self.view, self.engine, self.gathering.new_token, self.answer)
+
+    def _boot_of(self, peer: str) -> int:
+        life = self.engine.cluster.liveness.life(peer)
+        return life.boot if life is not None and life.up else 0
 
     # Where a request has to go
 
@@ -117,15 +137,27 @@ class ApiService:
         group = self.place(request)
         if group is None:
             return
+        if self._target(request) is Decider.EVERY_SERVER:
+            self._tell_all(request, held.hops)
+            return
         leader = self.engine.cluster.leader_of(group)
         mine = self.engine.groups.by_name.get(group)
         if mine is not None and mine.leading:
             self._confirm(mine, request)
         elif leader and leader != self.view.me and self._may_pass_on(held, waited):
             forward = Forward(held.hops + 1, request)
+            if not held.hops:
+                self.forwarded.sent(request, leader, self.view.now_ns)
             self.engine.outbox.parcel(leader).forwards.append(forward)
         else:
             self._hold(held)
+
+    def _tell_all(self, request: ApiRequest, hops: int) -> None:
+        """Each server answers for itself, whoever leads."""
+        if not hops:
+            for peer in self.engine.cluster.peers_up():
+                self.engine.outbox.parcel(peer).forwards.append(Forward(1, request))
+        self._decide(request)
 
     @staticmethod
     def _may_pass_on(held: HeldRequest, waited: bool) -> bool:
@@ -169,15 +201,15 @@ class ApiService:
         self._hold(HeldRequest(request, self.view.now_ns + LEADERLESS_NS, 1))
 
     def _leaderless(self, request: ApiRequest) -> None:
-        """Nobody leads for a while: say so for the meta group; else tell what is known here."""
+        """Nobody leads for a while: say so, or tell what is known here."""
         target = self._target(request)
         if target is None:
             return
         group = self._group_of(target, request)
-        if group == META_GROUP:
-            self.answer(request, self._unavailable(request))
-        elif group in self.engine.groups.by_name and b".INFO." in request.subject:
+        if group in self.engine.groups.by_name and b".INFO." in request.subject:
             self._decide(request)
+        else:
+            self.answer(request, self._unavailable(request))
 
     def _unavailable(self, request: ApiRequest) -> bytes:
         resolved = api.resolve(request.subject)
@@ -185,8 +217,12 @@ class ApiService:
         return api.refusal(resolved.route, api_error("JSClusterNotAvailErr"))
 
     def retry(self) -> None:
-        """Try requests again that wait for a leader; answer those that waited for its end."""
+        """Try requests again that wait for a leader or a repair; answer those that waited for a
+        leader's end."""
         now_ns = self.view.now_ns
+        for request in self.forwarded.unanswered(now_ns):
+            self.answer(request, self._unavailable(request))
+        self._damaged.tick()
         if self._leaving:
             leaving, self._leaving = self._leaving, []
             for left in leaving:
@@ -201,9 +237,19 @@ class ApiService:
         for one in held:
             self._route(one, waited=True)
 
+    @property
+    def expecting(self) -> bool:
+        """Whether a request waits for something else than its entry."""
+        some = self._held or self._leaving or self._damaged.waiting
+        return bool(some or self.gathering.open or self.farewells.open)
+
     def next_due_ns(self) -> int | None:
         """When `retry` or a gathering has something to do."""
-        due = [self.gathering.next_due_ns()]
+        due = [
+            self.gathering.next_due_ns(),
+            self.farewells.next_due_ns(),
+            self._damaged.next_due_ns(),
+        ]
         if self._held:
             due.append(self._retry_due_ns)
         if self._leaving:
@@ -232,7 +278,8 @@ class ApiService:
                 self._hold_anew(request)
         return bool(reads)
 
-    def _decide(self, request: ApiRequest) -> None:
+    def _decide(self, request: ApiRequest, final: bool = False) -> None:
+        """`final`: what waits for a repair does so no longer."""
         resolved = api.resolve(request.subject)
         if resolved is None:
             return
@@ -246,7 +293,20 @@ class ApiService:
         elif not self.line.run(0, decide):
             self._apologize(self.line, request, resolved.route)
             return
-        self._carry_out(request, decided[0])
+        if isinstance(decided[0], AwaitRepair):
+            self._await_repair(request, decided[0], final)
+        elif isinstance(decided[0], CheckStream):
+            self.answer(request, check_answer(self.view, decided[0]))
+        else:
+            self._carry_out(request, decided[0])
+
+    def _await_repair(self, request: ApiRequest, decision: AwaitRepair, final: bool) -> None:
+        group = self.engine.groups.by_name.get(decision.group)
+        replica = None if group is None or final else group.unit
+        if isinstance(replica, StreamReplica):
+            self._damaged.wait(replica, decision.damage, partial(self._decide, request))
+        else:
+            self.answer(request, decision.refusal)
 
     def _apologize(self, line: LastLine, request: ApiRequest, route: "Route") -> None:
         """A handler met a bug: its asker hears that, and is let go if he is connected here."""
@@ -265,22 +325,31 @@ class ApiService:
             case Silent():
                 pass
             case ProposeMeta() | RemoveMetaPeer():
-                self._propose_meta(request, decision.entries, decision.reply)
+                self._propose_meta(request, decision)
             case ProposeGroup():
                 self._propose_group(request, decision)
             case StepDown():
                 self._step_down(request, decision)
             case Gather():
                 self.gathering.begin(decision)
+            case Rescue():
+                self.answer(request, lower_quorum(self.engine, decision))
 
-    def _propose_meta(self, request: ApiRequest, entries: list[bytes], reply: bytes | None) -> None:
+    def _propose_meta(
+        self,
+        request: ApiRequest,
+        decision: ProposeMeta | RemoveMetaPeer,
+    ) -> None:
+        reply = decision.reply
+        removed = decision.removed if isinstance(decision, ProposeMeta) else ()
+
         def applied(result: int | None) -> None:
             if result is not None and reply is not None:
-                self.answer(request, reply)
+                self.farewells.begin(request, reply, removed)
 
-        if not entries:
+        if not decision.entries:
             applied(0)
-        elif not self.engine.meta.propose(entries, applied):
+        elif not self.engine.meta.propose(decision.entries, applied):
             self._hold_anew(request)
 
     def _propose_group(self, request: ApiRequest, decision: ProposeGroup) -> None:
@@ -319,11 +388,15 @@ class ApiService:
             return
         if request.entry == self.view.me or request.is_foreign:
             self.publisher.here(request.account, request.reply, headers, payload)
-        elif not self.publisher.at(request.account, request.entry, request.reply, headers, payload):
-            reply = ForwardReply(request.account, request.reply, headers, payload)
-            self.engine.outbox.parcel(request.entry).replies.append(reply)
+            return
+        account, reply, parcel = request.account, request.reply, self.engine.outbox.parcel
+        if self.publisher.at(account, request.entry, reply, headers, payload):
+            parcel(request.entry).answered.append(Answered(account, reply))
+        else:
+            parcel(request.entry).replies.append(ForwardReply(account, reply, headers, payload))
 
     def answered(self, reply: ForwardReply) -> None:
         """Another server decided on a request that came in here."""
+        self.forwarded.answered(reply.account, reply.reply)
         if reply.reply:
             self.publisher.here(reply.account, reply.reply, reply.headers, reply.payload)

@@ -7,7 +7,7 @@ from jsctl.api.errors import ApiError, api_error
 from jsctl.api.words import Storage
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.handlers.view import AccountQuota
+from jsctl.broker.handlers.view import AccountQuota, AccountUsage
 from jsctl.broker.options import AccountOptions, Options
 from jsctl.broker.peers.items import AccountUse
 
@@ -131,13 +131,10 @@ class Usage:
         return account.jetstream is not None or (name == "$G" and not configured)
 
     def account(self, name: str) -> AccountQuota | None:
-        """Limits and use of an account; None for one that is not known."""
+        """Limits of an account; None for one that is not known."""
         account = self._accounts.get(name)
         if account is None:
             return None
-        uses = [use for use in self.here() if use.account == name]
-        for told in self.elsewhere.values():
-            uses += [use for use in told if use.account == name]
         limits = account.jetstream
         unlimited = -1
         return AccountQuota(
@@ -151,8 +148,16 @@ class Usage:
             memory_stream_bytes_max=limits.memory_stream_bytes_max if limits else unlimited,
             store_stream_bytes_max=limits.store_stream_bytes_max if limits else unlimited,
             bytes_required=bool(limits and limits.stream_bytes_required),
-            memory_used=sum(use.memory for use in uses),
-            store_used=sum(use.store for use in uses),
-            api_total=sum(use.api_total for use in uses),
-            api_errors=sum(use.api_errors for use in uses),
+        )
+
+    def of_account(self, name: str) -> AccountUsage:
+        """What an account uses, here and on the servers that told of it."""
+        uses = [use for use in self.here() if use.account == name]
+        for told in self.elsewhere.values():
+            uses += [use for use in told if use.account == name]
+        return AccountUsage(
+            sum(use.memory for use in uses),
+            sum(use.store for use in uses),
+            sum(use.api_total for use in uses),
+            sum(use.api_errors for use in uses),
         )

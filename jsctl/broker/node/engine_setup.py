@@ -2,7 +2,7 @@
 
 import hashlib
 
-from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ServerCard
+from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ScrubLimits, ServerCard
 from jsctl.broker.assets.meta.group_file import read_founding
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import Options
@@ -62,7 +62,13 @@ def engine_options(
         ),
         raft_limits=RaftLimits(append_entries_max=raft.append_entries_max),
         log_segment_bytes=raft.log_segment_bytes,
+        scrub=scrub_limits(options),
     )
+
+
+def scrub_limits(options: Options) -> ScrubLimits:
+    """How the disk is read for damage."""
+    return ScrubLimits(options.jetstream.scrub_ns, options.jetstream.scrub_rate)
 
 
 def server_card(options: Options, identity: ServerIdentity) -> ServerCard:

@@ -21,7 +21,7 @@ from jsctl.broker.jsapi.served import answer_body
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, subscribe_api
 from jsctl.broker.jsapi.usage import Usage
-from jsctl.broker.node.engine_setup import engine_options, server_card
+from jsctl.broker.node.engine_setup import engine_options, scrub_limits, server_card
 from jsctl.broker.node.peer_frames import PeerFrames
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk
@@ -35,6 +35,8 @@ from jsctl.broker.turn import Jitter, TurnOutputs
 
 REFRESH_NS = 250_000_000
 """How often is looked whether replicas are fresh enough for direct gets."""
+CALM_NS = 2_000_000_000
+"""So long after the last change a server alone goes on to look: nothing else makes a difference."""
 ID_LENGTH = 22
 
 
@@ -77,6 +79,10 @@ class JetStream:
         self._line = line
         self._domain = options.jetstream.domain
         self._refresh_due_ns = 0
+        self.stirred = False
+        """Something was taken after which `next_due_ns` may be another. Whoever looks clears it."""
+        self._changed_ns = 0
+        self._clustered = options.clustered
 
     def start(self, now_ns: int) -> None:
         """Recover. Raises DiskError, Damaged."""
@@ -87,8 +93,10 @@ class JetStream:
         """Limits of the server and of accounts count from now on; what is led here listens in
         accounts that came, and no longer in those that went."""
         self.view.options = options
+        self._changed_ns = self._router.now_ns
         self.view.usage.change_options(options)
         self.engine.show(server_card(options, self._identity))
+        self.engine.upkeep.scrubber.limits = scrub_limits(options)
         for change in changes:
             if change.kind is not AccountChangeKind.CHANGED:
                 self.engine.assets.listen_anew(change.account.name)
@@ -108,6 +116,11 @@ class JetStream:
             self.engine.synced(ticket)
         return ticks
 
+    @property
+    def waiting(self) -> bool:
+        """Whether `go_on` has something to do."""
+        return self._direct.waiting
+
     def go_on(self) -> None:
         """More of the answers that an earlier turn began."""
         self._direct.go_on(self._line)
@@ -120,9 +133,11 @@ class JetStream:
         """Act on what a sink captured; False if that is not for JetStream."""
         owner = sink.owner
         if isinstance(owner, ApiSubscriptions):
+            self.stirred = True
             self._intake.take(owner, sink)
         elif owner is self._frames:
-            self._frames.take(sink, now_ns)
+            if self._frames.take(sink, now_ns):
+                self.stirred = True
         else:
             return self._direct.take(sink, self._line)
         return True
@@ -130,6 +145,7 @@ class JetStream:
     def pass_on(self) -> bool:
         """Answer and tell what replicas found out; whether assets or leaders changed."""
         changed = False
+        self._changed_ns = self._router.now_ns
         for fact in self.engine.take_facts():
             match fact:
                 case StreamServes():
@@ -152,17 +168,25 @@ class JetStream:
         self._advisories.tick(now_ns)
         self.api.retry()
         self.api.gathering.tick()
+        self.api.farewells.tick()
+        self._direct.tick()
         if cut := self._direct.take_dropped():
             self._advisories.requests_dropped(cut)
-        if now_ns >= self._refresh_due_ns:
+        if now_ns >= self._refresh_due_ns and not self._is_calm:
             self._refresh_due_ns = now_ns + REFRESH_NS
             self._direct.refresh()
+
+    @property
+    def _is_calm(self) -> bool:
+        """Whether the last look at replicas tells what the next one would."""
+        return not self._clustered and self._refresh_due_ns >= self._changed_ns + CALM_NS
 
     def work(self, collect: Callable[[], None]) -> None:
         """All that groups and assets can do now. `collect` takes what comes of it, in between."""
         self.engine.run(collect)
-        while self.api.confirmed():
+        while self.engine.reads and self.api.confirmed():
             self.engine.run(collect)
+        self.api.gathering.reply()
 
     def emit(self, outputs: TurnOutputs) -> None:
         """The turn ends: work for the disk, frames for peers, lines for the log."""
@@ -171,14 +195,21 @@ class JetStream:
         outputs.logs += self.engine.context.logs
         self.engine.context.logs.clear()
 
-    def next_due_ns(self) -> int:
-        """When the next turn has to be, even if nothing arrives."""
-        if self._direct.waiting:
-            return self.view.now_ns
-        due_ns = self._refresh_due_ns
-        for part in (self.engine, self.api, self._advisories):
+    @property
+    def expecting(self) -> bool:
+        """Whether each turn may be the one that something waits for."""
+        return self.api.expecting or self._direct.expecting or self.engine.expecting
+
+    def urgent_ns(self) -> int | None:
+        """When the next turn has to be for what messages may change at any time."""
+        return self.view.now_ns if self._direct.waiting else self.engine.urgent_ns()
+
+    def next_due_ns(self) -> int | None:
+        """When `tick` has something to do."""
+        due_ns = None if self._is_calm else self._refresh_due_ns
+        for part in (self.engine, self.api, self._direct, self._advisories):
             at = part.next_due_ns()
-            if at is not None and at < due_ns:
+            if at is not None and (due_ns is None or at < due_ns):
                 due_ns = at
         return due_ns
 

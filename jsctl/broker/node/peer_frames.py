@@ -45,36 +45,47 @@ class PeerFrames:
         else:
             self.engine.peers.unlinked(peer_id(name))
 
-    def take(self, sink: Sink, now_ns: int) -> None:
-        """Frames came in. Those that cannot be read are dropped, with a line in the log."""
+    def take(self, sink: Sink, now_ns: int) -> bool:
+        """Frames came in. Those that cannot be read are dropped, with a line in the log.
+
+        Whether there was more in them than what replicated groups say to each other.
+        """
+        more = False
         for _, _, _, payload, _ in sink.take():
             try:
                 frame = decode_frame(payload)
                 self.engine.peers.receive(frame, now_ns)
             except ProtocolError as error:
                 self.engine.context.log(LogLevel.WARNING, f"Dropped a frame of a peer: {error}")
+                more = True
                 continue
-            for forward in frame.forwards:
-                self.api.take(forward.request, forward.hops)
+            more = more or not frame.is_raft_only
+            if self.engine.cluster.liveness.is_fresh(frame.sender):
+                for forward in frame.forwards:
+                    self.api.take(forward.request, forward.hops)
+            for answered in frame.answered:
+                self.api.forwarded.answered(answered.account, answered.reply)
             for reply in frame.replies:
                 self.api.answered(reply)
             for request in frame.gathers:
                 self.api.gathering.asked(frame.sender, request)
             for gathered in frame.gathered:
                 self.api.gathering.told(gathered)
+                self.api.farewells.told(frame.sender, gathered)
             if frame.uses:
                 self.usage.elsewhere[frame.sender] = list(frame.uses)
+        return more
 
     def send(self) -> None:
         """Everything for peers that collected in this turn."""
         now_ns = self.engine.context.now_ns
         if now_ns >= self._uses_due_ns:
             self._uses_due_ns = now_ns + USES_NS
-            uses = self.usage.here()
-            if uses:
-                for peer in self.engine.cluster.peers_up():
-                    self.engine.outbox.parcel(peer).uses.extend(uses)
+            peers = self.engine.cluster.peers_up()
+            uses = self.usage.here() if peers else []
+            for peer in peers if uses else ():
+                self.engine.outbox.parcel(peer).uses.extend(uses)
         for peer, frames in self.engine.outbox.take():
             subject = frame_subject(peer)
             for frame in frames:
-                self.router.publish(self.account, subject, frame)
+                self.router.publish_pieces(self.account, subject, frame)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from jsctl.broker.interest.targets import Sink
-from jsctl.broker.node.lame_duck import LameDuck
+from jsctl.broker.node.lame_duck import LameDuck, Stage
 from jsctl.broker.node.portions import Portions
 from jsctl.broker.node.protocol_log import protocol_log
 from jsctl.broker.options import Options
@@ -28,8 +28,18 @@ if TYPE_CHECKING:
     from jsctl.broker.node.jetstream import JetStream
 
 
+LOOK_NS = 50_000_000
+"""How often parts that nothing happened to are looked at, if there are turns."""
+
+
 class RunningNode:
-    """A node that knows where it listens: every part is there."""
+    """A node that knows where it listens: every part is there.
+
+    Most turns carry messages, and are nothing to the parts that time or rare events concern:
+    elections of who is there, statistics, requests that wait, routes. These are looked at when one
+    of them is due, when something happened that may have changed that (`_stirred`), and now and
+    then; in other turns they cost one comparison.
+    """
 
     def __init__(
         self,
@@ -50,6 +60,11 @@ class RunningNode:
         limits = server.options.jetstream.limits
         self._portions = Portions(limits.turn_units_max, limits.request_queue_max)
         self._logs: list[LogLine] = []
+        self._stirred = True
+        """Something happened that may have changed when other parts are due."""
+        self._due_ns: int | None = None
+        """When one of those parts is."""
+        self._look_ns = 0
 
     def start(self, now_ns: int) -> TurnOutputs:
         """Recover, and look for the others. Raises DiskError, Damaged."""
@@ -82,6 +97,7 @@ class RunningNode:
             server_id, addresses = self.server.identity.server_id, self.server.addresses
             self._links.change_options(options, server_id, addresses, client_urls, router.now_ns)
         self._system.reloaded()
+        self._stirred = True
 
     # The turn
 
@@ -90,20 +106,22 @@ class RunningNode:
         self._router.now_ns = now_ns
         if inputs.process is not None:
             self.server.tallies.process = inputs.process
+        self._stirred = self._stirred or _is_rare(inputs)
         jetstream = self.jetstream
         ticks = jetstream.take_early(now_ns, inputs.synced) if jetstream is not None else 0
-        self._take_disk_failures(inputs)
+        if inputs.disk_failed:
+            self._take_disk_failures(inputs)
+        if inputs.reloaded:
+            self._system.reload_ended(inputs.reloaded[0])
         self._take_connections(inputs, now_ns)
         for command in inputs.commands:
             self._command(command, now_ns)
-        if jetstream is not None:
-            jetstream.go_on()
-        for sink in self._portions.begin():
-            self._take_sink(sink)
-        self._collect()
-        if jetstream is not None:
+        self._go_on()
+        if jetstream is not None and ticks:
             jetstream.engine.tick_late(ticks)
-        self._tick(now_ns)
+        self._sessions.tick(now_ns)
+        if self._is_time(now_ns):
+            self._tick(now_ns)
         if jetstream is not None:
             jetstream.work(self._collect)
         outputs = TurnOutputs()
@@ -111,6 +129,14 @@ class RunningNode:
             outputs.answers.append(self._answer(query))
         self._emit(outputs, now_ns)
         return outputs
+
+    def _go_on(self) -> None:
+        """With what earlier turns left, then with what came in."""
+        if self.jetstream is not None and self.jetstream.waiting:
+            self.jetstream.go_on()
+        for sink in self._portions.begin():
+            self._take_sink(sink)
+        self._collect()
 
     def _take_disk_failures(self, inputs: TurnInputs) -> None:
         for _, reason in inputs.disk_failed:
@@ -130,7 +156,8 @@ class RunningNode:
             run(accepted.conn, self._accept, accepted, now_ns)
         for conn, ok in inputs.verified:
             run(conn, sessions.verified, conn, ok)
-        self._take_pending(inputs)
+        if inputs.pending:
+            self._take_pending(inputs)
         for conn in sessions.begin(len(inputs.chunks)):
             run(conn, sessions.go_on, conn)
         for conn, chunk in inputs.chunks:
@@ -140,8 +167,10 @@ class RunningNode:
                 run(conn, links.feed, conn, chunk, now_ns)
             else:
                 run(conn, sessions.feed, conn, chunk, now_ns)
-        self._take_closed(inputs, now_ns)
-        self._follow_links()
+        if inputs.closed or inputs.dial_failed:
+            self._take_closed(inputs, now_ns)
+        if links is not None:
+            self._follow_links()
 
     def _accept(self, accepted: Accepted, now_ns: int) -> None:
         if accepted.kind is ConnKind.CLIENT:
@@ -193,8 +222,20 @@ class RunningNode:
             if self._links is not None:
                 self._links.mesh.lame_duck()
 
+    def _is_time(self, now_ns: int) -> bool:
+        """Whether this turn looks at the parts that most turns are nothing to."""
+        return (
+            self._stirred
+            or now_ns >= self._look_ns
+            or self._system.expecting
+            or self._departure.stage is not Stage.STAYING
+            or (self.jetstream is not None and self.jetstream.expecting)
+        )
+
     def _tick(self, now_ns: int) -> None:
-        self._sessions.tick(now_ns)
+        self._stirred = True
+        if self.jetstream is not None:
+            self.jetstream.engine.look()
         if self._links is not None:
             self._links.tick(now_ns)
             self._follow_links()
@@ -209,8 +250,10 @@ class RunningNode:
     def _collect(self) -> None:
         """Pass on what replicas found out, and hand what sinks captured to whom it concerns."""
         jetstream = self.jetstream
-        if jetstream is not None and jetstream.engine.context.facts and jetstream.pass_on():
-            self._system.jetstream_changed(self._router.now_ns)
+        if jetstream is not None and jetstream.engine.context.facts:
+            self._stirred = True
+            if jetstream.pass_on():
+                self._system.jetstream_changed(self._router.now_ns)
         while sinks := self._router.take_dirty():
             if jetstream is not None:
                 sinks = jetstream.engine.collect(sinks)
@@ -224,6 +267,9 @@ class RunningNode:
             self._portions.cut(sink)
         if jetstream is None or not jetstream.take(sink, self._router.now_ns):
             self._system.take(sink)
+            self._stirred = True
+        elif jetstream.stirred or self._portions.waiting:
+            jetstream.stirred, self._stirred = False, True
 
     def _answer(self, query: Query) -> Answer:
         answers: list[Answer] = []
@@ -257,16 +303,42 @@ class RunningNode:
             self.jetstream.close()
         outputs.reload = self._system.take_reload()
         outputs.deadline_ns = self._deadline(now_ns)
+        # What a client is closed for is told when the next turn looks.
+        self._stirred = bool(outputs.closes)
 
     def _deadline(self, now_ns: int) -> int | None:
-        due: list[int | None] = [
-            now_ns if self._portions.waiting else None,
-            self._sessions.deadline_ns(),
-            self._system.next_due_ns(),
-            self._departure.next_due_ns(now_ns),
-        ]
+        if self._portions.waiting:
+            return now_ns
+        if self._stirred or (self.jetstream is not None and self.jetstream.expecting):
+            self._plan(now_ns)
+        due_ns = self._due_ns
+        urgent_ns = None if self.jetstream is None else self.jetstream.urgent_ns()
+        for at in (self._sessions.deadline_ns(), urgent_ns):
+            if at is not None and (due_ns is None or at < due_ns):
+                due_ns = at
+        return due_ns
+
+    def _plan(self, now_ns: int) -> None:
+        """See when one of the parts is due that most turns are nothing to."""
+        due = [self._system.next_due_ns(), self._departure.next_due_ns(now_ns)]
         if self._links is not None:
             due.append(self._links.mesh.deadline_ns)
         if self.jetstream is not None:
             due.append(self.jetstream.next_due_ns())
-        return min((at for at in due if at is not None), default=None)
+        self._due_ns = min((at for at in due if at is not None), default=None)
+        look_ns = now_ns + LOOK_NS
+        self._look_ns = look_ns if self._due_ns is None else min(look_ns, self._due_ns)
+
+
+def _is_rare(inputs: TurnInputs) -> bool:
+    """Whether there is something else than input of connections and finished disk batches."""
+    return bool(
+        inputs.accepted
+        or inputs.closed
+        or inputs.dial_failed
+        or inputs.disk_failed
+        or inputs.verified
+        or inputs.queries
+        or inputs.commands
+        or inputs.reloaded
+    )

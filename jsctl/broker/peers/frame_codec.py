@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.pieces import Piece, total
 
 T = TypeVar("T")
 
@@ -26,33 +27,33 @@ LISTED_MAX = 1 << 20
 
 
 class FrameWriter:
-    """Collects fields; `bytes()` of them at the end."""
+    """Collects fields as `parts`, to be joined or written one behind the other."""
 
-    __slots__ = ("_parts",)
+    __slots__ = ("parts",)
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
+        self.parts: list[Piece] = []
 
     def u8(self, value: int) -> None:
         """A small number or an enum's value."""
-        self._parts.append(_U8.pack(value))
+        self.parts.append(_U8.pack(value))
 
     def flag(self, value: bool) -> None:
         """A truth value."""
-        self._parts.append(b"\x01" if value else b"\x00")
+        self.parts.append(b"\x01" if value else b"\x00")
 
     def u64(self, value: int) -> None:
         """An unsigned number."""
-        self._parts.append(_U64.pack(value))
+        self.parts.append(_U64.pack(value))
 
     def i64(self, value: int) -> None:
         """A signed number."""
-        self._parts.append(_I64.pack(value))
+        self.parts.append(_I64.pack(value))
 
     def small(self, value: bytes) -> None:
         """Up to 64 KiB: subjects, group keys."""
-        self._parts.append(_U16.pack(len(value)))
-        self._parts.append(value)
+        self.parts.append(_U16.pack(len(value)))
+        self.parts.append(value)
 
     def text(self, value: str) -> None:
         """Up to 64 KiB of UTF-8."""
@@ -60,19 +61,20 @@ class FrameWriter:
 
     def large(self, value: bytes) -> None:
         """Payloads."""
-        self._parts.append(_U32.pack(len(value)))
-        self._parts.append(value)
+        self.parts.append(_U32.pack(len(value)))
+        self.parts.append(value)
 
     def each(self, values: Sequence[T], write: Callable[[T], None]) -> None:
         """A list."""
         assert len(values) <= LISTED_MAX
-        self._parts.append(_U32.pack(len(values)))
+        self.parts.append(_U32.pack(len(values)))
         for value in values:
             write(value)
 
-    def getvalue(self) -> bytes:
-        """All fields."""
-        return b"".join(self._parts)
+    def pieces(self, value: Sequence[Piece]) -> None:
+        """As `large`, for a payload in pieces."""
+        self.parts.append(_U32.pack(total(value)))
+        self.parts += value
 
 
 class FrameReader:
@@ -124,6 +126,12 @@ class FrameReader:
         length: int = _U32.unpack(self._take(4))[0]
         return self._take(length)
 
+    def view(self) -> memoryview:
+        """A payload where it is."""
+        length: int = _U32.unpack(self._take(4))[0]
+        start = self._skip(length)
+        return memoryview(self._data)[start : start + length]
+
     def each(self, read: Callable[[], T]) -> list[T]:
         """A list."""
         count: int = _U32.unpack(self._take(4))[0]
@@ -137,8 +145,12 @@ class FrameReader:
             raise ProtocolError("peer frame: bytes left over")
 
     def _take(self, length: int) -> bytes:
+        start = self._skip(length)
+        return self._data[start : start + length]
+
+    def _skip(self, length: int) -> int:
         start, end = self._at, self._at + length
         if end > self._end:
             raise ProtocolError("peer frame: cut short")
         self._at = end
-        return self._data[start:end]
+        return start

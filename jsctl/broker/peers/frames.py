@@ -13,15 +13,20 @@ import struct
 import zlib
 from collections.abc import Callable
 
+from jsctl.broker.checksums import Checksums
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.entries import check_entry
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.peers import repair_codec
 from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
 from jsctl.broker.peers.items import (
     AccountUse,
     Announcement,
+    Answered,
+    CheckRequest,
     ChunkKind,
+    DamagedReplicas,
     Eviction,
     Forward,
     ForwardReply,
@@ -33,11 +38,15 @@ from jsctl.broker.peers.items import (
     PeerFrame,
     PeerHeartbeat,
     RaftBatch,
+    RangeAnswer,
+    RangeRequest,
     Removals,
+    ReplicaReport,
     ServerNews,
     StateAck,
     StateChunk,
 )
+from jsctl.broker.pieces import Piece, gathered, total
 
 MAGIC = b"JB"
 VERSION = 1
@@ -50,28 +59,30 @@ _HEAD = struct.Struct("<2sBBI")
 _ITEM = struct.Struct("<BI")
 
 
-def encode_frames(frame: PeerFrame, bytes_max: int = FRAME_BYTES_MAX) -> list[bytes]:
-    """The frame as bytes; more than one only when it is larger than `bytes_max`.
+def encode_frames(
+    frame: PeerFrame, checksums: Checksums, bytes_max: int = FRAME_BYTES_MAX
+) -> list[list[Piece]]:
+    """The frame in pieces; more than one only when it is larger than `bytes_max`.
 
-    Empty when there is nothing to say.
+    Empty when there is nothing to say. `checksums` is shared by frames that are made together.
     """
     sender = frame.sender.encode()
-    done: list[bytes] = []
-    parts: list[bytes] = []
+    done: list[list[Piece]] = []
+    parts: list[Piece] = []
     size = 0
     for item in frame.items():
         kind, write, _, _ = _KINDS[type(item)]
         out = FrameWriter()
         write(out, item)
-        body = out.getvalue()
-        if parts and size + len(body) + _ITEM.size > bytes_max:
-            done.append(_seal(sender, parts))
+        length = total(out.parts)
+        if parts and size + length + _ITEM.size > bytes_max:
+            done.append(_seal(sender, parts, checksums))
             parts, size = [], 0
-        parts.append(_ITEM.pack(kind, len(body)))
-        parts.append(body)
-        size += len(body) + _ITEM.size
+        parts.append(_ITEM.pack(kind, length))
+        parts += out.parts
+        size += length + _ITEM.size
     if parts:
-        done.append(_seal(sender, parts))
+        done.append(_seal(sender, parts, checksums))
     return done
 
 
@@ -98,9 +109,9 @@ def decode_frame(data: bytes) -> PeerFrame:
     return frame
 
 
-def _seal(sender: bytes, parts: list[bytes]) -> bytes:
-    body = b"".join((sender, *parts))
-    return _HEAD.pack(MAGIC, VERSION, len(sender), zlib.crc32(body)) + body
+def _seal(sender: bytes, parts: list[Piece], checksums: Checksums) -> list[Piece]:
+    body = gathered((sender, *parts))
+    return [_HEAD.pack(MAGIC, VERSION, len(sender), checksums.of(body)), *body]
 
 
 def _decode_item(data: bytes, at: int, frame: PeerFrame) -> int:
@@ -135,11 +146,11 @@ def _read_heartbeat(data: FrameReader) -> PeerHeartbeat:
 
 def _write_raft(out: FrameWriter, item: RaftBatch) -> None:
     out.small(item.group)
-    out.large(item.messages)
+    out.pieces(item.messages)
 
 
 def _read_raft(data: FrameReader) -> RaftBatch:
-    return RaftBatch(data.small(), data.large())
+    return RaftBatch(data.small(), (data.view(),))
 
 
 def _write_announcement(out: FrameWriter, item: Announcement) -> None:
@@ -372,6 +383,23 @@ def _read_eviction(data: FrameReader) -> Eviction:
     return Eviction(data.u64())
 
 
+def _write_damaged(out: FrameWriter, item: DamagedReplicas) -> None:
+    out.each(item.groups, out.text)
+
+
+def _read_damaged(data: FrameReader) -> DamagedReplicas:
+    return DamagedReplicas(tuple(data.each(data.text)))
+
+
+def _write_answered(out: FrameWriter, item: Answered) -> None:
+    out.text(item.account)
+    out.small(item.reply)
+
+
+def _read_answered(data: FrameReader) -> Answered:
+    return Answered(data.text(), data.small())
+
+
 def _keep_heartbeat(frame: PeerFrame, item: PeerHeartbeat) -> None:
     frame.heartbeat = item
 
@@ -393,6 +421,12 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     MetaProposal: (13, _write_proposal, _read_proposal, "proposals"),
     AccountUse: (14, _write_use, _read_use, "uses"),
     Eviction: (15, _write_eviction, _read_eviction, "evictions"),
+    DamagedReplicas: (20, _write_damaged, _read_damaged, "damaged"),
+    Answered: (21, _write_answered, _read_answered, "answered"),
+    RangeRequest: (16, repair_codec.write_wanted, repair_codec.read_wanted, "wanted"),
+    RangeAnswer: (17, repair_codec.write_found, repair_codec.read_found, "found"),
+    CheckRequest: (18, repair_codec.write_check, repair_codec.read_check, "checks"),
+    ReplicaReport: (19, repair_codec.write_report, repair_codec.read_report, "reports"),
 }
 
 

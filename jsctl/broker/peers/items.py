@@ -9,6 +9,7 @@ from enum import IntEnum
 
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.pieces import Piece
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +89,13 @@ class PeerHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class RaftBatch:
-    """Messages of one group, in the encoding of the raft codec."""
+    """Messages of one group, in the encoding of the raft codec and in pieces.
+
+    What was received is one piece, and a view into the frame that it came in.
+    """
 
     group: bytes
-    messages: bytes
+    messages: Sequence[Piece]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,14 @@ class ForwardReply:
     reply: bytes
     headers: bytes
     payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A forwarded request was answered by a message that the sender published at the receiver."""
+
+    account: str
+    reply: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +178,13 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True)
+class DamagedReplicas:
+    """Groups of which the sender's replica has damage that it knows of; none: it is whole."""
+
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class AccountUse:
     """What an account uses on the sender. Bytes; API requests since the sender's start."""
 
@@ -174,6 +193,60 @@ class AccountUse:
     store: int
     api_total: int
     api_errors: int
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRequest:
+    """Asks for messages of a stream that the sender has lost. `ranges` ascend."""
+
+    key: bytes
+    token: int
+    ranges: list[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RangeAnswer:
+    """What the sender has in the ranges that it was asked for, from the first one up to `up_to`.
+
+    It speaks of the stream as of entry `index`: a message that is neither in a frame nor among
+    the lost ones is removed there. `up_to` 0: it has nothing to say.
+    """
+
+    key: bytes
+    token: int
+    index: int
+    up_to: int
+    lost: list[tuple[int, int]]
+    """Ranges that the sender cannot read either."""
+    frames: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """The leader of a stream wants the receiver to read what it has of it on its disk."""
+
+    key: bytes
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaReport:
+    """What a replica says of its messages to the stream's leader.
+
+    `token` is that of the request that is answered; 0: nobody asked, only digests are told.
+    """
+
+    key: bytes
+    token: int
+    done: bool
+    read: int
+    total: int
+    findings: int
+    repaired: int
+    damaged: list[tuple[int, int]]
+    lost: list[tuple[int, int]]
+    digests: list[tuple[int, bytes]]
+    """(index, digest): of the messages as entry `index` left them."""
 
 
 Item = (
@@ -192,6 +265,12 @@ Item = (
     | MetaProposal
     | AccountUse
     | Eviction
+    | DamagedReplicas
+    | Answered
+    | RangeRequest
+    | RangeAnswer
+    | CheckRequest
+    | ReplicaReport
 )
 
 
@@ -215,6 +294,12 @@ class PeerFrame:
     proposals: list[MetaProposal] = field(default_factory=list)
     uses: list[AccountUse] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
+    damaged: list[DamagedReplicas] = field(default_factory=list)
+    answered: list[Answered] = field(default_factory=list)
+    wanted: list[RangeRequest] = field(default_factory=list)
+    found: list[RangeAnswer] = field(default_factory=list)
+    checks: list[CheckRequest] = field(default_factory=list)
+    reports: list[ReplicaReport] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
         """Everything in it, what is urgent first."""
@@ -222,6 +307,12 @@ class PeerFrame:
             yield self.heartbeat
         for items in self._lists():
             yield from items
+
+    @property
+    def is_raft_only(self) -> bool:
+        """Whether there is nothing in it but what replicated groups say to each other."""
+        _, *others = self._lists()
+        return self.heartbeat is None and not any(others)
 
     def _lists(self) -> Iterable[Sequence[Item]]:
         return (
@@ -236,7 +327,13 @@ class PeerFrame:
             self.proposals,
             self.uses,
             self.evictions,
+            self.damaged,
+            self.answered,
             self.gathers,
             self.gathered,
+            self.wanted,
+            self.found,
+            self.checks,
+            self.reports,
             self.chunks,
         )

@@ -12,6 +12,8 @@ from jsctl.broker.peers.items import PeerHeartbeat
 
 HEARTBEAT_NS = 100_000_000
 DOWN_AFTER_NS = 1_000_000_000
+ENDED_AFTER_NS = 3_000_000_000
+"""A process that lost its connections and lives has made new ones by then."""
 RTT_SHARE = 8
 """A new round trip counts for one part in this many, as in TCP."""
 SENT_KEPT = 64
@@ -71,6 +73,11 @@ class _Pair:
     sequence: int = 0
     sent_ns: dict[int, int] | None = None
     next_ns: int = 0
+    ended: bool = False
+    """It went down as its connections were closed while it was heard."""
+    down_ns: int = 0
+    fresh_from: int = 0
+    """What it sends may be from before a silence until it has heard this sequence."""
 
 
 class Liveness:
@@ -100,15 +107,19 @@ class Liveness:
         pair = self._pairs.setdefault(peer, _Pair())
         if not pair.linked:
             pair.linked = True
+            pair.fresh_from = 0
             pair.next_ns = now_ns
 
-    def unlinked(self, peer: str) -> list[LivenessEvent]:
+    def unlinked(self, peer: str, now_ns: int) -> list[LivenessEvent]:
         """The last connection closed: down at once."""
         pair = self._pairs.get(peer)
         if pair is None:
             return []
         pair.linked = False
-        return self._down(peer, pair, closed=True)
+        events = self._down(peer, pair, closed=True)
+        if events:
+            pair.ended, pair.down_ns = True, now_ns
+        return events
 
     def heard(self, peer: str, beat: PeerHeartbeat, now_ns: int) -> list[LivenessEvent]:
         """A heartbeat arrived. One that was overtaken by a newer one changes nothing."""
@@ -122,17 +133,20 @@ class Liveness:
             pair.boot = beat.boot
             pair.heard_sequence = 0
             pair.rtt_ns = 0
+            pair.fresh_from = 0
         elif beat.sequence <= pair.heard_sequence:
             return []
         elif pair.up:
             self.late_ns = max(self.late_ns, now_ns - pair.heard_ns)
+        if beat.echo >= pair.fresh_from:
+            pair.fresh_from = 0
         pair.incarnation = beat.incarnation
         pair.heard_sequence = beat.sequence
         pair.heard_ns = now_ns
         pair.leaving = beat.leaving
         self._measure(pair, beat, now_ns)
         if not pair.up:
-            pair.up = True
+            pair.up, pair.ended = True, False
             events.append(WentUp(peer))
         return events
 
@@ -141,8 +155,21 @@ class Liveness:
         events: list[LivenessEvent] = []
         for peer, pair in self._pairs.items():
             if pair.up and now_ns - pair.heard_ns >= self._timeout_ns:
+                pair.fresh_from = pair.sequence + 1
                 events += self._down(peer, pair, closed=False)
         return events
+
+    def stood_still(self) -> None:
+        """This process was not running for a while: the others have given it up, and what it
+        reads first is from then."""
+        for pair in self._pairs.values():
+            pair.fresh_from = pair.sequence + 1
+
+    def is_fresh(self, peer: str) -> bool:
+        """Whether what a server sends is of now, and not what waited on its way while nothing
+        came through: it has heard what was sent to it since."""
+        pair = self._pairs.get(peer)
+        return pair is None or not pair.fresh_from
 
     def due(self, now_ns: int) -> list[tuple[str, PeerHeartbeat]]:
         """Heartbeats to send now."""
@@ -166,6 +193,12 @@ class Liveness:
         """Whether a server is heard."""
         pair = self._pairs.get(peer)
         return pair is not None and pair.up
+
+    def has_ended(self, peer: str, now_ns: int) -> bool:
+        """Whether a server's process is there no more, as far as its host tells: its connections
+        were closed while it was heard, and no other one came since. A cut network is silent."""
+        pair = self._pairs.get(peer)
+        return pair is not None and pair.ended and now_ns - pair.down_ns >= ENDED_AFTER_NS
 
     def lives(self) -> list[PeerLife]:
         """All servers ever heard of since the start."""

@@ -7,8 +7,10 @@ that ten thousand groups cost one write per peer and turn.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jsctl.broker.checksums import Checksums
 from jsctl.broker.peers.frames import encode_frames
 from jsctl.broker.peers.items import PeerFrame, RaftBatch
+from jsctl.broker.pieces import Piece
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Message, PeerId
 
@@ -33,13 +35,16 @@ class PeerOutbox:
         self.parcel(peer)
         self._raft.setdefault(peer, {}).setdefault(key, []).extend(messages)
 
-    def take(self) -> list[tuple[PeerId, list[bytes]]]:
-        """(peer, encoded frames) of everything collected; the outbox is empty afterwards."""
+    def take(self) -> list[tuple[PeerId, list[list[Piece]]]]:
+        """(peer, frames in pieces) of everything collected; the outbox is empty afterwards."""
+        if not self._parcels:
+            return []
         parcels, self._parcels = self._parcels, {}
         raft, self._raft = self._raft, {}
         out = []
+        checksums = Checksums()
         for peer, frame in parcels.items():
             for key, messages in raft.get(peer, {}).items():
                 frame.raft.append(RaftBatch(key, codec.encode_messages(messages)))
-            out.append((peer, encode_frames(frame)))
+            out.append((peer, encode_frames(frame, checksums)))
         return out

@@ -66,16 +66,16 @@ def decode_members(data: bytes) -> Members:
     return Members(tuple(names[:voters]), tuple(names[voters:]))
 
 
-def encode_messages(messages: Sequence[Message]) -> bytes:
-    """Bytes of up to 65535 messages of one group."""
+def encode_messages(messages: Sequence[Message]) -> list[bytes]:
+    """Bytes of up to 65535 messages of one group, in pieces: entries are not copied."""
     parts = [_COUNT.pack(len(messages))]
     for message in messages:
         _ENCODERS[type(message)](message, parts)
-    return b"".join(parts)
+    return parts
 
 
-def decode_messages(data: bytes) -> list[Message]:
-    """Messages of one group. Raises CodecError."""
+def decode_messages(data: bytes | memoryview) -> list[Message]:
+    """Messages of one group; nothing of them refers to `data`. Raises CodecError."""
     reader = _Reader(data)
     (count,) = reader.unpack(_COUNT)
     messages: list[Message] = []
@@ -94,7 +94,7 @@ class _Reader:
 
     __slots__ = ("data", "offset")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         self.data = data
         self.offset = 0
 

@@ -15,7 +15,6 @@ from jsctl.broker.raft.codec import encode_members
 from jsctl.broker.raft.log import RaftLog
 from jsctl.broker.raft.membership import Membership, next_members
 from jsctl.broker.raft.progress import Flow, FollowerProgress, PeerProgress
-from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.ready import NOTHING, Base, Ready, RoleChange
 from jsctl.broker.raft.state import Jitter, RaftState
 from jsctl.broker.raft.types import (
@@ -69,6 +68,7 @@ class Raft(RaftState):
         standing: Standing = WHOLE,
         hard_state_known: bool | None = None,
         volatile: bool = False,
+        salvageable: bool = False,
         timing: Timing | None = None,
         jitter: Jitter,
         limits: RaftLimits | None = None,
@@ -79,7 +79,7 @@ class Raft(RaftState):
         starts without members and learns them from the leader. `applied` is where the state
         machine stands: entries behind it are given out again. `hard_state_known` matters to an
         UNKNOWN node, which is taken to have forgotten votes unless this says that term and
-        vote are certain. `volatile`: the log is in memory only.
+        vote are certain. `volatile`: the log is in memory only. `salvageable`: see the state.
         """
         log = RaftLog(base_index, base_term, entries, max(commit, applied))
         membership = Membership(base_index, members)
@@ -94,6 +94,7 @@ class Raft(RaftState):
         self.standing = self._mended(standing)
         self.hard_state_known = hard_state_known
         self.volatile = volatile
+        self.salvageable = salvageable
         self.reported = RoleChange(Role.FOLLOWER, self.term, None)
         self.poll_due = 1 + jitter(self.timing.heartbeat_ticks)
         self.dirty = log.commit > self.emitted
@@ -137,20 +138,8 @@ class Raft(RaftState):
     def progress(self) -> list[PeerProgress]:
         """Leader: how the others do, sorted by name. Empty elsewhere."""
         since = self.now - self.timing.election_ticks
-        return [
-            PeerProgress(
-                peer,
-                p.match,
-                p.next,
-                p.heard_tick > since and not p.down,
-                p.blocked(self.limits.inflight_bytes_max),
-                p.flow is Flow.SNAPSHOT,
-                p.learner,
-                self.now - p.heard_tick,
-                p.standing,
-            )
-            for peer, p in sorted(self.peers.items())
-        ]
+        most = self.limits.inflight_bytes_max
+        return [one.report(peer, self.now, since, most) for peer, one in sorted(self.peers.items())]
 
     # -- proposals -----------------------------------------------------------------------------
 
@@ -176,6 +165,7 @@ class Raft(RaftState):
         for data in batch:
             entries.append(Entry(index, term, kind, data))
             index += 1
+        assert term >= log.last_term, "terms must not fall"
         self.pending_bytes += size
         if self.quiet and self.peers:
             hibernation.wake(self)
@@ -241,7 +231,7 @@ class Raft(RaftState):
                 heard += 1
             elif progress is not None and self._follows(progress):
                 heard += self.quiet or progress.heard_tick > since
-        return heard >= quorum_size(len(members.voters))
+        return heard >= self.needed(len(members.voters))
 
     def _follows(self, progress: FollowerProgress) -> bool:
         """Whether a peer was with this leader in its term, with a log that counts."""
@@ -263,6 +253,8 @@ class Raft(RaftState):
         if self.quiet:
             return
         self.now += 1
+        if self.lowered and self.now >= self.lowered_until:
+            self.lowered = 0
         if self.role is Role.LEADER:
             if self.peers:
                 self._tick_leader()
@@ -288,7 +280,7 @@ class Raft(RaftState):
         since = self.now - self.timing.election_ticks
         voters = self.members.voters
         heard = sum(voter == self.me or self.peers[voter].heard_tick > since for voter in voters)
-        return heard >= quorum_size(len(voters))
+        return heard >= self.needed(len(voters))
 
     def persisted(self, index: Index, term: Term) -> None:
         """The write of a Ready with this `to_persist`, and all before it, are durable."""
@@ -339,15 +331,13 @@ class Raft(RaftState):
         if self.role is not Role.LEADER:
             election.start(self)
 
-    def force_whole(self) -> None:
-        """Operator's command: trust this node's log although entries may be missing.
+    def rescue(self, quorum: int) -> str:
+        """Operator's command: so many voters are enough for a while, as others will not come back.
 
-        Committed entries that only damaged nodes held may be lost for good by it.
+        With 1 this node's log is trusted as well, although entries may be missing. What only nodes
+        that are gone or damaged held may be lost for good by it. Why it is not done, or "".
         """
-        if self.standing.kind != StandingKind.WHOLE:
-            self.become_whole()
-            if self.members.voters == (self.me,):
-                self.campaign()
+        return election.rescue(self, quorum)
 
     def peer_down(self, peer: PeerId) -> None:
         """The server of `peer` is seen to be gone: its connections closed, it fell silent."""
@@ -395,6 +385,7 @@ class Raft(RaftState):
         """Leader: the peer's state machine stands at `index` now; go on behind it."""
         progress = self.peers.get(peer)
         if progress is not None and progress.flow is Flow.SNAPSHOT:
+            assert index <= self.log.commit, "a state of more than what is committed"
             progress.become_probe(index + 1)
             self.send_dirty = self.dirty = True
 
@@ -413,6 +404,7 @@ class Raft(RaftState):
         if index <= self.log.commit:
             return False
         assert self.role is not Role.LEADER, "a leader has all committed entries"
+        assert term > 0, "a state of no term"
         kept = self.log.term_at(index) == term
         dropped = self.log.restart(index, term)
         if dropped is not None:
@@ -430,6 +422,7 @@ class Raft(RaftState):
         self.emitted = self.applied = index
         self.out.base = Base(index, term, members)
         self.dirty = True
+        assert self.log.base_index == index <= self.log.last_index
         return True
 
     # -- output ----------------------------------------------------------------------------------
@@ -470,6 +463,7 @@ class Raft(RaftState):
                 self.dirty = True
             out.committed = log.slice(emitted + 1, upto)
             self.emitted = upto
+        assert self.applied <= self.emitted <= log.commit <= log.last_index
 
     def guard_promises(self, out: Ready) -> None:
         """Messages that rest on an unsynced term wait for it."""

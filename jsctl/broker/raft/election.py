@@ -12,6 +12,7 @@ from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import (
     Entry,
     EntryKind,
+    Members,
     PeerId,
     Role,
     StandingKind,
@@ -59,7 +60,7 @@ def become_follower(state: RaftState, term: Term, leader: PeerId | None) -> None
     state.role = Role.FOLLOWER
     state.leader = leader
     state.verified = state.acked = state.owed = state.leader_commit = 0
-    state.leader_last = None
+    state.leader_last = state.leader_end = None
     state.votes = {}
     state.fresh = False
     state.dirty = True
@@ -93,11 +94,12 @@ def become_leader(state: RaftState) -> None:
     assert state.standing.kind == StandingKind.WHOLE or state.fresh
     if state.standing.kind != StandingKind.WHOLE:
         state.become_whole()
+    anew = state.expected if state.fresh and state.volatile else ()
     state.role = Role.LEADER
     state.leader = state.me
     state.fresh = False
     state.peers = {}
-    state.elected_alone = quorum_size(len(state.members.voters)) == 1
+    state.elected_alone = state.needed(len(state.members.voters)) == 1
     state.own_term_index = state.log.last_index + 1
     state.serving = False
     state.lease_allowed = True
@@ -105,18 +107,22 @@ def become_leader(state: RaftState) -> None:
     state.transferee = None
     state.active_tick = state.heartbeat_due = state.now
     state.sync_progress()
-    state.append([first_entry(state)])
+    state.append([first_entry(state, anew)])
     uncommitted = state.log.slice(state.log.commit + 1, state.log.last_index)
     state.pending_bytes = sum(len(entry.data) for entry in uncommitted)
     state.verified = state.log.last_index
 
 
-def first_entry(state: RaftState) -> Entry:
+def first_entry(state: RaftState, anew: tuple[PeerId, ...]) -> Entry:
     """The entry that commits all before it: empty, or the members as the first of a log.
 
-    So the set can always be learned from the log alone, also by a node that lost everything.
+    So the set can always be learned from the log alone, also by a node that lost everything. In a
+    group that started over all that agreed to it, and are to have a replica, vote from now on
+    (`anew`).
     """
     index = state.own_term_index
+    if anew and (index == 1 or set(anew) != set(state.members.voters)):
+        return Entry(index, state.term, EntryKind.CONFIG, encode_members(Members(anew)))
     if index == 1:
         return Entry(index, state.term, EntryKind.CONFIG, encode_members(state.members))
     return Entry(index, state.term, EntryKind.EMPTY, b"")
@@ -131,20 +137,46 @@ def start(state: RaftState) -> None:
         reset_timeout(state)
         if state.role is not Role.FOLLOWER or state.leader is not None:
             become_follower(state, state.term, None)
+        if _holds(state):
+            state.polled = {}
+            _broadcast(state, state.term + 1, pre=True)
         return
     if state.term == 0 and state.log.last_index == 0:
         ask_votes(state)  # Nobody has promised anything in a new group.
         return
     state.role = Role.PRE_CANDIDATE
     state.leader = None
+    state.fresh = False
     state.polled = {}
     state.votes = {state.me: True}
     state.dirty = True
     _reset_retry(state)
-    if tally(state.members.voters, state.votes) is Verdict.WON:
+    if _verdict(state) is Verdict.WON:
         ask_votes(state)
         return
     _broadcast(state, state.term + 1, pre=True)
+
+
+def rescue(state: RaftState, quorum: int) -> str:
+    """See `core.Raft.rescue`."""
+    majority = quorum_size(len(state.members.voters))
+    if state.leader is not None:
+        return "the group has a leader"
+    if state.me not in state.members.voters:
+        return "this server has no vote in the group"
+    if not 1 <= quorum <= majority:
+        return "the quorum can only be lowered"
+    if state.standing.kind != StandingKind.WHOLE:
+        if quorum > 1:
+            return (
+                "the log of this server is damaged: name one that has it whole, or this one alone"
+            )
+        state.become_whole()
+    if quorum < majority:
+        state.lowered, state.lowered_until = quorum, state.now + state.timing.rescue_ticks
+    state.promise_until = NEVER
+    start(state)
+    return ""
 
 
 def ask_votes(state: RaftState, *, transfer: bool = False, fresh_term: Term = 0) -> None:
@@ -156,9 +188,9 @@ def ask_votes(state: RaftState, *, transfer: bool = False, fresh_term: Term = 0)
     state.fresh = fresh_term > 0
     state.votes = {state.me: True}
     state.verified = state.acked = state.owed = state.leader_commit = 0
-    state.leader_last = None
+    state.leader_last = state.leader_end = None
     _reset_retry(state)
-    if tally(state.members.voters, state.votes, all_needed=state.fresh) is Verdict.WON:
+    if _verdict(state) is Verdict.WON:
         become_leader(state)
         return
     _broadcast(state, state.term, transfer=transfer, fresh=state.fresh)
@@ -174,7 +206,8 @@ def _broadcast(
     fresh: bool = False,
 ) -> None:
     emit = state.send if pre else state.send_after_sync
-    for peer in state.members.voters:
+    everybody = fresh or (pre and state.volatile)
+    for peer in state.electorate() if everybody else state.members.voters:
         if peer != state.me:
             emit(
                 VoteRequest(
@@ -290,7 +323,7 @@ def on_vote_reply(state: RaftState, m: VoteReply) -> None:
 
 def _count(state: RaftState, m: VoteReply) -> None:
     state.votes.setdefault(m.sender, m.granted)
-    verdict = tally(state.members.voters, state.votes, all_needed=state.fresh)
+    verdict = _verdict(state)
     if verdict is Verdict.LOST:
         become_follower(state, state.term, None)
     elif verdict is Verdict.WON and m.pre:
@@ -299,20 +332,39 @@ def _count(state: RaftState, m: VoteReply) -> None:
         become_leader(state)
 
 
+def _holds(state: RaftState) -> bool:
+    """Whether this node may be the one to keep what a volatile group had: also one that was only
+    about to become a voter, when the voters have forgotten everything."""
+    whole = state.standing.kind == StandingKind.WHOLE
+    return state.volatile and whole and state.role is not Role.LEADER
+
+
+def _verdict(state: RaftState) -> Verdict:
+    """How the election stands. Starting over needs all voters that have not certainly lost what
+    they held, and a quorum of all."""
+    if not state.fresh:
+        voters = state.members.voters
+        return tally(voters, state.votes, needed=state.needed(len(voters)))
+    present = state.present()
+    return tally(present, state.votes, all_needed=True) if present else Verdict.PENDING
+
+
 def _maybe_start_over(state: RaftState) -> None:
     """Every voter is UNKNOWN with an empty log: nothing is left to lose.
 
     In a volatile group one that holds something may ask as well: restarts made the others forget
-    what it may lack, and waiting brings nothing back.
+    what it may lack, and waiting brings nothing back. Nor does waiting for those whose process
+    ended, or whose server was removed (`gone`): where a quorum is left, it goes on without them.
 
     The answers were given at different times, so they only allow to ask. The vote itself needs
     every voter, still empty, in one new term: none of them can hold anything of before then,
     and none takes anything of an older term afterwards.
     """
-    others = [peer for peer in state.members.voters if peer != state.me]
+    present = state.present()
+    others = [peer for peer in present if peer != state.me]
     if (
-        state.me not in state.members.voters
-        or not (state.yields() or (state.volatile and may_campaign(state)))
+        state.me not in present
+        or not (state.yields() or _holds(state))
         or state.leader is not None
         or not all(state.polled.get(peer, (0, False))[1] for peer in others)
     ):

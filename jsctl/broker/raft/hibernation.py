@@ -11,7 +11,6 @@ A follower may sleep while its leader does not (the answer was lost): the leader
 
 from jsctl.broker.raft import reads
 from jsctl.broker.raft.progress import FollowerProgress
-from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import Heartbeat, Role, StandingKind
 
@@ -41,7 +40,7 @@ def sees_quorum(state: RaftState) -> bool:
     """Leader: whether enough voters are not known to be down."""
     voters = state.members.voters
     up = sum(peer == state.me or peer not in state.down for peer in voters)
-    return up >= quorum_size(len(voters))
+    return up >= state.needed(len(voters))
 
 
 def agrees(state: RaftState, m: Heartbeat) -> bool:

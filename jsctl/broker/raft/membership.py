@@ -65,6 +65,7 @@ class Membership:
         """Forget what came before `index`; returns the set in effect there."""
         members = self.at(index)
         self.history = [(index, members)] + [item for item in self.history if item[0] > index]
+        assert self.history[-1][1] == self.active, "forgetting the past changes nothing"
         return members
 
     def restart(self, index: Index, members: Members) -> bool:

@@ -28,12 +28,30 @@ class Flow(Enum):
     SNAPSHOT = "snapshot"
 
 
+@dataclass(frozen=True, slots=True)
+class PeerProgress:
+    """A `FollowerProgress` as reported to the caller."""
+
+    peer: PeerId
+    match: Index
+    next: Index
+    active: bool
+    """Heard within an election timeout, and its server is not known to be down."""
+    paused: bool
+    snapshot: bool
+    learner: bool
+    heard_ticks: int
+    """Ticks since its last message."""
+    standing: StandingKind
+
+
 class FollowerProgress:
     """Leader's view of one peer. Invariant: match < next."""
 
     __slots__ = (
         "acked_round", "acked_tick", "commit_sent", "down", "flow", "heard_tick", "inflight",
-        "inflight_bytes", "learner", "match", "next", "paused", "quiet", "resend", "standing",
+        "inflight_bytes", "learner", "match", "next", "paused", "quiet", "resend", "shown",
+        "standing",
     )  # fmt: skip
 
     def __init__(self, next_index: Index, now: int, *, learner: bool) -> None:
@@ -54,11 +72,15 @@ class FollowerProgress:
         self.acked_round = 0
         self.learner = learner
         self.standing = StandingKind.WHOLE
+        self.shown = False
+        """UNKNOWN: an entry was made for it, after it had all others."""
         self.quiet = False
         self.down = False
 
     def sent(self, last: Index, size: int) -> None:
         """Note an append with entries up to `last`."""
+        assert last >= self.next, "an append without news"
+        assert not self.blocked(self.inflight_bytes + 1), "an append that may not be sent"
         if self.flow is Flow.REPLICATE:
             self.next = last + 1
             self.inflight.append((last, size))
@@ -78,6 +100,7 @@ class FollowerProgress:
             self.inflight_bytes -= inflight.popleft()[1]
         if self.flow is Flow.PROBE:
             self.become_replicate()
+        assert self.match < self.next and self.inflight_bytes >= 0
         return news
 
     def rejected(self, index: Index, conflict: Index) -> bool:
@@ -93,12 +116,14 @@ class FollowerProgress:
         if self.flow is Flow.SNAPSHOT or self.next - 1 != index:
             return False
         self.next = max(min(index, conflict + 1), self.match + 1)
+        assert self.match < self.next <= index + 1, "a probe goes back, and not behind the match"
         self.paused = False
         return True
 
     def lost(self, index: Index) -> None:
         """A damaged or empty peer has only `index`, whatever it had acknowledged before."""
         self.match = min(self.match, index)
+        self.shown = False
         if self.flow is not Flow.SNAPSHOT:
             self.become_probe(self.match + 1)
 
@@ -118,6 +143,7 @@ class FollowerProgress:
 
     def become_snapshot(self) -> None:
         """Send nothing until the caller has moved the state."""
+        assert self.flow is not Flow.SNAPSHOT, "the state is under way"
         self.flow = Flow.SNAPSHOT
         self._clear_inflight()
 
@@ -127,23 +153,20 @@ class FollowerProgress:
             return self.inflight_bytes >= inflight_bytes_max
         return self.paused or self.flow is Flow.SNAPSHOT
 
+    def report(self, peer: PeerId, now: int, since: int, inflight_bytes_max: int) -> PeerProgress:
+        """For the caller, at tick `now`; who was heard after `since` is active."""
+        return PeerProgress(
+            peer,
+            self.match,
+            self.next,
+            self.heard_tick > since and not self.down,
+            self.blocked(inflight_bytes_max),
+            self.flow is Flow.SNAPSHOT,
+            self.learner,
+            now - self.heard_tick,
+            self.standing,
+        )
+
     def _clear_inflight(self) -> None:
         self.inflight.clear()
         self.inflight_bytes = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PeerProgress:
-    """A `FollowerProgress` as reported to the caller."""
-
-    peer: PeerId
-    match: Index
-    next: Index
-    active: bool
-    """Heard within an election timeout, and its server is not known to be down."""
-    paused: bool
-    snapshot: bool
-    learner: bool
-    heard_ticks: int
-    """Ticks since its last message."""
-    standing: StandingKind

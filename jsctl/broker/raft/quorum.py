@@ -17,9 +17,12 @@ def quorum_size(voters: int) -> int:
     return voters // 2 + 1
 
 
-def quorum_value(values: Sequence[int]) -> int:
-    """Largest value that a majority of `values` has reached; one value a voter, at least one."""
+def quorum_value(values: Sequence[int], needed: int = 0) -> int:
+    """Largest value that a majority of `values` has reached, or `needed` of them; one value a
+    voter, at least one."""
     count = len(values)
+    if needed:
+        return sorted(values)[count - needed]
     if count == 3:  # The common case, without a sort.
         first, second, third = values
         if first > second:
@@ -28,10 +31,12 @@ def quorum_value(values: Sequence[int]) -> int:
     return sorted(values)[count - quorum_size(count)]
 
 
-def tally(voters: Iterable[str], votes: Mapping[str, bool], *, all_needed: bool = False) -> Verdict:
+def tally(
+    voters: Iterable[str], votes: Mapping[str, bool], *, all_needed: bool = False, needed: int = 0
+) -> Verdict:
     """Outcome of an election among `voters`; votes of others do not count.
 
-    `all_needed` asks for every voter and is lost with the first refusal.
+    `all_needed` asks for every voter and is lost with the first refusal; `needed` for so many.
     """
     granted = refused = count = 0
     for voter in voters:
@@ -40,7 +45,7 @@ def tally(voters: Iterable[str], votes: Mapping[str, bool], *, all_needed: bool 
         if vote is not None:
             granted += vote
             refused += not vote
-    needed = count if all_needed else quorum_size(count)
+    needed = count if all_needed else needed or quorum_size(count)
     if count and granted >= needed:
         return Verdict.WON
     if refused > count - needed:

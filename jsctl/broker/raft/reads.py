@@ -57,7 +57,8 @@ def quorum_tick(state: RaftState) -> int:
         [
             state.now if peer == state.me else progress[peer].acked_tick
             for peer in state.members.voters
-        ]
+        ],
+        state.lowered,
     )
 
 
@@ -76,7 +77,8 @@ def release(state: RaftState) -> None:
         [
             state.round if peer == state.me else progress[peer].acked_round
             for peer in state.members.voters
-        ]
+        ],
+        state.lowered,
     )
     waiting = state.reads_waiting
     count = 0

@@ -13,6 +13,7 @@ from jsctl.broker.raft.types import (
     Append,
     AppendReply,
     Entry,
+    EntryKind,
     Heartbeat,
     HeartbeatReply,
     Index,
@@ -132,6 +133,8 @@ def on_heartbeat_reply(state: RaftState, m: HeartbeatReply) -> None:
         progress.lost(m.match)
     if m.match >= progress.match and m.match > 0:
         note_match(state, m.sender, progress, m.match)
+    if m.standing == StandingKind.UNKNOWN and not progress.shown and state.serving:
+        _show(state, progress, m.match)
     if m.match < state.log.last_index or progress.flow is Flow.PROBE:
         if progress.flow is Flow.PROBE:
             progress.paused = False
@@ -145,10 +148,23 @@ def on_heartbeat_reply(state: RaftState, m: HeartbeatReply) -> None:
         reads.release(state)
 
 
+def _show(state: RaftState, progress: FollowerProgress, match: Index) -> None:
+    """A damaged or new peer has all there is: an entry that comes after it began lets it see that
+    no vote which it may have forgotten counts any more."""
+    log = state.log
+    if match == log.last_index == log.commit:
+        progress.shown = True
+        state.append([Entry(log.last_index + 1, state.term, EntryKind.EMPTY, b"")])
+        state.verified = log.last_index
+        state.active_tick = state.now
+        state.send_dirty = True
+
+
 def note_standing(state: RaftState, progress: FollowerProgress, standing: StandingKind) -> None:
     """A peer that is no longer UNKNOWN counts from now on."""
     if progress.standing != standing:
         progress.standing = standing
+        progress.shown = False
         maybe_commit(state)
 
 
@@ -187,7 +203,7 @@ def maybe_commit(state: RaftState) -> None:
     if len(voters) == 1 and voters[0] == state.me:
         index = log.stable
     else:
-        index = quorum_value([durable_at(state, peer) for peer in voters])
+        index = quorum_value([durable_at(state, peer) for peer in voters], state.lowered)
     if index > log.commit and may_commit(state, index):
         advance_commit(state, index)
 
@@ -275,8 +291,11 @@ def on_append(state: RaftState, m: Append) -> None:
     if prev < log.commit:
         # What is committed matches by definition, and may be compacted: start behind it.
         skip = min(log.commit - prev, len(entries))
+        if state.superseded or _contradicts(state, entries[:skip]):
+            return
         entries = entries[skip:]
-        prev = log.commit
+        # A leader of a group that started over may not have as much as is committed here.
+        prev = min(log.commit, prev + skip) if state.volatile else log.commit
     elif log.term_at(prev) != m.prev_term:
         _reject(state, m)
         return
@@ -290,6 +309,17 @@ def on_append(state: RaftState, m: Append) -> None:
     state.verified = max(state.verified, matched)
     commit_to(state, m.commit)
     acknowledge(state, matched)
+
+
+def _contradicts(state: RaftState, entries: list[Entry]) -> bool:
+    """Whether a leader has others in place of committed entries."""
+    for entry in entries:
+        term = state.log.term_at(entry.index)
+        if term is not None and term != entry.term:
+            assert state.volatile, "a leader lacks what is committed"
+            state.superseded = True
+            return True
+    return False
 
 
 def _reply_stale(state: RaftState, sender: PeerId, index: Index) -> None:
@@ -370,6 +400,8 @@ def on_heartbeat(state: RaftState, m: Heartbeat) -> None:
         _reply_stale(state, m.sender, 0)
         return
     state.leader_last = m.last_index
+    if state.leader_end is None:
+        state.leader_end = m.last_index
     commit_to(state, m.commit)
     quiet = m.quiet and hibernation.agrees(state, m)
     state.quiet = quiet

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from jsctl.broker.raft.log import RaftLog
 from jsctl.broker.raft.membership import Membership
 from jsctl.broker.raft.progress import NEVER, FollowerProgress
+from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.ready import Ready, RoleChange
 from jsctl.broker.raft.types import (
     AppendReply,
@@ -43,15 +44,18 @@ class RaftState:
 
     __slots__ = (
         "acked", "active_tick", "applied", "deadline", "dirty", "down", "early_reads",
-        "elected_alone", "emitted", "fresh", "fresh_term", "handed", "hard_dirty",
+        "elected_alone", "emitted", "expected",
+        "fresh", "fresh_term", "gone", "handed", "hard_dirty",
         "hard_state_known", "heard_tick", "heartbeat_due", "jitter", "leader", "leader_commit",
-        "leader_last", "lease_allowed", "limits", "log", "me", "members", "membership", "now",
+        "leader_end", "leader_last", "lease_allowed", "limits", "log", "lowered",
+        "lowered_until", "me", "members",
+        "membership", "now",
         "out", "owed",
         "own_term_index", "peers", "pending_bytes", "poll_due", "polled", "promise_until",
         "quiet", "quiet_round", "reads_waiting", "reported", "role", "round", "round_commit",
-        "round_wanted", "send_dirty", "serving", "standing", "term", "timeout", "timing",
-        "transfer_deadline", "transferee", "verified", "volatile", "vote",
-        "votes",
+        "round_wanted", "salvageable", "send_dirty", "serving", "standing", "superseded",
+        "term", "timeout",
+        "timing", "transfer_deadline", "transferee", "verified", "volatile", "vote", "votes",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +76,11 @@ class RaftState:
         self.limits = limits
         self.volatile = False
         """The log is in memory: what its holders lost together is lost for good."""
+        self.superseded = False
+        """Volatile: the others went on without what is committed here, as a voter that everybody
+        took for gone has it. Nothing of it counts any more: the caller starts this node anew."""
+        self.salvageable = False
+        """Part of what this node had is damaged, and the rest is there: nobody starts over."""
         self.now = 0
         self.out = Ready()
         self.dirty = False
@@ -114,6 +123,11 @@ class RaftState:
         self.leader_commit: Index = 0
         self.leader_last: Index | None = None
         """Follower: end of the leader's log as of its last heartbeat; None before the first."""
+        self.leader_end: Index | None = None
+        """Follower: that of its first heartbeat to this process; None before it."""
+        self.lowered = 0
+        """An operator's word that so many voters are enough for now; 0: a majority is needed."""
+        self.lowered_until = 0
         self.votes: dict[PeerId, bool] = {}
         self.fresh = False
         """Candidate that starts the group over: needs every vote."""
@@ -121,6 +135,10 @@ class RaftState:
         """Term in which this node granted such a vote."""
         self.polled: dict[PeerId, tuple[Term, bool]] = {}
         """(term, `VoteReply.empty`) of the voters that answered an UNKNOWN or volatile node."""
+        self.expected: tuple[PeerId, ...] = ()
+        """Volatile: who holds or is to hold a replica, as far as the caller knows."""
+        self.gone: frozenset[PeerId] = frozenset()
+        """Volatile: voters that have certainly lost what they held, and cannot be asked."""
         self.poll_due = 1
 
     def _init_leader(self) -> None:
@@ -176,6 +194,7 @@ class RaftState:
         out = self.out
         while out.append and out.append[-1].index >= from_index:
             out.append.pop()
+        assert not out.append or out.append[-1].index == from_index - 1, "a gap in what is written"
         if from_index <= self.handed:
             self.handed = from_index - 1
             out.truncate_from = min(from_index, out.truncate_from or from_index)
@@ -184,6 +203,8 @@ class RaftState:
     def members_changed(self) -> None:
         """The active set is another one: follow it."""
         members = self.members = self.membership.active
+        if quorum_size(len(members.voters)) <= self.lowered:
+            self.lowered = 0  # Those that are left are a majority again.
         self.out.members = members
         self.dirty = True
         if self.role is Role.LEADER:
@@ -191,6 +212,7 @@ class RaftState:
 
     def sync_progress(self) -> None:
         """Leader: one Progress for each member but this node."""
+        assert self.role is Role.LEADER, "only a leader follows others"
         members = self.members
         self.peers = {peer: p for peer, p in self.peers.items() if peer in members}
         for peer in members.all():
@@ -229,6 +251,7 @@ class RaftState:
 
     def become_whole(self) -> None:
         """What this node lost has been made good."""
+        assert self.standing.kind != StandingKind.WHOLE, "nothing was lost"
         self.standing = Standing()
         self.out.standing = self.standing
         self.dirty = True
@@ -238,10 +261,13 @@ class RaftState:
 
         SUSPECT: durable and verified by a leader at least as far as what had been promised; a
         later term behind it supersedes the promise. UNKNOWN: filled up to the commit index of a
-        leader of this term, by an entry of this term; and if votes may have been forgotten, all
-        other voters were asked for their terms and none is in a later one. A forgotten vote can
-        elect no one then: its candidate would be in the term it was given for. Or, where all
-        voters agreed to start over: everything that their leader began its term with is here.
+        leader of this term, by an entry of this term; and if votes may have been forgotten, they
+        can elect no one any more. So it is when all other voters were asked for their terms and
+        none is in a later one, in which the candidate of a forgotten vote would be. Or when what
+        is committed was proposed after this node began: a quorum without this node and without
+        that candidate, which follows no older leader, has it, and refuses a log that lacks it.
+        Or, where all voters agreed to start over: everything that their leader began its term
+        with is here.
         """
         kind = self.standing.kind
         match = self.durable_match()
@@ -259,7 +285,8 @@ class RaftState:
             )
             agreed = self.fresh_term == self.term and self.vote == self.leader
             begun = agreed and match > 0 and self.log.term_at(match) == self.term
-            if begun or (filled and self.knows_terms()):
+            newer = self.leader_end is not None and commit > self.leader_end
+            if begun or (filled and (newer or self.knows_terms())):
                 self.become_whole()
 
     def knows_terms(self) -> bool:
@@ -284,6 +311,26 @@ class RaftState:
         first = self.own_term_index == 1 == self.log.last_index
         return first and self.role is Role.LEADER and not self.serving
 
+    def needed(self, voters: int) -> int:
+        """How many of so many voters decide."""
+        size = quorum_size(voters)
+        return min(size, self.lowered) if self.lowered else size
+
+    def electorate(self) -> tuple[PeerId, ...]:
+        """Who is asked when a group starts over: in a volatile one all that may hold something."""
+        if not self.volatile:
+            return self.members.voters
+        return tuple(dict.fromkeys((*self.members.all(), *self.expected)))
+
+    def present(self) -> list[PeerId]:
+        """Who has to agree when a group starts over; empty where it may not, as those that are
+        left are no quorum."""
+        for voters in (self.members.voters, self.expected):
+            left = sum(peer not in self.gone for peer in voters)
+            if voters and left < quorum_size(len(voters)):
+                return []
+        return [peer for peer in self.electorate() if peer not in self.gone]
+
     @property
     def is_empty(self) -> bool:
         """UNKNOWN, and nothing in the log."""
@@ -295,15 +342,23 @@ class RaftState:
         What an UNKNOWN node of a volatile group was sent, a leader has that is not gone; or else
         it is what is left.
         """
-        unknown = self.standing.kind == StandingKind.UNKNOWN
+        unknown = self.standing.kind == StandingKind.UNKNOWN and not self.salvageable
         return unknown and (self.volatile or self.log.last_index == 0)
 
     def expect(self, peers: Sequence[PeerId]) -> None:
         """These hold or are to hold a replica: one that starts a volatile group over must ask all
         of them, also those that joined while it held nothing."""
+        if self.volatile:
+            self.expected = tuple(peers)
         if self.volatile and self.is_empty and set(peers) != set(self.members.all()):
             self.membership.restart(0, Members(tuple(peers)))
             self.members_changed()
+
+    def lost_memory(self, peers: frozenset[PeerId]) -> None:
+        """These voters' processes have ended, or their servers were removed: what was there is
+        gone, and a group without a leader may go on without."""
+        assert self.volatile, "what is on a disk comes back"
+        self.gone = peers
 
     def retime(self, timing: Timing) -> None:
         """Use other timeouts from now on. Leases, which rest on promises made, must stay."""
@@ -316,10 +371,12 @@ class RaftState:
 
     def send(self, message: Message) -> None:
         """Send without waiting for the disk: the message promises nothing."""
+        assert message.to != self.me, "a message to oneself"
         self.out.send.append(message)
         self.dirty = True
 
     def send_after_sync(self, message: Message) -> None:
         """Send once this Ready is durable."""
+        assert message.to != self.me, "a message to oneself"
         self.out.send_after_sync.append(message)
         self.dirty = True

@@ -105,6 +105,8 @@ class Timing:
     soon_ticks: int = 3
     """A follower whose leader's server went down campaigns 1 to 1 + soon_ticks later."""
     transfer_ticks: int = 16
+    rescue_ticks: int = 6000
+    """How long less than a majority is enough when an operator said so."""
     quiet_ticks: int = 40
     """Idle time before a group hibernates; 0 means never."""
 

@@ -60,6 +60,8 @@ class GroupBootstrap:
     groups that were assigned to this server began since."""
     loss_marked: bool = False
     """The disk says so, too."""
+    doubtful: bool = False
+    """The meta log here lacks what it had: nobody knows yet which groups it named."""
     tombstones: dict[bytes, int] = field(default_factory=dict)
     """Groups that were removed here -> the index of the meta log that has to be durable before
     they may be forgotten: as long as an older assignment can be replayed, the record that they
@@ -71,6 +73,11 @@ class GroupBootstrap:
         self.log_damaged = bool(recovered.damage) or recovered.empty
         self.lost, self.loss_marked = lost, bool(lost)
 
+    def remember(self, key: bytes, term: int, vote: str) -> None:
+        """A group that lives in memory begins anew in this very process, which voted in it."""
+        known = RecoveredGroup(term, vote.encode(), standing="unknown", suspect_index=JOINED)
+        self.recovered[key] = known
+
     def tombstone(self, key: bytes, index: int) -> None:
         """A group's replica was removed, by what the meta log has up to `index`."""
         self.wal.add_drop(key)
@@ -80,6 +87,7 @@ class GroupBootstrap:
     def expect(self, index: int) -> None:
         """All that was recovered belongs to groups that the meta log names up to `index`, or to
         ones that were removed."""
+        self.doubtful = False
         self.tombstones.update(dict.fromkeys(self.recovered, index))
 
     def forget(self, index: int, alive: Container[bytes]) -> None:
@@ -110,12 +118,14 @@ class GroupBootstrap:
         life: int | None,
         volatile: bool,
         doubt: bool = False,
+        salvage: bool = False,
     ) -> Raft:
         """The raft of a group.
 
         `peers` are all that hold or are to hold a replica, `founders` those it began with.
         `life` is the one of this server that was given the replica, None when it is not known;
-        `doubt`: the state on the disk is damaged.
+        `doubt`: the state on the disk is damaged. `salvage`: what is left of it then may be of
+        use, so that the group does not start over even if nobody has more.
         """
         found = self.recovered.pop(key, None)
         self.tombstones.pop(key, None)
@@ -144,10 +154,15 @@ class GroupBootstrap:
             members = Members(tuple(founders))
             self.wal.add_base(key, 0, 0, codec.encode_members(members))
             return self._raft(members, 0, "", standing=WHOLE, volatile=volatile)
-        return self._from_disk(key, state, found, doubt)
+        return self._from_disk(key, state, found, doubt, salvage)
 
     def _from_disk(
-        self, key: bytes, state: GroupState | None, found: RecoveredGroup | None, doubt: bool
+        self,
+        key: bytes,
+        state: GroupState | None,
+        found: RecoveredGroup | None,
+        doubt: bool,
+        salvage: bool,
     ) -> Raft:
         term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
         index, base_term, members = 0, 0, Members()
@@ -187,8 +202,8 @@ class GroupBootstrap:
             standing=standing,
             base=(index, base_term),
             entries=entries,
-            commit=0 if found is None else found.commit,
             hard_state_known=votes_known if standing == UNKNOWN else None,
+            salvageable=salvage and (doubt or torn),
         )
 
     def _joined(self, found: RecoveredGroup) -> bool:
@@ -204,11 +219,10 @@ class GroupBootstrap:
         standing: Standing,
         base: tuple[int, int] = (0, 0),
         entries: Sequence[Entry] = (),
-        commit: int = 0,
         hard_state_known: bool | None = None,
         volatile: bool = False,
+        salvageable: bool = False,
     ) -> Raft:
-        last = entries[-1].index if entries else base[0]
         return Raft(
             self.me,
             members=members,
@@ -217,11 +231,12 @@ class GroupBootstrap:
             base_index=base[0],
             base_term=base[1],
             entries=entries,
-            commit=max(base[0], min(commit, last)),
+            commit=base[0],
             applied=base[0],
             standing=standing,
             hard_state_known=hard_state_known,
             volatile=volatile,
+            salvageable=salvageable,
             timing=self.timing,
             jitter=self.jitter,
             limits=self.limits,

@@ -9,6 +9,9 @@ from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.schedule import Schedule
 from jsctl.broker.store.wal.log import Wal
 
+RESTING_BYTES = 1 << 20
+"""So much of a group's log is let go of when nothing is added to it for a while."""
+
 
 @dataclass(slots=True)
 class GroupLimits:
@@ -33,6 +36,8 @@ class Checkpointer:
     finished: list[tuple[RaftGroup, SyncJob]] = field(default_factory=list)
     """Jobs of `run` that ran; whoever takes them clears this."""
     _progressed: dict[str, RaftGroup] = field(default_factory=dict)
+    _loaded: dict[str, tuple[RaftGroup, int]] = field(default_factory=dict)
+    """Groups with much in their log, and how far they were applied when that was seen."""
     _jobs: dict[int, DiskJob] = field(default_factory=dict)
     """With the disk, or on their way to it."""
     _queued: list[DiskJob] = field(default_factory=list)
@@ -46,14 +51,28 @@ class Checkpointer:
 
     def applied(self, group: RaftGroup) -> None:
         """Entries of the group were applied: its checkpoint may be due."""
+        assert group.checkpointed <= group.raft.applied, group.name
         self._progressed[group.name] = group
 
     def soon(self, group: RaftGroup) -> None:
         """Make a group's applied state durable with this turn's work for the disk."""
+        assert not group.gone, group.name
         if group.checkpoint_running:
             group.checkpoint_again = True
         else:
             self._begin(group)
+
+    def rest(self) -> None:
+        """Now and then: what took much, and nothing since the last call, becomes durable without
+        the log, so that memory and disk need not hold it any longer."""
+        loaded, self._loaded = self._loaded, {}
+        for name, (group, seen) in loaded.items():
+            if group.gone or group.log_bytes <= RESTING_BYTES:
+                continue
+            if group.raft.applied != seen or group.checkpoint_running:
+                self._loaded[name] = group, group.raft.applied
+            else:
+                self.soon(group)
 
     def when_written(self, group: RaftGroup, then: Callable[[], None]) -> None:
         """Do something when the checkpoint that `soon` asked for is written."""
@@ -72,6 +91,8 @@ class Checkpointer:
             due = group.log_bytes > limits.checkpoint_bytes or behind > limits.checkpoint_entries
             if due and not group.checkpoint_running:
                 self._begin(group)
+            elif group.log_bytes > RESTING_BYTES and group.name not in self._loaded:
+                self._loaded[group.name] = group, 0
         queued, self._queued = self._queued, []
         return queued
 
@@ -107,6 +128,7 @@ class Checkpointer:
         return True
 
     def _written(self, group: RaftGroup, work: SyncJob) -> None:
+        assert group.checkpoint_running and work.index <= group.raft.applied, group.name
         group.checkpoint_running = False
         group.checkpointed = max(group.checkpointed, work.index)
         group.unit.checkpointed(work)

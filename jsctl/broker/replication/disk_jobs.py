@@ -1,6 +1,7 @@
 """Work for the disk thread besides the log: checkpoints and deletions, shaped as disk batches."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.group import RaftGroup, SyncJob
@@ -15,6 +16,7 @@ class DiskJob:
     ticket: int
     group: RaftGroup
     work: SyncJob
+    is_brief: ClassVar[bool] = False
 
     def run(self) -> None:
         """Write and sync. Raises DiskError; a replica that was removed needs nothing any more."""
@@ -30,6 +32,7 @@ class Removal:
     ticket: int
     disk: Disk
     directory: str
+    is_brief: ClassVar[bool] = False
 
     def run(self) -> None:
         """Delete. Raises DiskError."""

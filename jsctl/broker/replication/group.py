@@ -4,13 +4,13 @@ Knows no socket, no file and no JetStream meaning. `Groups` drives many of these
 write-ahead log they share.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 from jsctl.broker.raft.core import Raft
-from jsctl.broker.raft.types import Index, Members, PeerId
+from jsctl.broker.raft.types import Entry, Index, Members, PeerId
 
 
 class GroupKind(Enum):
@@ -57,9 +57,12 @@ class Replica(Protocol):
     def caught_up(self) -> None:
         """The last entry of this drain was applied; react once to all of them."""
 
-    def founded(self) -> None:
+    def founded(self) -> bool:
         """This server was elected, and nothing is in the log yet: what else begins a group may
-        go along with the leader's first own entry, and share its sync."""
+        go along with the leader's first own entry, and share its sync.
+
+        Whether all of that comes again just so, from the assignment, if a crash takes it away.
+        """
 
     def lead(self, term: int) -> None:
         """This server leads and its first own entry is applied: admit, subscribe, deliver."""
@@ -78,6 +81,9 @@ class Replica(Protocol):
 
     def export(self) -> Iterator[bytes]:
         """The applied state in pieces, for a replica that is too far behind."""
+
+    def is_damaged(self) -> bool:
+        """Whether part of the applied state is known to be lost on this server."""
 
     def importer(self) -> "ReplicaImporter":
         """Start to build a state from the pieces of another replica's `export`."""
@@ -115,6 +121,13 @@ class RaftGroup:
     """The last disk batch that carries records of this group."""
     unsealed: bool = False
     """There may be records of this group that no disk batch carries yet."""
+    passes: Callable[[Sequence[Entry]], bool] | None = None
+    """Whether nobody misses entries, if a crash takes them from the only server that has them: what
+    they make, change or end does not outlive the process. None: somebody always does."""
+    passing: bool = False
+    """All of it that is not durable yet may be lost, and nobody would miss it."""
+    provisional: bool = False
+    """What founds it is not durable yet, and would come again just so if it were lost."""
     applied_term: int = 0
     checkpointed: Index = 0
     """Entries up to here are not needed for recovery."""

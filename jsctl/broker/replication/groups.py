@@ -6,7 +6,7 @@ are applied. `seal` ends the turn: what collected for the disk leaves, in one ba
 (`durability`) and in jobs beside it (`checkpoints`, `removals`). `synced` takes them back.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from jsctl.broker.replication.group_reads import Reads
 from jsctl.broker.replication.registry import GroupRegistry
 from jsctl.broker.replication.removals import DirectoryRemover
 from jsctl.broker.replication.schedule import Schedule
+from jsctl.broker.replication.side_jobs import SideJobs
 from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
 
@@ -42,11 +43,14 @@ class Groups:
         self.limits = limits
         self.now_ns = 0
         """The time of the turn."""
+        self._sync_began_ns: int | None = None
+        """When the batch of the log went to the disk that is there now."""
         self.registry = GroupRegistry()
         self.schedule = Schedule()
         self.durability = DurabilityGate(wal)
         self.checkpoints = Checkpointer(wal, self.schedule, limits, tickets)
         self.removals = DirectoryRemover(tickets)
+        self.side_jobs = SideJobs(tickets)
         self.reads = Reads()
         self.changes: list[LeaderChange] = []
         self.needs_state: list[tuple[RaftGroup, PeerId]] = []
@@ -140,6 +144,24 @@ class Groups:
                 group.raft.peer_up(peer)
                 self.schedule.wake(group)
 
+    @property
+    def disk_silent_ns(self) -> int:
+        """How long the disk has not answered; 0 when nothing is asked of it."""
+        return 0 if self._sync_began_ns is None else self.now_ns - self._sync_began_ns
+
+    def hand_over_all(self) -> None:
+        """Others are to lead what is on disks here; where nobody can, it stays."""
+        for group in self.registry:
+            if group.leading and not group.raft.volatile and group.raft.transfer():
+                self.schedule.wake(group)
+
+    def forget_memory_of(self, has_lost_memory: Callable[[PeerId], bool]) -> None:
+        """Now and then: tell groups in memory that have no leader whom not to wait for."""
+        for group in self.registry:
+            raft = group.raft
+            if raft.volatile and raft.leader is None:
+                raft.lost_memory(frozenset(filter(has_lost_memory, raft.members.voters)))
+
     @staticmethod
     def _concerns(group: RaftGroup, peer: PeerId) -> bool:
         members = group.raft.members
@@ -149,6 +171,10 @@ class Groups:
         """A batch or a job ran: release what waited for it."""
         if self.removals.done(ticket) or self.checkpoints.done(ticket):
             return
+        if self.side_jobs.done(ticket):
+            return
+        self._sync_began_ns = None
+        self.removals.synced(ticket)
         for held in self.durability.synced(ticket):
             self._release(held)
 
@@ -190,12 +216,14 @@ class Groups:
 
     def _drain_one(self, group: RaftGroup) -> None:
         raft = group.raft
-        if raft.founding:
-            group.unit.founded()
+        regained = raft.founding and group.unit.founded() and raft.members.voters == (raft.me,)
         ready = raft.ready()
         if not ready:
             return
-        free = self.durability.write(group, ready)
+        write = self.durability.found if regained else self.durability.write
+        if not regained and _passes(group, ready):
+            write = self.durability.pass_by
+        free = write(group, ready)
         if free is not None:
             self._release(free)
         if ready.send:
@@ -266,11 +294,16 @@ class Groups:
             group.fail_waiting()
 
     def relieve(self) -> None:
-        """Free the oldest part of the log of groups that alone keep it."""
+        """Now and then: what nobody waits for becomes durable, too, and the oldest part of the
+        log is freed of groups that alone keep it."""
+        self.durability.flush()
+        self.checkpoints.rest()
         for key, index in self.wal.pinned():
             group = self.registry.of_key(key)
             if group is None:
                 continue
+            # Behind a restart the log does not know it of groups that stand still.
+            self.wal.release(key, group.checkpointed)
             if group.checkpointed < index:
                 self.checkpoints.soon(group)
             elif group.raft.base_index < index <= group.checkpointed:
@@ -282,12 +315,27 @@ class Groups:
         batch, free = self.durability.seal()
         for held in free:
             self._release(held)
-        batches: list[DiskBatch] = [] if batch is None else [batch]
+        batches: list[DiskBatch] = []
+        if batch is not None:
+            batches.append(batch)
+            self._sync_began_ns = self.now_ns
+            self.removals.sealed(batch.ticket)
         batches += self.checkpoints.seal()
-        batches += self.removals.seal()
+        nothing_to_write = self.durability.idle and not self.wal.pending_bytes
+        batches += self.removals.seal(log_idle=nothing_to_write)
+        batches += self.side_jobs.seal()
         return batches
 
     @property
     def idle(self) -> bool:
         """Whether the disk has nothing of ours to do."""
         return not self.checkpoints.running and self.removals.idle and self.durability.idle
+
+
+def _passes(group: RaftGroup, ready: Ready) -> bool:
+    """Whether all that is to be written are entries of this server alone that may be lost."""
+    raft = group.raft
+    if group.passes is None or not ready.append or raft.peers or raft.role is not Role.LEADER:
+        return False
+    more = (ready.hard_state, ready.base, ready.standing, ready.truncate_from)
+    return all(one is None for one in more) and group.passes(ready.append)

@@ -28,5 +28,9 @@ class LastWrites:
         if not more:
             self._waiting.clear()
         while self._waiting and groups.checkpoints.running < AT_ONCE:
-            groups.checkpoints.soon(self._waiting.pop())
+            group = self._waiting.pop()
+            if not group.gone:
+                groups.checkpoints.soon(group)
+        if groups.removals.waiting:
+            groups.durability.flush()
         return not self._waiting and groups.idle

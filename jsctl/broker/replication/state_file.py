@@ -13,9 +13,10 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jsctl.broker.errors import Damaged
+from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.group import SyncJob
+from jsctl.broker.store.scrub import FileCheck, SmallCheck
 
 _HEAD = struct.Struct("<4sBQQQIQ")
 _CRC = struct.Struct("<I")
@@ -66,6 +67,16 @@ def decode(data: bytes, path: str) -> GroupState:
     return GroupState(generation, index, term, data[_HEAD.size : at], data[at:end])
 
 
+def resting(directory: str) -> list[FileCheck]:
+    """Checks of the copies of a state."""
+
+    def verify(data: bytes) -> str:
+        decode(data, directory)
+        return ""
+
+    return [SmallCheck(f"{directory}/{name}", verify) for name in _SLOTS]
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedState:
     """What start-up found: the newest good state, and what of it is in doubt."""
@@ -75,7 +86,8 @@ class LoadedState:
 
 
 def load(disk: Disk, directory: str) -> LoadedState:
-    """The newest state in a directory; damaged slots are reported, not removed."""
+    """The newest state in a directory; slots that are damaged, or cannot be read, are reported,
+    not removed. Raises DiskError when one cannot be opened."""
     states: list[GroupState] = []
     damage: list[Damaged] = []
     for name in _SLOTS:
@@ -87,6 +99,8 @@ def load(disk: Disk, directory: str) -> LoadedState:
             states.append(decode(file.read(0, file.size()), path))
         except Damaged as found:
             damage.append(found)
+        except DiskError as error:
+            damage.append(Damaged(f"state cannot be read: {error}", path=path))
         finally:
             file.close()
     if states:

@@ -1,5 +1,6 @@
 """The transfers under way on this server, as leader and as follower."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jsctl.broker.errors import BrokerError
@@ -11,6 +12,10 @@ from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.turn import LogLevel, LogLine
 
+OFFERED_NS = 10_000_000_000
+"""Who did not take over a damaged leader's group is not asked to again for so long."""
+LED_NS = 3_000_000_000
+"""By then all have told of their damage, and it is known who has none."""
 SENDERS_MAX = 16
 """Transfers that one server feeds at a time; others wait their turn."""
 
@@ -40,6 +45,10 @@ class Transfers:
     groups: Groups
     outbox: PeerOutbox
     logs: list[LogLine]
+    is_damaged: Callable[[str, str], bool]
+    """Whether a peer told of damage in its replica of a group."""
+    _offered_ns: dict[str, int] = field(default_factory=dict)
+    """Group -> when another one was last asked to lead it, being whole."""
     _senders: dict[tuple[str, str], Sender] = field(default_factory=dict)
     _receivers: dict[str, Receiver] = field(default_factory=dict)
     _waiting: dict[tuple[str, str], RaftGroup] = field(default_factory=dict)
@@ -67,7 +76,35 @@ class Transfers:
         )
         self._senders[key] = sender
         self.logs.append(LogLine(LogLevel.INFO, f"Sending state of '{group.name}' to peer {peer}"))
-        self.outbox.parcel(peer).chunks.extend(sender.pump())
+        self._pump(sender, now_ns)
+
+    def _pump(self, sender: Sender, now_ns: int) -> None:
+        """Send what the window allows. Who finds its own state damaged lets another one lead that
+        is whole; where there is none, damage is named and the rest is sent."""
+        group = sender.group
+        chunks = sender.pump()
+        if group.unit.is_damaged() and self._lets_lead(group, now_ns):
+            why = "it is damaged here, and another server leads that has it whole"
+            self._end(sender, done=False, why=why, now_ns=now_ns)
+            return
+        self.outbox.parcel(sender.peer).chunks.extend(chunks)
+
+    def _lets_lead(self, group: RaftGroup, now_ns: int) -> bool:
+        """Hand over to a voter that has everything, and has it whole as far as is known."""
+        raft, name = group.raft, group.name
+        last_ns = self._offered_ns.get(name, -OFFERED_NS)
+        if now_ns < max(group.leader_since_ns + LED_NS, last_ns + OFFERED_NS):
+            return False
+        heirs = [
+            one
+            for one in raft.progress()
+            if one.active and not one.learner and not one.snapshot
+            if one.match >= raft.commit and not self.is_damaged(name, one.peer)
+        ]
+        if not any(raft.transfer(one.peer) for one in heirs):
+            return False
+        self._offered_ns[name] = now_ns
+        return True
 
     def acked(self, peer: str, ack: StateAck, now_ns: int) -> None:
         """A follower answers."""
@@ -83,7 +120,7 @@ class Transfers:
             self._end(sender, done=True, why="", now_ns=now_ns)
         else:
             sender.ack(ack, now_ns)
-            self.outbox.parcel(peer).chunks.extend(sender.pump())
+            self._pump(sender, now_ns)
 
     def _end(self, sender: Sender, *, done: bool, why: str, now_ns: int) -> None:
         group, peer = sender.group, sender.peer
@@ -101,6 +138,8 @@ class Transfers:
 
     def tick(self, now_ns: int) -> None:
         """Give up what does not move, and what this server does not lead any more."""
+        offered = self._offered_ns.items()
+        self._offered_ns = {name: at for name, at in offered if now_ns < at + OFFERED_NS}
         for sender in list(self._senders.values()):
             if not sender.group.leading or now_ns - sender.heard_ns > STALL_NS:
                 why = "no progress" if sender.group.leading else "leadership moved"
@@ -153,6 +192,8 @@ class Transfers:
         receiver, chunk = job.receiver, job.receiver.chunk
         assert chunk is not None
         self._receivers.pop(group.name, None)
+        if group.gone:
+            return  # Removed in this very turn, with its directory.
         members = codec.decode_members(chunk.members)
         if chunk.index > group.raft.commit and not group.leading:
             receiver.importer.switch()

@@ -68,7 +68,6 @@ class Connection(asyncio.BufferedProtocol):
         "_written",
         "announced",
         "dial",
-        "first_line",
         "first_sign",
         "held_writes",
         "id",
@@ -87,8 +86,6 @@ class Connection(asyncio.BufferedProtocol):
         """Not None while a handshake runs: what the node wrote meanwhile."""
         self.spoke: asyncio.Future[None] | None = None
         """Resolved by the node's first write, for handshakes that follow INFO."""
-        self.first_line: asyncio.Future[None] | None = None
-        """Resolved when a held connection has received a whole line."""
         self.first_sign: asyncio.Future[None] | None = None
         """Resolved when something can be read, for a look at the first byte."""
         self._shared = shared
@@ -132,9 +129,6 @@ class Connection(asyncio.BufferedProtocol):
         if sum(map(len, self._early)) > EARLY_BYTES_MAX:
             self.abort(TLS_FAILED)
             return
-        if self.first_line is not None and b"\n" in chunk and not self.first_line.done():
-            self.pause_reading()
-            self.first_line.set_result(None)
 
     def eof_received(self) -> None:
         """The peer sends no more: the transport closes itself."""
@@ -241,7 +235,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for waiter in (self.spoke, self.first_line, self.first_sign, self._end):
+        for waiter in (self.spoke, self.first_sign, self._end):
             if waiter is not None and not waiter.done():
                 waiter.set_result(None)
         if self.announced:

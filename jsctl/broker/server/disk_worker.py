@@ -1,6 +1,14 @@
-"""The one disk thread: runs batches in order and tells the loop which are durable.
+"""The one disk thread: runs batches and tells the loop which are durable.
+
+The way to the thread and back costs more than a quick sync. A brief batch that finds the thread
+without work may be run in the loop's own thread instead (`run_here`, decision 21), while syncs
+take little time: each one is measured, wherever it ran.
 
 A batch touches nothing that the loop touches, so no lock is needed but the queue's own.
+
+Batches of the log run in order, and so do jobs (checkpoints, deletions), but a batch of the log
+does not wait for more than the job that runs: clients wait for the log, and when a segment of it
+is to be let go of, every group on the server may have a job at once.
 
 A full disk is no failure: what finds no room is tried again until there is some. Nothing of it was
 promised to anybody, and the loop goes on meanwhile.
@@ -8,8 +16,11 @@ promised to anybody, and the loop goes on meanwhile.
 
 import asyncio
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from jsctl.broker.errors import DiskError, DiskFull
@@ -18,25 +29,80 @@ from jsctl.broker.turn import DiskBatch
 ROOM_RETRY_S = 0.2
 """How long what finds no room on the disk waits before it is tried again."""
 
+MEAN_OF = 8
+"""The mean of syncs follows a new one by this part of the difference: one that takes very long
+keeps syncs away from the loop for dozens."""
+
 Finished = Callable[[list[int], list[tuple[int, str]]], None]
 
 
-class DiskWorker:
-    """Batches in, tickets out. `finished(synced, failed)` runs in the loop's thread."""
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A batch was run: why it failed, if it did, and how long it took."""
 
-    def __init__(self, finished: Finished, crashed: Callable[[BaseException], None]) -> None:
+    ticket: int
+    reason: str | None
+    took_ns: int
+    is_brief: bool
+
+
+class DiskWorker:
+    """Batches in, tickets out. `finished(synced, failed)` runs in the loop's thread.
+
+    `here_ns_max` is the mean of syncs up to which batches may be run in the loop's thread.
+    """
+
+    def __init__(
+        self,
+        finished: Finished,
+        crashed: Callable[[BaseException], None],
+        here_ns_max: int = 0,
+    ) -> None:
+        self._here_ns_max = here_ns_max
+        self._mean_ns = 2 * here_ns_max
+        """Of brief batches; begins too high, so that the first ones are measured in the thread."""
+        self._open = 0
+        """Batches that the thread has, or that are on the way back."""
         self._finished = finished
         self._crashed = crashed
         self._loop = asyncio.get_running_loop()
         self._batches: SimpleQueue[DiskBatch | None] = SimpleQueue()
-        self._done: deque[tuple[int, str | None]] = deque()
+        self._done: deque[Ran] = deque()
         self._told = threading.Event()
         self._thread = threading.Thread(target=self._work, name="disk", daemon=True)
         self._thread.start()
 
     def submit(self, batch: DiskBatch) -> None:
-        """Queue a batch behind those before it."""
+        """Queue a batch behind those of its kind."""
+        self._open += 1
         self._batches.put(batch)
+
+    def may_run_here(self, batches: Sequence[DiskBatch]) -> bool:
+        """Whether a turn's batches are one brief one, the thread has none, and syncs are quick."""
+        return (
+            len(batches) == 1
+            and not self._open
+            and self._mean_ns < self._here_ns_max
+            and batches[0].is_brief
+        )
+
+    def run_here(self, batch: DiskBatch) -> Ran | None:
+        """Run a batch that may be run here; None: the thread has it, as there is no room for it.
+
+        It is durable, or has failed, when this returns; `finished` is not told.
+        """
+        assert not self._open, "batches of the log run in order"
+        try:
+            ran = _run(batch)
+        except DiskFull:
+            self.submit(batch)
+            return None
+        self._measure(ran)
+        return ran
+
+    def _measure(self, ran: Ran) -> None:
+        if ran.is_brief:
+            self._mean_ns += (ran.took_ns - self._mean_ns) // MEAN_OF
 
     def stop(self, deadline_s: float) -> bool:
         """Run what is queued, then end the thread; False if it has not ended in time.
@@ -55,41 +121,41 @@ class DiskWorker:
                 self._loop.call_soon_threadsafe(self._crashed, error)
 
     def _run_all(self) -> None:
-        waiting: list[DiskBatch] = []
-        while True:
-            try:
-                batch = self._batches.get(timeout=ROOM_RETRY_S if waiting else None)
-            except Empty:
-                pass
-            else:
+        log, jobs = deque[DiskBatch](), deque[DiskBatch]()
+        ending, ran = False, False
+        while not ending or ran:
+            # What found no room is looked at again in a moment.
+            pause = ROOM_RETRY_S if log or jobs else None
+            for batch in self._submitted(0 if ran or ending else pause):
                 if batch is None:
-                    return
-                waiting.append(batch)
-            waiting = self._try_all(waiting)
+                    ending = True
+                else:
+                    (jobs if batch.ticket < 0 else log).append(batch)
+            # One of each, so that neither keeps the other out.
+            ran = self._run_first(log)
+            ran = self._run_first(jobs) or ran
 
-    def _try_all(self, batches: list[DiskBatch]) -> list[DiskBatch]:
-        """One attempt at each; what there is no room for is returned, with what has to follow."""
-        waiting: list[DiskBatch] = []
-        stuck: set[bool] = set()
-        for batch in batches:
-            is_job = batch.ticket < 0
-            reason: str | None = None
-            try:
-                if is_job in stuck:
-                    waiting.append(batch)
-                    continue
-                batch.run()
-            except DiskFull:
-                stuck.add(is_job)
-                waiting.append(batch)
-                continue
-            except DiskError as error:
-                reason = str(error)
-            self._tell(batch.ticket, reason)
-        return waiting
+    def _submitted(self, wait_s: float | None) -> Iterator[DiskBatch | None]:
+        """What was queued; waits for the first so long, None: until there is one."""
+        with suppress(Empty):
+            yield self._batches.get(timeout=wait_s)
+            while True:
+                yield self._batches.get_nowait()
 
-    def _tell(self, ticket: int, reason: str | None) -> None:
-        self._done.append((ticket, reason))
+    def _run_first(self, batches: deque[DiskBatch]) -> bool:
+        """Run the first of these; it stays the first if there is no room for it."""
+        if not batches:
+            return False
+        try:
+            ran = _run(batches[0])
+        except DiskFull:
+            return False
+        batches.popleft()
+        self._tell(ran)
+        return True
+
+    def _tell(self, ran: Ran) -> None:
+        self._done.append(ran)
         if not self._told.is_set():
             self._told.set()
             self._loop.call_soon_threadsafe(self._hand_over)
@@ -100,10 +166,25 @@ class DiskWorker:
         synced: list[int] = []
         failed: list[tuple[int, str]] = []
         while self._done:
-            ticket, reason = self._done.popleft()
-            if reason is None:
-                synced.append(ticket)
+            ran = self._done.popleft()
+            self._open -= 1
+            self._measure(ran)
+            if ran.reason is None:
+                synced.append(ran.ticket)
             else:
-                failed.append((ticket, reason))
+                failed.append((ran.ticket, ran.reason))
         if synced or failed:
             self._finished(synced, failed)
+
+
+def _run(batch: DiskBatch) -> Ran:
+    """Run a batch, and see how long it takes. Raises DiskFull."""
+    began_ns = time.monotonic_ns()
+    reason: str | None = None
+    try:
+        batch.run()
+    except DiskFull:
+        raise
+    except DiskError as error:
+        reason = str(error)
+    return Ran(batch.ticket, reason, time.monotonic_ns() - began_ns, batch.is_brief)

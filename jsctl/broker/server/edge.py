@@ -10,7 +10,9 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 
+from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import PORT_OFF, Options
+from jsctl.broker.server.certificates import Certificates, current_context
 from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
 from jsctl.broker.server.disk_worker import DiskWorker
 from jsctl.broker.server.files import Addresses
@@ -21,10 +23,10 @@ from jsctl.broker.server.monitor import Monitor
 from jsctl.broker.server.process import give_back_memory
 from jsctl.broker.server.routes import RouteDialer
 from jsctl.broker.server.signals import HEARD
-from jsctl.broker.server.tls import HandshakeFailed, ServerSide, server_context
+from jsctl.broker.server.tls import HandshakeFailed, ServerSide
 from jsctl.broker.server.turns import Clock, NodeLike, Reloadable, Turns
 from jsctl.broker.server.verify import Verifier
-from jsctl.broker.turn import Command, ConnKind, LogLevel, Query, TurnOutputs
+from jsctl.broker.turn import Command, ConnKind, DiskBatch, LogLevel, Query, TurnOutputs
 
 NANOSECONDS = 1_000_000_000
 NAMES = {"client": "nats", "monitor": "monitoring", "cluster": "cluster"}
@@ -37,29 +39,14 @@ COMMANDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Certificates:
-    """What connections are secured by; None where they are not."""
-
-    client: ServerSide | None
-    route: ServerSide | None
-
-    @staticmethod
-    def read(options: Options) -> "Certificates":
-        """Read the files. Raises ConfigError for those of no use."""
-        cluster, plain = options.cluster, options.allow_non_tls
-        return Certificates(
-            ServerSide(options.tls, plain=plain) if options.tls else None,
-            ServerSide(cluster.tls, mutual=True) if cluster.tls else None,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Renewal:
     """Changed options, with what could be wrong with them made already."""
 
     options: Options
     certificates: Certificates
     dialer: RouteDialer
+    lines: list[str]
+    """What the log says of files that options cannot tell of."""
 
 
 class Edge:
@@ -75,17 +62,19 @@ class Edge:
         self._finished: asyncio.Future[str] = self._loop.create_future()
         self._turns = Turns(node, self._perform, self._crashed, Clock(), options.edge)
         self._connections = Connections(self._turns, options.edge, options.client)
-        self._disk = DiskWorker(self._synced, self._crashed)
+        self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
         self._verifier = Verifier(options.edge.verify_threads, self._verified)
         self._monitor = Monitor(options.monitoring, self._ask)
         self._dialer = RouteDialer(self._connections, options.cluster)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
-        self.reload_wanted: Callable[[], None] = lambda: None
-        """Called when a request asks for the configuration to be read again."""
+        self.reload_wanted: Callable[[], str] = lambda: ""
+        """Reads the configuration again for a request; gives the reason for which it does not."""
         self._listeners: dict[str, Listener] = {}
         self._certificates = Certificates.read(options)
+        monitor = self._certificates.monitor
+        self._monitor_context = current_context(monitor) if monitor is not None else None
 
     def try_out(self, options: Options) -> "Renewal":
         """Everything that changed options need, for `reload`. Raises ConfigError for what would
@@ -93,15 +82,30 @@ class Edge:
         if isinstance(self._node, Reloadable):
             self._node.try_out(options)
         dialer = RouteDialer(self._connections, options.cluster)
-        return Renewal(options, Certificates.read(options), dialer)
+        certificates = Certificates.read(options)
+        return Renewal(options, certificates, dialer, certificates.changes(self._certificates))
 
     def reload(self, renewal: "Renewal") -> None:
-        """Take changed options; open connections keep their certificates."""
+        """Take changed options; open connections keep what secures them.
+
+        Raises ConfigError for a bug that the node met on the way, and ends the server: what it
+        would go on with is half of one configuration and half of the other.
+        """
         self.options = options = renewal.options
         self._connections.client = options.client
         self._certificates, self._dialer = renewal.certificates, renewal.dialer
+        if self._monitor_context is not None and renewal.certificates.monitor is not None:
+            self._monitor_context.current = renewal.certificates.monitor
         if isinstance(self._node, Reloadable):
-            self._node.reload(options)
+            try:
+                self._node.reload(options)
+            except Exception as error:
+                self._turns.stop()
+                self._crashed(error)
+                raise ConfigError("internal error, the server stops") from error
+        if gone := renewal.certificates.turn_away(list(self._connections.by_id.values())):
+            text = f"Disconnect {gone} clients due to pinned certs reload"
+            self._log.line(LogLevel.INFO, text)
         self.command(Command.RELOAD)
 
     def bind(self, listeners: dict[str, Listener]) -> None:
@@ -134,10 +138,7 @@ class Edge:
             "cluster": lambda: self._accept(ConnKind.ROUTE),
             "monitor": self._watch,
         }
-        context = None
-        secure = self.options.monitoring.https_port != PORT_OFF
-        if kind == "monitor" and secure and self.options.tls:
-            context = server_context(self.options.tls)
+        context = self._monitor_context if kind == "monitor" else None
         handshake_s = self.options.monitoring.header_ns / NANOSECONDS
         await self._listeners[kind].open(protocols[kind], context, handshake_s)
 
@@ -194,8 +195,7 @@ class Edge:
 
     def _welcome(self, connection: Connection) -> None:
         """A socket was accepted: announce it, after its handshake where that comes first."""
-        client = connection.kind is ConnKind.CLIENT
-        tls = self._certificates.client if client else self._certificates.route
+        tls = self._certificates.of(connection.kind)
         if tls is None:
             connection.announce(tls=False)
         else:
@@ -205,6 +205,8 @@ class Edge:
     async def _secure(self, connection: Connection, tls: ServerSide) -> None:
         try:
             await tls.welcome(connection)
+            if self._certificates.unpinned(connection):
+                raise HandshakeFailed("certificate not pinned")  # since a reload meanwhile
         except HandshakeFailed as error:
             self._log.line(LogLevel.ERROR, f"cid:{connection.id} - TLS handshake error: {error}")
             connection.abort(TLS_FAILED)
@@ -213,8 +215,10 @@ class Edge:
             raise
 
     def _perform(self, outputs: TurnOutputs) -> None:
-        for batch in outputs.disk:
-            self._disk.submit(batch)
+        alone = self._disk.may_run_here(outputs.disk) and self._turns.is_alone(outputs)
+        if not alone:
+            for batch in outputs.disk:
+                self._disk.submit(batch)
         by_id = self._connections.by_id
         for conn, data in outputs.writes:
             if (connection := by_id.get(conn)) is not None:
@@ -224,17 +228,34 @@ class Edge:
                 connection.close()
         for wanted in outputs.dials:
             self._spawn(self._dialer.dial(wanted))
-        for connection in self._known(outputs.pauses):
-            connection.pause_reading()
-        for connection in self._known(outputs.resumes):
-            connection.resume_reading()
         self._perform_rest(outputs)
+        if alone:
+            self._sync_here(outputs.disk[0])
+
+    def _sync_here(self, batch: DiskBatch) -> None:
+        """Everything else is sent: do what the disk thread would do, without the ways there and
+        back, and go on with what waited for it."""
+        ran = self._disk.run_here(batch)
+        if ran is None:
+            return
+        if ran.reason is None:
+            self._turns.inputs.synced.append(batch.ticket)
+        else:
+            self._turns.inputs.disk_failed.append((batch.ticket, ran.reason))
+        self._turns.follow(ran.took_ns)
 
     def _known(self, conns: list[int]) -> list[Connection]:
         by_id = self._connections.by_id
         return [by_id[conn] for conn in conns if conn in by_id]
 
     def _perform_rest(self, outputs: TurnOutputs) -> None:
+        for connection in self._known(outputs.pauses):
+            connection.pause_reading()
+        for connection in self._known(outputs.resumes):
+            connection.resume_reading()
+        self._perform_rare(outputs)
+
+    def _perform_rare(self, outputs: TurnOutputs) -> None:
         for request in outputs.verifies:
             self._verifier.submit(request)
         for answer in outputs.answers:
@@ -246,12 +267,17 @@ class Edge:
         if outputs.relieved:
             self._loop.call_soon(give_back_memory)
         if outputs.reload:
-            self._loop.call_soon(self.reload_wanted)
+            self._loop.call_soon(self._reload_for_requests)
         if outputs.stop_accepting and (listener := self._listeners.get("client")):
             listener.close()
         if outputs.exit is not None and not self._finished.done():
             self._turns.stop()
             self._finished.set_result(outputs.exit)
+
+    def _reload_for_requests(self) -> None:
+        """Between two turns, as a reload changes what turns are run with."""
+        self._turns.inputs.reloaded.append(self.reload_wanted())
+        self._turns.wake()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         """Run a handshake or a dial beside the turns; none is begun once the end has come."""

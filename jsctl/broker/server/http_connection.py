@@ -2,7 +2,8 @@
 is served, how long a peer is waited for, and how much of its input is looked at.
 
 One request is open at a time, and nothing is read meanwhile: requests sent behind it wait in the
-socket, and answers keep their order. A peer that does not take its answers gets no more of them.
+socket, and answers keep their order. A peer that does not take its answers gets no more of them,
+and nothing more of it is read.
 """
 
 import asyncio
@@ -73,13 +74,14 @@ class MonitorConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The peer does not read."""
         self._stuck = True
+        if self._transport is not None:
+            self._transport.pause_reading()
         self._wait(self._monitor.options.idle_ns)
 
     def resume_writing(self) -> None:
         """It reads again."""
         self._stuck = False
-        self._wait(self._monitor.options.idle_ns)
-        self._next()
+        self._go_on()
 
     # What the monitor calls.
 
@@ -113,10 +115,18 @@ class MonitorConnection(asyncio.Protocol):
             self._wait(self._monitor.options.idle_ns)
             return
         self._http.start_next_cycle()
-        transport.resume_reading()
-        waits = self._monitor.options
-        self._wait(waits.header_ns if self._http.trailing_data[0] else waits.idle_ns)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Take the next request; if there is none yet, give the peer time for it."""
+        if self._stuck or self._asked or self._transport is None:
+            return
+        self._transport.resume_reading()
+        self._wait(self._monitor.options.idle_ns)
         self._next()
+        # What is left is less than a request now, and cheap to look at.
+        if self._transport is not None and not self._asked and self._http.trailing_data[0]:
+            self._wait(self._monitor.options.header_ns)
 
     def _send(self, event: "h11.Response | h11.Data | h11.EndOfMessage") -> None:
         data = self._http.send(event)

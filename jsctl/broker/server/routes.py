@@ -44,22 +44,15 @@ class RouteDialer:
 
     async def _connect(self, wanted: Dial) -> Connection:
         connection = Connection(self._shared, ConnKind.ROUTE, wanted)
-        if self._context is not None:
-            connection.first_line = asyncio.get_running_loop().create_future()
         await asyncio.get_running_loop().create_connection(
             lambda: connection, wanted.host, wanted.port
         )
         return connection
 
     async def _secure(self, connection: Connection, context: ssl.SSLContext) -> None:
-        """The other server's INFO comes in plain text, then the handshake."""
+        """Between servers the handshake comes before all else."""
         tls = self._options.tls
-        assert tls is not None and connection.first_line is not None and connection.dial is not None
-        try:
-            async with asyncio.timeout(tls.timeout_ns / NANOSECONDS):
-                await connection.first_line
-        except TimeoutError as error:
-            raise HandshakeFailed("no INFO in time") from error
+        assert tls is not None and connection.dial is not None
         if connection.gone:
             raise HandshakeFailed("connection closed")
         connection.held_writes = []

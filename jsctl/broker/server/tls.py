@@ -9,6 +9,7 @@ import hashlib
 import os
 import socket
 import ssl
+from pathlib import Path
 
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import HandshakeFirst, TlsOptions
@@ -36,11 +37,16 @@ class HandshakeFailed(Exception):
     """The peer and we did not agree; `args[0]` says why."""
 
 
-def server_context(options: TlsOptions, *, mutual: bool = False) -> ssl.SSLContext:
-    """For accepting. Raises ConfigError that names the file which is of no use."""
+def server_context(
+    options: TlsOptions, *, mutual: bool = False, anyone: bool = False
+) -> ssl.SSLContext:
+    """For accepting, peers with certificates alone if that is said or `mutual`, unless `anyone`.
+
+    Raises ConfigError that names the file which is of no use.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _load(context, options)
-    if options.verify or mutual:
+    if (options.verify or mutual) and not anyone:
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
@@ -53,6 +59,19 @@ def dialing_context(options: TlsOptions) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def files_digest(options: TlsOptions | None) -> bytes:
+    """What tells whether the files of a block have other contents. Raises ConfigError."""
+    if options is None:
+        return b""
+    found = hashlib.sha256()
+    for name in filter(None, (options.cert_file, options.key_file, options.ca_file)):
+        try:
+            found.update(hashlib.sha256(Path(name).read_bytes()).digest())
+        except OSError as error:
+            raise ConfigError(f"cannot be read: {_reason(error)}", place=name) from error
+    return found.digest()
 
 
 def _load(context: ssl.SSLContext, options: TlsOptions) -> None:

@@ -14,6 +14,8 @@ from jsctl.broker.server.process import ProcessMeter
 from jsctl.broker.turn import LogLevel, LogLine, TurnInputs, TurnOutputs
 
 NANOSECONDS = 1_000_000_000
+ALONE_CHUNKS_MAX = 4
+"""A turn for which more arrived is one of many clients: they do not wait for a sync."""
 
 
 class NodeLike(Protocol):
@@ -91,6 +93,16 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         self._meter = ProcessMeter()
         self._asked = False
+        self._chunks = 0
+        """What arrived for this turn."""
+        self._follows = False
+        """What this turn asked for is done: the next turn is straight after it."""
+        self._follower = False
+        """Whether this turn came straight after another."""
+        self._held_ns = 0
+        """How long the loop waited for what was done before the turn."""
+        self._turn_ns = 0
+        """The time of this turn."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ns = 0
         self._deadline_ns: int | None = None
@@ -110,6 +122,24 @@ class Turns:
             self._asked = True
             self._loop.call_soon(self._run)
 
+    def is_alone(self, outputs: TurnOutputs) -> bool:
+        """Whether this turn had little to do, and the server has nothing else to do behind it:
+        who performs its outputs may take a moment, and `follow`."""
+        due_ns = outputs.deadline_ns
+        return (
+            not self._asked
+            and not self._follower
+            and self._chunks <= ALONE_CHUNKS_MAX
+            and (due_ns is None or due_ns > self._turn_ns)
+            and outputs.exit is None
+        )
+
+    def follow(self, took_ns: int) -> None:
+        """Something was done for so long while everybody waited: what is in `inputs` is for the
+        next turn, which is straight after this one."""
+        self._follows = True
+        self._held_ns = took_ns
+
     def stop(self) -> None:
         """No turn runs after this."""
         self._started = False
@@ -123,6 +153,10 @@ class Turns:
             return
         try:
             self._turn()
+            if self._follows and self._started:
+                self._follower = True
+                self._turn()
+                self._follower = False
         except BaseException as error:  # noqa: BLE001 (top of every turn: a bug ends the process)
             self.stop()
             self._crashed(error)
@@ -130,11 +164,15 @@ class Turns:
     def _turn(self) -> None:
         inputs, self.inputs = self.inputs, TurnInputs()
         self.bytes_in = 0
+        self._follows = False
+        self._chunks = len(inputs.chunks)
         began_ns = time.monotonic_ns()
         inputs.process = self._meter.sample(began_ns)
         self.count += 1
-        outputs = self._node.turn(inputs, self._clock.now_ns())
-        took_ns = time.monotonic_ns() - began_ns
+        self._turn_ns = self._clock.now_ns()
+        outputs = self._node.turn(inputs, self._turn_ns)
+        took_ns = time.monotonic_ns() - began_ns + self._held_ns
+        self._held_ns = 0
         if took_ns > self._limits.stall_warn_ns:
             self._tell_stall(outputs, took_ns, began_ns)
         self._finish(outputs)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from zlib import crc32
 
-from jsctl.broker.errors import DiskFull
+from jsctl.broker.errors import DiskError, DiskFull
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name
 from jsctl.broker.store.segments.rewrite import SegmentRewrite
@@ -54,18 +54,31 @@ def encode_slot(durable: Durable) -> bytes:
     return packed + crc32(packed).to_bytes(4, "little")
 
 
+def damage_of_slots(data: bytes) -> str:
+    """What is wrong with the content of a `durable` file; empty if nothing is."""
+    for start in (0, _SLOT_BYTES):
+        packed = data[start : start + _SLOT.size]
+        crc = data[start + _SLOT.size : start + _SLOT.size + 4]
+        if any(packed) and crc32(packed).to_bytes(4, "little") != crc:
+            return f"the copy at byte {start} does not check"
+    return ""
+
+
 def read_durable(disk: Disk, directory: str) -> tuple[Durable | None, bool]:
     """The newest sound slot, and whether the file gives no reason for doubt."""
     path = f"{directory}/{DURABLE_NAME}"
     if not disk.exists(path):
         return None, True
-    file = disk.open(path)
-    data = file.read(0, 2 * _SLOT_BYTES)
-    file.close()
     found: list[Durable] = []
     for start in (0, _SLOT_BYTES):
-        packed = data[start : start + _SLOT.size]
-        crc = data[start + _SLOT.size : start + _SLOT.size + 4]
+        file = disk.open(path)
+        try:
+            data = file.read(start, _SLOT_BYTES)
+        except DiskError:
+            continue
+        finally:
+            file.close()
+        packed, crc = data[: _SLOT.size], data[_SLOT.size : _SLOT.size + 4]
         if len(packed) == _SLOT.size and crc32(packed).to_bytes(4, "little") == crc:
             magic, *rest = _SLOT.unpack(packed)
             if magic == _SLOT_MAGICS[1] or (magic == _SLOT_MAGICS[0] and not rest[-1]):
@@ -90,7 +103,11 @@ class CheckpointJob:
         """Sync segments first, then say so, then remove what is not needed. Raises DiskError."""
         self.disk.make_directory(self.directory)
         for number in self.unsynced:
-            file = self.disk.open(f"{self.directory}/{segment_name(number)}")
+            path = f"{self.directory}/{segment_name(number)}"
+            if number != self.durable.segment and not self.disk.exists(path):
+                # Somebody removed it: that is damage, of which reads and scrub tell.
+                continue
+            file = self.disk.open(path)
             try:
                 file.sync()
             finally:

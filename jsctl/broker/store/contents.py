@@ -5,18 +5,23 @@ over them stop in front of them, and only a removal takes them away. How content
 `stream_store`.
 """
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
-from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.index import UNKNOWN, StoreIndex
 from jsctl.broker.store.record import Record, Row
 from jsctl.broker.store.records import Records
+from jsctl.broker.store.segments.catalogue import encode_records
+from jsctl.broker.store.segments.segment import RecordColumns
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 from jsctl.broker.subject.matching import Filters
 
+_EXCERPT_RECORDS = 64
 _SCAN_RECORDS_MAX = 256
 """Messages looked at one by one before a filter is answered from the subject index."""
 
@@ -36,6 +41,15 @@ class StoreState:
     mark: int
     lost: tuple[tuple[int, int], ...] = ()
     """Ranges of sequences whose bytes are damaged."""
+
+
+class Excerpt(NamedTuple):
+    """What a store has between two sequences: frames of what is sound, and what is damaged."""
+
+    up_to: int
+    """Nothing is said of what lies behind it."""
+    lost: SeqSet
+    frames: list[bytes]
 
 
 class Contents:
@@ -78,6 +92,11 @@ class Contents:
         return self._index.bytes
 
     @property
+    def is_damaged(self) -> bool:
+        """Whether some messages are known to be damaged."""
+        return bool(self._index.lost)
+
+    @property
     def retained_messages(self) -> int:
         """Messages that the stream's log has not removed: with those whose bytes are damaged."""
         return self._index.retained_messages
@@ -90,6 +109,11 @@ class Contents:
     def retained_for(self, subject: bytes) -> int:
         """How many of them a literal subject has."""
         return self._index.retained_for(subject)
+
+    def excess(self, subjects: Iterable[bytes], limit: int) -> list[tuple[bytes, int]]:
+        """Those of literal subjects that have more than `limit` of them, at least one, and how
+        many more."""
+        return self._index.excess(subjects, limit)
 
     def retained_names(self, filters: Filters) -> list[bytes]:
         """Their subjects that pass, in no order."""
@@ -118,6 +142,18 @@ class Contents:
     def digest(self) -> int:
         """A 128-bit sum over all live records; equal stores have equal digests."""
         return self._index.retained_digest
+
+    @property
+    def lost(self) -> SeqSet:
+        """Sequences whose bytes are damaged, as far as that is known; not to be changed."""
+        return self._index.lost.seqs
+
+    @property
+    def digest_is_whole(self) -> bool:
+        """Whether the digest has all that is damaged in it, too."""
+        lost = self._index.lost
+        known = lost.facts.values()
+        return len(known) == len(lost) and all(one.crc for one in known)
 
     def deleted(self) -> SeqSet:
         """Removed sequences between first and last; a copy."""
@@ -206,24 +242,44 @@ class Contents:
         return found, start
 
     def last_for(self, subject: bytes) -> int | None:
-        """Sequence of the newest message of a subject or pattern."""
-        newest = self._index.subjects.last(subject)
-        if newest is not None:
-            return newest
+        """Sequence of the newest message of a subject or pattern, be it damaged."""
+        index = self._index
+        if not index.lost:
+            newest = index.subjects.last(subject)
+            if newest is not None:
+                return newest
         filters = Filters((subject,))
-        if filters.only_literals:
-            return None
         if filters.is_all:
-            index = self._index
-            return index.deleted.previous_absent(index.last) if index.messages else None
-        last = self._index.subjects.last
-        return max((last(one) or 0 for one in self._index.subjects.select(filters)), default=None)
+            some = index.retained_messages
+            return index.deleted.previous_absent(index.last) if some else None
+        found = (index.last_up_to(name, index.last) for name in index.retained_subjects(filters))
+        return max((seq for seq in found if seq is not None), default=None)
+
+    def subject_of(self, seq: int) -> bytes | None:
+        """Subject of a live message; None if it is damaged and nobody knows."""
+        try:
+            found = self.load(seq)
+        except Damaged:
+            known = self._index.lost.facts.get(seq)
+            return None if known is None else known.subject or None
+        return None if found is None else found.subject
+
+    def expect_known(self, seq: int) -> None:
+        """Raises Damaged if behind a sequence is a damaged message whose subject nobody knows."""
+        lost = self._index.lost
+        if lost:
+            at = lost.seqs.next_present(seq + 1)
+            while at is not None:
+                known = lost.facts.get(at)
+                if known is None or not known.subject:
+                    self._check_lost(at)
+                at = lost.seqs.next_present(at + 1)
 
     def multi_last(self, filters: Filters, up_to_seq: int | None = None) -> list[int]:
         """The newest sequence, not above `up_to_seq`, of each subject that passes; ascending."""
-        bound = self._index.last if up_to_seq is None else up_to_seq
-        subjects = self._index.subjects
-        newest = (subjects.last_up_to(subject, bound) for subject in subjects.select(filters))
+        index = self._index
+        bound = index.last if up_to_seq is None else up_to_seq
+        newest = (index.last_up_to(name, bound) for name in index.retained_subjects(filters))
         return sorted(seq for seq in newest if seq is not None)
 
     def first_for(self, subject: bytes) -> int | None:
@@ -247,17 +303,17 @@ class Contents:
         return min(self._index.deleted.next_absent(low), self._index.last + 1)
 
     def num_pending(self, filters: Filters, from_seq: int, last_per_subject: bool = False) -> int:
-        """Messages at or after `from_seq` that pass, or only each subject's newest of them."""
-        if last_per_subject:
-            return self._index.subjects.last_from(filters, from_seq)
-        if not filters.is_all:
-            return self._index.subjects.count_from(filters, from_seq)
-        start = max(from_seq, self._index.first)
-        if start > self._index.last:
-            return 0
+        """Messages at or after `from_seq` that pass, or only each subject's newest of them.
+
+        Damaged ones count: they are there.
+        """
         index = self._index
-        lost = index.lost.seqs.count_range(start, index.last)
-        return index.live_count(start, index.last) - lost
+        if last_per_subject:
+            return index.subjects.last_from(filters, from_seq)
+        if not filters.is_all:
+            count = index.subjects.count_from(filters, from_seq)
+            return count + index.lost.subjects.count_from(filters, from_seq)
+        return index.live_count(from_seq, index.last)
 
     def names(self, filters: Filters) -> list[bytes]:
         """The subjects that pass, in no order."""
@@ -324,6 +380,51 @@ class Contents:
             self._lose(bad)
             self._check_lost(bad)
         return raws
+
+    def lost_records(self, seqs: Sequence[int]) -> bytes:
+        """What is known of damaged ones, ascending, to be told to another store."""
+        facts = [self._index.lost.facts.get(seq, UNKNOWN) for seq in seqs]
+        some = RecordColumns(
+            array("Q", seqs),
+            array("I", [one.crc for one in facts]),
+            array("I", [one.size for one in facts]),
+            array("q", [one.time_ns for one in facts]),
+            [one.subject for one in facts],
+        )
+        return encode_records(some)
+
+    def excerpt(self, first: int, last: int, bytes_max: int) -> Excerpt:
+        """What is in a range, as far as `bytes_max` goes, but at least one message.
+
+        Damage is no error here: it is told.
+        """
+        index = self._index
+        found = Excerpt(0, SeqSet(), [])
+        last, at = min(last, index.last), first
+        while at <= last and bytes_max > 0:
+            seqs = index.live(at, last, _EXCERPT_RECORDS)
+            known = [seq for seq in seqs if seq not in index.lost]
+            seqs = seqs[: self._fitting(seqs, known, bytes_max)]
+            known = [seq for seq in known if seq <= seqs[-1]] if seqs else []
+            raws, bad = self._records.read_raw(known)
+            if bad:
+                self._lose(bad)
+                continue
+            if raws:
+                found.frames.append(record.frame_of_raw(raws))
+                bytes_max -= len(found.frames[-1])
+            found.lost.add_many([seq for seq in seqs if seq in index.lost])
+            at = seqs[-1] + 1 if seqs else last + 1
+        return found._replace(up_to=min(at - 1, last))
+
+    def _fitting(self, seqs: list[int], known: list[int], bytes_max: int) -> int:
+        """How many of these sequences fit, at least one; those not known take no room."""
+        sizes = dict(zip(known, self._records.sizes(known), strict=True))
+        for count, seq in enumerate(seqs):
+            bytes_max -= sizes.get(seq, 0)
+            if bytes_max < 0 and count:
+                return count
+        return len(seqs)
 
     def _lose(self, seq: int) -> None:
         """A record turned out to be damaged: it does not count as a message any more."""

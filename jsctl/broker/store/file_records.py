@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.store import record
+from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, Row
 from jsctl.broker.store.segments.files import SegmentFiles
-from jsctl.broker.store.segments.segment import REMOVE, TRUNCATE, Segment
+from jsctl.broker.store.segments.segment import REMOVE, TRUNCATE, RecordColumns, Segment, Table
 from jsctl.broker.store.seqset import SeqSet
 
 _READ_BYTES = 64 * 1024
@@ -41,9 +42,13 @@ class FileRecords:
 
     # Changes.
 
-    def write(self, frame: bytes, mark: int, found: Columns) -> None:
+    def write(self, frame: Frame, mark: int) -> None:
         """Append a frame."""
-        self._files.write_frame(frame, mark, found)
+        self._files.write_frame(frame, mark)
+
+    def note_lost(self, some: RecordColumns, mark: int) -> None:
+        """Append what is known of them, so that a restart finds the same."""
+        self._files.write_lost(some, mark)
 
     def note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
         """Append what is removed; bytes to be erased lie in closed segments then."""
@@ -93,12 +98,23 @@ class FileRecords:
             files.roll()
         self.restored.update(raws)
 
+    def forget_chunk(self) -> None:
+        """Read from the disk what is read next."""
+        self._chunk = (None, 0, b"")
+
     # Reading.
 
     def _bytes_at(self, segment: Segment, offset: int, length: int, ahead: bool) -> bytes:
         """A buffer that begins with a range of a segment."""
         want = max(length, min(_READ_BYTES, segment.size - offset)) if ahead else length
-        data = self._files.file(segment).read(offset, want)
+        file = self._files.file(segment)
+        try:
+            data = file.read(offset, want)
+        except DiskError:
+            if want == length:
+                raise
+            # What cannot be read may lie ahead, in records that nobody asked for.
+            data = file.read(offset, length)
         if ahead:
             self._chunk = (segment, offset, data)
         return data
@@ -109,6 +125,10 @@ class FileRecords:
             return raw, 0, len(raw)
         segment = self._files.of(seq)
         try:
+            if segment.table is None and not ahead:
+                single = self._single(segment, seq)
+                if single is not None:
+                    return single, 0, len(single)
             table = segment.table or self._files.table(segment)
             at = table.find(seq)
             if at < 0:
@@ -121,6 +141,16 @@ class FileRecords:
             return self._bytes_at(segment, offset, length, ahead), 0, length
         except DiskError:
             return None
+
+    def _single(self, segment: Segment, seq: int) -> bytes | None:
+        """A record of a closed segment whose table is not in memory, and is not needed either; not
+        verified, but its head is that of this record. Raises DiskError."""
+        place = self._files.place(segment, seq)
+        if place is None:
+            return None
+        data = self._bytes_at(segment, *place, ahead=False)
+        known = len(data) >= record.RECORD_OVERHEAD and record.raw_seq_at(data, 0) == seq
+        return data if known and record.raw_length(data, 0) == len(data) else None
 
     def _locate(self, seq: int, ahead: bool) -> tuple[bytes, int, int] | None:
         """`(buffer, start, length)` of a live record; None if it is damaged."""
@@ -200,7 +230,10 @@ class FileRecords:
     def _facts_of_damaged(self, seq: int) -> Facts:
         """What table, catalogue and index know of a record that cannot be read."""
         segment = self._files.of(seq)
-        table = self._files.table(segment)
+        try:
+            table = self._files.table(segment)
+        except DiskError:
+            table = Table()  # Neither the segment nor a catalogue can be read.
         at = table.find(seq)
         known = self._files.catalogued(segment).get(seq)
         if known is not None and (at < 0 or known.crc == table.crcs[at]):

@@ -9,8 +9,9 @@ import struct
 from dataclasses import dataclass
 from zlib import crc32
 
-from jsctl.broker.errors import Damaged
+from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.ports import Disk
+from jsctl.broker.store.scrub import FileCheck, SmallCheck
 
 INCARNATION_BYTES = 16
 _MAGIC = 0x44494A01
@@ -59,22 +60,35 @@ def decode(data: bytes) -> StoreIdentity | None:
 
 
 def read(disk: Disk) -> StoreIdentity | None:
-    """The store's identity; None for a store that has none. Raises Damaged if no slot checks."""
+    """The store's identity; None for a store that has none. Raises Damaged if no slot checks,
+    or can be read."""
     found: list[StoreIdentity] = []
     seen = False
     for slot in _SLOTS:
         if not disk.exists(slot):
             continue
-        file = disk.open(slot)
-        data = file.read(0, file.size())
-        file.close()
         seen = True
-        identity = decode(data)
+        file = disk.open(slot)
+        try:
+            identity = decode(file.read(0, file.size()))
+        except DiskError:
+            continue
+        finally:
+            file.close()
         if identity is not None:
             found.append(identity)
     if not found and seen:
         raise Damaged("no copy of the store's identity checks", path=_SLOTS[0])
     return max(found, key=lambda one: one.generation, default=None)
+
+
+def resting() -> list[FileCheck]:
+    """Checks of the two copies."""
+
+    def verify(data: bytes) -> str:
+        return "" if decode(data) is not None else "does not check"
+
+    return [SmallCheck(name, verify, required=True) for name in _SLOTS]
 
 
 def write(disk: Disk, identity: StoreIdentity) -> None:

@@ -55,7 +55,7 @@ class LostRecords:
         assert seq not in self.seqs, "a record is lost once"
         self.seqs.add(seq)
         self.digest += record_sum(facts.crc, seq)
-        if facts is not UNKNOWN:
+        if facts != UNKNOWN:
             self.facts[seq] = facts
             self.bytes += facts.size
             self.subjects.insert(facts.subject, seq)
@@ -143,12 +143,35 @@ class StoreIndex:
             found.sort()
         return found[:count]
 
+    def excess(self, subjects: Iterable[bytes], limit: int) -> list[tuple[bytes, int]]:
+        """Those of literal subjects that have more than `limit` messages, damaged ones too, at
+        least one, and how many more."""
+        if not self.lost:
+            return self.subjects.excess(subjects, limit)
+        counts = [(subject, self.retained_for(subject) - limit) for subject in subjects]
+        return [one for one in counts if one[1] > 0]
+
+    def behind_oldest(self, counts: Iterable[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
+        """With each subject that has messages the bound below which so many of them lie."""
+        if not self.lost:
+            return self.subjects.behind_oldest(counts)
+        oldest = [(subject, self.oldest(subject, count)) for subject, count in counts]
+        return [(subject, seqs[-1] + 1) for subject, seqs in oldest if seqs]
+
     def retained_subjects(self, filters: Filters) -> list[bytes]:
         """The subjects that pass, those of damaged messages too."""
         found = self.subjects.select(filters)
         if self.lost:
             found = list({*found, *self.lost.subjects.select(filters)})
         return found
+
+    def last_up_to(self, subject: bytes, seq: int) -> int | None:
+        """The newest sequence of a subject that is not above `seq`, be it damaged."""
+        newest = self.subjects.last_up_to(subject, seq)
+        if not self.lost:
+            return newest
+        lost = self.lost.subjects.last_up_to(subject, seq)
+        return max((one for one in (newest, lost) if one is not None), default=None)
 
     def newest_from(self, subjects: list[bytes], count: int) -> int:
         """From which sequence on these subjects have `count` messages, or else all of them."""
@@ -235,6 +258,17 @@ class StoreIndex:
         self.messages -= 1
         self.bytes -= facts.size
         self.digest -= record_sum(facts.crc, seq)
+        self.lost.add(seq, facts)
+
+    def count_lost(self, seq: int, facts: Facts) -> None:
+        """Take a record behind the last one that is damaged already."""
+        assert seq > self.last, "sequences never go back"
+        if self.first > self.last:
+            self.first = seq
+        elif seq > self.last + 1:
+            self.deleted.add_range(self.last + 1, seq - 1)
+        self.last = seq
+        self.last_time = facts.time_ns or self.last_time
         self.lost.add(seq, facts)
 
     def put_back(self, seq: int, facts: Facts) -> None:

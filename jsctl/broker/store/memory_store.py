@@ -8,9 +8,12 @@ import struct
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
+from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import RECORD_OVERHEAD, Columns, Row
+from jsctl.broker.store.segments.segment import RecordColumns
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
 
 MEMORY_OVERHEAD = 16
@@ -85,11 +88,16 @@ class MemoryRecords:
         """Nowhere in particular."""
         return "memory"
 
-    def write(self, frame: bytes, mark: int, found: Columns) -> None:
+    def write(self, frame: Frame, mark: int) -> None:
         """Keep the records of a frame."""
-        bounds = pairwise([*found.offsets, len(frame)])
-        parts = [frame[start:end] for start, end in bounds]
+        found, buffer = frame.columns, frame.buffer
+        bounds = pairwise([*found.offsets, len(buffer)])
+        parts = [buffer[start:end] for start, end in bounds]
         self._raw.update(zip(found.seqs, parts, strict=True))
+
+    def note_lost(self, some: RecordColumns, mark: int) -> None:
+        """Memory has no damage that could be told of."""
+        raise Damaged("damaged messages in memory", path="chunk")
 
     def note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
         """Not needed: there is no restart."""
@@ -130,10 +138,6 @@ class MemoryStore(StreamStore):
         index = StoreIndex()
         self._memory = MemoryRecords(index)
         super().__init__(index, self._memory)
-
-    def durable_mark(self) -> int:
-        """The mark: there is nothing that a restart would find, ever."""
-        return self._index.mark
 
     def checkpoint(self) -> StoreJob | None:
         """Nothing to do."""

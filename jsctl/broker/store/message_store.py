@@ -6,12 +6,19 @@ dead ones.
 """
 
 from jsctl.broker.ports import Disk
-from jsctl.broker.store.checkpoint import CheckpointJob, Durable
+from jsctl.broker.store.checkpoint import (
+    DURABLE_NAME,
+    INDEX_NAME,
+    CheckpointJob,
+    Durable,
+    damage_of_slots,
+)
 from jsctl.broker.store.file_records import FileRecords
 from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.recovery import Recovery
 from jsctl.broker.store.saved_index import encode_index
-from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
+from jsctl.broker.store.scrub import EnvelopeCheck, FileCheck, SmallCheck, SummedCheck
+from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions, waits_for_room
 from jsctl.broker.store.segments.rewrite import LiveRecords, RestoredRecords, SegmentRewrite
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
 
@@ -33,12 +40,14 @@ class MessageStore(StreamStore):
         """What did not check at the opening."""
         self._durable = recovery.durable
         self._job: CheckpointJob | None = None
+        self._doubtful = False
+        """A copy of the durable position does not check: it is to be written anew."""
 
     @staticmethod
     def open(disk: Disk, directory: str, options: StoreOptions | None = None) -> "MessageStore":
         """Open or create a store. Raises DiskError, DiskFull."""
-        # What is in it counts with the first checkpoint only, which makes its name durable.
-        disk.make_directory(directory, durable=False)
+        # A new one has no directory yet. What is in it counts with the first checkpoint only,
+        # which makes its name durable.
         return MessageStore(disk, directory, options or StoreOptions())
 
     @property
@@ -48,14 +57,15 @@ class MessageStore(StreamStore):
 
     # Durability
 
-    def durable_mark(self) -> int:
-        """Up to here a restart finds everything without the caller's log."""
-        return self._durable.mark if self._durable else 0
+    def find_room(self) -> bool:
+        """Write what the disk had no room for; whether all is written. Raises DiskError."""
+        return self._files.find_room()
 
     def checkpoint(self, index: bool = False) -> StoreJob | None:
         """Work that makes everything up to now durable; None if it is.
 
-        Only one at a time: the caller reports a job `done` before it asks for the next one.
+        Only one at a time: the caller reports a job `done` before it asks for the next one, and
+        only when nothing waits for room (`find_room`).
         The index is saved when enough has changed, or always with `index` (before closing).
         """
         # A None for a running job would be taken for "durable", and the log be let go of.
@@ -67,11 +77,14 @@ class MessageStore(StreamStore):
         if (
             durable
             and durable.mark == known.mark
-            and not (files.unsynced or rewrites or files.doomed or wants_index)
+            and not (files.unsynced or rewrites or files.doomed or wants_index or self._doubtful)
         ):
             return None
+        self._doubtful = False
+        files.appear()
         newest = files.segments[-1]
         catalogues = files.catalogue_writes()
+        files.rest()
         self._job = CheckpointJob(
             disk=files.disk,
             directory=files.directory,
@@ -121,6 +134,53 @@ class MessageStore(StreamStore):
                     self._file_records.restored.pop(seq, None)
         self._job = None
 
+    # Damage at rest
+
+    def resting(self) -> list[FileCheck]:
+        """Checks of all files: segments with their catalogues, and two small ones."""
+        files = self._files
+        found: list[FileCheck] = []
+        for one in files.segments:
+            if one.number in files.unsynced and not files.disk.exists(files.path(one.number)):
+                continue
+            if waits_for_room(one):
+                continue  # It is not all in its file yet.
+            found.append(EnvelopeCheck(files.path(one.number), one.size))
+            path, size = files.catalogue_path(one.number), one.catalogue.size
+            if one.sealed and not one.catalogue.unwritten:
+                found.append(EnvelopeCheck(path, -1, is_catalogue=True))
+            elif size:
+                found.append(EnvelopeCheck(path, size))
+        if self._durable is not None:
+            found.append(
+                SmallCheck(f"{files.directory}/{DURABLE_NAME}", damage_of_slots, required=True)
+            )
+        found.append(SummedCheck(f"{files.directory}/{INDEX_NAME}"))
+        return found
+
+    def suspect(self, check: FileCheck) -> tuple[int, int] | None:
+        """See `StreamStore`."""
+        files = self._files
+        for at, one in enumerate(files.segments):
+            if check.path == files.catalogue_path(one.number):
+                one.damaged = True
+                return 1, 0
+            if check.path == files.path(one.number) and check.size <= one.size:
+                one.damaged = True
+                if one is files.segments[-1]:
+                    files.roll()
+                # What is read next is what the next start would find, also if the file is gone.
+                files.close_file(one)
+                self._file_records.forget_chunk()
+                last = files.firsts[at + 1] - 1
+                return files.firsts[at], last
+        if check.path.endswith(INDEX_NAME):
+            # It is only a shortcut, and made anew when it is worth it.
+            files.disk.remove(check.path)
+            return 1, 0
+        self._doubtful = check.path.endswith(DURABLE_NAME)
+        return (1, 0) if self._doubtful else None
+
     def close(self) -> None:
         """Release files; nothing is synced. Not while a job is running."""
         self._files.close()
@@ -140,19 +200,23 @@ class MessageStore(StreamStore):
     def _encode_index(self) -> bytes:
         index = self._index
         state = index.bytes.to_bytes(8, "little") + index.bounds(0).encode()
-        live = index.subjects.live
-        rows = ((subject, live(subject)) for subject in index.subjects)
-        return encode_index(state, self._files.segments, rows)
+        return encode_index(state, self._files.segments, index.subjects)
 
     def _compactions(self) -> list[SegmentRewrite]:
         """Give up dead segments, and choose those that are mostly dead to be rewritten."""
         chosen: list[SegmentRewrite] = []
         files, index = self._files, self._index
+        wanted = self._homes()
         for segment in files.segments[:-1]:
             live = files.live_of(segment)
-            if not live:
+            if not live and segment.number not in wanted:
                 files.doom(segment)
-            elif (segment.erase or live * 2 < segment.count) and len(chosen) < _COMPACTIONS_MAX:
+            elif (
+                live
+                and not segment.damaged
+                and (segment.erase or live * 2 < segment.count)
+                and len(chosen) < _COMPACTIONS_MAX
+            ):
                 seqs = index.live(segment.first_seq, segment.last_seq, live)
                 restored = self._file_records.restored
                 if not any(seq in index.lost or seq in restored for seq in seqs):
@@ -160,11 +224,17 @@ class MessageStore(StreamStore):
                     chosen.append(SegmentRewrite(segment.number, segment.size, filler))
         return chosen
 
+    def _homes(self) -> set[int]:
+        """Numbers of the segments to which what is damaged, or put back, is to be written."""
+        lost, restored = self._index.lost.seqs, self._file_records.restored
+        seqs = [*(first for first, _ in lost.ranges()), *restored]
+        return {self._files.of(seq).number for seq in seqs}
+
     def _restorations(self) -> list[SegmentRewrite]:
         """Segments of which all that was damaged is back."""
         chosen: list[SegmentRewrite] = []
         files, index, restored = self._files, self._index, self._file_records.restored
-        if not restored:
+        if not restored and not any(one.damaged for one in files.segments):
             return chosen
         for at, segment in enumerate(files.segments[:-1]):
             # What no segment has any more is written to the one before, or to the first of all.
@@ -172,9 +242,13 @@ class MessageStore(StreamStore):
             last = files.firsts[at + 1] - 1
             seqs = index.live(first, last, index.retained_messages)
             raws = {seq: restored[seq] for seq in seqs if seq in restored}
-            if raws and not any(seq in index.lost for seq in seqs):
-                filler = RestoredRecords(seqs, raws, segment.mark, index.deleted.copy())
-                rewrite = SegmentRewrite(segment.number, segment.size, filler, tuple(raws))
+            wanted = bool(seqs) and (bool(raws) or segment.damaged)
+            if wanted and not any(seq in index.lost for seq in seqs):
+                places = files.places(segment, [seq for seq in seqs if seq not in raws])
+                filler = RestoredRecords(seqs, raws, segment.mark, places, index.deleted.copy())
+                rewrite = SegmentRewrite(
+                    segment.number, segment.size, filler, tuple(raws), salvage=True
+                )
                 chosen.append(rewrite)
         return chosen
 

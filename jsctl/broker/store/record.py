@@ -11,10 +11,11 @@ verify alone. Layouts are in `docs/formats.md`.
 
 import struct
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple
 from zlib import crc32
 
+from jsctl.broker.checksums import SHARED_BYTES, behind
 from jsctl.broker.errors import Damaged
 
 FRAME_MAGIC = 0x46534A01
@@ -28,6 +29,8 @@ _FRAME = struct.Struct("<IHHIQQI")
 _HEAD = struct.Struct("<IQqHI")
 _RECORD = struct.Struct("<IIQqHI")
 _U32 = struct.Struct("<I")
+_HEADERS_LENGTH = RECORD_OVERHEAD - 4
+"""Where in a record the length of its headers is."""
 _PEEK = struct.Struct("<IHHIQQII")
 FRAME_HEADER_BYTES = _PEEK.size
 _pack_head = _HEAD.pack
@@ -50,15 +53,20 @@ Row = tuple[int, int, bytes, bytes, bytes]
 RecordLike = Record | Row
 
 
+Parts = tuple[bytes, bytes, bytes, bytes]
+"""Of a record behind its checksum: the rest of its head, subject, headers, payload."""
+
+
 class Columns(NamedTuple):
     """The records of a buffer, column by column, without their payloads."""
 
-    offsets: list[int]
-    crcs: list[int]
-    lengths: list[int]
-    seqs: list[int]
-    times: list[int]
-    subjects: list[bytes]
+    offsets: Sequence[int]
+    crcs: Sequence[int]
+    lengths: Sequence[int]
+    """What each counts in a stream's `bytes`: 4 more than it takes where there are headers."""
+    seqs: Sequence[int]
+    times: Sequence[int]
+    subjects: Sequence[bytes]
 
 
 def message_bytes(subject: int, headers: int, payload: int) -> int:
@@ -66,8 +74,11 @@ def message_bytes(subject: int, headers: int, payload: int) -> int:
     return RECORD_OVERHEAD + subject + payload + (4 + headers if headers else 0)
 
 
-def encode_frame(records: Sequence[RecordLike]) -> bytes:
-    """Encode a batch (at least one record, sequences ascending) as one frame."""
+def encode_behind(head: bytes, records: Sequence[RecordLike]) -> tuple[bytes, Columns]:
+    """Encode a batch (at least one record, sequences ascending) as a frame behind other bytes.
+
+    The columns are what `columns` would find: who encodes a frame need not read it.
+    """
     seqs, times, subjects, headers, payloads = zip(*records, strict=True)
     subject_lengths = list(map(len, subjects))
     header_lengths = list(map(len, headers))
@@ -76,22 +87,57 @@ def encode_frame(records: Sequence[RecordLike]) -> bytes:
         for s, h, p in zip(subject_lengths, header_lengths, map(len, payloads), strict=True)
     ]
     heads = map(_pack_head, lengths, seqs, times, subject_lengths, header_lengths)
-    bodies = list(map(b"".join, zip(heads, subjects, headers, payloads, strict=True)))
-    crcs = map(_pack_u32, map(crc32, bodies))
-    body = b"".join(chain.from_iterable(zip(crcs, bodies, strict=True)))
-    return _seal(len(bodies), seqs[0], seqs[-1], body)
+    header = _frame_header(len(seqs), seqs[0], seqs[-1], sum(lengths))
+    encode = _encode_large if min(lengths) >= SHARED_BYTES else _encode_small
+    crc, crcs, body = encode(crc32(header), zip(heads, subjects, headers, payloads, strict=True))
+    frame = b"".join((head, header, _pack_u32(crc), *body))
+    begin = len(head) + FRAME_HEADER_BYTES
+    offsets = list(accumulate(lengths[:-1], initial=begin))
+    sizes = _counted(lengths, header_lengths)
+    return frame, Columns(offsets, crcs, sizes, seqs, times, subjects)
+
+
+def _encode_small(crc: int, rows: Iterable[Parts]) -> tuple[int, list[int], Iterable[bytes]]:
+    """What `crc` becomes behind records, their own checksums, and their bytes."""
+    bodies = list(map(b"".join, rows))
+    crcs = list(map(crc32, bodies))
+    body = b"".join(chain.from_iterable(zip(map(_pack_u32, crcs), bodies, strict=True)))
+    return crc32(body, crc), crcs, (body,)
+
+
+def _encode_large(crc: int, rows: Iterable[Parts]) -> tuple[int, list[int], Iterable[bytes]]:
+    """As `_encode_small`, without copies of payloads and with one pass over them."""
+    crcs: list[int] = []
+    body: list[bytes] = []
+    for parts in rows:
+        own = 0
+        for part in parts:
+            own = crc32(part, own)
+        packed = _pack_u32(own)
+        crc = behind(crc32(packed, crc), own, sum(map(len, parts)))
+        crcs.append(own)
+        body += (packed, *parts)
+    return crc, crcs, body
+
+
+def _counted(lengths: Sequence[int], headers: Sequence[int]) -> Sequence[int]:
+    if not any(headers):
+        return lengths
+    return [n + 4 if more else n for n, more in zip(lengths, headers, strict=True)]
 
 
 def frame_of_raw(raws: Sequence[bytes]) -> bytes:
     """A frame of records that are already encoded, in ascending order."""
-    return _seal(len(raws), raw_seq(raws[0]), raw_seq(raws[-1]), b"".join(raws))
+    body = b"".join(raws)
+    header = _frame_header(len(raws), raw_seq(raws[0]), raw_seq(raws[-1]), len(body))
+    return b"".join((header, _pack_u32(crc32(body, crc32(header))), body))
 
 
-def _seal(count: int, first_seq: int, last_seq: int, body: bytes) -> bytes:
+def _frame_header(count: int, first_seq: int, last_seq: int, length: int) -> bytes:
+    """All of a frame's header but its checksum."""
     assert first_seq <= last_seq, "sequences ascend in a frame"
     assert last_seq - first_seq >= count - 1, "sequences are distinct in a frame"
-    header = _FRAME.pack(FRAME_MAGIC, FRAME_VERSION, 0, count, first_seq, last_seq, len(body))
-    return b"".join((header, _pack_u32(crc32(body, crc32(header))), body))
+    return _FRAME.pack(FRAME_MAGIC, FRAME_VERSION, 0, count, first_seq, last_seq, length)
 
 
 def peek(frame: bytes, offset: int = 0) -> tuple[int, int, int, int]:
@@ -107,26 +153,6 @@ def peek(frame: bytes, offset: int = 0) -> tuple[int, int, int, int]:
     return count, first, last, FRAME_HEADER_BYTES + length
 
 
-def frame_count(frame: bytes) -> int:
-    """Number of records, from the header alone."""
-    return peek(frame)[0]
-
-
-def first_seq(frame: bytes) -> int:
-    """Sequence of the first record, from the header alone."""
-    return peek(frame)[1]
-
-
-def last_seq(frame: bytes) -> int:
-    """Sequence of the last record, from the header alone."""
-    return peek(frame)[2]
-
-
-def first_time_ns(frame: bytes) -> int:
-    """Time of the first record, in a frame that was verified."""
-    return int(_unpack_record(frame, FRAME_HEADER_BYTES)[3])
-
-
 def frame_is_sound(frame: bytes) -> bool:
     """Whether length and checksum of a whole frame hold."""
     if len(frame) < FRAME_HEADER_BYTES:
@@ -138,13 +164,6 @@ def frame_is_sound(frame: bytes) -> bool:
         return False
     view = memoryview(frame)
     return bool(crc32(view[FRAME_HEADER_BYTES:], crc32(view[: _FRAME.size])) == crc)
-
-
-def decode_frame(frame: bytes) -> list[Record]:
-    """The records of a frame. Raises Damaged if anything of it does not check."""
-    if not frame_is_sound(frame):
-        raise Damaged("a frame's checksum does not hold", path="frame")
-    return decode_records(frame, FRAME_HEADER_BYTES, len(frame))
 
 
 def decode_records(buffer: bytes, start: int, end: int) -> list[Record]:
@@ -176,20 +195,35 @@ def offsets(buffer: bytes, start: int, end: int) -> list[int]:
 
 def columns(buffer: bytes, start: int, end: int) -> Columns:
     """Everything of verified records that an index needs."""
-    found = Columns([], [], [], [], [], [])
-    at, crcs, lengths = found.offsets.append, found.crcs.append, found.lengths.append
-    seqs, times, subjects = found.seqs.append, found.times.append, found.subjects.append
+    offsets: list[int] = []
+    crcs: list[int] = []
+    lengths: list[int] = []
+    seqs: list[int] = []
+    times: list[int] = []
+    subjects: list[bytes] = []
+    note_offset, note_crc, note_length = offsets.append, crcs.append, lengths.append
+    note_seq, note_time, note_subject = seqs.append, times.append, subjects.append
     unpack = _unpack_record
     while start < end:
         crc, length, seq, time_ns, subject, headers = unpack(buffer, start)
-        at(start)
-        crcs(crc)
-        seqs(seq)
-        times(time_ns)
-        lengths(length + 4 if headers else length)
-        subjects(buffer[start + 30 : start + 30 + subject])
+        note_offset(start)
+        note_crc(crc)
+        note_seq(seq)
+        note_time(time_ns)
+        note_length(length + 4 if headers else length)
+        note_subject(buffer[start + 30 : start + 30 + subject])
         start += length
-    return found
+    return Columns(offsets, crcs, lengths, seqs, times, subjects)
+
+
+def header_blocks(buffer: bytes, found: Columns) -> list[bytes]:
+    """The header block of each record, empty where there is none."""
+    blocks: list[bytes] = []
+    unpack = _U32.unpack_from
+    for start, subject in zip(found.offsets, map(len, found.subjects), strict=True):
+        begin = start + RECORD_OVERHEAD + subject
+        blocks.append(buffer[begin : begin + unpack(buffer, start + _HEADERS_LENGTH)[0]])
+    return blocks
 
 
 def verify_record(buffer: bytes, start: int = 0) -> int:
@@ -205,13 +239,8 @@ def verify_record(buffer: bytes, start: int = 0) -> int:
     return int(length)
 
 
-def decode_record(raw: bytes) -> Record:
-    """One verified record; its bytes are `raw`, no more."""
-    return Record._make(decode_row(raw))
-
-
 def decode_row(raw: bytes) -> Row:
-    """As `decode_record`."""
+    """The fields of one verified record; its bytes are `raw`, no more."""
     _, _, seq, time_ns, subject, headers = _unpack_record(raw)
     a = RECORD_OVERHEAD + subject
     b = a + headers

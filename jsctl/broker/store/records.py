@@ -7,8 +7,10 @@ before they count, so that one which raises has changed nothing.
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts
 from jsctl.broker.store.record import Columns, Row
+from jsctl.broker.store.segments.segment import RecordColumns
 
 
 class Records(Protocol):
@@ -50,8 +52,12 @@ class Records(Protocol):
 
     # Changes.
 
-    def write(self, frame: bytes, mark: int, found: Columns) -> None:
+    def write(self, frame: Frame, mark: int) -> None:
         """Keep a frame; the index is still as before it."""
+
+    def note_lost(self, some: RecordColumns, mark: int) -> None:
+        """Remember records that are damaged wherever they come from; the index is still as before
+        them. Raises Damaged where nothing can be damaged."""
 
     def note_removal(self, seqs: Sequence[int], mark: int, erase: bool) -> None:
         """Remember that live records go; raises before anything has changed."""

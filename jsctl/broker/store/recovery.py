@@ -21,6 +21,7 @@ from jsctl.broker.store.remover import MessageRemover
 from jsctl.broker.store.saved_index import IndexAdoption
 from jsctl.broker.store.segments.catalogue import Catalogue, decode_records, read_catalogue
 from jsctl.broker.store.segments.files import SegmentFiles, columns_of
+from jsctl.broker.store.segments.rewrite import readable
 from jsctl.broker.store.segments.segment import (
     FRAME,
     RECORDS,
@@ -39,7 +40,6 @@ from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 
 _NAME = re.compile(r"(\d{10})\.(seg|cat)")
-_READ_STEP = 4096
 _CATALOGUES_REBUILT_MAX = 16
 """Catalogues that are missing are made anew from sound segments, so many at an opening."""
 
@@ -186,13 +186,7 @@ class Recovery:
                 return file.read(0, size)
             except DiskError as error:
                 self.damage.append(str(error))
-            parts = []
-            for start in range(0, size, _READ_STEP):
-                try:
-                    parts.append(file.read(start, _READ_STEP))
-                except DiskError:
-                    parts.append(b"\xff" * min(_READ_STEP, size - start))
-            return b"".join(parts)
+            return readable(file, size)
         finally:
             file.close()
 
@@ -343,6 +337,17 @@ class Recovery:
             else:
                 index.lose(seq, facts)
 
+    def _take_lost(self, segment: Segment, some: RecordColumns) -> None:
+        """Take records whose bytes the store never got."""
+        index = self._index
+        if some.seqs[0] <= index.last:
+            raise Damaged("sequences go back", path=self._files.path(segment.number))
+        self._fresh = self._gap = False
+        rows = zip(some.crcs, some.sizes, some.times, some.subjects, strict=True)
+        for seq, facts in zip(some.seqs, map(Facts._make, rows), strict=True):
+            index.count_lost(seq, facts)
+        segment.add_lost(some)
+
     def _cut_file(self, segment: Segment) -> int:
         """Remove a tail that was never promised."""
         file = self._disk.open(self._files.path(segment.number))
@@ -361,7 +366,8 @@ class Recovery:
             else:
                 content = data[one.start : one.end]
                 self._replay_note(segment, one.kind, content)
-                segment.note(one.kind, one.mark, content)
+                if one.kind != RECORDS:
+                    segment.note(one.kind, one.mark, content)
             self._index.mark = max(self._index.mark, one.mark)
             segment.mark, segment.last_crc = one.mark, one.crc
         segment.size = one.end
@@ -381,6 +387,8 @@ class Recovery:
                 self._index.settle()
         elif kind == SEAL:
             segment.sealed = True
+        elif kind == RECORDS:
+            self._take_lost(segment, decode_records(content))
 
     def _replay_bad(self, segment: Segment, data: bytes, one: UnsoundBytes) -> None:
         where = f"{segment_name(segment.number)}: bytes {one.start} to {one.end} are damaged"

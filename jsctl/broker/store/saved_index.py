@@ -5,7 +5,8 @@ It is only a shortcut: if anything of it does not fit the segments, they are rea
 
 import struct
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 from zlib import crc32
 
@@ -23,16 +24,19 @@ from jsctl.broker.store.segments.segment import (
     segment_name,
     walk,
 )
+from jsctl.broker.store.sequences.packed import CODES, Steps
+from jsctl.broker.store.subject_index import SubjectIndex
 from jsctl.broker.store.transfer import TransferBounds
 
 _INDEX = struct.Struct("<IIQ")
-_INDEX_MAGIC = 0x58494A01
+_INDEX_MAGIC = 0x58494A02
+_FORMER_MAGIC = 0x58494A01
 _SEGMENT = struct.Struct("<IQIQQqIB")
+_BLOCK = struct.Struct("<QQIB")
+_PARTS = struct.Struct("<9Q")
 
 
-def encode_index(
-    state: bytes, segments: Iterable[Segment], subjects: Iterable[tuple[bytes, list[int]]]
-) -> bytes:
+def encode_index(state: bytes, segments: Iterable[Segment], subjects: SubjectIndex) -> bytes:
     """The content of an index file."""
     rows = [
         _SEGMENT.pack(
@@ -47,25 +51,37 @@ def encode_index(
         )
         for one in segments
     ]
+    singles = subjects.singles()
     names: list[bytes] = []
     counts = array("I")
-    seqs = array("Q")
-    for subject, some in subjects:
+    blocks: list[bytes] = []
+    steps: list[bytes] = []
+    for subject, some in subjects.others():
+        before = len(blocks)
+        for block in some:
+            blocks.append(_block_row(block))
+            steps.append(b"" if isinstance(block, range) else block.steps.tobytes())
         names.append(subject)
-        counts.append(len(some))
-        seqs.extend(some)
-    lengths = array("H", map(len, names))
+        counts.append(len(blocks) - before)
     parts = (
         state,
         b"".join(rows),
-        lengths.tobytes(),
-        counts.tobytes(),
+        array("H", map(len, singles)).tobytes(),
+        b"".join(singles),
+        array("Q", singles.values()).tobytes(),
+        array("H", map(len, names)).tobytes() + counts.tobytes(),
         b"".join(names),
-        seqs.tobytes(),
+        b"".join(blocks),
+        b"".join(steps),
     )
-    sizes = struct.pack("<6Q", *map(len, parts))
-    body = b"".join((sizes, *parts))
+    body = b"".join((_PARTS.pack(*map(len, parts)), *parts))
     return _INDEX.pack(_INDEX_MAGIC, crc32(body), len(body)) + body
+
+
+def _block_row(block: range | Steps) -> bytes:
+    if isinstance(block, range):
+        return _BLOCK.pack(block[0], block.step, len(block), 0)
+    return _BLOCK.pack(block.first, 0, len(block), block.steps.itemsize)
 
 
 class SavedIndex(NamedTuple):
@@ -73,31 +89,53 @@ class SavedIndex(NamedTuple):
 
     state: bytes
     segments: list[tuple[int, int, int, int, int, int, int, bool]]
-    subjects: list[tuple[bytes, "array[int]"]]
+    singles: tuple[list[bytes], "array[int]"]
+    """Subjects with one message, and those."""
+    others: list[tuple[bytes, list[range | Steps]]]
 
 
-def decode_index(data: bytes) -> SavedIndex:
-    """Inverse of `encode_index`. Raises Damaged."""
+def decode_index(data: bytes) -> SavedIndex | None:
+    """Inverse of `encode_index`; None for one in a former format. Raises Damaged."""
     if len(data) < _INDEX.size:
         raise Damaged("the index is cut short", path=INDEX_NAME)
     magic, crc, length = _INDEX.unpack_from(data)
     body = data[_INDEX.size :]
-    if magic != _INDEX_MAGIC or len(body) != length or crc32(body) != crc:
+    if magic not in (_INDEX_MAGIC, _FORMER_MAGIC) or len(body) != length or crc32(body) != crc:
         raise Damaged("the index does not check", path=INDEX_NAME)
+    if magic == _FORMER_MAGIC:
+        return None
     parts: list[bytes] = []
-    at = 48
-    for size in struct.unpack_from("<6Q", body):
+    at = _PARTS.size
+    for size in _PARTS.unpack_from(body):
         parts.append(body[at : at + size])
         at += size
-    lengths, counts, seqs = array("H", parts[2]), array("I", parts[3]), array("Q", parts[5])
-    subjects: list[tuple[bytes, array[int]]] = []
-    name_at = seq_at = 0
-    for name_length, count in zip(lengths, counts, strict=True):
-        name = parts[4][name_at : name_at + name_length]
-        subjects.append((name, seqs[seq_at : seq_at + count]))
-        name_at += name_length
-        seq_at += count
-    return SavedIndex(parts[0], list(_SEGMENT.iter_unpack(parts[1])), subjects)
+    state, segments, single_lengths, single_names, seqs, heads, names, rows, steps = parts
+    count = len(heads) // 6
+    blocks = _blocks(rows, steps)
+    others = [
+        (name, list(islice(blocks, some)))
+        for name, some in zip(
+            _names(heads[: 2 * count], names), array("I", heads[2 * count :]), strict=True
+        )
+    ]
+    singles = list(_names(single_lengths, single_names)), array("Q", seqs)
+    return SavedIndex(state, list(_SEGMENT.iter_unpack(segments)), singles, others)
+
+
+def _names(lengths: bytes, names: bytes) -> Iterator[bytes]:
+    ends = accumulate(array("H", lengths), initial=0)
+    return (names[start:end] for start, end in pairwise(ends))
+
+
+def _blocks(rows: bytes, steps: bytes) -> Iterator[range | Steps]:
+    at = 0
+    for first, step, count, width in _BLOCK.iter_unpack(rows):
+        if not width:
+            yield range(first, first + step * count, step)
+            continue
+        end = at + width * (count - 1)
+        yield Steps(first, array(CODES[width], steps[at:end]))
+        at = end
 
 
 class IndexAdoption:
@@ -131,6 +169,8 @@ class IndexAdoption:
             file.close()
         except (Damaged, DiskError) as error:
             self.doubt = f"{error}; the segments were read instead"
+            return 0
+        if saved is None:
             return 0
         try:
             segments = [self._fitting(row) for row in saved.segments]
@@ -195,6 +235,8 @@ class IndexAdoption:
         index.bytes = int.from_bytes(saved.state[:8], "little")
         index.first, index.last, index.last_time = bounds.first, bounds.last, bounds.last_time
         index.mark, index.digest, index.deleted = bounds.mark, bounds.digest, bounds.deleted
-        for subject, seqs in saved.subjects:
-            index.messages += len(seqs)
-            index.subjects.put(subject, seqs)
+        index.subjects.put_singles(*saved.singles)
+        for subject, blocks in saved.others:
+            index.subjects.put(subject, blocks)
+        index.messages = len(saved.singles[0])
+        index.messages += sum(len(block) for _, blocks in saved.others for block in blocks)

@@ -1,31 +1,42 @@
 """A compact set of sequences: sorted, disjoint, non-adjacent ranges.
 
-Two arrays of 64-bit numbers hold it, so that a million consecutive numbers cost 16 bytes and the
-worst case 16 bytes a member. Adding behind the last range is constant time.
+A million consecutive numbers cost 16 bytes, and the worst case is 16 bytes a member. The ranges
+lie in blocks: what is added or removed somewhere moves a block, however many ranges there are, as
+in a bucket whose keys are overwritten in any order. Adding behind the last range is constant time.
 """
 
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, islice
-from operator import sub
+from itertools import chain, islice
+from operator import eq, sub
 
 from jsctl.broker.errors import Damaged
+from jsctl.broker.store.sequences.ranges import Ranges
 
+BLOCK_RANGES = 512
+"""A block that has twice as many is cut."""
 _HEADER = struct.Struct("<BBI")
 _FORMAT = 1
 _WIDTHS = (("B", 1), ("H", 2), ("I", 4), ("Q", 8))
 
 
 class SeqSet:
-    """Set of ints in [0, 2**64). `len()` is the number of members."""
+    """Set of ints in [0, 2**64). `len()` is the number of members.
 
-    __slots__ = ("_count", "_ends", "_starts")
+    Invariant: no block is empty, and ranges of neighbours do not touch either.
+    """
 
-    def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
-        self._starts = array("Q")
-        self._ends = array("Q")
+    __slots__ = ("_block_ranges", "_blocks", "_count", "_firsts")
+
+    def __init__(
+        self, ranges: Iterable[tuple[int, int]] = (), *, block_ranges: int = BLOCK_RANGES
+    ) -> None:
+        self._block_ranges = block_ranges
+        self._blocks: list[Ranges] = []
+        self._firsts = array("Q")
+        """The first member of each block."""
         self._count = 0
         for first, last in ranges:
             self.add_range(first, last)
@@ -37,17 +48,20 @@ class SeqSet:
         return self._count > 0
 
     def __contains__(self, seq: int) -> bool:
-        at = bisect_right(self._starts, seq) - 1
-        return at >= 0 and seq <= self._ends[at]
+        block = self._blocks[bisect_right(self._firsts, seq) - 1] if self._count else None
+        if block is None:
+            return False
+        at = bisect_right(block.starts, seq) - 1
+        return at >= 0 and seq <= block.ends[at]
 
     def __iter__(self) -> Iterator[int]:
-        for first, last in zip(self._starts, self._ends, strict=True):
+        for first, last in self.ranges():
             yield from range(first, last + 1)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SeqSet):
             return NotImplemented
-        return self._starts == other._starts and self._ends == other._ends
+        return self._count == other._count and all(map(eq, self.ranges(), other.ranges()))
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
@@ -56,102 +70,71 @@ class SeqSet:
 
     def copy(self) -> "SeqSet":
         """An independent set with the same members."""
-        other = SeqSet()
-        other._starts = self._starts[:]
-        other._ends = self._ends[:]
+        other = SeqSet(block_ranges=self._block_ranges)
+        other._blocks = [block.copy() for block in self._blocks]
+        other._firsts = self._firsts[:]
         other._count = self._count
         return other
 
     def ranges(self) -> Iterator[tuple[int, int]]:
         """`(first, last)` of each range, both included, ascending."""
-        return zip(self._starts, self._ends, strict=True)
-
-    @property
-    def range_count(self) -> int:
-        """Number of ranges, which is what memory and encoding depend on."""
-        return len(self._starts)
+        return chain.from_iterable(
+            zip(block.starts, block.ends, strict=True) for block in self._blocks
+        )
 
     @property
     def first(self) -> int:
         """Smallest member, or 0."""
-        return self._starts[0] if self._count else 0
+        return self._firsts[0] if self._count else 0
 
     @property
     def last(self) -> int:
         """Greatest member, or 0."""
-        return self._ends[-1] if self._count else 0
+        return self._blocks[-1].ends[-1] if self._count else 0
+
+    # Changes.
 
     def add(self, seq: int) -> bool:
         """Add one number; whether it was new."""
-        ends = self._ends
-        if not ends or seq > ends[-1]:
-            if ends and seq == ends[-1] + 1:
-                ends[-1] = seq
-            else:
-                self._starts.append(seq)
-                ends.append(seq)
-            self._count += 1
-            return True
-        return self._add_inside(seq)
-
-    def _add_inside(self, seq: int) -> bool:
-        starts, ends = self._starts, self._ends
-        at = bisect_right(starts, seq) - 1
-        if at >= 0 and seq <= ends[at]:
+        if not self._count:
+            return self.add_range(seq, seq) == 1
+        number = max(0, bisect_right(self._firsts, seq) - 1)
+        block = self._blocks[number]
+        follows = number + 1 < len(self._firsts) and self._firsts[number + 1] == seq + 1
+        if follows or len(block.starts) >= 2 * self._block_ranges:
+            # What grows together with the next block, or is cut.
+            return self.add_range(seq, seq) == 1
+        if not block.add(seq):
             return False
+        self._firsts[number] = block.starts[0]
         self._count += 1
-        joins_left = at >= 0 and ends[at] + 1 == seq
-        joins_right = at + 1 < len(starts) and starts[at + 1] == seq + 1
-        if joins_left and joins_right:
-            ends[at] = ends[at + 1]
-            del starts[at + 1], ends[at + 1]
-        elif joins_left:
-            ends[at] = seq
-        elif joins_right:
-            starts[at + 1] = seq
-        else:
-            starts.insert(at + 1, seq)
-            ends.insert(at + 1, seq)
         return True
 
     def add_range(self, first: int, last: int) -> int:
         """Add [first, last]; how many were new. An empty range (last < first) adds nothing."""
         if last < first:
             return 0
-        starts, ends = self._starts, self._ends
-        low = bisect_left(ends, first - 1) if first else 0
-        high = bisect_right(starts, last + 1)
-        before = self._span(low, high)
-        if low < high:
-            first = min(first, starts[low])
-            last = max(last, ends[high - 1])
-        starts[low:high] = array("Q", (first,))
-        ends[low:high] = array("Q", (last,))
-        grown = last - first + 1 - before
+        low, high = self._touched(first - 1 if first else 0, last + 1)
+        joined = self._joined(low, high)
+        grown = joined.add_range(first, last)
+        self._put(low, high, joined)
         self._count += grown
         return grown
 
     def add_many(self, seqs: Sequence[int]) -> None:
-        """Add ascending numbers: what lies between the first and the last is gone through once."""
+        """Add ascending numbers: one by one where they lie far from each other, else together."""
         if not seqs:
             return
-        starts, ends = self._starts, self._ends
-        low = bisect_left(ends, seqs[0] - 1) if seqs[0] else 0
-        high = bisect_right(starts, seqs[-1] + 1)
-        # Sorted apart, the starts and ends of all ranges show the gaps of their union: behind the
-        # n-th end there is one where the n-th start from there on is not next to it.
-        made_starts, made_ends = _gaps_out(seqs, seqs)
-        if low < high:
-            made_starts = sorted([*starts[low:high], *made_starts])
-            made_ends = sorted([*ends[low:high], *made_ends])
-            made_starts, made_ends = _gaps_out(made_starts, made_ends)
-        before = self._span(low, high)
-        starts[low:high] = array("Q", made_starts)
-        ends[low:high] = array("Q", made_ends)
-        self._count += self._span(low, low + len(made_starts)) - before
-
-    def _span(self, low: int, high: int) -> int:
-        return sum(self._ends[low:high]) - sum(self._starts[low:high]) + high - low
+        low, high = self._touched(seqs[0] - 1 if seqs[0] else 0, seqs[-1] + 1)
+        if (high - low) * self._block_ranges > 4 * len(seqs) + 2 * self._block_ranges:
+            for seq in seqs:
+                self.add(seq)
+            return
+        joined = self._joined(low, high)
+        before = joined.count
+        joined.add_many(seqs)
+        self._put(low, high, joined)
+        self._count += joined.count - before
 
     def remove(self, seq: int) -> bool:
         """Take one number out; whether it was there."""
@@ -159,76 +142,120 @@ class SeqSet:
 
     def remove_range(self, first: int, last: int) -> int:
         """Take [first, last] out; how many were there."""
-        starts, ends = self._starts, self._ends
-        low = bisect_left(ends, first)
-        high = bisect_right(starts, last)
-        if low >= high or last < first:
+        if last < first or not self._count:
             return 0
-        before = self._span(low, high)
-        rest_starts, rest_ends = array("Q"), array("Q")
-        if starts[low] < first:
-            rest_starts.append(starts[low])
-            rest_ends.append(first - 1)
-        if ends[high - 1] > last:
-            rest_starts.append(last + 1)
-            rest_ends.append(ends[high - 1])
-        starts[low:high] = rest_starts
-        ends[low:high] = rest_ends
-        removed = before - self._span(low, low + len(rest_starts))
+        low, high = self._touched(first, last)
+        joined = self._joined(low, high)
+        removed = joined.remove_range(first, last)
+        self._put(low, high, joined)
         self._count -= removed
         return removed
 
     def clear(self) -> None:
         """Take everything out."""
-        del self._starts[:], self._ends[:]
+        self._blocks.clear()
+        del self._firsts[:]
         self._count = 0
+
+    def _touched(self, first: int, last: int) -> tuple[int, int]:
+        """The blocks in which something of [first, last] may be, at least one if there is any."""
+        low = max(0, bisect_right(self._firsts, first) - 1)
+        return low, max(low + bool(self._blocks), bisect_right(self._firsts, last))
+
+    def _joined(self, low: int, high: int) -> Ranges:
+        """The ranges of some blocks, which are given up for it."""
+        if high - low == 1:
+            return self._blocks[low]
+        starts, ends = array("Q"), array("Q")
+        for block in self._blocks[low:high]:
+            starts += block.starts
+            ends += block.ends
+        return Ranges(starts, ends)
+
+    def _put(self, low: int, high: int, made: Ranges) -> None:
+        """Have some ranges in the place of blocks."""
+        most, size = self._block_ranges, len(made.starts)
+        if size <= 2 * most:
+            blocks = [made] if size else []
+        else:
+            blocks = [
+                Ranges(made.starts[at : at + most], made.ends[at : at + most])
+                for at in range(0, size, most)
+            ]
+        self._blocks[low:high] = blocks
+        self._firsts[low:high] = array("Q", [block.starts[0] for block in blocks])
+
+    # Questions.
 
     def next_absent(self, seq: int) -> int:
         """The smallest number at or after `seq` that is not a member."""
-        at = bisect_right(self._starts, seq) - 1
-        if at >= 0 and seq <= self._ends[at]:
-            return self._ends[at] + 1
+        number = bisect_right(self._firsts, seq) - 1
+        if number >= 0:
+            block = self._blocks[number]
+            end = block.ends[bisect_right(block.starts, seq) - 1]
+            if seq <= end:
+                return end + 1
         return seq
 
     def previous_absent(self, seq: int) -> int:
         """The greatest number at or before `seq` that is not a member; -1 if none."""
-        at = bisect_right(self._starts, seq) - 1
-        if at >= 0 and seq <= self._ends[at]:
-            return self._starts[at] - 1
+        number = bisect_right(self._firsts, seq) - 1
+        if number >= 0:
+            block = self._blocks[number]
+            at = bisect_right(block.starts, seq) - 1
+            if seq <= block.ends[at]:
+                return block.starts[at] - 1
         return seq
 
     def next_present(self, seq: int) -> int | None:
         """The smallest member at or after `seq`."""
-        at = bisect_left(self._ends, seq)
-        return max(seq, self._starts[at]) if at < len(self._ends) else None
+        number = max(0, bisect_right(self._firsts, seq) - 1)
+        for block in self._blocks[number : number + 2]:
+            at = bisect_left(block.ends, seq)
+            if at < len(block.ends):
+                return max(seq, block.starts[at])
+        return None
 
     def count_range(self, first: int, last: int) -> int:
         """How many members lie in [first, last]."""
-        low = bisect_left(self._ends, first)
-        high = bisect_right(self._starts, last)
-        if low >= high or last < first:
+        if last < first or not self._count:
             return 0
-        before = max(0, first - self._starts[low])
-        behind = max(0, self._ends[high - 1] - last)
-        return self._span(low, high) - before - behind
+        low, high = self._touched(first, last)
+        count = self._blocks[low].count_range(first, last)
+        if high - low > 1:
+            count += self._blocks[high - 1].count_range(first, last)
+            count += sum(block.count for block in self._blocks[low + 1 : high - 1])
+        return count
 
     def absent(self, first: int, last: int, count: int) -> list[int]:
         """Up to `count` numbers of [first, last] that are not members, ascending."""
         found: list[int] = []
-        at = bisect_left(self._ends, first)
-        while first <= last and len(found) < count:
-            stop = self._starts[at] if at < len(self._starts) else last + 1
-            if first < stop:
-                found.extend(range(first, min(stop, last + 1, first + count - len(found))))
-            if at >= len(self._starts):
-                break
-            first = max(first, self._ends[at] + 1)
-            at += 1
+        for start, end in self._from(first):
+            if first > last or len(found) >= count:
+                return found
+            if first < start:
+                found.extend(range(first, min(start, last + 1, first + count - len(found))))
+            first = max(first, end + 1)
+        found.extend(range(first, min(last + 1, first + count - len(found))))
         return found
+
+    def _from(self, seq: int) -> Iterator[tuple[int, int]]:
+        """The ranges that end at or behind a number."""
+        number = max(0, bisect_right(self._firsts, seq) - 1)
+        for block in self._blocks[number : number + 1]:
+            at = bisect_left(block.ends, seq)
+            yield from zip(block.starts[at:], block.ends[at:], strict=True)
+        for block in islice(self._blocks, number + 1, None):
+            yield from zip(block.starts, block.ends, strict=True)
+
+    # Bytes.
 
     def encode(self) -> bytes:
         """The set as bytes; equal sets have equal bytes."""
-        starts, ends = self._starts, self._ends
+        starts, ends = array("Q"), array("Q")
+        for block in self._blocks:
+            starts += block.starts
+            ends += block.ends
         gaps = list(map(sub, starts[1:], ends))
         gaps.insert(0, starts[0] if starts else 0)
         lengths = list(map(sub, ends, starts))
@@ -241,7 +268,6 @@ class SeqSet:
     @staticmethod
     def decode(data: bytes) -> "SeqSet":
         """Inverse of `encode`. Raises Damaged for anything that `encode` does not make."""
-        made = SeqSet()
         if len(data) < _HEADER.size:
             raise Damaged("a sequence set is cut short", path="seqset")
         kind, width, count = _HEADER.unpack_from(data)
@@ -251,26 +277,22 @@ class SeqSet:
         middle = _HEADER.size + width * count
         gaps = struct.unpack_from(f"<{count}{code}", data, _HEADER.size)
         lengths = struct.unpack_from(f"<{count}{code}", data, middle)
+        starts, ends = array("Q"), array("Q")
         end = 0
         for gap, length in zip(gaps, lengths, strict=True):
-            if gap < 2 and made._starts:
+            if gap < 2 and starts:
                 raise Damaged("ranges of a sequence set touch", path="seqset")
             start, end = end + gap, end + gap + length
             if end >= 1 << 64:
                 raise Damaged("a sequence set passes 64 bits", path="seqset")
-            made._starts.append(start)
-            made._ends.append(end)
-        made._count = made._span(0, count)
+            starts.append(start)
+            ends.append(end)
+        made = SeqSet()
+        if count:
+            joined = Ranges(starts, ends)
+            made._count = joined.count
+            made._put(0, 0, joined)
         return made
-
-
-def _gaps_out(starts: Sequence[int], ends: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The ranges of a union, from ascending starts and ascending ends of what it is made of."""
-    gaps = list(map((1).__lt__, map(sub, islice(starts, 1, None), ends)))
-    return (
-        [starts[0], *compress(islice(starts, 1, None), gaps)],
-        [*compress(ends, gaps), ends[-1]],
-    )
 
 
 def _packed(code: str, values: list[int]) -> bytes:

@@ -8,6 +8,7 @@ Invariant: a change is noted with the records before the index takes it, so that
 has changed nothing.
 """
 
+import struct
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -16,10 +17,13 @@ from typing import Protocol
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record, transfer
 from jsctl.broker.store.contents import Contents
-from jsctl.broker.store.index import StoreIndex, record_sum
+from jsctl.broker.store.frame import Frame, frame_of
+from jsctl.broker.store.index import Facts, StoreIndex, record_sum
 from jsctl.broker.store.record import FRAME_HEADER_BYTES
 from jsctl.broker.store.records import Records
 from jsctl.broker.store.remover import MessageRemover
+from jsctl.broker.store.scrub import FileCheck
+from jsctl.broker.store.segments.catalogue import decode_records
 from jsctl.broker.subject.matching import Filters
 
 _STEP_RECORDS = 256
@@ -40,7 +44,7 @@ class StreamStore(Contents):
         self._remover = MessageRemover(index, records)
         self._importing: transfer.StoreImporter | None = None
 
-    def append(self, frame: bytes, mark: int) -> None:
+    def append(self, frame: Frame, mark: int) -> None:
         """Take a frame. Records that the store has already (after an import) are left out.
 
         One append a mark. The frame is trusted: it was checked when it arrived.
@@ -48,17 +52,16 @@ class StreamStore(Contents):
         index = self._index
         if mark <= index.mark:
             return
-        if record.last_seq(frame) > index.last:
+        if frame.last_seq > index.last:
             self._take(frame, mark)
         index.mark = mark
 
-    def _take(self, frame: bytes, mark: int) -> None:
+    def _take(self, frame: Frame, mark: int) -> None:
         index, records = self._index, self._records
-        if record.first_seq(frame) <= index.last:
-            rows = record.decode_records(frame, FRAME_HEADER_BYTES, len(frame))
-            frame = record.encode_frame([row for row in rows if row.seq > index.last])
-        found = record.columns(frame, FRAME_HEADER_BYTES, len(frame))
-        records.write(frame, mark, found)
+        if frame.first_seq <= index.last:
+            frame = frame_of([row for row in frame.records if row.seq > index.last])
+        found = frame.columns
+        records.write(frame, mark)
         index.count_in(found, records.count_bytes(found))
 
     def remove(self, seqs: Sequence[int], mark: int, erase: bool = False) -> int:
@@ -111,9 +114,7 @@ class StreamStore(Contents):
         """Remove that many messages, at least one, of each literal subject; their sequences."""
         if mark < self._index.mark:
             return []
-        oldest = self._index.oldest
-        bounds = [(subject, oldest(subject, count)[-1] + 1) for subject, count in counts]
-        return self._cut_subjects(bounds, mark)
+        return self._cut_subjects(self._index.behind_oldest(counts), mark)
 
     def _cut_subjects(self, bounds: list[tuple[bytes, int]], mark: int) -> list[int]:
         """Remove all messages of subjects below each one's bound: their records are not read."""
@@ -283,8 +284,26 @@ class StreamStore(Contents):
 
     def import_frame(self, frame: bytes) -> None:
         """Take rows of an export; called by the importer."""
-        if record.last_seq(frame) > self._index.last:
-            self._take(frame, self._index.mark)
+        rows = Frame(frame)
+        if rows.last_seq > self._index.last:
+            self._take(rows, self._index.mark)
+
+    def import_lost(self, records: bytes) -> None:
+        """Take what is known of messages that are damaged where the export comes from: they are
+        damaged here, too, until they are put back. Raises Damaged; called by the importer."""
+        index = self._index
+        try:
+            some = decode_records(records)
+            rows = zip(*some, strict=True)
+            facts = {row[0]: Facts(*row[1:]) for row in rows}
+        except (IndexError, ValueError, struct.error) as error:
+            raise Damaged(f"lost records do not decode: {error}", path="chunk") from error
+        ascending = all(before < seq for before, seq in pairwise((index.last, *some.seqs)))
+        if not some.seqs or not ascending:
+            raise Damaged("sequences of lost records go back", path="chunk")
+        self._records.note_lost(some, index.mark)
+        for seq, known in facts.items():
+            index.count_lost(seq, known)
 
     def import_end(self, bounds: transfer.TransferBounds) -> None:
         """Take the bounds that the export ended with; called by the importer."""
@@ -308,17 +327,30 @@ class StreamStore(Contents):
 
     # Durability
 
-    @abstractmethod
-    def durable_mark(self) -> int:
-        """Up to here a restart finds everything without the caller's log."""
+    def find_room(self) -> bool:
+        """Write what the disk had no room for; whether all is written. Raises DiskError."""
+        return True
 
     @abstractmethod
     def checkpoint(self) -> StoreJob | None:
-        """Work after which `durable_mark` has grown to the present mark."""
+        """Work after which a restart finds everything up to the present mark without the caller's
+        log; None if it does already."""
 
     @abstractmethod
     def done(self, job: StoreJob) -> None:
         """The job has been run without an error."""
+
+    def resting(self) -> list[FileCheck]:
+        """Checks of all files that the store has on its disk."""
+        return []
+
+    def suspect(self, check: FileCheck) -> tuple[int, int] | None:
+        """A check found damage: the next checkpoint writes anew what it can.
+
+        Returned is the range of sequences that may be concerned, which is empty for some files;
+        None if the file was given up, or written anew, since the check began.
+        """
+        return None
 
     @abstractmethod
     def close(self) -> None:

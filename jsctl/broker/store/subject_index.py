@@ -1,14 +1,23 @@
 """Which sequences a subject has: the one index by subject, kept in memory.
 
 A subject with one message costs a dictionary slot; one with more holds its sequences in an array,
-eight bytes each. Removal at the front, by far the most common, moves a head; removal inside only
-notes a hole, so that nothing is shifted for every acknowledged message.
+eight bytes each, and one with many packs them (`sequences`): one to four bytes each, or nothing
+where they are a range. Removal at the front, by far the most common, moves a head; removal inside
+only notes a hole, so that nothing is shifted for every acknowledged message.
 """
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
+from jsctl.broker.store.sequences.packed import (
+    BLOCK_SEQS,
+    TAIL_SEQS_MAX,
+    PackedSeqs,
+    Steps,
+    packed,
+)
 from jsctl.broker.subject.matching import Filters
 
 _HOLES_MIN = 64
@@ -23,13 +32,31 @@ class Positions:
     __slots__ = ("head", "holes", "seqs")
 
     def __init__(self, seqs: Iterable[int]) -> None:
-        self.seqs = array("Q", seqs)
+        self.seqs: array[int] | PackedSeqs = array("Q", seqs)
         self.head = 0
         self.holes: list[int] = []
 
     def count(self) -> int:
         """Live sequences."""
         return len(self.seqs) - self.head - len(self.holes)
+
+    def extend(self, seqs: Sequence[int]) -> None:
+        """Note sequences behind all others."""
+        own = self.seqs
+        own.extend(array("Q", seqs))
+        if len(own) > TAIL_SEQS_MAX and isinstance(own, array):
+            self.pack()
+
+    def pack(self) -> None:
+        """Have many in less room."""
+        self.seqs = PackedSeqs(self.seqs)
+
+    def _left(self, seq: int) -> int:
+        """Where a sequence is, or would be; not before the head."""
+        seqs = self.seqs
+        if isinstance(seqs, PackedSeqs):
+            return max(self.head, seqs.left(seq))
+        return bisect_left(seqs, seq, self.head)
 
     def remove(self, seq: int) -> bool:
         """Forget one sequence; whether it was live. The caller drops an emptied object."""
@@ -43,7 +70,7 @@ class Positions:
                 seqs.pop()
                 holes.pop()
             return True
-        at = bisect_left(seqs, seq, self.head)
+        at = self._left(seq)
         if at >= len(seqs) or seqs[at] != seq:
             return False
         hole = bisect_left(holes, seq)
@@ -60,7 +87,7 @@ class Positions:
         if hole < len(self.holes) and self.holes[hole] == seq:
             del self.holes[hole]
             return
-        at = bisect_left(self.seqs, seq, self.head)
+        at = self._left(seq)
         assert at == len(self.seqs) or self.seqs[at] != seq, "a sequence is added once"
         self.seqs.insert(at, seq)
 
@@ -74,13 +101,17 @@ class Positions:
             passed += 1
         if passed:
             del holes[:passed]
-        if self.head > 1024 and self.head * 2 > len(seqs):
+        if isinstance(seqs, PackedSeqs):
+            if self.head >= BLOCK_SEQS:
+                seqs.drop(self.head)
+                self.head = 0
+        elif self.head > 1024 and self.head * 2 > len(seqs):
             del seqs[: self.head]
             self.head = 0
 
     def below(self, bound: int) -> list[int]:
         """Live sequences below a bound, ascending."""
-        seqs = self.seqs[self.head : bisect_left(self.seqs, bound, self.head)].tolist()
+        seqs = self.seqs[self.head : self._left(bound)].tolist()
         holes = self.holes[: bisect_left(self.holes, bound)]
         if not holes:
             return seqs
@@ -89,7 +120,7 @@ class Positions:
 
     def cut(self, bound: int) -> None:
         """Forget all below a bound. The caller drops an emptied object."""
-        at = bisect_left(self.seqs, bound, self.head)
+        at = self._left(bound)
         if at > self.head:
             del self.holes[: bisect_left(self.holes, bound)]
             self.head = at - 1
@@ -103,18 +134,20 @@ class Positions:
 
     def _rebuild(self) -> None:
         dead = set(self.holes)
-        self.seqs = array("Q", [s for s in self.seqs[self.head :] if s not in dead])
+        live = (seq for seq in islice(self.seqs, self.head, None) if seq not in dead)
+        packs = isinstance(self.seqs, PackedSeqs)
+        self.seqs = PackedSeqs(live) if packs else array("Q", live)
         self.head = 0
         self.holes = []
 
     def count_from(self, seq: int) -> int:
         """Live sequences at or after `seq`."""
-        above = len(self.seqs) - bisect_left(self.seqs, seq, self.head)
+        above = len(self.seqs) - self._left(seq)
         return above - (len(self.holes) - bisect_left(self.holes, seq))
 
     def at_or_after(self, seq: int) -> int | None:
         """The first live sequence at or after `seq`."""
-        at = bisect_left(self.seqs, seq, self.head)
+        at = self._left(seq)
         while at < len(self.seqs):
             if not self._is_hole(self.seqs[at]):
                 return self.seqs[at]
@@ -123,7 +156,7 @@ class Positions:
 
     def at_or_before(self, seq: int) -> int | None:
         """The last live sequence at or before `seq`."""
-        at = bisect_right(self.seqs, seq, self.head) - 1
+        at = self._left(seq + 1) - 1
         while at >= self.head:
             if not self._is_hole(self.seqs[at]):
                 return self.seqs[at]
@@ -136,7 +169,7 @@ class Positions:
 
     def some_from(self, seq: int, count: int) -> list[int]:
         """Up to `count` live sequences at or after `seq`."""
-        at = bisect_left(self.seqs, seq, self.head)
+        at = self._left(seq)
         if not self.holes:
             return self.seqs[at : at + count].tolist()
         found: list[int] = []
@@ -152,6 +185,17 @@ class Positions:
         dead = set(self.holes)
         rest = self.seqs[self.head :].tolist()
         return [s for s in rest if s not in dead] if dead else rest
+
+    def blocks(self) -> Iterator[range | Steps]:
+        """All live sequences, packed."""
+        if self.holes:
+            self._rebuild()
+        seqs = self.seqs
+        if isinstance(seqs, PackedSeqs):
+            seqs.drop(self.head)
+            self.head = 0
+            return seqs.blocks()
+        return iter((packed(seqs[self.head :]),))
 
 
 class SubjectIndex:
@@ -176,14 +220,28 @@ class SubjectIndex:
         """Note that these sequences have these subjects."""
         entries = self._entries
         get = entries.get
+        if len(subjects) > 1 and subjects.count(subjects[0]) == len(subjects):
+            self._add_alike(seqs, subjects[0])
+            return
         for seq, subject in zip(seqs, subjects, strict=True):
             entry = get(subject)
             if entry is None:
                 entries[subject] = seq
-            elif type(entry) is int:
-                entries[subject] = Positions((entry, seq))
+            elif isinstance(entry, Positions):
+                own = entry.seqs
+                own.append(seq)
+                if type(own) is array and len(own) > TAIL_SEQS_MAX:
+                    entry.pack()
             else:
-                entry.seqs.append(seq)  # type: ignore[union-attr]  # `type() is` does not narrow
+                entries[subject] = Positions((entry, seq))
+
+    def _add_alike(self, seqs: Sequence[int], subject: bytes) -> None:
+        entry = self._entries.get(subject)
+        if isinstance(entry, Positions):
+            entry.extend(seqs)
+            return
+        made = self._entries[subject] = Positions(() if entry is None else (entry,))
+        made.extend(seqs)
 
     def insert(self, subject: bytes, seq: int) -> None:
         """Note one sequence that need not be the subject's newest."""
@@ -196,14 +254,28 @@ class SubjectIndex:
             assert entry != seq, "a sequence is added once"
             self._entries[subject] = Positions(sorted((entry, seq)))
 
-    def put(self, subject: bytes, seqs: "array[int]") -> None:
-        """Set a subject's sequences, at least one, ascending; the array is taken over."""
-        if len(seqs) == 1:
-            self._entries[subject] = seqs[0]
+    def put_singles(self, subjects: Iterable[bytes], seqs: Iterable[int]) -> None:
+        """Set the one sequence of each of these."""
+        self._entries.update(zip(subjects, seqs, strict=True))
+
+    def put(self, subject: bytes, blocks: Sequence[range | Steps]) -> None:
+        """Set a subject's sequences, at least two."""
+        entry = self._entries[subject] = Positions(())
+        if sum(map(len, blocks)) > TAIL_SEQS_MAX:
+            entry.seqs = PackedSeqs.of_blocks(blocks)
             return
-        entry = Positions(())
-        entry.seqs = seqs
-        self._entries[subject] = entry
+        for block in blocks:
+            entry.seqs.extend(block if isinstance(block, range) else block.unpacked())
+
+    def singles(self) -> dict[bytes, int]:
+        """The subjects that have one sequence."""
+        return {name: seq for name, seq in self._entries.items() if type(seq) is int}
+
+    def others(self) -> Iterator[tuple[bytes, Iterator[range | Steps]]]:
+        """Those that have more, and these."""
+        for name, entry in self._entries.items():
+            if isinstance(entry, Positions):
+                yield name, entry.blocks()
 
     def remove(self, subject: bytes, seq: int) -> bool:
         """Forget one sequence of a subject; whether it was there."""
@@ -218,6 +290,31 @@ class SubjectIndex:
         if removed and entry.count() == 1:
             self._entries[subject] = entry.seqs[entry.head]
         return removed
+
+    def excess(self, subjects: Iterable[bytes], limit: int) -> list[tuple[bytes, int]]:
+        """Those that have more than `limit` messages, at least one, and how many more."""
+        found: list[tuple[bytes, int]] = []
+        get = self._entries.get
+        for subject in subjects:
+            entry = get(subject)
+            if isinstance(entry, Positions):
+                over = entry.count() - limit
+                if over > 0:
+                    found.append((subject, over))
+        return found
+
+    def behind_oldest(self, counts: Iterable[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
+        """With each subject the bound below which it has that many messages, at least one."""
+        found: list[tuple[bytes, int]] = []
+        get = self._entries.get
+        for subject, count in counts:
+            entry = get(subject)
+            if isinstance(entry, Positions):
+                oldest = entry.seqs[entry.head] if count == 1 else entry.some_from(0, count)[-1]
+                found.append((subject, oldest + 1))
+            elif entry is not None:
+                found.append((subject, entry + 1))
+        return found
 
     def below(self, bounds: Iterable[tuple[bytes, int]]) -> list[int]:
         """All sequences of subjects below each one's bound, ascending."""

@@ -3,14 +3,17 @@
     chunk = kind u8, crc u32 | body
     HEAD, END: from, first, last (u64), last time (i64), mark u64, digest (16 B) | deleted set
     ROWS: a frame
+    LOST: what is known of records that are damaged in the store that is read
 
 Holes and bounds travel too: the replica ends with an equal state and an equal digest. Every
-chunk is checked on arrival, and the digest at the end.
+chunk is checked on arrival, and the digest at the end. Damage does not end a transfer: what is
+whole is sent, what is not is named, and is damaged in the replica, too, until it is put back.
 """
 
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 from zlib import crc32
 
@@ -22,7 +25,7 @@ CHUNK_RECORDS_MAX = 2048
 CHUNK_BYTES_AIMED = 512 * 1024
 _CHUNK = struct.Struct("<BI")
 _BOUNDS = struct.Struct("<QQQqQ16s")
-_HEAD, _ROWS, _END = 1, 2, 3
+_HEAD, _ROWS, _END, _LOST = 1, 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,9 @@ class Source(Protocol):
     def read_raw(self, seqs: Sequence[int]) -> list[bytes]:
         """Verified records. Raises Damaged."""
 
+    def lost_records(self, seqs: Sequence[int]) -> bytes:
+        """What is known of damaged ones."""
+
 
 class TransferTarget(Protocol):
     """The store that is filled."""
@@ -78,6 +84,9 @@ class TransferTarget(Protocol):
 
     def import_frame(self, frame: bytes) -> None:
         """Take rows."""
+
+    def import_lost(self, records: bytes) -> None:
+        """Take what is known of damaged rows. Raises Damaged."""
 
     def import_end(self, bounds: TransferBounds) -> None:
         """Take bounds."""
@@ -91,17 +100,20 @@ def _chunk(kind: int, body: bytes) -> bytes:
 
 
 def export(store: Source, from_seq: int) -> Iterator[bytes]:
-    """Chunks of the store from a sequence on, up to its end at the first call. Raises Damaged."""
+    """Chunks of the store from a sequence on, up to its end at the first call."""
     head = store.bounds(from_seq)
     yield _chunk(_HEAD, head.encode())
     start = max(from_seq, head.first)
     count = 64
     while seqs := store.live_seqs(start, head.last, count):
-        raws = store.read_raw(seqs)
-        size = sum(map(len, raws))
-        yield _chunk(_ROWS, record.frame_of_raw(raws))
-        start = seqs[-1] + 1
-        count = max(1, min(CHUNK_RECORDS_MAX, CHUNK_BYTES_AIMED * len(raws) // size))
+        raws, lost = _whole(store, seqs)
+        if raws:
+            size = sum(map(len, raws))
+            yield _chunk(_ROWS, record.frame_of_raw(raws))
+            count = max(1, min(CHUNK_RECORDS_MAX, CHUNK_BYTES_AIMED * len(raws) // size))
+        if lost:
+            yield _chunk(_LOST, store.lost_records(lost))
+        start = seqs[len(raws) + len(lost) - 1] + 1
     now = store.bounds(from_seq)
     deleted = now.deleted
     deleted.remove_range(head.last + 1, (1 << 64) - 1)
@@ -116,6 +128,23 @@ def export(store: Source, from_seq: int) -> Iterator[bytes]:
         deleted,
     )
     yield _chunk(_END, end.encode())
+
+
+def _whole(store: Source, seqs: list[int]) -> tuple[list[bytes], list[int]]:
+    """The records in front of the first damaged one, and the damaged ones that follow them."""
+    try:
+        return store.read_raw(seqs), []
+    except Damaged as damage:
+        first, last = damage.first_seq, damage.last_seq
+    front = list(takewhile(lambda seq: seq < first, seqs))
+    lost = list(takewhile(lambda seq: seq <= last, seqs[len(front) :]))
+    if not front:
+        return [], lost
+    try:
+        return store.read_raw(front), lost
+    except Damaged:
+        # What was sound a moment ago is not any more.
+        return _whole(store, front)
 
 
 class StoreImporter:
@@ -142,6 +171,8 @@ class StoreImporter:
             if not record.frame_is_sound(body):
                 raise Damaged("rows of a chunk do not check", path="chunk")
             self._store.import_frame(body)
+        elif kind == _LOST:
+            self._store.import_lost(body)
         else:
             self._end(TransferBounds.decode(body))
         return bool(kind == _END)

@@ -122,6 +122,11 @@ class SystemAccount:
         counts = self._counts.next_due_ns() if self._counts is not None else None
         return due if counts is None else min(due, counts)
 
+    @property
+    def expecting(self) -> bool:
+        """Whether a client has yet to say who it is."""
+        return self._clients.expecting
+
     # Events
 
     def accepted(self, session: ClientSession) -> None:
@@ -170,4 +175,8 @@ class SystemAccount:
 
     def take_reload(self) -> bool:
         """Whether somebody asked for a reload since the last call."""
-        return self._service is not None and self._service.take_reload()
+        return self._service is not None and self._service.reloads.take()
+
+    def reload_ended(self, refusal: str) -> None:
+        """Answer those who asked for one."""
+        self._loaded().reload_ended(refusal)

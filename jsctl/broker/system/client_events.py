@@ -57,6 +57,11 @@ class ClientEvents:
         """A client connected; it has yet to say who it is."""
         self._new.append(session)
 
+    @property
+    def expecting(self) -> bool:
+        """Whether somebody new has yet to say who it is; not those that take long."""
+        return bool(self._new)
+
     def look(self, now_ns: int) -> list[ClientEvent]:
         """What happened since the last look, and is to be told."""
         if self._new:

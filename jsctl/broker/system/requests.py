@@ -137,11 +137,11 @@ class SysServices:
             return self._user_info(view, request)
         return None
 
-    def done(self, view: ServerView, error: str = "") -> SysReply:
-        """The reply after an action, with what went wrong."""
+    def done(self, view: ServerView, error: str = "", headers: bytes = b"") -> SysReply:
+        """The reply after an action, with what went wrong; `headers` are the request's."""
         if error:
             return self._failure(view, 500, error)
-        return SysReply(dumps({"server": self._head(view)}))
+        return _compressed(dumps({"server": self._head(view)}), headers)
 
     def server(self, view: ServerView) -> ServerInfo:
         """This server as the head of the next message."""
@@ -201,6 +201,8 @@ class SysServices:
         return SysReply(dumps({"server": self._head(view), "data": encode(data)}))
 
     def _action(self, view: ServerView, kind: ActionKind, request: SysRequest) -> Outcome:
+        if not request.reply:
+            return None  # As in nats-server: who orders something hears what came of it.
         try:
             document = _document(request.payload)
             cid = _fill(KickClientReq, document).cid

@@ -18,6 +18,7 @@ from jsctl.broker.system.monitoring.connection_facts import conn_facts
 from jsctl.broker.system.monitoring.http import answer_http, known_page, page_of
 from jsctl.broker.system.monitoring.live_view import MonitorView
 from jsctl.broker.system.outlet import EventOutlet
+from jsctl.broker.system.reload_requests import ReloadRequests
 from jsctl.broker.system.requests import (
     ActionKind,
     Outcome,
@@ -47,7 +48,7 @@ class SystemService:
         self._monitor = MonitorView(server)
         self._services = SysServices(outlet.new_id, system_account=outlet.system)
         self._events = SysEvents(self._services)
-        self._reload = False
+        self.reloads = ReloadRequests()
 
     def _view(self) -> MonitorView:
         """The server as it is now."""
@@ -129,8 +130,11 @@ class SystemService:
         )
         view = self._view()
         outcome = self._services.serve(view, request)
+        if isinstance(outcome, SysAction) and outcome.kind is ActionKind.RELOAD:
+            self.reloads.ask(account, reply, headers)
+            return
         if isinstance(outcome, SysAction):
-            outcome = self._act(view, outcome)
+            outcome = self._services.done(view, self._act(outcome), headers)
         self._answer(account, reply, outcome)
 
     def _count_everywhere(self, account: Namespace, payload: bytes, reply: bytes) -> bool:
@@ -146,20 +150,16 @@ class SystemService:
         if isinstance(outcome, SysReply) and reply:
             self._server.router.publish(account, reply, outcome.payload, headers=outcome.headers)
 
-    def _act(self, view: MonitorView, action: SysAction) -> SysReply:
-        error = ""
-        if action.kind is ActionKind.RELOAD:
-            self._reload = True
-        elif action.kind is ActionKind.KICK:
-            error = kick(self._server.sessions, action.cid)
-        else:
-            error = send_lame_duck(self._server.sessions, action.cid)
-        return self._services.done(view, error)
+    def _act(self, action: SysAction) -> str:
+        """Do something to a client; what went wrong."""
+        order = kick if action.kind is ActionKind.KICK else send_lame_duck
+        return order(self._server.sessions, action.cid)
 
-    def take_reload(self) -> bool:
-        """Whether somebody asked for a reload since the last call."""
-        wanted, self._reload = self._reload, False
-        return wanted
+    def reload_ended(self, refusal: str) -> None:
+        """Answer all who asked for a reload: the file was read after each of them had."""
+        view = self._view()
+        for account, reply, headers in self.reloads.ended():
+            self._answer(account, reply, self._services.done(view, refusal, headers))
 
 
 def _requester(account: Namespace, session: ClientSession | None) -> Requester:

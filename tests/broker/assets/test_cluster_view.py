@@ -5,7 +5,7 @@ from jsctl.broker.assets.engine_options import EngineOptions
 from jsctl.broker.jetstream.meta.entries import MetaServer, add_server, remove_server
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
-from jsctl.broker.peers.items import Announcement, PeerHeartbeat, ServerNews
+from jsctl.broker.peers.items import Announcement, DamagedReplicas, PeerHeartbeat, ServerNews
 from jsctl.broker.peers.liveness import DOWN_AFTER_NS, Liveness
 
 MINE = ServerNews(ServerFacts("me", "n1", "C", incarnation=1), "N1", "host", "1")
@@ -24,6 +24,10 @@ class News:
         """The same at all times."""
         assert not removed
         return MINE
+
+    def damaged(self) -> DamagedReplicas:
+        """Nothing."""
+        return DamagedReplicas(())
 
 
 def neighbours(meta: Meta | None = None) -> ClusterView:
@@ -86,7 +90,7 @@ def test_who_said_goodbye_has_left_once_it_is_gone() -> None:
     assert not one.left("b")
     hear(one, "b", leaving=True)
     assert not one.left("b")
-    one.liveness.unlinked("b")
+    one.liveness.unlinked("b", 7)
     assert one.left("b")
 
 

@@ -1,4 +1,5 @@
-"""A replica with a damaged segment removes what its peers remove, whoever leads."""
+"""A replica with a damaged segment removes what its peers remove, whoever leads, even where none
+of them can be asked for what is damaged: brokers of an earlier version do not know the question."""
 
 import random
 from collections.abc import Callable
@@ -6,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from jsctl.broker.assets.repair.repairs import Repairs
 from jsctl.broker.store.stream_store import StreamStore
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.sim_disk import SimDisk
 from tests.support.stream_requests import stream
 
 SUBJECTS = 10
+TOGETHER_MAX = 7
 LIMITS: dict[str, dict[str, Any]] = {
     "messages": {"max_msgs": 150},
     "bytes": {"max_bytes": 20_000},
@@ -21,14 +24,23 @@ LIMITS: dict[str, dict[str, Any]] = {
 
 
 def fill(cluster: ClusterPlay, server: ServerPlay, first: int, count: int) -> None:
-    """Publish messages of different sizes to some subjects."""
+    """Publish messages of different sizes to some subjects: one at a time, or a few."""
     client = server.connect("a")
+    client.subscribe("ack")
     rng = random.Random(first)
-    for number in range(first, first + count):
-        subject = f"s.{rng.randrange(SUBJECTS)}"
-        (ack,) = client.request(subject, b"%d " % number + bytes(rng.randrange(150)))
-        assert b'"seq"' in ack
+    number = first
+    while number < first + count:
+        together = b""
+        for each in range(number, min(number + rng.randint(1, TOGETHER_MAX), first + count)):
+            payload = b"%d " % each + bytes(rng.randrange(150))
+            head = b"PUB s.%d ack %d\r\n" % (rng.randrange(SUBJECTS), len(payload))
+            together += head + payload + b"\r\n"
+            number += 1
+        client.send(together)
     cluster.run(0.5)
+    acks = client.heard("ack")
+    assert len(acks) == count
+    assert all("seq" in ack for ack in acks)
 
 
 def store_of(server: ServerPlay) -> StreamStore:
@@ -81,8 +93,12 @@ def remove(disk: SimDisk, path: str) -> None:
     ],
 )
 def test_all_replicas_remove_the_same(
-    limits: str, damage: Callable[[SimDisk, str], None], of_leader: bool
+    limits: str,
+    damage: Callable[[SimDisk, str], None],
+    of_leader: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(Repairs, "asked", lambda self, peer, request: None)
     cluster = ClusterPlay()
     config = stream(**LIMITS[limits])
     (answer,) = cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **config)

@@ -56,6 +56,13 @@ def everybody_acks(raft: Raft) -> None:
     settle(raft)
 
 
+def test_who_is_dead_and_not_wanted_goes_before_others_have_joined() -> None:
+    raft = leader("abc", "d")
+    catch_up(raft, "d", StandingKind.UNKNOWN)
+    assert isinstance(step(raft, "abd"), Waiting), "c is there, and counts"
+    assert step(raft, "abd", EVERYBODY - {"c"}) == MembershipChange(RemoveMember("c"))
+
+
 def step(raft: Raft, wanted: Sequence[str], up: frozenset[str] = EVERYBODY) -> Step:
     """The next one, with some servers online."""
     return next_step(raft, tuple(wanted), lambda peer: peer in up)

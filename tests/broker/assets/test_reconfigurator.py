@@ -1,10 +1,12 @@
 """Groups that are brought to other servers while the cluster serves."""
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.support.cluster_play import ClusterPlay
+from jsctl.broker.raft.types import StandingKind
+from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.stream_requests import consumer, stream
 
 
@@ -108,6 +110,78 @@ def test_a_removed_server_leaves_and_stays_out(cluster: ClusterPlay) -> None:
     gone.wipe()
     gone.begin()
     cluster.wait(lambda: gone.name in voters(cluster, "_meta_"), "with an empty store it joins")
+
+
+def test_a_consumer_without_quorum_does_not_keep_its_stream_large() -> None:
+    cluster = ClusterPlay(5)
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream(replicas=5))
+    body = consumer(num_replicas=3)
+    (answer,) = cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **body)
+    assert "error" not in answer
+    group = cluster.group_of("S", "C")
+    cluster.run(2)
+    peers = cluster.leader().engine.meta.state.consumer("A", "S", "C")
+    assert peers is not None
+    away = [one for one in cluster if one.peer in peers.group.peers][:2]
+    for one in away:
+        one.halt()
+    cluster.run(2)
+    (answer,) = cluster.leader().request_all("$JS.API.STREAM.UPDATE.S", 2, **stream(replicas=3))
+    assert "error" not in answer, answer
+    there = {one.name for one in cluster if one.running}
+    cluster.wait(lambda: voters(cluster, cluster.group_of("S")) == there, "three that are there")
+    assert cluster.maybe_leader(group) is None
+    for one in away:
+        one.begin()
+    cluster.wait(lambda: cluster.maybe_leader(group) is not None, "the consumer is led again")
+    cluster.wait(lambda: voters(cluster, group) <= there, "it follows its stream")
+    cluster.wait(lambda: hosts(cluster) == there, "who left lets go of it")
+
+
+def ask_system(server: ServerPlay, subject: str, **fields: object) -> Any:
+    """An answer to the system account."""
+    client = server.connect("sys")
+    client.subscribe("answer")
+    client.publish(subject, json.dumps(fields).encode(), "answer")
+    server.cluster.wait(lambda: bool(client.heard("answer")), "an answer")
+    return client.heard("answer")[0]
+
+
+def test_a_new_server_counts_although_another_one_is_away() -> None:
+    cluster = ClusterPlay(5)
+    leader = cluster.leader()
+    away, gone, *_ = (one for one in cluster if one is not leader)
+    away.halt()
+    gone.halt()
+    cluster.run(1)
+    gone.wipe()
+    gone.begin()
+    cluster.wait(
+        lambda: (
+            gone.engine.meta.replica is not None
+            and gone.engine.meta.group.raft.standing.kind is StandingKind.WHOLE
+        ),
+        "who is new counts",
+    )
+    assert voters(cluster, "_meta_") == set(cluster.servers)
+    # With the new one, what is left can lose another one.
+    next(one for one in cluster if one not in (away, gone) and one.running).halt()
+    cluster.run(3)
+    (answer,) = gone.request_all("$JS.API.STREAM.CREATE.T", 3, **stream("T", 3))
+    assert "error" not in answer
+
+
+def test_a_removal_that_leaves_no_majority_is_refused(cluster: ClusterPlay) -> None:
+    leader = cluster.leader()
+    away, there = (one for one in cluster if one is not leader)
+    away.halt()
+    cluster.run(2)
+    for peer in (there, leader):
+        answer = ask_system(leader, "$JS.API.SERVER.REMOVE", peer=peer.name)
+        assert answer["error"]["err_code"] == 10005
+        assert f"start {away.name} first" in answer["error"]["description"]
+    assert ask_system(leader, "$JS.API.SERVER.REMOVE", peer=away.name)["success"] is True
+    assert cluster.leader().running
 
 
 def test_a_wiped_server_is_filled_up_again(cluster: ClusterPlay) -> None:

@@ -245,7 +245,7 @@ def test_only_what_opens_nothing_is_ignored_at_the_top() -> None:
     }
     assert warned == {
         "syslog", "remote_syslog", "prof_port", "prof_block_rate", "gateway", "leafnodes",
-        "websocket", "mqtt", "ocsp_cache", "default_js_domain",
+        "websocket", "mqtt", "ocsp_cache", "default_js_domain", "no_fast_producer_stall",
     }  # fmt: skip
 
 

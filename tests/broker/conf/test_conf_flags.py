@@ -10,6 +10,7 @@ from jsctl.broker.conf.override import override
 from jsctl.broker.conf.units import duration_ns, host_port, route_url, size_bytes
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import Options, Url
+from tests.support.quick import examples
 
 
 def run(*words: str, config: str = "") -> Options:
@@ -113,7 +114,7 @@ def test_the_help_names_every_flag() -> None:
         assert f"-{name}" in text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.sampled_from([f"-{n}" for n in BY_NAME] + ["1", "-1", "x", "=", "--", "-p=1"])))
 def test_any_words_give_options_or_config_errors(words: list[str]) -> None:
     try:

@@ -12,6 +12,7 @@ from jsctl.broker.conf.parser import parse
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.errors import ConfigError
 from jsctl.testing import find_real_server
+from tests.support.quick import examples
 
 
 def plain(node: ConfigNode) -> object:
@@ -132,7 +133,7 @@ def test_deep_nesting_is_an_error() -> None:
         read("a: " + "[" * 1000)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text(st.sampled_from("a1 :={}[](),;'\"\\#/$-.\n\tkx\x00é"), max_size=40))
 def test_no_text_raises_anything_but_config_errors(text: str) -> None:
     try:

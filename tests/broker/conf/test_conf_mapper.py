@@ -24,6 +24,7 @@ from jsctl.broker.options import (
     Url,
     UserOptions,
 )
+from tests.support.quick import examples
 
 
 def options(text: str) -> Options:
@@ -118,10 +119,11 @@ def test_an_interval_alone_does_not_weaken_durability_and_says_so() -> None:
 
 
 def test_options_without_effect_are_named() -> None:
-    found = options("websocket { port: -1 }\nleafnodes { listen: ':-1' }\nocsp: false")
+    found = options("websocket { }\nleafnodes { listen: ':-1' }\nocsp: false")
     assert found.warnings == (
-        'x.conf:1:1: "websocket" has no effect in this server',
-        'x.conf:2:1: "leafnodes" has no effect in this server',
+        'x.conf:1:1: "websocket" has no effect in this server (nothing listens for websockets)',
+        'x.conf:2:1: "leafnodes" has no effect in this server (nothing listens for leaf nodes, and'
+        " no hub is dialed)",
         'x.conf:3:1: "ocsp" has no effect in this server',
     )
 
@@ -164,7 +166,7 @@ def test_variables_are_no_unknown_fields() -> None:
     assert options("PORT: 4333\nport: $PORT").listen.port == 4333
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.sampled_from(sorted(TOP.by_name)),
     st.sampled_from(["1", "-1", "x", "'a b'", "true", "{ }", "[ ]", "[ { } ]", "{ users: [1] }",

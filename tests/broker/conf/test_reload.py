@@ -72,8 +72,9 @@ def test_lines_are_in_nats_servers_order() -> None:
 def test_tls_is_told_in_its_parts() -> None:
     one = replace(OLD, tls=TlsOptions("c", "k"))
     wait = replace(one, tls=TlsOptions("c", "k", handshake_first=HandshakeFirst.AUTO))
-    assert plan(OLD, one, BOUND).lines == ("Reloaded: tls = enabled",)
-    assert plan(one, OLD, BOUND).lines == ("Reloaded: tls = disabled",)
+    timeout = "Reloaded: authorization timeout = "
+    assert plan(OLD, one, BOUND).lines == (f"{timeout}3", "Reloaded: tls = enabled")
+    assert plan(one, OLD, BOUND).lines == (f"{timeout}2", "Reloaded: tls = disabled")
     assert plan(one, wait, BOUND).lines == (
         "Reloaded: Client TLS handshake first: true",
         "Reloaded: Client TLS handshake first fallback delay: 50ms",

@@ -83,6 +83,66 @@ def test_without_a_majority_it_is_said_that_nobody_leads(cluster: ClusterPlay) -
     assert [one["error"]["err_code"] for one in answers] == [10008]
 
 
+REQUESTS = [
+    "STREAM.INFO.S",
+    "STREAM.DELETE.S",
+    "STREAM.PURGE.S",
+    "CONSUMER.INFO.S.C",
+    "STREAM.NAMES",
+    "INFO",
+]
+
+
+@pytest.mark.parametrize("noticed", [True, False], ids=["killed", "paused"])
+def test_what_went_to_a_server_that_is_gone_is_answered_soon(
+    cluster: ClusterPlay, noticed: bool
+) -> None:
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
+    gone = cluster["n1"]
+    groups = [cluster.group_of("S"), cluster.group_of("S", "C"), "_meta_"]
+    for group in groups:
+        leader = cluster.leader(group)
+        if leader is not gone:
+            leader.engine.groups.by_name[group].raft.transfer(gone.peer)
+            leader.engine.groups.touch(leader.engine.groups.by_name[group])
+    cluster.wait(lambda: all(cluster.maybe_leader(one) is gone for one in groups), "it leads")
+    cluster.run(1)
+    client = cluster["n2"].connect("a")
+    for number in range(len(REQUESTS)):
+        client.subscribe(f"answer.{number}")
+    gone.pause()
+    for number, request in enumerate(REQUESTS):
+        client.publish(f"$JS.API.{request}", b"", f"answer.{number}")
+    cluster.run(0.2)
+    if noticed:
+        gone.halt()
+    cluster.run(1.8)
+    for number, request in enumerate(REQUESTS):
+        (answer,) = client.heard(f"answer.{number}")
+        assert answer.get("error", {}).get("code", 503) == 503, request
+    if noticed:
+        return
+    gone.go_on()
+    cluster.run(4)
+    assert cluster.group_of("S"), "what was given up is not done later"
+    for number, request in enumerate(REQUESTS):
+        assert len(client.heard(f"answer.{number}")) <= 1, request
+
+
+def test_an_answer_is_all_that_comes_when_the_one_who_gave_it_dies(cluster: ClusterPlay) -> None:
+    leader = cluster.leader()
+    client = next(one for one in cluster if one is not leader).connect("a")
+    client.subscribe("answer")
+    for _ in range(3):
+        client.publish("$JS.API.STREAM.NAMES", b"", "answer")
+    cluster.run(0.1)
+    assert len(client.heard("answer")) == 3
+    leader.halt()
+    cluster.run(4)
+    assert len(client.heard("answer")) == 3
+
+
 def test_what_is_no_request_is_not_answered(cluster: ClusterPlay) -> None:
     assert cluster["n1"].request_all("$JS.API.STREAM.NOTHING.S", 0.5) == []
     assert cluster["n1"].request_all("$JS.API.META.LEADER.STEPDOWN", 0.5) == []

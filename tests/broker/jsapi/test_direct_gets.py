@@ -46,7 +46,8 @@ def test_a_replica_that_is_cut_off_does_not_answer(cluster: ClusterPlay) -> None
     cluster.isolate(stale.name)
     cluster.run(FRESH_NS / 1e9 + 0.5)
     assert get(stale) in ([], [b""]), "nobody else is reached: no answer, or no responders"
-    assert b"m1" in get(leader)
+    answers = [get(leader) for _ in range(20)]
+    assert [b"m1"] in answers, "those that went to the others"
     cluster.cut.clear()
     cluster.run(3)
     assert get(stale) == [b"m1"]

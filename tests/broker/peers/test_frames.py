@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jsctl.broker.checksums import Checksums
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
@@ -15,7 +16,10 @@ from jsctl.broker.peers import frames
 from jsctl.broker.peers.frames import decode_frame, encode_frames
 from jsctl.broker.peers.items import (
     Announcement,
+    Answered,
+    CheckRequest,
     ChunkKind,
+    DamagedReplicas,
     Forward,
     ForwardReply,
     GatherReply,
@@ -23,11 +27,15 @@ from jsctl.broker.peers.items import (
     PeerFrame,
     PeerHeartbeat,
     RaftBatch,
+    RangeAnswer,
+    RangeRequest,
     Removals,
+    ReplicaReport,
     ServerNews,
     StateAck,
     StateChunk,
 )
+from tests.support.quick import examples
 
 u64 = st.integers(0, 2**64 - 1)
 i64 = st.integers(-(2**63), 2**63 - 1)
@@ -35,6 +43,9 @@ text = st.text(max_size=12)
 small = st.binary(max_size=20)
 clients = st.builds(ClientInfo, text, text, text, text, u64, text, text, text, text, i64)
 requests = st.builds(ApiRequest, text, small, small, small, small, clients, text, st.booleans())
+ranges = st.sets(u64, max_size=6).map(
+    lambda some: list(zip(sorted(some)[:-1:2], sorted(some)[1::2], strict=False))
+)
 facts = st.builds(
     ServerFacts, text, text, text, text, st.lists(text, max_size=3).map(tuple), store_max=i64,
     memory_used=i64, ha_assets_max=i64, incarnation=u64, online=st.booleans(),
@@ -43,7 +54,7 @@ whole = st.builds(
     PeerFrame,
     sender=st.text(max_size=8),
     heartbeat=st.none() | st.builds(PeerHeartbeat, u64, u64, u64, u64, u64, st.booleans()),
-    raft=st.lists(st.builds(RaftBatch, small, small), max_size=3),
+    raft=st.lists(st.builds(RaftBatch, small, small.map(lambda one: (one,))), max_size=3),
     announcements=st.lists(st.builds(Announcement, text, u64, text), max_size=2),
     forwards=st.lists(st.builds(Forward, u64, requests), max_size=2),
     replies=st.lists(st.builds(ForwardReply, text, small, small, small), max_size=2),
@@ -67,30 +78,51 @@ whole = st.builds(
     removals=st.lists(
         st.builds(Removals, text, text, text, st.lists(u64, max_size=3)), max_size=2
     ),
+    answered=st.lists(st.builds(Answered, text, small), max_size=2),
+    damaged=st.lists(
+        st.builds(DamagedReplicas, st.lists(text, max_size=3).map(tuple)), max_size=2
+    ),
+    wanted=st.lists(st.builds(RangeRequest, small, u64, ranges), max_size=2),
+    checks=st.lists(st.builds(CheckRequest, small, u64), max_size=2),
+    reports=st.lists(
+        st.builds(
+            ReplicaReport, small, u64, st.booleans(), u64, u64, u64, u64, ranges, ranges,
+            st.lists(st.tuples(u64, small), max_size=3),
+        ),
+        max_size=2,
+    ),
+    found=st.lists(
+        st.builds(RangeAnswer, small, u64, u64, u64, ranges, st.lists(small, max_size=3)),
+        max_size=2,
+    ),
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+def encoded_frames(frame: PeerFrame, bytes_max: int = frames.FRAME_BYTES_MAX) -> list[bytes]:
+    return [b"".join(pieces) for pieces in encode_frames(frame, Checksums(), bytes_max)]
+
+
+@settings(max_examples=examples(60), deadline=None)
 @given(whole)
 def test_round_trip(frame: PeerFrame) -> None:
-    encoded = encode_frames(frame)
+    encoded = encoded_frames(frame)
     assert len(encoded) == (1 if any(True for _ in frame.items()) else 0)
     for data in encoded:
         assert decode_frame(data) == frame
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(whole, st.integers(20, 200))
 def test_split_frames_hold_the_same(frame: PeerFrame, limit: int) -> None:
-    parts = [decode_frame(data) for data in encode_frames(frame, limit)]
+    parts = [decode_frame(data) for data in encoded_frames(frame, limit)]
     assert [item for part in parts for item in part.items()] == list(frame.items())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(whole, st.integers(0, 10_000), st.integers(0, 255), st.booleans())
 def test_damage_is_a_protocol_error(frame: PeerFrame, at: int, value: int, fix: bool) -> None:
     """One changed byte: the checksum catches it; with the checksum mended, the fields do."""
-    for data in encode_frames(frame):
+    for data in encoded_frames(frame):
         damaged = bytearray(data)
         damaged[at % len(damaged)] = value
         if fix:
@@ -102,7 +134,7 @@ def test_damage_is_a_protocol_error(frame: PeerFrame, at: int, value: int, fix: 
                 decode_frame(bytes(damaged)[: at % len(damaged)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 12))
 def test_noise_behind_a_valid_head(noise: bytes, kind: int) -> None:
     body = b"peer" + struct.pack("<BI", kind, len(noise)) + noise
@@ -120,13 +152,13 @@ def test_unknown_items_are_skipped() -> None:
 
 
 def test_other_versions_are_refused() -> None:
-    (data,) = encode_frames(PeerFrame("p", raft=[RaftBatch(b"_meta_", b"x")]))
+    (data,) = encoded_frames(PeerFrame("p", raft=[RaftBatch(b"_meta_", (b"x",))]))
     with pytest.raises(ProtocolError, match="version 9"):
         decode_frame(data[:2] + b"\x09" + data[3:])
 
 
 def test_a_large_frame_is_split_at_the_limit() -> None:
     chunk = StateChunk(b"S", 1, ChunkKind.MORE, 0, 5, 1, b"", b"x" * frames.CHUNK_BYTES_MAX)
-    encoded = encode_frames(PeerFrame("p", chunks=[chunk] * 9))
+    encoded = encoded_frames(PeerFrame("p", chunks=[chunk] * 9))
     assert [len(decode_frame(data).chunks) for data in encoded] == [3, 3, 3]
     assert max(map(len, encoded)) <= frames.FRAME_BYTES_MAX

@@ -54,10 +54,38 @@ def test_silence_brings_a_server_down_and_a_heartbeat_up_again() -> None:
     assert a.heard("b", beat, 6 * DOWN_AFTER_NS) == [WentUp("b")]
 
 
+def test_what_was_on_its_way_during_a_silence_is_not_fresh() -> None:
+    for silent in ("a stood still", "nothing came through"):
+        a, b = pair()
+        now_ns = HEARTBEAT_NS
+        exchange(a, b, now_ns)
+        late = [beat for at in range(2, 9) for _, beat in b.due(at * HEARTBEAT_NS)]
+        now_ns = 20 * HEARTBEAT_NS
+        if silent == "a stood still":
+            a.stood_still()
+        else:
+            assert a.tick(now_ns) == [WentDown("b", closed=False)]
+        for beat in late:
+            a.heard("b", beat, now_ns)
+            assert not a.is_fresh("b"), silent
+        exchange(a, b, now_ns)
+        assert not a.is_fresh("b"), "b has not heard anything of now when it sent that"
+        exchange(a, b, now_ns + HEARTBEAT_NS)
+        assert a.is_fresh("b"), silent
+
+
+def test_a_new_connection_brings_what_is_of_now() -> None:
+    a, _ = pair()
+    a.stood_still()
+    a.unlinked("b", 7)
+    a.linked("b", HEARTBEAT_NS)
+    assert a.is_fresh("b") and a.is_fresh("nobody")
+
+
 def test_a_closed_connection_brings_it_down_at_once() -> None:
     a, _ = pair()
-    assert a.unlinked("b") == [WentDown("b", closed=True)]
-    assert a.unlinked("b") == [] and a.unlinked("nobody") == []
+    assert a.unlinked("b", 7) == [WentDown("b", closed=True)]
+    assert a.unlinked("b", 7) == [] and a.unlinked("nobody", 7) == []
     assert a.due(HEARTBEAT_NS * 9) == []
     assert not a.is_up("b")
 

@@ -172,7 +172,7 @@ class Stage:
         self.lines.append("ok" if done else "refused")
 
     def do_force(self, words: list[str]) -> None:
-        self.raft(words[0]).force_whole()
+        self.raft(words[0]).rescue(1)
 
     def do_add(self, words: list[str]) -> None:
         self._change(words[0], AddLearner(words[1]))

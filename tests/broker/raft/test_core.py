@@ -295,8 +295,8 @@ def test_a_damaged_group_of_one_waits_for_the_operator() -> None:
         raft.tick()
     assert role(raft) is Role.FOLLOWER
 
-    raft.force_whole()
-    raft.force_whole()
+    raft.rescue(1)
+    raft.rescue(1)
     assert role(raft) is Role.LEADER
     assert raft.ready().standing == WHOLE
 

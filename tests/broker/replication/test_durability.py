@@ -2,12 +2,13 @@
 
 import random
 
-from jsctl.broker.raft.types import Append, AppendReply, Message, VoteRequest
+from jsctl.broker.raft.ready import Ready
+from jsctl.broker.raft.types import AddLearner, Append, AppendReply, Message, VoteRequest
 from jsctl.broker.replication.durability import DurabilityGate, Withheld
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
-from tests.support.groups_rig import ABC, OPTIONS, entries, lone_group
+from tests.support.groups_rig import ABC, ALONE, OPTIONS, entries, lone_group
 from tests.support.sim_disk import SimDisk
 
 
@@ -84,3 +85,53 @@ def test_what_waits_for_records_that_turn_out_to_be_none_leaves_with_the_turn() 
     assert take(waits, group, Append("a", "b", 1, 1, 1, 0, entries(2, b"y"))) is None
     none, (held,) = waits.seal()
     assert none is None and held.group is group and not group.unsealed
+
+
+def founding(group: RaftGroup) -> Ready:
+    assert group.raft.founding
+    group.raft.propose([b"config"])
+    return group.raft.ready()
+
+
+def test_a_founding_that_would_come_again_waits_for_nothing_and_nobody_for_it() -> None:
+    waits, group = gate(), lone_group("S", ALONE)
+    waits.expect(group)
+    free = waits.found(group, founding(group))
+    assert free.to_persist == (2, 1) and not free.messages
+    assert waits.seal() == (None, []) and waits.wal.pending_bytes
+    waits.flush()
+    batch = sealed(waits)
+    seen = [group.provisional]
+    batch.run()
+    assert waits.synced(batch.ticket) == []
+    assert [*seen, group.provisional] == [True, False]
+    assert waits.seal() == (None, [])
+
+
+def test_what_is_acknowledged_stands_behind_the_founding_in_the_log() -> None:
+    waits, group = gate(), lone_group("S", ALONE)
+    free = waits.found(group, founding(group))
+    assert free.to_persist is not None
+    group.raft.persisted(*free.to_persist)
+    group.raft.propose([b"message"])
+    assert waits.write(group, group.raft.ready()) is None
+    batch = sealed(waits)
+    batch.run()
+    (held,) = waits.synced(batch.ticket)
+    assert held.to_persist == (3, 1) and not group.provisional
+
+
+def test_no_other_server_gets_anything_of_a_log_whose_founding_is_not_durable() -> None:
+    waits, group = gate(), lone_group("S", ALONE)
+    free = waits.found(group, founding(group))
+    assert free.to_persist is not None
+    group.raft.persisted(*free.to_persist)
+    group.raft.applied_to(group.raft.ready().committed[-1].index)
+    assert group.raft.propose_members(AddLearner("b"))
+    ready = group.raft.ready()
+    assert [type(one) for one in ready.send] == [Append]
+    assert waits.write(group, ready) is None and not ready.send
+    batch = sealed(waits)
+    batch.run()
+    (held,) = waits.synced(batch.ticket)
+    assert [type(one) for one in held.messages] == [Append]

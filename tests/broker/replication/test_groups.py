@@ -24,6 +24,7 @@ from jsctl.broker.raft.types import (
 from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.store.wal.log import Wal
 from tests.support.groups_rig import ABC, OPTIONS, Checkpoint, Rig, entries
+from tests.support.quick import examples
 
 
 def test_an_answer_waits_for_its_own_batch() -> None:
@@ -103,7 +104,7 @@ MOVES = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(MOVES, max_size=14))
 def test_what_is_promised_is_on_the_disk(moves: list[tuple[str, str, int]]) -> None:
     rig = Checked()

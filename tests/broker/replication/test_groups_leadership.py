@@ -35,7 +35,8 @@ class Applied:
 
     def caught_up(self) -> None: ...
 
-    def founded(self) -> None: ...
+    def founded(self) -> bool:
+        return False
 
     def lead(self, term: int) -> None:
         self.events.append(f"lead {term}")
@@ -47,6 +48,9 @@ class Applied:
         return None
 
     def checkpointed(self, job: SyncJob) -> None: ...
+
+    def is_damaged(self) -> bool:
+        return False
 
     def export(self) -> Iterator[bytes]:
         return iter(())

@@ -1,4 +1,4 @@
-"""Directories are deleted by the disk thread, and nothing is built there before."""
+"""Directories are deleted once the log says so, and nothing is built there before."""
 
 import random
 from itertools import count
@@ -14,8 +14,23 @@ def test_a_directory_is_being_discarded_until_its_batch_ran() -> None:
     remover.discard(disk, "a")
     assert [remover.discarding(place) for place in ("a", "b")] == [True, False]
     assert not remover.idle
-    (batch,) = remover.seal()
-    assert remover.discarding("a") and not remover.seal()
+    (batch,) = remover.seal(log_idle=True)
+    assert remover.discarding("a") and not remover.seal(log_idle=True)
     batch.run()
     assert remover.done(batch.ticket) and not remover.done(batch.ticket)
     assert [remover.idle, remover.discarding("a"), disk.exists("a/b")] == [True, False, False]
+
+
+def test_a_directory_stays_until_the_log_is_durable() -> None:
+    disk = SimDisk(random.Random(1))
+    disk.make_directory("a")
+    remover = DirectoryRemover(count(-1, -1))
+    remover.discard(disk, "a")
+    assert remover.waiting and not remover.seal(log_idle=False)
+    remover.synced(1)
+    assert remover.waiting, "an older batch says nothing of it"
+    remover.sealed(2)
+    assert [remover.waiting, remover.seal(log_idle=False)] == [False, []]
+    assert [remover.discarding("a"), remover.idle] == [True, False]
+    remover.synced(2)
+    assert [one.directory for one in remover.seal(log_idle=False)] == ["a"]

@@ -79,6 +79,17 @@ def test_a_damaged_slot_is_reported_and_the_other_used() -> None:
     assert loaded.state is None and len(loaded.damage) == 2
 
 
+def test_a_slot_that_cannot_be_read_is_damage() -> None:
+    one = disk()
+    write(one, 1)
+    write(one, 2)
+    one.unreadable = [("d/state.0", 0, 1)]
+    loaded = load(one, "d")
+    assert loaded.state is not None and loaded.state.generation == 1
+    (found,) = loaded.damage
+    assert found.path == "d/state.0" and "I/O error" in str(found)
+
+
 @given(st.integers(0, 10_000), st.integers(0, 6))
 def test_a_power_cut_at_any_sync_leaves_one_of_the_two_states(seed: int, syncs: int) -> None:
     one = disk(seed)

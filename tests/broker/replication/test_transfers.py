@@ -75,6 +75,109 @@ def test_a_replica_too_far_behind_gets_the_state(cluster: ClusterPlay) -> None:
     assert messages(late) == (60, 60), "it is still there after a restart"
 
 
+def test_who_is_damaged_lets_another_one_send_the_state(cluster: ClusterPlay) -> None:
+    damaged = cluster.leader(cluster.group_of("S"))
+    late = lagging(cluster)
+    (path,) = [one for one in damaged.disk.paths() if one.endswith(".seg")]
+    damaged.disk.flip_bit(path, 8 * (len(damaged.disk.content(path)) // 2))
+    cluster.wait(lambda: messages(late) == (60, 60), "the state arrives")
+    assert cluster.leader(cluster.group_of("S")) is not damaged
+    assert any("it is damaged here, and another server leads" in line for line in damaged.logs)
+    store = damaged.engine.assets.streams[("A", "S")].store
+    assert store.state().lost and store.retained_messages == 60
+
+
+def zero(server: ServerPlay, start: float, size: int) -> None:
+    """Zero some of the one segment of S on a server's disk."""
+    (path,) = [one for one in server.disk.paths() if one.endswith(".seg")]
+    image = bytearray(server.disk.content(path))
+    at = int(len(image) * start)
+    image[at : at + size] = bytes(size)
+    server.disk.overwrite(path, bytes(image))
+
+
+def lost(server: ServerPlay) -> set[int]:
+    """What a replica of S knows to be damaged."""
+    ranges = server.engine.assets.streams[("A", "S")].store.state().lost
+    return {seq for first, last in ranges for seq in range(first, last + 1)}
+
+
+def test_with_damage_on_all_that_have_it_the_rest_is_sent_and_the_damage_named(
+    cluster: ClusterPlay,
+) -> None:
+    late = lagging(cluster)
+    others = [server for server in cluster if server is not late]
+    for server in others:
+        zero(server, 0.4, 300)
+    terms = cluster.leader(cluster.group_of("S")).engine.groups.by_name[cluster.group_of("S")].raft
+    before = terms.term
+    cluster.wait(
+        lambda: late.engine.assets.streams[("A", "S")].store.retained_messages == 60,
+        "the state arrives",
+    )
+    assert cluster.leader(cluster.group_of("S")) in others
+    assert any(lost(late) == lost(server) != set() for server in others)
+    assert any("damaged on this server" in line for line in late.logs)
+    cluster.run(15)
+    assert all(server.exit is None for server in cluster)
+    assert terms.term <= before + 2, "those that are damaged do not pass leadership around"
+    late.halt()
+    late.begin()
+    cluster.run(2)
+    assert lost(late), "it is known after a restart"
+    fill(cluster, 10)
+    cluster.run(1)
+    assert {messages(server)[1] for server in cluster} == {70}
+
+
+def test_what_is_damaged_at_the_sender_comes_from_others(cluster: ClusterPlay) -> None:
+    late = lagging(cluster)
+    others = [server for server in cluster if server is not late]
+    for number, server in enumerate(others):
+        zero(server, 0.3 + 0.3 * number, 300)
+    cluster.wait(lambda: messages(late) == (60, 60), "everything is there, from one or the other")
+    cluster.wait(lambda: not any(map(lost, cluster)), "each has what it lacked from the other", 60)
+    stores = [server.engine.assets.streams[("A", "S")].store for server in cluster]
+    assert len({store.digest() for store in stores}) == 1
+    assert all(store.load(seq) is not None for store in stores for seq in range(1, 61))
+
+
+def test_a_damaged_stream_gets_more_replicas() -> None:
+    cluster = ClusterPlay()
+    for server in cluster:
+        server.engine.groups.checkpoints.limits = SMALL
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream(num_replicas=1))
+    owner = cluster.leader(cluster.group_of("S"))
+    fill(cluster)
+    cluster.run(2)
+    groups = owner.engine.groups
+    groups.checkpoints.soon(groups.by_name[cluster.group_of("S")])
+    cluster.run(1)
+    owner.halt()
+    for start in (0.2, 0.5, 0.8):
+        zero(owner, start, 300)
+    owner.begin()
+    cluster.run(3)
+    (answer,) = cluster["n1"].request_all("$JS.API.STREAM.UPDATE.S", 5, **stream(num_replicas=3))
+    assert "error" not in answer
+    names = cluster.group_of("S")
+    cluster.wait(
+        lambda: all(
+            names in one.engine.groups.by_name
+            and set(one.engine.groups.by_name[names].raft.members.voters)
+            == {other.peer for other in cluster}
+            for one in cluster
+        ),
+        "three replicas",
+    )
+    assert all(server.exit is None for server in cluster)
+    assert len(lost(owner)) > 3
+    assert all(lost(server) == lost(owner) for server in cluster)
+    stores = [server.engine.assets.streams[("A", "S")].store for server in cluster]
+    whole = [seq for seq in range(1, 61) if seq not in lost(owner)]
+    assert all(stores[0].load(seq) == one.load(seq) for one in stores for seq in whole)
+
+
 def test_a_transfer_that_breaks_leaves_nothing_half_built(cluster: ClusterPlay) -> None:
     late = lagging(cluster)
     directory = f"streams/{cluster.group_of('S')}"

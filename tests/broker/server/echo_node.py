@@ -26,6 +26,7 @@ class Batch:
     ticket: int
     ran: list[str] = field(default_factory=list)
     failure: Exception | None = None
+    is_brief: bool = True
 
     def run(self) -> None:
         import threading
@@ -50,7 +51,12 @@ class EchoNode:
         self.dialing: dict[int, int] = {}
         self.tokens = 0
         self.failure: Exception | None = None
+        self.ran: list[str] = []
+        """The threads that ran batches."""
+        self.disk_failure: Exception | None = None
+        self.batch = Batch
         self.raise_in_turn: Exception | None = None
+        self.raise_in_reload: Exception | None = None
         self.reloaded: list[Options] = []
 
     def listening(self, kind: str, host: str, port: int, reached_at: Sequence[str]) -> None:
@@ -65,6 +71,8 @@ class EchoNode:
         self.tried = options
 
     def reload(self, options: Options) -> None:
+        if self.raise_in_reload is not None:
+            raise self.raise_in_reload
         self.reloaded.append(options)
 
     def turn(self, inputs: TurnInputs, now_ns: int) -> TurnOutputs:
@@ -100,7 +108,7 @@ class EchoNode:
                 out.verifies.append(Verify(self.tokens, password.encode(), hashed.encode()))
             case ["DISK"]:
                 self.writing[self.tokens] = conn
-                out.disk.append(Batch(self.tokens))
+                out.disk.append(self.batch(self.tokens, self.ran, self.disk_failure))
             case ["DIAL", port]:
                 self.dialing[self.tokens] = conn
                 out.dials.append(Dial(self.tokens, "localhost", int(port)))
@@ -117,6 +125,8 @@ class EchoNode:
     def results(self, inputs: TurnInputs, out: TurnOutputs) -> None:
         for token, ok in inputs.verified:
             out.writes.append((self.verifying.pop(token), f"VERIFIED {ok}\r\n".encode()))
+        for _, reason in inputs.disk_failed:
+            out.exit = reason
         for ticket in inputs.synced:
             out.writes.append((self.writing.pop(ticket), b"SYNCED\r\n"))
         for dial, _ in inputs.dial_failed:

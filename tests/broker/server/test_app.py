@@ -218,7 +218,7 @@ def test_all_errors_of_a_file_are_printed(
 
 
 def test_warnings_are_in_the_log() -> None:
-    with EchoBroker("--user", "a", "--pass", "b", config="websocket { port: -1 }") as broker:
+    with EchoBroker("--user", "a", "--pass", "b", config="websocket { no_tls: true }") as broker:
         assert "[WRN] Plaintext passwords detected, use nkeys or bcrypt" in broker.logs
         assert '"websocket" has no effect in this server' in broker.logs
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 from dataclasses import replace
 
 import bcrypt
@@ -124,6 +125,40 @@ async def test_a_full_disk_is_waited_for_and_jobs_do_not_wait_for_the_log() -> N
     assert worker.stop(5)
 
 
+async def test_the_log_waits_for_one_job_and_not_for_all() -> None:
+    done: list[int] = []
+    all_done, began, go = asyncio.Event(), threading.Event(), threading.Event()
+
+    def finished(tickets: list[int], failures: list[tuple[int, str]]) -> None:
+        assert not failures
+        done.extend(tickets)
+        if len(done) == 102:
+            all_done.set()
+
+    class Held(Batch):
+        """Runs until it is let go."""
+
+        def run(self) -> None:
+            began.set()
+            assert go.wait(30)
+            super().run()
+
+    worker = DiskWorker(finished, lambda error: None)
+    worker.submit(Held(-1))
+    for ticket in range(2, 101):
+        worker.submit(Batch(-ticket))
+    assert began.wait(30)
+    worker.submit(Batch(1))
+    worker.submit(Batch(2))
+    go.set()
+    async with asyncio.timeout(30):
+        await all_done.wait()
+    # A job runs between batches of the log, so that these do not keep it out either.
+    assert done[:4] == [-1, 1, -2, 2]
+    assert [ticket for ticket in done if ticket < 0] == [-ticket for ticket in range(1, 101)]
+    assert worker.stop(5)
+
+
 async def test_a_bug_in_the_disk_thread_ends_the_server() -> None:
     crashed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
     worker = DiskWorker(lambda synced, failed: None, crashed.set_result)
@@ -145,6 +180,19 @@ async def test_a_bug_in_a_turn_ends_the_server() -> None:
         if hasattr(caught, "group_contains")
         else "bug" in repr(caught.value)
     )
+
+
+async def test_a_bug_in_a_reload_ends_the_server_that_would_be_half_changed() -> None:
+    told: list[str] = []
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with running(OPTIONS) as server:
+            server.node.raise_in_reload = ValueError("bug")
+            try:
+                server.edge.reload(server.edge.try_out(OPTIONS))
+            except ConfigError as error:
+                told.append(str(error))
+    assert told == ["internal error, the server stops"]
+    assert "ValueError('bug')" in repr(caught.value)
 
 
 async def test_passwords_are_verified_in_threads() -> None:

@@ -47,7 +47,7 @@ async def ask(url: str) -> None:
     await stream.get_msg("S", 1, direct=True)
     await stream.streams_info()
     await stream.account_info()
-    await client.request("$SYS.REQ.USER.INFO", b"", timeout=5)
+    await client.request("$SYS.REQ.USER.INFO", b"", timeout=30)
     await client.close()
 
 

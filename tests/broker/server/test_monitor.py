@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import socket
 import urllib.request
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from jsctl.broker.options import MonitorOptions, Options
 from tests.broker.server.harness import LOCAL, running
+from tests.support.waiting import eventually
 
 
 def options(base_path: str = "/", **more: Any) -> Options:
@@ -126,15 +128,42 @@ async def test_half_a_request_is_not_waited_for(said: bytes) -> None:
 async def test_a_peer_that_does_not_read_gets_no_more_answers() -> None:
     async with running(options(idle_ns=300_000_000)) as server:
         request = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % (b"x" * 8000)
-        _, writer = await asyncio.open_connection("127.0.0.1", server.port("monitor"), limit=1)
-        with contextlib.suppress(ConnectionError, TimeoutError):
-            async with asyncio.timeout(30):
-                while not writer.is_closing():
-                    writer.write(request * 100)
-                    await writer.drain()
+        peer = socket.socket()
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # The least that there is
+        peer.connect(("127.0.0.1", server.port("monitor")))
+        _, writer = await asyncio.open_connection(sock=peer, limit=1)
+
+        async def ended() -> bool:
+            writer.write(b"x")
+            await writer.drain()
+            return writer.is_closing()
+
+        with contextlib.suppress(ConnectionError):
+            for _ in range(20):
+                writer.write(request * 100)
+                await writer.drain()
+            await eventually(ended, "the connection is given up")
         asked = sum(len(inputs.queries) for inputs in server.node.seen)
-        assert 0 < asked < 5000
+        assert 0 < asked < 1500, "answers are more than the sockets hold"
         writer.close()
+
+
+async def test_what_a_peer_sends_that_does_not_read_stays_in_the_sockets() -> None:
+    request = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % (b"x" * 8000)
+    piece, sent = request * 8, 0
+    async with running(options(header_ns=60_000_000_000)) as server:
+        peer = socket.socket()
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        peer.connect(("127.0.0.1", server.port("monitor")))
+        peer.setblocking(False)
+        loop = asyncio.get_running_loop()
+        with contextlib.suppress(TimeoutError):
+            while sent < 64 << 20:
+                async with asyncio.timeout(0.5):
+                    await loop.sock_sendall(peer, piece)
+                sent += len(piece)
+        peer.close()
+    assert sent < 16 << 20, "the server takes in what it does not look at"
 
 
 async def test_idle_connections_and_too_many_are_closed() -> None:

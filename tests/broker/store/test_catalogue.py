@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jsctl.broker.store import record
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.index import StoreIndex
-from jsctl.broker.store.record import FRAME_HEADER_BYTES, Record
+from jsctl.broker.store.record import Record
 from jsctl.broker.store.segments.catalogue import (
     CatalogueWrite,
     decode_records,
@@ -37,10 +38,9 @@ def made(gaps: list[int]) -> tuple[SimDisk, SegmentFiles, list[Record]]:
             for n in range(1, 4)
         ]
         last = some[-1].seq
-        frame = record.encode_frame(some)
-        found = record.columns(frame, FRAME_HEADER_BYTES, len(frame))
-        files.write_frame(frame, mark, found)
-        index.count_in(found, sum(found.lengths))
+        frame = frame_of(some)
+        files.write_frame(frame, mark)
+        index.count_in(frame.columns, sum(frame.columns.lengths))
         rows += some
     return disk, files, rows
 

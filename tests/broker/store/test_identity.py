@@ -45,6 +45,15 @@ def test_every_flipped_bit_and_cut_of_one_copy_is_harmless() -> None:
         disk.overwrite(slot, image)
 
 
+def test_a_copy_that_cannot_be_read_is_as_good_as_damaged() -> None:
+    disk = made()
+    disk.unreadable = [("identity.0", 0, 1)]
+    assert identity.read(disk) == StoreIdentity("n1", "east", FIRST)
+    disk.unreadable.append(("identity.1", 0, 1))
+    with pytest.raises(Damaged, match="no copy"):
+        identity.read(disk)
+
+
 def test_a_lost_identity_is_not_quietly_replaced() -> None:
     disk = made()
     for slot in ("identity.0", "identity.1"):

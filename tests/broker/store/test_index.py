@@ -38,6 +38,8 @@ def retained(index: StoreIndex) -> tuple[object, ...]:
         index.retained_digest,
         [index.retained_for(one) for one in SUBJECTS],
         [index.oldest(one, 3) for one in SUBJECTS],
+        [sorted(index.excess(SUBJECTS, limit)) for limit in (1, 3)],
+        [index.behind_oldest([(one, count) for one in SUBJECTS]) for count in (1, 3)],
         sorted(index.retained_subjects(Filters((b"a.*",)))),
         [index.newest_from(SUBJECTS, count) for count in range(1, 12)],
     )

@@ -4,12 +4,13 @@ import random
 
 import pytest
 
-from jsctl.broker.errors import Damaged, DiskError, DiskFull
-from jsctl.broker.store import record
+from jsctl.broker.errors import Damaged, DiskError
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
+from tests.support.quick import examples, places
 from tests.support.sim_disk import SimDisk
 
 OPTIONS = StoreOptions(segment_bytes=400)
@@ -36,7 +37,7 @@ def filled(count: int = 9, index: bool = False) -> SimDisk:
     disk = SimDisk(random.Random(3))
     store = open_store(disk)
     for mark, first in enumerate(range(1, count + 1, 3), 1):
-        store.append(record.encode_frame([row(seq) for seq in range(first, first + 3)]), mark)
+        store.append(frame_of([row(seq) for seq in range(first, first + 3)]), mark)
     store.remove([4], 100)
     settle(store, index)
     store.close()
@@ -73,20 +74,10 @@ def test_every_flipped_bit_of_a_segment_is_noticed(index: bool) -> None:
     assert check(disk, whole)
     for path in [p for p in disk.paths() if p.endswith(".seg")]:
         image = disk.content(path)
-        for bit in range(0, 8 * len(image), 1 if not index else 5):
-            saved = {p: disk.content(p) for p in disk.paths()}
-            disk.flip_bit(path, bit)
-            check(disk, whole, quiet=index)
-            restore(disk, saved)
-
-
-def restore(disk: SimDisk, saved: dict[str, bytes]) -> None:
-    for path in disk.paths():
-        if path not in saved:
-            disk.remove(path)
-    for path, content in saved.items():
-        disk.open(path, create=True)
-        disk.overwrite(path, content)
+        for bit in places(range(0, 8 * len(image), 1 if not index else 5)):
+            rotten = disk.copy()
+            rotten.flip_bit(path, bit)
+            check(rotten, whole, quiet=index)
 
 
 def test_every_cut_of_a_segment_is_noticed() -> None:
@@ -94,11 +85,10 @@ def test_every_cut_of_a_segment_is_noticed() -> None:
     whole = set(range(1, 10)) - {4}
     for path in [p for p in disk.paths() if p.endswith(".seg")]:
         image = disk.content(path)
-        for length in range(len(image)):
-            saved = {p: disk.content(p) for p in disk.paths()}
-            disk.overwrite(path, image[:length])
-            check(disk, whole)
-            restore(disk, saved)
+        for length in places(range(len(image))):
+            short = disk.copy()
+            short.overwrite(path, image[:length])
+            check(short, whole)
 
 
 @pytest.mark.parametrize("name", ["s/index", "s/durable"])
@@ -106,15 +96,38 @@ def test_every_flipped_bit_beside_the_segments_is_harmless(name: str) -> None:
     disk = filled(index=True)
     whole = set(range(1, 10)) - {4}
     image = disk.content(name)
-    for bit in range(8 * len(image)):
-        if not image[bit // 8] and bit % 64:
-            continue
+    for bit in places([b for b in range(8 * len(image)) if image[b // 8] or not b % 64]):
         disk.flip_bit(name, bit)
         assert check(disk, whole), bit
         disk.overwrite(name, image)
-    for length in range(len(image)):
+    for length in places(range(len(image))):
         disk.overwrite(name, image[:length])
         assert check(disk, whole), length
+
+
+@pytest.mark.parametrize("slot", [0, 512])
+def test_one_copy_of_the_durable_position_that_cannot_be_read_is_harmless(slot: int) -> None:
+    disk = filled()
+    disk.unreadable = [("s/durable", slot, slot + 512)]
+    assert check(disk, set(range(1, 10)) - {4})
+
+
+def test_what_cannot_be_read_does_not_take_its_neighbours_along() -> None:
+    """A look ahead ends there; what lies before and behind is read all the same."""
+    disk = filled()
+    store = open_store(disk)
+    path, at = next(
+        (path, disk.content(path).find(b"0006"))
+        for path in disk.paths()
+        if b"0006" in disk.content(path)
+    )
+    disk.unreadable = [(path, at, at + 1)]
+    assert [one[0] for one in store.load_range(1, 10)] == [1, 2, 3, 5]
+    with pytest.raises(Damaged) as caught:
+        store.load_range(6, 10)
+    assert (caught.value.first_seq, caught.value.last_seq) == (6, 6)
+    assert [one[0] for one in store.load_range(7, 10)] == [7, 8, 9]
+    assert store.state().lost == ((6, 6),)
 
 
 def test_a_missing_segment_is_lost_and_not_deleted() -> None:
@@ -149,12 +162,11 @@ def test_damage_found_while_reading_stops_in_front_of_it() -> None:
 
 
 def test_an_unsynced_tail_is_brought_back_by_replay() -> None:
-    for seed in range(60):
+    for seed in range(examples(60)):
         disk = SimDisk(random.Random(seed))
         store = open_store(disk)
         frames = [
-            record.encode_frame([row(seq) for seq in range(first, first + 3)])
-            for first in range(1, 31, 3)
+            frame_of([row(seq) for seq in range(first, first + 3)]) for first in range(1, 31, 3)
         ]
         for mark, frame in enumerate(frames[:5], 1):
             store.append(frame, mark)
@@ -164,7 +176,7 @@ def test_an_unsynced_tail_is_brought_back_by_replay() -> None:
         disk.crash()
         store = open_store(disk)
         assert not store.damage
-        assert store.state().mark >= store.durable_mark() == 5
+        assert store.state().mark >= 5
         for mark, frame in enumerate(frames, 1):
             store.append(frame, mark)
         assert [one[0] for one in store.next_many(ALL, 1, 100)] == list(range(1, 31))
@@ -174,7 +186,7 @@ def test_mostly_dead_segments_are_rewritten_and_dead_ones_go() -> None:
     disk = SimDisk(random.Random(5))
     store = open_store(disk)
     for mark, first in enumerate(range(1, 61, 3), 1):
-        store.append(record.encode_frame([row(seq, 60) for seq in range(first, first + 3)]), mark)
+        store.append(frame_of([row(seq, 60) for seq in range(first, first + 3)]), mark)
     settle(store)
     before = sum(len(disk.content(path)) for path in disk.paths())
     keep = {10, 11, 25, 40, 58, 59, 60}
@@ -194,7 +206,7 @@ def test_mostly_dead_segments_are_rewritten_and_dead_ones_go() -> None:
 def test_erased_bytes_leave_the_disk() -> None:
     disk = SimDisk(random.Random(5))
     store = open_store(disk, StoreOptions())
-    store.append(record.encode_frame([(1, 1, b"s", b"", b"keep"), (2, 1, b"s", b"", b"hush")]), 1)
+    store.append(frame_of([(1, 1, b"s", b"", b"keep"), (2, 1, b"s", b"", b"hush")]), 1)
     store.remove([2], 2, erase=True)
     settle(store)
     assert not any(b"hush" in disk.content(path) for path in disk.paths())
@@ -218,33 +230,46 @@ def test_a_deleted_store_leaves_nothing() -> None:
 
 def change(store: MessageStore, kind: str) -> None:
     if kind == "append":
-        store.append(record.encode_frame([row(10, 200), row(11, 200)]), 101)
+        store.append(frame_of([row(10, 200), row(11, 200)]), 101)
     elif kind == "remove":
         store.remove([2, 9], 101, erase=True)
     else:
         store.truncate_front(5, 101)
 
 
-def test_a_full_disk_changes_nothing() -> None:
-    for room in range(0, 900, 7):
-        disk = filled()
-        store = open_store(disk)
+def test_what_finds_no_room_waits_in_memory_and_is_written_when_there_is_some() -> None:
+    sound = filled()
+    for room in places(range(0, 900, 7)):
+        disk, twin_disk = sound.copy(), sound.copy()
+        store, twin = open_store(disk), open_store(twin_disk)
         disk.capacity -= disk.free_bytes() - room
-        state, digest = store.state(), store.digest()
-        for kind in ("append", "remove", "truncate"):
-            try:
-                change(store, kind)
-            except DiskFull:
-                assert (store.state(), store.digest()) == (state, digest)
-            else:
-                break
+        for one in (store, twin):
+            for kind in ("append", "remove", "truncate"):
+                change(one, kind)
+            for mark in range(102, 110):
+                one.append(frame_of([row(mark - 90, 150)]), mark)
+        assert not store.find_room() and twin.find_room(), room
+        for check in store.resting():
+            check.step(disk, 1 << 20)
+            assert not check.damage, "what waits for room is no damage"
+        assert (store.state(), store.digest()) == (twin.state(), twin.digest())
+        assert store.load_range(0, 99) == twin.load_range(0, 99)
+        # A process that ends now has promised nothing of it beyond its log.
+        lost = open_store(disk.copy())
+        assert not lost.damage and lost.mark <= store.mark
         disk.capacity = 1 << 40
-        store.append(record.encode_frame([row(12)]), 102)
-        state, digest = store.state(), store.digest()
-        store.close()
-        store = open_store(disk)
+        if room % 2:
+            assert store.find_room()
+        for one in (store, twin):
+            one.append(frame_of([row(20)]), 110)
+            assert one.find_room()
+            settle(one)
+            one.close()
+        disk.crash()
+        store, twin = open_store(disk), open_store(twin_disk)
         assert not store.damage
-        assert (store.state(), store.digest()) == (state, digest)
+        assert (store.state(), store.digest()) == (twin.state(), twin.digest())
+        assert store.load_range(0, 99) == twin.load_range(0, 99)
 
 
 def test_an_import_can_be_interrupted_and_begun_again() -> None:
@@ -254,7 +279,7 @@ def test_an_import_can_be_interrupted_and_begun_again() -> None:
         for crash in (False, True):
             disk = SimDisk(random.Random(stop))
             store = open_store(disk)
-            store.append(record.encode_frame([row(seq) for seq in range(1, 4)]), 1)
+            store.append(frame_of([row(seq) for seq in range(1, 4)]), 1)
             settle(store)
             for chunk in chunks[:stop]:
                 store.import_chunk(chunk)
@@ -274,7 +299,7 @@ def test_an_import_can_be_interrupted_and_begun_again() -> None:
 def test_a_damaged_chunk_is_refused() -> None:
     chunks = list(open_store(filled()).export_chunks())
     for at, chunk in enumerate(chunks):
-        for bit in range(8 * len(chunk)):
+        for bit in places(range(8 * len(chunk))):
             store = MemoryStore()
             for before in chunks[:at]:
                 store.import_chunk(before)
@@ -285,7 +310,7 @@ def test_a_damaged_chunk_is_refused() -> None:
 
 
 def test_power_may_fail_at_any_sync() -> None:
-    for seed in range(80):
+    for seed in range(examples(80)):
         rng = random.Random(seed)
         disk = SimDisk(random.Random(seed))
         model: dict[int, Record] = {}
@@ -293,7 +318,6 @@ def test_power_may_fail_at_any_sync() -> None:
         for _ in range(4):
             store = open_store(disk)
             assert not store.damage, (seed, store.damage)
-            assert store.mark >= store.durable_mark()
             for mark, (kind, seqs) in enumerate(history, 1):
                 apply(store, kind, seqs, mark)
             assert {one[0] for one in store.next_many(ALL, 1, 1000)} == set(model)
@@ -321,7 +345,7 @@ def test_power_may_fail_at_any_sync() -> None:
 
 def apply(store: MessageStore, kind: str, seqs: list[int], mark: int) -> None:
     if kind == "append":
-        store.append(record.encode_frame([row(seq) for seq in seqs]), mark)
+        store.append(frame_of([row(seq) for seq in seqs]), mark)
     elif kind == "remove":
         store.remove(seqs, mark)
     else:
@@ -332,7 +356,21 @@ def apply(store: MessageStore, kind: str, seqs: list[int], mark: int) -> None:
 def test_a_checkpoint_makes_the_directory_itself_durable(seed: int) -> None:
     disk = SimDisk(random.Random(seed))
     store = MessageStore.open(disk, "streams/G/store.0", OPTIONS)
-    store.append(record.encode_frame([row(1)]), 1)
+    store.append(frame_of([row(1)]), 1)
     settle(store)
     disk.crash()
     assert MessageStore.open(disk, "streams/G/store.0", OPTIONS).state().messages == 1
+
+
+def test_an_empty_store_is_durable_with_its_first_checkpoint() -> None:
+    disk = SimDisk(random.Random(1))
+    store = MessageStore.open(disk, "s")
+    assert not disk.exists("s")
+    job = store.checkpoint()
+    assert job is not None
+    job.run()
+    store.done(job)
+    disk.crash()
+    again = MessageStore.open(disk, "s")
+    assert not again.damage and again.state().messages == 0
+    assert disk.exists("s/durable")

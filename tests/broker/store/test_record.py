@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
 from jsctl.broker.store.record import Record
+from tests.support.frames import decode_frame, encode_frame
+from tests.support.quick import examples
 
 SMALL = [
     Record(5, 1_700_000_000_000_000_000, b"orders.eu", b"", b"first"),
@@ -28,7 +30,7 @@ contents = st.lists(
 
 
 @given(contents, st.integers(0, 2**40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_what_is_encoded_comes_back(
     rows: list[tuple[int, int, bytes, bytes, bytes]], seq: int
 ) -> None:
@@ -36,19 +38,19 @@ def test_what_is_encoded_comes_back(
     for gap, time_ns, subject, headers, payload in rows:
         seq += gap
         records.append(Record(seq, time_ns, subject, headers, payload))
-    frame = record.encode_frame(records)
-    decoded = record.decode_frame(frame)
+    frame = encode_frame(records)
+    decoded = decode_frame(frame)
     assert decoded == records
     assert record.peek(frame) == (len(records), records[0][0], records[-1][0], len(frame))
     starts = record.offsets(frame, record.FRAME_HEADER_BYTES, len(frame))
     raws = [frame[a:b] for a, b in zip(starts, [*starts[1:], len(frame)], strict=True)]
-    assert [record.decode_record(raw) for raw in raws] == records
+    assert [record.decode_row(raw) for raw in raws] == records
     assert all(record.verify_record(raw) == len(raw) for raw in raws)
     assert record.frame_of_raw(raws) == frame
 
 
 def test_columns_tell_what_an_index_needs() -> None:
-    frame = record.encode_frame(SMALL)
+    frame = encode_frame(SMALL)
     found = record.columns(frame, record.FRAME_HEADER_BYTES, len(frame))
     assert found.seqs == [5, 6, 9]
     assert found.subjects == [one.subject for one in SMALL]
@@ -59,16 +61,16 @@ def test_columns_tell_what_an_index_needs() -> None:
 
 
 def test_every_flipped_bit_of_a_frame_is_detected() -> None:
-    frame = record.encode_frame(SMALL)
+    frame = encode_frame(SMALL)
     for bit in range(8 * len(frame)):
         damaged = bytearray(frame)
         damaged[bit // 8] ^= 1 << (bit % 8)
         with pytest.raises(Damaged):
-            record.decode_frame(bytes(damaged))
+            decode_frame(bytes(damaged))
 
 
 def test_every_flipped_bit_of_a_record_is_detected() -> None:
-    frame = record.encode_frame(SMALL[1:2])
+    frame = encode_frame(SMALL[1:2])
     raw = frame[record.FRAME_HEADER_BYTES :]
     for bit in range(8 * len(raw)):
         damaged = bytearray(raw)
@@ -77,14 +79,14 @@ def test_every_flipped_bit_of_a_record_is_detected() -> None:
 
 
 def test_every_cut_of_a_frame_is_detected() -> None:
-    frame = record.encode_frame(SMALL)
+    frame = encode_frame(SMALL)
     for length in range(len(frame)):
         with pytest.raises(Damaged):
-            record.decode_frame(frame[:length])
+            decode_frame(frame[:length])
 
 
 def test_one_flipped_bit_costs_at_most_one_record() -> None:
-    frame = record.encode_frame(SMALL)
+    frame = encode_frame(SMALL)
     start = record.FRAME_HEADER_BYTES
     for bit in range(8 * start, 8 * len(frame)):
         damaged = bytearray(frame)
@@ -93,7 +95,7 @@ def test_one_flipped_bit_costs_at_most_one_record() -> None:
         assert len(found) == 2
         for at in found:
             raw = bytes(damaged[at : at + record.verify_record(bytes(damaged), at)])
-            assert record.decode_record(raw) in SMALL
+            assert record.decode_row(raw) in SMALL
 
 
 def test_peek_refuses_what_is_no_frame() -> None:

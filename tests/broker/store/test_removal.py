@@ -8,6 +8,7 @@ import pytest
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
 from jsctl.broker.store.record import Record
 from jsctl.broker.store.segments import segment
@@ -47,7 +48,7 @@ def filled() -> tuple[CountingDisk, MessageStore]:
     disk = CountingDisk(random.Random(1))
     store = MessageStore.open(disk, "s", OPTIONS)
     for mark, first in enumerate(range(1, MESSAGES, 10), 1):
-        store.append(record.encode_frame([row(seq) for seq in range(first, first + 10)]), mark)
+        store.append(frame_of([row(seq) for seq in range(first, first + 10)]), mark)
     return disk, store
 
 

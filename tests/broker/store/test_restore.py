@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.store import record
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.message_store import MessageStore
 from jsctl.broker.store.stream_store import StreamStore
@@ -27,6 +28,8 @@ from tests.broker.store.test_retained import (
     segments,
     settle,
 )
+from tests.support.frames import encode_frame
+from tests.support.quick import examples
 from tests.support.sim_disk import SimDisk
 
 FILTERS = [Filters(), Filters((b"a.1",)), Filters((b"a.*",)), Filters((b"b", b"a.2"))]
@@ -73,7 +76,8 @@ def damaged(kind: Callable[[SimDisk, int], None], at: int) -> tuple[SimDisk, Mes
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 def test_all_questions_are_answered_as_before(damage: Callable[[SimDisk, int], None]) -> None:
     came_back = 0
-    for at in range(25):
+    tried = examples(25)
+    for at in range(tried):
         disk, store, twin = damaged(damage, at)
         assert isinstance(twin, MessageStore)
         want = answers(twin)
@@ -95,10 +99,10 @@ def test_all_questions_are_answered_as_before(damage: Callable[[SimDisk, int], N
                 assert not store.damage, store.damage
             settle(store, True)
         for one in (store, twin):
-            one.append(record.encode_frame([row(COUNT + 1)]), 21)
+            one.append(frame_of([row(COUNT + 1)]), 21)
             one.keep_newest(20, 0, 21)
         assert answers(store) == answers(twin)
-    assert came_back > 15
+    assert came_back > tried / 2
 
 
 def test_a_segment_without_its_catalogue_is_put_back_too() -> None:
@@ -119,7 +123,7 @@ def test_a_segment_without_its_catalogue_is_put_back_too() -> None:
         assert answers(store) == answers(twin), at
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.integers(0, 100_000))
 def test_power_may_fail_while_it_is_put_back(seed: int) -> None:
     """A crash leaves the damage or what was put back, never something else."""
@@ -170,7 +174,7 @@ def test_another_message_is_refused() -> None:
     before = retained(store), store.state()
     wrong = [row(seq)._replace(payload=b"other") for seq in range(first, last + 1)]
     with pytest.raises(Damaged):
-        store.restore(first, last, [record.encode_frame(wrong)])
+        store.restore(first, last, [encode_frame(wrong)])
     good = frames_of(twin, first, last)
     with pytest.raises(Damaged):
         store.restore(first, last, [*good[:-1], good[-1][:-1] + b"?"])
@@ -181,7 +185,7 @@ def test_another_message_is_refused() -> None:
 
 def test_a_store_in_memory_has_nothing_to_put_back() -> None:
     store = MemoryStore()
-    store.append(record.encode_frame([row(seq) for seq in range(1, 10)]), 1)
+    store.append(frame_of([row(seq) for seq in range(1, 10)]), 1)
     frames = frames_of(store, 1, 6)
     assert store.restore(1, 6, frames) == 0
     assert store.restore(1, 9, frames) == 0

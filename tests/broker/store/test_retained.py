@@ -2,16 +2,18 @@
 
 import random
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.errors import Damaged
-from jsctl.broker.store import record
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
+from tests.support.quick import examples
 from tests.support.sim_disk import SimDisk
 
 OPTIONS = StoreOptions(segment_bytes=900)
@@ -36,7 +38,7 @@ def fill(disk: SimDisk, index: bool = False) -> MessageStore:
     """Frames of three over several segments, with removals and checkpoints between them."""
     store = MessageStore.open(disk, "s", OPTIONS)
     for mark, first in enumerate(range(1, COUNT + 1, 3), 1):
-        store.append(record.encode_frame([row(seq) for seq in range(first, first + 3)]), mark)
+        store.append(frame_of([row(seq) for seq in range(first, first + 3)]), mark)
         if mark % 4 == 0:
             store.remove([first - 4, first - 9], mark)
         if mark % 5 == 0:
@@ -44,6 +46,16 @@ def fill(disk: SimDisk, index: bool = False) -> MessageStore:
     store.truncate_front(5, 20)
     settle(store, index)
     return store
+
+
+@cache
+def kept(index: bool = False) -> tuple[SimDisk, tuple[object, ...]]:
+    """A filled store that is closed: its disk, to be copied, and what it retained."""
+    disk = SimDisk(random.Random(3))
+    store = fill(disk, index)
+    found = retained(store)
+    store.close()
+    return disk, found
 
 
 def retained(store: MessageStore) -> tuple[object, ...]:
@@ -117,11 +129,10 @@ def test_totals_of_a_damaged_store_are_those_without_damage(
     damage: Callable[[SimDisk, int], None], index: bool
 ) -> None:
     lost = 0
-    for at in range(60):
-        disk = SimDisk(random.Random(3))
-        store = fill(disk, index)
-        want = retained(store)
-        store.close()
+    tried = examples(60)
+    for at in range(tried):
+        filled, want = kept(index)
+        disk = filled.copy()
         damage(disk, at)
         for _ in range(3):
             store = MessageStore.open(disk, "s", OPTIONS)
@@ -131,7 +142,7 @@ def test_totals_of_a_damaged_store_are_those_without_damage(
             settle(store)
             store.close()
         lost += bool(store.state().lost)
-    assert lost > 12
+    assert lost > tried / 5
 
 
 @pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS.keys())
@@ -139,47 +150,50 @@ def test_totals_of_a_damaged_store_are_those_without_damage(
 def test_limits_remove_the_same(
     damage: Callable[[SimDisk, int], None], limit: Callable[[MessageStore, int], object]
 ) -> None:
-    for at in range(20):
-        stores = []
-        for number in range(2):
-            disk = SimDisk(random.Random(3))
-            store = fill(disk)
-            if number:
-                store.close()
-                damage(disk, at)
-                store = MessageStore.open(disk, "s", OPTIONS)
-            limit(store, 21)
-            store.append(record.encode_frame([row(COUNT + 1)]), 22)
-            limit(store, 22)
-            read_all(store)
-            store.check_totals()
-            settle(store)
-            store.close()
-            store = MessageStore.open(disk, "s", OPTIONS)
-            stores.append(retained(store))
-        assert stores[0] == stores[1], at
+    disk = SimDisk(random.Random(3))
+    want = limited(fill(disk), disk, limit)
+    for at in range(examples(20)):
+        disk = kept()[0].copy()
+        damage(disk, at)
+        store = MessageStore.open(disk, "s", OPTIONS)
+        assert limited(store, disk, limit) == want, at
+
+
+def limited(
+    store: MessageStore, disk: SimDisk, limit: Callable[[MessageStore, int], object]
+) -> tuple[object, ...]:
+    """What is retained after a limit, one more message, and the limit again."""
+    limit(store, 21)
+    store.append(frame_of([row(COUNT + 1)]), 22)
+    limit(store, 22)
+    read_all(store)
+    store.check_totals()
+    settle(store)
+    store.close()
+    return retained(MessageStore.open(disk, "s", OPTIONS))
 
 
 @pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS.keys())
 def test_damage_while_it_runs_removes_the_same(
     limit: Callable[[MessageStore, int], object],
 ) -> None:
+    def left(damage_at: int | None, read: bool) -> tuple[object, ...]:
+        disk = SimDisk(random.Random(3))
+        store = fill(disk)
+        if damage_at is not None:
+            (flipped if damage_at % 2 else zeroed)(disk, damage_at)
+        if read:
+            read_all(store)
+        limit(store, 21)
+        store.check_totals()
+        return retained(store)
+
+    want = {read: left(None, read) for read in (False, True)}
     for at in range(20):
-        stores = []
-        for number in range(2):
-            disk = SimDisk(random.Random(3))
-            store = fill(disk)
-            if number:
-                (flipped if at % 2 else zeroed)(disk, at)
-            if at % 3:
-                read_all(store)
-            limit(store, 21)
-            store.check_totals()
-            stores.append(retained(store))
-        assert stores[0] == stores[1], at
+        assert left(at, bool(at % 3)) == want[bool(at % 3)], at
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_power_cuts_beside_damage(data: st.DataObject) -> None:
     """A store that is damaged and loses power again and again keeps step with a sound one."""
@@ -209,7 +223,7 @@ def test_power_cuts_beside_damage(data: st.DataObject) -> None:
 
 def change(store: MessageStore, kind: int, last: int, mark: int) -> None:
     if kind < 2:
-        frame = record.encode_frame([row(seq) for seq in range(last + 1, last + 4)])
+        frame = frame_of([row(seq) for seq in range(last + 1, last + 4)])
         if mark >= store.mark:
             store.append(frame, mark)
             store.keep_newest(40, 2000, mark)

@@ -4,13 +4,16 @@ import random
 
 import pytest
 
-from jsctl.broker.errors import DiskFull
-from jsctl.broker.store import record
+from jsctl.broker.errors import Damaged, DiskFull
 from jsctl.broker.store.file_records import FileRecords
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.index import StoreIndex
-from jsctl.broker.store.record import FRAME_HEADER_BYTES, Record
+from jsctl.broker.store.message_store import MessageStore
+from jsctl.broker.store.record import Record
+from jsctl.broker.store.segments import patient_file
 from jsctl.broker.store.segments.files import SegmentFiles, StoreOptions
 from jsctl.broker.store.segments.segment import FRAME, SEAL, STATE, Envelope, walk
+from tests.broker.store.test_retained import settle
 from tests.support.sim_disk import SimDisk
 
 
@@ -27,10 +30,9 @@ def made(count: int = 30) -> tuple[SimDisk, StoreIndex, SegmentFiles]:
 
 def append(index: StoreIndex, files: SegmentFiles, first: int) -> None:
     rows = [Record(seq, seq, b"s", b"", b"%03d" % seq) for seq in range(first, first + 3)]
-    frame = record.encode_frame(rows)
-    found = record.columns(frame, FRAME_HEADER_BYTES, len(frame))
-    files.write_frame(frame, first, found)
-    index.count_in(found, sum(found.lengths))
+    frame = frame_of(rows)
+    files.write_frame(frame, first)
+    index.count_in(frame.columns, sum(frame.columns.lengths))
 
 
 def test_a_segment_begins_with_bounds_and_ends_with_a_seal() -> None:
@@ -72,18 +74,32 @@ def test_a_doomed_segment_keeps_its_file_until_the_checkpoint() -> None:
     assert disk.exists(files.path(segment.number))
 
 
-def test_a_full_disk_leaves_no_half_segment() -> None:
+def test_a_full_disk_is_waited_for_in_memory_over_several_segments() -> None:
     disk, index, files = made(3)
-    before = [(one.number, one.size, one.count) for one in files.segments]
+    count = len(files.segments)
     disk.capacity -= disk.free_bytes() - 10
-    with pytest.raises(DiskFull):
+    for first in range(4, 60, 3):
+        append(index, files, first)
+    assert len(files.segments) > count + 2
+    assert not files.find_room()
+    rows, bad = FileRecords(files, index).read(range(1, 61), 0)
+    assert ([one[0] for one in rows], bad) == (list(range(1, 61)), 0)
+    disk.capacity = 1 << 40
+    assert files.find_room()
+    assert sorted(disk.paths()) == [files.path(one.number) for one in files.segments]
+    for one in files.segments:
+        assert len(disk.content(files.path(one.number))) == one.size
+    rows, bad = FileRecords(files, index).read(range(1, 61), 0)
+    assert ([one[0] for one in rows], bad) == (list(range(1, 61)), 0)
+
+
+def test_not_everything_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patient_file, "WAITING_BYTES_MAX", 400)
+    disk, index, files = made(3)
+    disk.capacity -= disk.free_bytes() - 10
+    with pytest.raises(DiskFull, match="none left to wait in"):
         for first in range(4, 60, 3):
             append(index, files, first)
-    assert [(one.number, one.size, one.count) for one in files.segments] == before
-    disk.capacity = 1 << 40
-    append(index, files, 4)
-    rows, bad = FileRecords(files, index).read(range(1, 7), 0)
-    assert ([one[0] for one in rows], bad) == ([1, 2, 3, 4, 5, 6], 0)
 
 
 def test_records_name_the_first_that_is_damaged() -> None:
@@ -98,3 +114,72 @@ def test_records_name_the_first_that_is_damaged() -> None:
     assert records.time_of(14) is None
     assert records.sizes([13, 14]) == [34, 34]
     assert records.tally([14])[0] == 34
+
+
+def test_a_store_without_messages_has_no_files() -> None:
+    disk, index = SimDisk(random.Random(1)), StoreIndex()
+    files = SegmentFiles(disk, "new/store", StoreOptions(500), index)
+    files.begin()
+    assert disk.paths() == [] and not disk.exists("new")
+    (only,) = files.segments
+    before = files.file(only).read(0, only.size)
+    assert files.file(only).size() == only.size == len(before) > 0
+    append(index, files, 1)
+    content = disk.content(files.path(1))
+    assert content.startswith(before)
+    kinds = [one.kind for one in walk(content, 0, 0) if isinstance(one, Envelope)]
+    assert kinds == [STATE, FRAME]
+
+
+@pytest.mark.parametrize("act", ["note_state", "begin_anew", "roll"])
+def test_whatever_is_written_first_makes_the_files(act: str) -> None:
+    disk, index = SimDisk(random.Random(1)), StoreIndex()
+    files = SegmentFiles(disk, "new/store", StoreOptions(500), index)
+    files.begin()
+    files.note_state(1) if act == "note_state" else getattr(files, act)()
+    assert files.path(1) in disk.paths()
+    for path in disk.paths():
+        assert all(isinstance(one, Envelope) for one in walk(disk.content(path), 0, 0))
+
+
+def test_a_first_message_that_finds_no_room_is_written_when_there_is_some() -> None:
+    disk, index = SimDisk(random.Random(1)), StoreIndex()
+    files = SegmentFiles(disk, "new/store", StoreOptions(500), index)
+    files.begin()
+    room, disk.capacity = disk.capacity, 0
+    append(index, files, 1)
+    assert not files.find_room()
+    disk.capacity = room
+    append(index, files, 4)
+    assert files.find_room()
+    assert files.segments[0].count == 6 and disk.paths() == [files.path(1)]
+    assert len(disk.content(files.path(1))) == files.segments[0].size
+
+
+@pytest.mark.parametrize("catalogues", [True, False], ids=["catalogue", "none"])
+def test_a_segment_that_cannot_be_read_any_more_stops_nothing(catalogues: bool) -> None:
+    """It is mostly dead and about to be rewritten, and its last messages are removed, too."""
+    disk = SimDisk(random.Random(2))
+    store = MessageStore.open(disk, "s", StoreOptions(500))
+    for first in range(1, 61, 3):
+        rows = [Record(seq, seq, b"a", b"", b"%03d" % seq) for seq in range(first, first + 3)]
+        store.append(frame_of(rows), first)
+    settle(store)
+    store.close()
+    store = MessageStore.open(disk, "s", StoreOptions(500))
+    path, *_ = sorted(one for one in disk.paths() if one.endswith(".seg"))
+    if not catalogues:
+        for one in [one for one in disk.paths() if one.endswith(".cat")]:
+            disk.remove(one)
+    disk.unreadable.append((path, 0, 1 << 20))
+    store.remove([1, 2, 3, 4, 5], 100)
+    settle(store)
+    with pytest.raises(Damaged):
+        store.load(6)
+    store.append(frame_of([Record(61, 61, b"a", b"", b"061")]), 101)
+    store.truncate_front(10, 102)
+    settle(store)
+    disk.unreadable.clear()
+    store.close()
+    store = MessageStore.open(disk, "s", StoreOptions(500))
+    assert store.state().last_seq == 61 and store.load(20) is not None

@@ -21,6 +21,7 @@ CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "e
 MAY_DIFFER = {
     "jsctl_version",
     "jsctl_internal_errors",
+    "jsctl_lane",
     "git_commit",
     "feature_flags",
     "sync_always",
@@ -74,7 +75,7 @@ def _is_name(part: str) -> bool:
 
 def wait_healthy(server: Broker) -> None:
     """Wait until a server says that it is well."""
-    wait_for(lambda: page(server, "/healthz")[0] == 200, f"{server.name} is well", 20)
+    wait_for(lambda: page(server, "/healthz")[0] == 200, f"{server.name} is well")
 
 
 def wait_told(listener: WireClient, what: bytes) -> None:
@@ -124,7 +125,7 @@ def test_subscribers_are_counted_on_all_servers(clusters: tuple[Cluster, Cluster
     def counted() -> bool:
         return asker.request(b"$SYS.DEBUG.SUBSCRIBERS", b"count.me") == b"3"
 
-    wait_for(counted, "all three are counted", 10)
+    wait_for(counted, "all three are counted")
     for client in clients:
         client.close()
 
@@ -141,7 +142,7 @@ def test_health_of_who_is_left_alone(clusters: tuple[Cluster, Cluster]) -> None:
         status, document = page(ours["n1"], "/healthz")
         return status == 503 and "not established contact with a meta leader" in document["error"]
 
-    wait_for(told, "the survivor says that nobody leads", 20)
+    wait_for(told, "the survivor says that nobody leads")
     wait_told(listener, b"QUORUM_LOST")
     for name in ("n2", "n3"):
         ours[name].start()

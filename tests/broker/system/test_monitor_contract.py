@@ -26,6 +26,7 @@ CONSUMER = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "e
 OURS = {
     "jsctl_version",
     "jsctl_internal_errors",
+    "jsctl_lane",
     "jetstream.config.sync_always",
     "config.sync_always",
 }

@@ -172,8 +172,18 @@ def test_one_client_is_sent_away(play: NodePlay, system: PlayClient) -> None:
 
 
 def test_reload(play: NodePlay, system: PlayClient) -> None:
-    assert "error" not in system.ask(f"$SYS.REQ.SERVER.{SERVER_ID}.RELOAD")
-    assert play.reloads == 1
+    subject = f"$SYS.REQ.SERVER.{SERVER_ID}.RELOAD"
+    assert system.request(subject) == [] and system.request(subject) == []
+    assert play.reloads == 2
+    heard = len(system.messages)
+    play.turn(reloaded=["no such key"])
+    answers = [json.loads(body) for _, _, body in system.messages[heard:]]
+    error = {"code": 500, "description": "no such key"}
+    assert [one["error"] for one in answers] == [error, error]
+    play.turn(reloaded=[""])
+    assert len(system.messages) == heard + 2, "everybody is answered once"
+    system.publish(subject, b"")
+    assert play.reloads == 2, "nobody would hear what came of it"
     play.run(5)
     play.node.reload(node_options(config_digest="sha256:1"))
     page = play.get("/varz")[1]

@@ -22,6 +22,7 @@ from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.peers.items import Founding, MetaProposal
 from jsctl.broker.peers.outbox import PeerOutbox
+from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.replication import state_file
 from jsctl.broker.replication.group import RaftGroup, Waiter
 from jsctl.broker.turn import LogLevel
@@ -110,11 +111,16 @@ class MetaMember:
             life=founding.life_of(context.me),
             volatile=False,
             doubt=bool(loaded.damage),
+            salvage=True,
         )
         self.founding = founding
         self.replica = MetaReplica(context, self.state, self._assets, raft, loaded)
         context.groups.add(self.replica.group)
-        starter.expect(raft.last_index)
+        if raft.standing.kind is StandingKind.WHOLE:
+            starter.expect(raft.last_index)
+        else:
+            # What it lacks may have named groups whose records must not be forgotten meanwhile.
+            starter.doubtful = True
         self.replica.caught_up()
 
     # What it is now

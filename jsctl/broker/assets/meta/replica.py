@@ -4,7 +4,7 @@ What applying changed is followed, so that groups are built and dropped; the lea
 the set of servers and answers management requests.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 
 from jsctl.broker.assets.assets import Assets
@@ -14,6 +14,7 @@ from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import Entry
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob, Waiter
 from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.replication.state_import import StateImporter, pieces
@@ -39,6 +40,7 @@ class MetaReplica:
 
     def __post_init__(self, raft: Raft, loaded: LoadedState) -> None:
         self.group = RaftGroup(META_GROUP, META_GROUP.encode(), GroupKind.META, raft, self, {})
+        self.group.passes = self._passes
         self.files = ReplicaFiles(self.context.disk, META_DIRECTORY)
         self._history = raft.last_index
         if loaded.state is not None:
@@ -69,8 +71,9 @@ class MetaReplica:
             if server is not None and server.removed and server.peer == context.me:
                 self.told_to_go = server.incarnation == context.incarnation
 
-    def founded(self) -> None:
-        """An empty meta state needs nothing."""
+    def founded(self) -> bool:
+        """An empty meta state needs nothing; what it promises rests on this log alone."""
+        return False
 
     def lead(self, term: int) -> None:
         """Management requests are answered here from now on."""
@@ -86,6 +89,9 @@ class MetaReplica:
             return False
         self.meta.note_in_flight(entries)
         return True
+
+    def _passes(self, entries: Sequence[Entry]) -> bool:
+        return all(self.meta.is_passing(entry.data) for entry in entries)
 
     def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
         """Write the state."""
@@ -103,6 +109,10 @@ class MetaReplica:
     def export(self) -> Iterator[bytes]:
         """The whole state."""
         return pieces([self.meta.snapshot()])
+
+    def is_damaged(self) -> bool:
+        """It is in memory, whole."""
+        return False
 
     def importer(self) -> StateImporter:
         """Take the state of another replica."""

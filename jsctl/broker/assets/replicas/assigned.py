@@ -36,6 +36,7 @@ class Assigned(Generic[A]):
 
     def __post_init__(self) -> None:
         assert self.context.me in self.assignment.group.members, "assigned to others"
+        self.group.raft.expect(self.assignment.group.members)
         self._owe(self.assignment.request)
 
     def _owe(self, request: ApiRequest | None) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher
-from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 
@@ -56,7 +55,7 @@ class ConsumedMessages:
         watchers = self.watchers.values()
         subject = b""
         if not all(watcher.takes_all for watcher in watchers):
-            found = self._load(seq)
+            found = self.stream.store.subject_of(seq)
             if found is None:
                 return False
             subject = found
@@ -64,11 +63,3 @@ class ConsumedMessages:
             mine = [watcher for watcher in watchers if watcher.interested(subject)]
             return bool(mine) and not any(watcher.needs(seq, subject) for watcher in mine)
         return not any(watcher.needs(seq, subject) for watcher in watchers)
-
-    def _load(self, seq: int) -> bytes | None:
-        """The subject of a message; None when its bytes cannot be read."""
-        try:
-            row = self.stream.store.load(seq)
-        except Damaged:
-            return None
-        return None if row is None else row[2]

@@ -4,7 +4,7 @@ The leader's server subscribes to the consumer's pull requests, acknowledgements
 replies. Once a turn, when something happened, the leader says what to publish and what to log.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 
 from jsctl.api.words import AckPolicy
@@ -18,8 +18,9 @@ from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
+from jsctl.broker.jetstream.consumers.facts import ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import LEADERSHIP_CHANGE, ConsumerLeader
-from jsctl.broker.jetstream.consumers.starting import begin
+from jsctl.broker.jetstream.consumers.starting import begin, starts_alike
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.raft.core import Raft
@@ -48,13 +49,14 @@ class ConsumerReplica:
     pulls: Sink = field(init=False)
     flow: Sink = field(init=False)
     _due_ns: int | None = None
-    _heard: int = -1
-    """Generation of interest that was looked at last; push consumers wait for listeners."""
     _tickets: dict[int, int] = field(default_factory=dict)
     """Log index -> ticket of the leader's turn."""
     _listening: Listening = field(init=False)
     _applied: int = 0
     """The last entry."""
+    _start_behind: tuple[int, int] | None = None
+    """What the stream's replica here has to have applied before a start is chosen, as the leader
+    of a term has it: (term, index). None while that is not known."""
     _told_damage: tuple[int, int] | None = None
     _said: list[OutgoingMessage] = field(default_factory=list)
     """To be published once the entries of this drain are applied."""
@@ -74,10 +76,9 @@ class ConsumerReplica:
         return self.assigned.assignment
 
     def interest_changed(self) -> bool:
-        """Whether somebody began or ended to listen since the last turn, if that matters."""
-        if self.leader is None or self.leader.push is None:
-            return False
-        return self.context.traffic.generation(self.account) != self._heard
+        """Whether somebody began to listen since the last turn, or nobody does any more."""
+        push = None if self.leader is None else self.leader.push
+        return push is not None and push.wanted() != push.active
 
     # group.Replica
 
@@ -120,15 +121,22 @@ class ConsumerReplica:
     def _is_current(self) -> bool:
         return self.assignment.config == self.consumer.config
 
-    def founded(self) -> None:
-        """Where it starts is the first entry, if this server surely knows the whole stream."""
-        if self.stream.leader is None:
-            return
+    def founded(self) -> bool:
+        """Where it starts is the first entry, if this server surely knows the whole stream.
+
+        Chosen once more after a crash, it is the same: messages that came later are in this
+        server's log behind the choice, or gone with it. But others keep those of a replicated
+        stream, and only some policies do not pass them over then.
+        """
+        if self.stream.leader is None or self._waits_for_repair():
+            return False
         progress = ConsumerProgress(self.consumer.state.copy())
         begin(progress, self.consumer, self.stream.store)
         entry = progress.take(self.consumer.epoch)
         if entry is not None:
             self.context.groups.propose(self.group, [entry], None)
+        alone = self.stream.group.raft.members.voters == (self.context.me,)
+        return alone or starts_alike(self.consumer.config)
 
     def lead(self, term: int) -> None:
         """Start to deliver."""
@@ -142,8 +150,6 @@ class ConsumerReplica:
             new_id=self.new_id,
             now_ns=self.context.now_ns,
         )
-        # Nobody repairs what the only replica has lost: pass over it, as the log says.
-        self.leader.delivery.skip_damaged = len(self.stream.group.raft.members.voters) == 1
         stream, name = self.assignment.stream, self.assignment.name
         for pattern, sink in (
             *((next_subject(stream, name, one), self.pulls) for one in self.context.api_prefixes),
@@ -173,6 +179,7 @@ class ConsumerReplica:
     def _quit(self, reason: str, pending: bool = False) -> None:
         self._listening.end()
         leader, self.leader = self.leader, None
+        self._start_behind = None
         self._tickets.clear()
         self._said.clear()
         self._due_ns = None
@@ -192,14 +199,14 @@ class ConsumerReplica:
         leader = self.leader
         if leader is None:
             return
-        if not self.group.raft.accepting:
+        if not self.group.raft.accepting or not self._may_start(leader):
             # The leader's state is ahead of the log; what the log refuses, it would never learn.
             self._due_ns = self.context.now_ns + REFUSED_NS
             return
         if self.assigned.config_refused:
             self._propose_config()
-        self._heard = self.context.traffic.generation(self.account)
         leader.scale(len(self.group.raft.members.voters) > 1)
+        leader.delivery.hopeless = self.stream.hopeless
         turn = leader.turn(
             self.context.now_ns,
             acks=self.acks.take(),
@@ -214,19 +221,49 @@ class ConsumerReplica:
         self._publish(turn.publish)
         if turn.advisories:
             self.context.facts.append(ConsumerAdvisories(self.assignment, turn.advisories))
-        if turn.damaged is not None and turn.damaged != self._told_damage:
-            self._told_damage = turn.damaged
-            first, last = turn.damaged
-            self.context.log(
-                LogLevel.ERROR,
-                f"Consumer '{self.account} > {self.assignment.stream} > {self.assignment.name}'"
-                f" waits: messages {first} to {last} cannot be read on this server",
-            )
+        self._tell_damage(turn)
         if turn.inactive:
             self.context.unused.append(self.assignment)
         self._due_ns = turn.next_due_ns
         if turn.again:
             self.context.queue.wake_again(self.group.name, self)
+
+    def _tell_damage(self, turn: ConsumerTurn) -> None:
+        """Have repaired what is waited for, and tell the operator of it."""
+        name = f"Consumer '{self.account} > {self.assignment.stream} > {self.assignment.name}'"
+        for first, last in turn.passed_over.ranges():
+            text = f"{name} passes over messages {first} to {last}: no replica has them"
+            self.context.log(LogLevel.ERROR, text)
+        if turn.damaged is None:
+            return
+        first, last = turn.damaged
+        self.stream.needs_message(first)
+        if turn.damaged != self._told_damage:
+            self._told_damage = turn.damaged
+            text = f"{name} waits until messages {first} to {last} are repaired on this server"
+            self.context.log(LogLevel.WARNING, text)
+
+    def _may_start(self, leader: ConsumerLeader) -> bool:
+        """Whether it started, or its start can be chosen: where "new" and "last" are cannot be
+        told from a replica that lacks what the stream's leader had. As messages go on to come,
+        only what it had when it was heard first counts; the next leader may not have all of it."""
+        if leader.state.started:
+            return True
+        if self._waits_for_repair():
+            return False
+        if self.stream.leader is not None:
+            return True
+        raft = self.stream.group.raft
+        if raft.leader_last is None:
+            return False
+        if self._start_behind is None or self._start_behind[0] != raft.term:
+            self._start_behind = raft.term, raft.leader_last
+        return raft.applied >= self._start_behind[1]
+
+    def _waits_for_repair(self) -> bool:
+        """Whether a message that decides where to start may be damaged here, but not elsewhere."""
+        lost, hopeless = self.stream.store.lost, self.stream.hopeless
+        return len(lost) > len(hopeless) and self.stream.needs_message(lost.first)
 
     def next_due_ns(self) -> int | None:
         """When `run` has to be called even if nothing happens."""
@@ -238,7 +275,7 @@ class ConsumerReplica:
 
     # ConsumerWatcher
 
-    def stored(self, subjects: list[bytes]) -> None:
+    def stored(self, subjects: Sequence[bytes]) -> None:
         """The stream took messages with these subjects."""
         if self.leader is not None:
             self.leader.stored(subjects)
@@ -302,6 +339,10 @@ class ConsumerReplica:
         """The whole state."""
         return pieces([self.consumer.snapshot()])
 
+    def is_damaged(self) -> bool:
+        """It is in memory, whole."""
+        return False
+
     def importer(self) -> StateImporter:
         """Take the state of another replica."""
         files = self.files
@@ -310,6 +351,8 @@ class ConsumerReplica:
     def _take(self, snapshot: bytes) -> None:
         assert self.leader is None, "a leader's state replaces that of others"
         self.consumer.restore(snapshot)
+        # A state does not tell which acks are new.
+        self.stream.consumed_anew()
 
     def close(self) -> None:
         """Release what is held outside; keep the data."""

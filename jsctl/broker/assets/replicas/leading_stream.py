@@ -19,6 +19,7 @@ from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ConsumerWat
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
+from jsctl.broker.jetstream.streams.entries import StreamEntry
 from jsctl.broker.jetstream.streams.republish import Copy, Republisher, stored_records
 from jsctl.broker.jetstream.streams.stream import Stream
 
@@ -38,6 +39,7 @@ class LeadingStream:
         "_retry_ns",
         "_sink",
         "_stream",
+        "_unsure",
         "_volatile",
         "_watchers",
         "acks",
@@ -69,6 +71,8 @@ class LeadingStream:
         self.subjects: tuple[str, ...] = ()
         """What is listened to."""
         self._listening = Listening(context, assigned.assignment.account)
+        self._unsure = False
+        """Messages were kept, as not all consumers may be known here."""
         self._retry_ns = 0
         """When to look again whether the log takes entries; 0: it does."""
         self._republisher: Republisher | None = None
@@ -77,7 +81,10 @@ class LeadingStream:
     def _interested(self, subject: bytes) -> bool:
         if self._stream.config.retention is not Retention.INTEREST:
             return True
-        return any(watcher.interested(subject) for watcher in self._watchers.values())
+        if any(watcher.interested(subject) for watcher in self._watchers.values()):
+            return True
+        self._unsure = self._unsure or not self._context.knows_all
+        return self._unsure
 
     def subscribe(self) -> None:
         """Listen to the stream's subjects as they are now, and to nothing else."""
@@ -119,11 +126,24 @@ class LeadingStream:
         due_ns, now_ns = self.admission.next_due_ns(), self._context.now_ns
         if due_ns is not None and due_ns <= now_ns:
             self._propose(self.admission.expire(now_ns))
-        if self.consumed.seqs:
-            self._propose_removals()
+        if self.consumed.seqs or self._unsure:
+            self._remove_consumed()
+
+    def _remove_consumed(self) -> None:
+        """Not before all consumers are known: after a restart a stream may lead when this server
+        was not told yet of those that were made meanwhile, or not yet made their replicas."""
+        if not self._context.knows_all:
+            self._unsure = True
+            return
+        if self._unsure:
+            self._unsure = False
+            self.consumed.add_all()
+        self._propose_removals()
 
     def next_due_ns(self) -> int | None:
         """When there is something to do even if nothing happens."""
+        if self._unsure:
+            return self._context.now_ns + REFUSED_NS
         return self._retry_ns or self.admission.next_due_ns()
 
     def _propose(self, admitted: Admitted) -> None:
@@ -154,7 +174,7 @@ class LeadingStream:
 
     # As entries are applied
 
-    def copies(self, data: bytes) -> list[Copy]:
+    def copies(self, entry: StreamEntry) -> list[Copy]:
         """What is republished of an entry that is about to be applied."""
         config = self._stream.config
         if config.republish is None:
@@ -162,4 +182,4 @@ class LeadingStream:
         if self._republisher is None or self._republished != config.republish:
             self._republisher = Republisher(config.name, config.republish)
             self._republished = config.republish
-        return self._republisher.copies(stored_records(data), self._stream.store.last_for)
+        return self._republisher.copies(stored_records(entry), self._stream.store.last_for)

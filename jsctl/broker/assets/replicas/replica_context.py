@@ -11,6 +11,7 @@ from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.ports import Disk
 from jsctl.broker.protocol.deliveries import OutgoingMessage
+from jsctl.broker.replication.group import GroupKind
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.turn import Jitter, LogLevel, LogLine
 
@@ -32,8 +33,8 @@ class AccountTraffic(Protocol):
     def wanted(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens."""
 
-    def generation(self, account: str) -> int:
-        """Changes whenever somebody begins or ends to listen."""
+    def changes(self, account: str) -> list[bytes] | None:
+        """Patterns on which somebody began or ceased to listen since the last call; None: any."""
 
 
 REFUSED_NS = 20_000_000
@@ -48,7 +49,7 @@ class ConsumerWatcher(Protocol):
     def leading(self) -> bool:
         """Whether deliveries are made here."""
 
-    def stored(self, subjects: list[bytes]) -> None:
+    def stored(self, subjects: Sequence[bytes]) -> None:
         """The stream took messages with these subjects."""
 
     def stream_changed(self) -> None:
@@ -101,6 +102,8 @@ class ReplicaContext:
     """Which of them work in this turn."""
     facts: list[Fact] = field(default_factory=list)
     """What was found out since the node last asked."""
+    damaged: dict[str, int] = field(default_factory=dict)
+    """Streams' groups -> a message that somebody waits for and whose bytes are damaged here."""
     unused: list[ConsumerAssignment] = field(default_factory=list)
     """Consumers that were not used for their threshold: they are to be deleted."""
 
@@ -109,6 +112,12 @@ class ReplicaContext:
         """What subjects of the API start with: with the domain as well, if there is one."""
         plain = b"$JS.API."
         return (plain, f"$JS.{self.domain}.API.".encode()) if self.domain else (plain,)
+
+    @property
+    def knows_all(self) -> bool:
+        """Whether all assignments are applied here that the meta leader has."""
+        meta = self.groups.by_name.get(GroupKind.META.value)
+        return meta is not None and meta.raft.abreast
 
     def refusal(self, account: str, *, volatile: bool) -> ApiError | None:
         """Why a stream may not take messages now: the disk, the server or its account is full."""

@@ -12,7 +12,7 @@ from jsctl.api.words import Storage
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
 from jsctl.broker.assets.replicas.stores import StreamStores
-from jsctl.broker.errors import ProtocolError
+from jsctl.broker.errors import DiskFull, ProtocolError
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.replication.disk_jobs import NothingToKeep, SaveStoreAndState
@@ -55,19 +55,26 @@ class StoredStream:
             files.generation = loaded.state.generation
             if not volatile:
                 number, snapshot = split_snapshot(loaded.state.snapshot)
-        stores.keep_only(number)
+        if not loaded.damage:
+            stores.keep_only(number)
         store = stores.open(number)
         account = assignment.account
         stream = Stream(account, assignment.config, assignment.created_ns, store)
         if snapshot:
             stream.restore(snapshot)
-        for first, last in store.state().lost:
-            context.log(
+        made = StoredStream(context, stream, stores, files, number, stores.newest())
+        made.tell_damage()
+        return made
+
+    def tell_damage(self) -> None:
+        """Have operators know what is not whole of a state that comes into use."""
+        stream = self.stream
+        for first, last in stream.store.state().lost:
+            self.context.log(
                 LogLevel.ERROR,
-                f"Stream '{account} > {assignment.name}': messages {first} to {last}"
+                f"Stream '{stream.account} > {stream.config.name}': messages {first} to {last}"
                 " are damaged on this server",
             )
-        return StoredStream(context, stream, stores, files, number)
 
     @property
     def volatile(self) -> bool:
@@ -82,6 +89,8 @@ class StoredStream:
             return None
         if self.volatile:
             return NothingToKeep(index)
+        if not self.stream.store.find_room():
+            return None  # The log keeps everything until there is room.
         return self.job(self.stream, self.number, index, term, members)
 
     def job(
@@ -177,6 +186,8 @@ class StreamImporter:
             raise ProtocolError("a state transfer ended before its last part")
         if self.stored.volatile:
             return NothingToKeep(index)
+        if not self._stream.store.find_room():
+            raise DiskFull("no room for a state that is received")
         self._job = self.stored.job(self._stream, self.number, index, term, members)
         return self._job
 

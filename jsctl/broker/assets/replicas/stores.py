@@ -28,6 +28,12 @@ class StreamStores:
         """Where the store of that number lies."""
         return f"{self.directory}/{_PREFIX}{number}"
 
+    def newest(self) -> int:
+        """The highest number that is taken; 0 if none is."""
+        names = () if self.volatile else self.disk.list(self.directory)
+        numbers = [name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX)]
+        return max((int(number) for number in numbers if number.isdecimal()), default=0)
+
     def keep_only(self, number: int) -> None:
         """Remove what broken transfers left behind."""
         for name in self.disk.list(self.directory):

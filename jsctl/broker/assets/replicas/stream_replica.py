@@ -4,7 +4,8 @@ The leader's server subscribes to the stream's subjects; what is captured there 
 turn, proposed, and acknowledged when its entry is applied: see `leading_stream`.
 """
 
-from collections.abc import Iterator
+from collections import ChainMap, deque
+from collections.abc import Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 
 from jsctl.api.codec import dumps
@@ -17,16 +18,24 @@ from jsctl.broker.assets.replicas.stored_stream import StoredStream, StreamImpor
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
-from jsctl.broker.jetstream.streams.entries import Flags, StreamEntryKind, encode_config
+from jsctl.broker.jetstream.streams.entries import (
+    Flags,
+    Messages,
+    StreamEntry,
+    decode,
+    encode_config,
+)
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
-from jsctl.broker.store.record import FRAME_HEADER_BYTES, columns
+from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.turn import LogLevel
 
-PLAIN_MESSAGES = bytes((StreamEntryKind.MESSAGES, Flags.NONE))
+DIGEST_EVERY = 16
+DIGESTS_MAX = 64
+"""A digest of the messages is kept for the last so many of each so many entries."""
 
 
 @dataclass(slots=True)
@@ -48,6 +57,13 @@ class StreamReplica:
     sink: Sink = field(init=False)
     watchers: dict[str, ConsumerWatcher] = field(default_factory=dict)
     """Consumers with a replica here, by name."""
+    absent: dict[str, ConsumerWatcher] = field(default_factory=dict)
+    """Consumers without one."""
+    hopeless: SeqSet = field(default_factory=SeqSet)
+    """Messages whose bytes are damaged on every voter."""
+    different: dict[str, int] = field(default_factory=dict)
+    """Peers whose messages were not those of this leader, and behind which entry."""
+    _digests: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=DIGESTS_MAX))
     _applied: int = 0
     """The last entry."""
     _ready: list[OutgoingMessage] = field(default_factory=list)
@@ -77,6 +93,11 @@ class StreamReplica:
         return self.stored.stream.store
 
     @property
+    def standing_index(self) -> int:
+        """Up to which entry the messages speak."""
+        return max(self.group.raft.applied, self.store.mark)
+
+    @property
     def leader(self) -> StreamLeader | None:
         """The admission, while this server leads."""
         return None if self.leading is None else self.leading.admission
@@ -90,14 +111,20 @@ class StreamReplica:
         stream, leading, ready = self.stored.stream, self.leading, self._ready
         before = stream.store.messages if self.watchers else 0
         if leading is None:
-            result = stream.apply(index, data, ())
+            entry = decode(data)
+            result = stream.apply(index, entry)
         else:
+            made = leading.admission.in_flight.at(index)
+            entry = decode(data) if made is None or made.entry is None else made.entry
+            # Invariant: the log gives back what was proposed, so nobody has to read it again.
+            assert not isinstance(entry, Messages) or entry.frame.buffer is data, index
             republishes = stream.config.republish is not None
-            copies = leading.copies(data) if republishes else ()
-            ids = leading.admission.in_flight.ids_of(index)
-            result = stream.apply(index, data, ids)
+            copies = leading.copies(entry) if republishes else ()
+            result = stream.apply(index, entry, () if made is None else made.ids)
+        if not index % DIGEST_EVERY:
+            self._note_digest(index)
         if self.watchers:
-            self._tell_watchers(data, before)
+            self._tell_watchers(entry, before)
         if leading is not None:
             if leading.consumed.after_removal:
                 ready.extend(leading.consumed.after_removal.pop(index, ()))
@@ -122,24 +149,24 @@ class StreamReplica:
             if leading.admission.next_due_ns() is not None:
                 self.context.queue.wake(self.group.name, self)
 
-    def _tell_watchers(self, data: bytes, before: int) -> None:
+    def _tell_watchers(self, entry: StreamEntry, before: int) -> None:
         leading = [watcher for watcher in self.watchers.values() if watcher.leading]
         if not leading:
             return
-        stored: list[bytes] = []
-        if data.startswith(PLAIN_MESSAGES):
-            stored = columns(data, len(PLAIN_MESSAGES) + FRAME_HEADER_BYTES, len(data)).subjects
+        stored: Sequence[bytes] = ()
+        if isinstance(entry, Messages) and entry.flags == Flags.NONE:
+            stored = entry.frame.columns.subjects
         for watcher in leading:
             if stored and self.store.messages == before + len(stored):
                 watcher.stored(stored)
             else:
                 watcher.stream_changed()
 
-    def founded(self) -> None:
-        """The config is the first entry."""
+    def founded(self) -> bool:
+        """The config is the first entry; nothing else is known of a stream without messages."""
         assert self.stream.revision == 0, "a group without a log has a stream"
         entry = encode_config(self.assignment.revision, dumps(self.assignment.config))
-        self.context.groups.propose(self.group, [entry], None)
+        return self.context.groups.propose(self.group, [entry], None) is not None
 
     def lead(self, term: int) -> None:
         """Start to admit."""
@@ -148,7 +175,7 @@ class StreamReplica:
             self.context,
             self.assigned,
             self.stream,
-            self.watchers,
+            ChainMap(self.watchers, self.absent),
             self.sink,
             volatile=self.volatile,
         )
@@ -161,6 +188,7 @@ class StreamReplica:
     def unlead(self) -> None:
         """Stop to admit; what is in flight is decided by the next leader."""
         self._end_leading()
+        self.different.clear()
 
     def listen_anew(self) -> None:
         """The account has come, or is gone; nothing is heard in one that is not there."""
@@ -239,6 +267,36 @@ class StreamReplica:
         if self.leading is not None and self.takes_away and self.leading.consumed.add_all():
             self.context.queue.wake(self.group.name, self)
 
+    # Damage
+
+    def _note_digest(self, index: int) -> None:
+        """Remember what the messages are behind an entry, so that replicas can be compared."""
+        store = self.store
+        # Behind a restart the store may be ahead of the entries that are applied once more.
+        if store.mark <= index and store.digest_is_whole:
+            self._digests.append((index, store.digest()))
+
+    def digests(self) -> list[tuple[int, int]]:
+        """(index, digest) of some entries that were applied lately, the last one too if that is
+        possible."""
+        applied = self.group.raft.applied
+        if self.store.mark <= applied and self.store.digest_is_whole:
+            return [*self._digests, (applied, self.store.digest())]
+        return list(self._digests)
+
+    def needs_message(self, seq: int) -> bool:
+        """Somebody waits for a message whose bytes are damaged here; False: it is lost for good,
+        as far as known."""
+        if seq in self.hopeless:
+            return False
+        self.context.damaged[self.group.name] = seq
+        return True
+
+    def mended(self) -> None:
+        """Messages that were damaged are back, or gone."""
+        for watcher in self.watchers.values():
+            watcher.stream_changed()
+
     # Durability
 
     def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
@@ -257,12 +315,17 @@ class StreamReplica:
         """The whole state."""
         return self.stored.export()
 
+    def is_damaged(self) -> bool:
+        """Whether some messages are known to be damaged here."""
+        return self.store.is_damaged
+
     def importer(self) -> StreamImporter:
         """Take the state of another replica."""
         return self.stored.importer(self.assignment, self._replaced)
 
     def _replaced(self) -> None:
         assert self.leading is None, "a leader's state replaces that of others"
+        self.stored.tell_damage()
         for watcher in self.watchers.values():
             watcher.stream_changed()
 

@@ -139,6 +139,8 @@ def _floored(config: ConsumerConfig, pedantic: bool) -> ConsumerConfig:
             if pedantic:
                 raise _pedantic(text)
             changed[name] = floor
+    if not changed:
+        return config
     return replace(config, **changed)  # type: ignore[arg-type]  # names of int fields
 
 

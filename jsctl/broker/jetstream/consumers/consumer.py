@@ -5,16 +5,14 @@ a copy that runs ahead. The stream's leader asks it what still needs a message.
 """
 
 import struct
-from dataclasses import replace
 
 from jsctl.api.codec import dumps, loads
 from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.times import format_time, parse_time
+from jsctl.api.times import parse_time
 from jsctl.api.words import AckPolicy
 from jsctl.broker.jetstream.consumers.entries import (
     ConsumerEntryKind,
     apply_progress,
-    decode_pause,
     decode_reset,
     encode_config,
     progress_epoch,
@@ -66,7 +64,7 @@ class Consumer:
         self.created_ns = created_ns
         self.epoch = 0
         self.config_revision = 0
-        """Counts applied changes of config or pause, for those who derive things from it."""
+        """Counts applied changes of config, for those who derive things from it."""
         self.state = ConsumerState(
             acks_needed=config.ack_policy is not AckPolicy.NONE, acks_watched=acks_watched
         )
@@ -88,10 +86,6 @@ class Consumer:
             return 1
         if kind == ConsumerEntryKind.CONFIG:
             self._configure(loads(ConsumerConfig, entry[1:]))
-            return self.config_revision
-        if kind == ConsumerEntryKind.PAUSE:
-            until = decode_pause(entry)
-            self._configure(replace(self.config, pause_until=format_time(until) if until else ""))
             return self.config_revision
         assert kind == ConsumerEntryKind.RESET, kind
         first = decode_reset(entry)

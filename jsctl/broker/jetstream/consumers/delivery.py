@@ -19,11 +19,13 @@ from jsctl.broker.jetstream.consumers.redelivery import Redelivery
 from jsctl.broker.protocol.deliveries import Deliveries, Item
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.record import Row
+from jsctl.broker.store.seqset import SeqSet
 
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 """What one look at the store returns at most; the rest follows in the next turn."""
 UNLIMITED = 1 << 40
 GONE_REASON = "Message deleted by stream limits"
+LOST_REASON = "Message is damaged on every replica"
 
 _sequence = itemgetter(0)
 
@@ -51,9 +53,10 @@ class ConsumerDelivery:
         "cursor",
         "damaged",
         "facts",
+        "hopeless",
+        "passed_over",
         "progress",
         "redelivery",
-        "skip_damaged",
         "store",
     )
 
@@ -62,10 +65,12 @@ class ConsumerDelivery:
         self.consumer = consumer
         self.store = store
         self.redelivery = Redelivery(config.ack_wait, config.backoff)
-        self.skip_damaged = False
-        """Pass over messages whose bytes are lost for good, instead of waiting for repair."""
+        self.hopeless = SeqSet()
+        """Messages that are damaged on every replica: they are passed over, not waited for."""
         self.damaged: tuple[int, int] | None = None
-        """Sequences that stopped the last look at the store."""
+        """Sequences that stopped the last look at the store: they are being repaired."""
+        self.passed_over = SeqSet()
+        """What was passed over since somebody last took note of it."""
         self.facts: list[Advisory] = []
         self._prefix = ack_prefix(consumer.stream, consumer.name).replace(b"%", b"%%")
         self._formats: dict[int, bytes] = {}
@@ -121,11 +126,15 @@ class ConsumerDelivery:
             return []
         rows: list[Row] = []
         gone: list[int] = []
+        lost: list[int] = []
         for seq in list(islice(self.redelivery.again, count)):
             try:
                 row = self.store.load(seq)
             except Damaged as error:
-                self.damaged = (error.first_seq, error.last_seq)
+                if self._pass_over(seq, seq):
+                    lost.append(seq)
+                    continue
+                self.damaged = (seq, error.last_seq)
                 self.redelivery.unqueue(seq)
                 self.redelivery.file((seq,), now_ns, self.progress.state.deliveries(seq))
                 continue
@@ -137,12 +146,25 @@ class ConsumerDelivery:
             else:
                 rows.append(row)
         self.give_up(gone, now_ns)
+        self._abandon(lost)
         return self._shown(rows)
 
     def is_gone(self, seq: int) -> bool:
         """Whether a delivered message was removed from the stream. One above its end was not: the
         stream's replica here has not caught up yet, as after a restart."""
         return seq <= self.store.last_seq and not self.store.is_live(seq)
+
+    def _abandon(self, lost: Sequence[int]) -> None:
+        """Pending messages that no replica has are not delivered any more. Nobody acknowledged
+        them, so they stay in the stream: their bytes may be found again."""
+        state = self.progress.state
+        for seq in lost:
+            self.redelivery.unqueue(seq)
+            cseq, times = state.pending[seq][0], state.deliveries(seq)
+            kind = AdvisoryKind.TERMINATED
+            self.facts.append(Advisory(kind, cseq, seq, times, reason=LOST_REASON))
+        if lost:
+            self.progress.exhaust(lost)
 
     def give_up(self, gone: Sequence[int], now_ns: int) -> None:
         """Pending messages that are not in the stream any more count as done with."""
@@ -162,23 +184,45 @@ class ConsumerDelivery:
         state = self.progress.state
         if state.last_seqs:
             return self._shown(self._chosen(count))
-        try:
-            rows = self.store.next_many(self.consumer.filters, self.cursor, count, BATCH_BYTES_MAX)
-        except Damaged as error:
-            self.damaged = (error.first_seq, error.last_seq)
-            if not self.skip_damaged:
-                return []
-            self.cursor = error.last_seq + 1
-            return self.peek_new(count)
-        if not rows:
+        rows = self._next(count)
+        if not rows and self.damaged is None:
             self.cursor = max(self.cursor, self.store.last_seq + 1)
         return self._shown(rows)
+
+    def _next(self, count: int) -> Sequence[Row]:
+        """What can be read next; `damaged` says what stops it."""
+        while True:
+            filters, cursor = self.consumer.filters, self.cursor
+            try:
+                return self.store.next_many(filters, cursor, count, BATCH_BYTES_MAX)
+            except Damaged as error:
+                first = max(error.first_seq, cursor)
+                passed = self._pass_over(first, error.last_seq)
+                if not passed:
+                    self.damaged = (first, error.last_seq)
+                    return []
+                self.cursor = passed + 1
+                self.forget_count()
+
+    def _pass_over(self, first: int, last: int) -> int:
+        """Go past what is lost for good; where that ends, 0 if it does not begin with such."""
+        if first not in self.hopeless:
+            return 0
+        last = min(last, self.hopeless.next_absent(first) - 1)
+        self.passed_over.add_range(first, last)
+        return last
 
     def _chosen(self, count: int) -> list[Row]:
         state = self.progress.state
         rows: list[Row] = []
         for seq in state.last_seqs:
-            row = self.store.load(seq)
+            try:
+                row = self.store.load(seq)
+            except Damaged:
+                if self._pass_over(seq, seq):
+                    continue
+                self.damaged = (seq, seq)
+                return rows
             if row is not None:
                 rows.append(row)
             if len(rows) == count:

@@ -3,7 +3,6 @@
     PROGRESS  epoch u32, operations ...       one a turn: everything that happened in it
     CONFIG    consumer config as JSON
     RESET     first sequence u64
-    PAUSE     until i64 (ns, 0: not paused)
 
 Operations of PROGRESS are those of `ConsumerState`, each a code and its arguments; runs of
 sequences are kept as first and count, others as a list. Integers are little endian. The epoch
@@ -23,7 +22,6 @@ class ConsumerEntryKind(IntEnum):
     PROGRESS = 1
     CONFIG = 2
     RESET = 3
-    PAUSE = 4
 
 
 class Op(IntEnum):
@@ -43,7 +41,6 @@ class Op(IntEnum):
 
 _PROGRESS = struct.Struct("<BI")
 _RESET = struct.Struct("<BQ")
-_PAUSE = struct.Struct("<Bq")
 _START = struct.Struct("<BQQI")
 _DELIVER_RUN = struct.Struct("<BQIQq")
 _DELIVER_LIST = struct.Struct("<BIQq")
@@ -64,21 +61,10 @@ def encode_reset(first: int) -> bytes:
     return _RESET.pack(ConsumerEntryKind.RESET, first)
 
 
-def encode_pause(until_ns: int) -> bytes:
-    """A PAUSE entry; 0 resumes."""
-    return _PAUSE.pack(ConsumerEntryKind.PAUSE, until_ns)
-
-
 def decode_reset(entry: bytes) -> int:
     """The first sequence of a RESET entry."""
     first: int = _RESET.unpack(entry)[1]
     return first
-
-
-def decode_pause(entry: bytes) -> int:
-    """The time of a PAUSE entry."""
-    until: int = _PAUSE.unpack(entry)[1]
-    return until
 
 
 def _list(seqs: Sequence[int]) -> bytes:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from jsctl.broker.protocol.deliveries import OutgoingMessage
+from jsctl.broker.store.seqset import SeqSet
 
 Interest = Callable[[bytes], bool]
 """Whether anybody listens on a subject, in the consumer's account."""
@@ -52,4 +53,6 @@ class ConsumerTurn:
     inactive: bool = False
     """Nobody used the consumer for its inactive threshold: it is to be deleted."""
     damaged: tuple[int, int] | None = None
-    """Stream sequences that cannot be read here."""
+    """Stream sequences that cannot be read here, and are waited for."""
+    passed_over: SeqSet = field(default_factory=SeqSet)
+    """Stream sequences that nobody can read any more, and that are not delivered."""

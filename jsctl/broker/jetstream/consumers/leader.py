@@ -26,6 +26,7 @@ from jsctl.broker.jetstream.consumers.push_dispatcher import PushDispatcher
 from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.store.contents import Contents
+from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.turn import Jitter
 
 DELIVERIES_MAX = 1024
@@ -359,11 +360,14 @@ class ConsumerLeader:
             due = self.pull.queue.next_due_ns
             if not paused:
                 made.again = not self.pull.serve(delivery, now_ns, most, said)
-            # Acks that are waited for keep a no_wait request until the next heartbeat or end.
-            stalled = delivery.stalled and not paused and (due is None or due > now_ns)
+            # Acks or repairs that are waited for keep a no_wait request until the next heartbeat
+            # or end.
+            waits = delivery.stalled or delivery.damaged is not None
+            stalled = waits and not paused and (due is None or due > now_ns)
             idle = not made.again and not stalled
             said += self.pull.tend(delivery, now_ns, idle=idle)
         made.damaged = delivery.damaged
+        made.passed_over, delivery.passed_over = delivery.passed_over, SeqSet()
 
     def _seal(
         self, made: ConsumerTurn, answers: list[OutgoingMessage], said: list[OutgoingMessage]

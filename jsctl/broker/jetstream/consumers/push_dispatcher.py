@@ -77,9 +77,13 @@ class PushDispatcher:
         if self.consumer.config.replay_policy is ReplayPolicy.ORIGINAL:
             self.replay = Replay(last_seq)
 
-    def look(self, now_ns: int) -> bool:
+    def wanted(self) -> bool:
         """Whether somebody listens on the deliver subject."""
-        active = self._has_interest(self.subject)
+        return self._has_interest(self.subject)
+
+    def look(self, now_ns: int) -> bool:
+        """As `wanted`, and taken note of."""
+        active = self.wanted()
         if active != self.active:
             self.active, self.since_ns = active, now_ns
         return active

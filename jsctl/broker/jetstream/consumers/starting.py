@@ -10,6 +10,8 @@ from jsctl.broker.protocol.headers import get
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.subject.matching import Filters
 
+_ALIKE = (DeliverPolicy.ALL, DeliverPolicy.BY_START_SEQUENCE, DeliverPolicy.BY_START_TIME)
+
 
 def choose(config: ConsumerConfig, filters: Filters, store: Contents) -> tuple[int, int, list[int]]:
     """The first sequence to deliver; for last per subject also where reading goes on, and
@@ -31,6 +33,11 @@ def begin(progress: ConsumerProgress, consumer: Consumer, store: Contents) -> bo
         return False
     progress.start(*choose(consumer.config, consumer.filters, store))
     return True
+
+
+def starts_alike(config: ConsumerConfig) -> bool:
+    """Whether messages that the stream took meanwhile change nothing about where to start."""
+    return config.deliver_policy in _ALIKE
 
 
 def _first(config: ConsumerConfig, filters: Filters, store: Contents) -> int:

@@ -167,8 +167,10 @@ class ConsumerState:
             return
         done = list(takewhile(seq.__ge__, self.pending))
         self._take(done, self.acked if self.acks_watched else None)
-        self.floor_seq = min(cseq, self.delivered_seq)
-        self.floor_stream = min(seq, self.delivered_stream)
+        if self.pending or not done:
+            # What lies above may be waited for: the floor is what was acknowledged.
+            self.floor_seq = min(cseq, self.delivered_seq)
+            self.floor_stream = min(seq, self.delivered_stream)
         self.floor_last_ns = time_ns
 
     def skip(self, up_to: int) -> None:

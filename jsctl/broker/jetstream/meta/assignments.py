@@ -5,7 +5,7 @@ Assignments are immutable; an update replaces one. `peers` of a group is where i
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from jsctl.api.cluster import Placement
 from jsctl.api.codec import decode, encode
@@ -102,7 +102,7 @@ def _request_document(request: ApiRequest) -> Document:
         "reply": request.reply.decode("latin-1"),
         "headers": request.headers.decode("latin-1"),
         "payload": request.payload.decode("latin-1"),
-        "client": asdict(request.client),
+        "client": _client_document(request.client),
         "entry": request.entry,
         "system": request.system,
     }
@@ -121,6 +121,11 @@ def _request_from(document: Mapping[str, object] | None) -> ApiRequest | None:
         entry=str(document["entry"]),
         system=bool(document["system"]),
     )
+
+
+def _client_document(client: ClientInfo) -> Document:
+    # What `asdict` makes, without its copies: all values are words and numbers.
+    return {name: getattr(client, name) for name in ClientInfo.__slots__}
 
 
 def _client_from(document: object) -> ClientInfo:
@@ -196,7 +201,7 @@ def _common(made: StreamAssignment | ConsumerAssignment) -> Document:
         "name": made.name,
         "group": _group_document(made.group),
         "created": made.created_ns,
-        "client": asdict(made.client),
+        "client": _client_document(made.client),
         "request": None if made.request is None else _request_document(made.request),
         "revision": made.revision,
     }

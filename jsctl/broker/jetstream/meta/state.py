@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
 from jsctl.broker.jetstream.meta.assignments import (
@@ -33,6 +33,7 @@ from jsctl.broker.jetstream.meta.entries import (
     key_of,
 )
 from jsctl.broker.jetstream.meta.listening import ListenedSubjects
+from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.subject.patterns import PatternSet
 
 UNDATED = -1
@@ -66,13 +67,24 @@ class MetaChange:
     server: MetaServer | None = None
 
 
+class _Proposal(NamedTuple):
+    """An entry in flight, read once."""
+
+    entry: bytes
+    document: Document
+    made: Assignment | None
+    """The assignment, of an entry that is one."""
+    keys: tuple[Key, ...]
+
+
 class _State:
     """Applied state: assets by account and stream, servers by peer."""
 
-    __slots__ = ("consumers", "listening", "servers", "streams")
+    __slots__ = ("consumers", "listening", "loads", "servers", "streams")
 
     def __init__(self) -> None:
         self.listening = ListenedSubjects()
+        self.loads = Loads()
         self.streams: dict[str, dict[str, StreamAssignment]] = {}
         self.consumers: dict[tuple[str, str], dict[str, ConsumerAssignment]] = {}
         self.servers: dict[str, MetaServer] = {}
@@ -84,6 +96,7 @@ class _State:
         return self.streams.get(account, {}).get(stream)
 
     def put(self, made: Assignment) -> None:
+        self.loads.change(self.get(key_of(made)), made)
         if isinstance(made, StreamAssignment):
             streams = self.streams.setdefault(made.account, {})
             self.listening.change(streams.get(made.name), made)
@@ -94,10 +107,12 @@ class _State:
     def drop(self, key: Key) -> None:
         account, stream, consumer = key
         if consumer:
-            self.consumers.get((account, stream), {}).pop(consumer, None)
+            self.loads.change(self.consumers.get((account, stream), {}).pop(consumer, None), None)
             return
-        self.listening.change(self.streams.get(account, {}).pop(stream, None), None)
-        self.consumers.pop((account, stream), None)
+        gone = self.streams.get(account, {}).pop(stream, None)
+        self.listening.change(gone, None)
+        for made in (gone, *self.consumers.pop((account, stream), {}).values()):
+            self.loads.change(made, None)
 
     def assets(self) -> dict[Key, Assignment]:
         """Streams before their consumers."""
@@ -116,7 +131,8 @@ class Meta:
         self.applied = 0
         self._state = _State()
         self._changes: list[MetaChange] = []
-        self._in_flight: deque[tuple[bytes, list[Key]]] = deque()
+        self._in_flight: deque[_Proposal] = deque()
+        self._passing: set[bytes] = set()
         self._overlay: dict[Key, Assignment | None] = {}
         self._waiting: dict[Key, int] = {}
 
@@ -174,6 +190,18 @@ class Meta:
                 found[key[2]] = made
         return dict(sorted(found.items()))
 
+    def consumer_count(self, account: str, stream: str) -> int:
+        """How many consumers a stream has."""
+        if self.stream(account, stream) is None:
+            return 0
+        applied = self._state.consumers.get((account, stream), {})
+        changed = {
+            key[2]: made for key, made in self._overlay.items() if key[:2] == (account, stream)
+        }
+        changed.pop("", None)
+        made = sum(one is not None for one in changed.values())
+        return len(applied) - len(applied.keys() & changed.keys()) + made
+
     def accounts(self) -> list[str]:
         """Accounts that have streams."""
         names = {name for name, streams in self._state.streams.items() if streams}
@@ -189,6 +217,22 @@ class Meta:
                 found[key] = made
         return [made for key, made in found.items() if not key[2] or (*key[:2], "") in found]
 
+    def loads(self, without: StreamAssignment | None = None) -> Loads:
+        """What each peer has been given; what the stream `without` reserves does not count."""
+        loads = self._state.loads.copy()
+        for key, made in self._overlay.items():
+            loads.change(self._state.get(key), made)
+        if without is not None:
+            loads.release(without)
+        return loads
+
+    def stream_count(self, account: str) -> int:
+        """How many streams an account has."""
+        applied = self._state.streams.get(account, {})
+        changed = self._changed_streams(account)
+        made = sum(one is not None for one in changed.values())
+        return len(applied) - len(applied.keys() & changed.keys()) + made
+
     @property
     def servers(self) -> Mapping[str, MetaServer]:
         """Peer -> server, removed ones included."""
@@ -199,8 +243,10 @@ class Meta:
     def apply(self, index: int, entry: bytes) -> int:
         """File one committed entry; 1 if it changed anything."""
         self.applied = index
-        self._landed(entry)
-        document = parse_object(entry)
+        known = self._landed(entry)
+        if known is not None and known.made is not None:
+            return self._put(known.made)
+        document = parse_object(entry) if known is None else known.document
         applier: Callable[[Document], int] = getattr(self, _APPLIERS[str(document["op"])])
         return applier(document)
 
@@ -272,16 +318,19 @@ class Meta:
     def note_in_flight(self, entries: Iterable[bytes]) -> None:
         """These were proposed and not refused; requests see them from now on."""
         for entry in entries:
-            foreseen = self._foresee(parse_object(entry))
-            self._in_flight.append((entry, list(foreseen)))
-            for key, made in foreseen.items():
-                self._overlay[key] = made
+            document = parse_object(entry)
+            made = assignment_from(document) if document["op"] in _ASSETS else None
+            foreseen = self._foresee(document, made)
+            if self._passes(foreseen):
+                self._passing.add(entry)
+            self._in_flight.append(_Proposal(entry, document, made, tuple(foreseen)))
+            for key, after in foreseen.items():
+                self._overlay[key] = after
                 self._waiting[key] = self._waiting.get(key, 0) + 1
 
-    def _foresee(self, document: Document) -> dict[Key, Assignment | None]:
+    def _foresee(self, document: Document, made: Assignment | None) -> dict[Key, Assignment | None]:
         op = document["op"]
-        if op in ("stream", "consumer"):
-            made = assignment_from(document)
+        if made is not None:
             return {key_of(made): _dated(made, self._seen(key_of(made)), UNDATED)}
         if op == "settle":
             return self._foresee_settled(document)
@@ -305,18 +354,33 @@ class Meta:
     def _seen(self, key: Key) -> Assignment | None:
         return self._overlay[key] if key in self._overlay else self._state.get(key)
 
-    def _landed(self, entry: bytes) -> None:
-        if not self._in_flight or self._in_flight[0][0] != entry:
-            return
-        _, keys = self._in_flight.popleft()
-        for key in keys:
+    def _passes(self, foreseen: Mapping[Key, Assignment | None]) -> bool:
+        changes = [(self._seen(key), made) for key, made in foreseen.items()]
+        return bool(changes) and all(
+            one is None or _is_passing(one) for change in changes for one in change
+        )
+
+    def is_passing(self, entry: bytes) -> bool:
+        """Whether an entry that is in flight is about nothing but consumers that end with the
+        process of the only server that has them."""
+        return entry in self._passing
+
+    def _landed(self, entry: bytes) -> "_Proposal | None":
+        """The entry, if it is the first one in flight: that ends here."""
+        if not self._in_flight or self._in_flight[0].entry != entry:
+            return None
+        landed = self._in_flight.popleft()
+        self._passing.discard(entry)
+        for key in landed.keys:
             self._waiting[key] -= 1
             if not self._waiting[key]:
                 del self._waiting[key], self._overlay[key]
+        return landed
 
     def drop_in_flight(self) -> None:
         """Leadership was lost: what becomes of the proposals is the next leader's to know."""
         self._in_flight.clear()
+        self._passing.clear()
         self._overlay.clear()
         self._waiting.clear()
 
@@ -356,6 +420,13 @@ class Meta:
         self._changes.extend(_differences(before, state))
 
 
+def _is_passing(made: Assignment) -> bool:
+    """Whether it is gone when its server's process ends, and who made it makes another one."""
+    is_ephemeral = isinstance(made, ConsumerAssignment) and not made.config.durable_name
+    return is_ephemeral and made.group.storage == "memory" and len(made.group.members) == 1
+
+
+_ASSETS = ("stream", "consumer")
 _APPLIERS = {
     "stream": "_apply_asset",
     "consumer": "_apply_asset",

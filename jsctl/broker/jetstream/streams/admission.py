@@ -22,15 +22,15 @@ from jsctl.broker.jetstream.streams.entries import (
     Flags,
     encode_config,
     encode_delete,
-    encode_messages,
     encode_purge,
     encode_remove,
+    make_messages,
 )
 from jsctl.broker.jetstream.streams.in_flight import Ack, Batch, InFlight
 from jsctl.broker.jetstream.streams.publish_headers import FAST_INGEST, plain_ids
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.jetstream.streams.timers import Timers
-from jsctl.broker.store.record import Row, encode_frame
+from jsctl.broker.store.record import Row
 
 Publish = tuple[bytes, bytes, bytes, bytes, object]
 """(subject, reply, headers, payload, origin) as the router captured it."""
@@ -156,12 +156,12 @@ class StreamLeader:
         acks = []
         if not self.stream.config.no_ack:
             acks = [(item[1], ack % seq) for seq, item in enumerate(batch, first) if item[1]]
-        entry = encode_messages(encode_frame(rows), Flags.IDS if ids else Flags.NONE)
-        self.in_flight.add(Batch(rows, size, acks, ids, self._last_id))
+        entry = make_messages(rows, Flags.IDS if ids else Flags.NONE)
+        self.in_flight.add(Batch(rows, size, acks, ids, self._last_id, entry))
         self.in_flight.ids.update([(name, (seq, acks)) for seq, name in enumerate(ids, first)])
         self._last_id = ids[-1] if ids else b""
         self._next_seq = first + len(rows)
-        return Admitted([entry], [acks])
+        return Admitted([entry.frame.buffer], [acks])
 
     def _take_each(self, batch: Sequence[Publish]) -> Admitted:
         made = Admitted()
@@ -222,11 +222,11 @@ class StreamLeader:
 
     def _close(self, building: "_Building", made: Admitted) -> "_Building":
         if building.rows:
-            frame = encode_frame(building.rows)
-            made.entries.append(encode_messages(frame, building.flags, building.skipped))
+            entry = make_messages(building.rows, building.flags, building.skipped)
+            made.entries.append(entry.frame.buffer)
             made.acks.append(building.acks)
             before = building.last_id_before
-            batch = Batch(building.rows, building.size, building.acks, building.ids, before)
+            batch = Batch(building.rows, building.size, building.acks, building.ids, before, entry)
             self.in_flight.add(batch)
         following = _Building(self._last_id)
         self._checks.begin(self._next_seq, following.rows)

@@ -11,7 +11,8 @@ that applying them can neither fail nor differ between replicas. Integers are li
     CONFIG    revision u64, stream config as JSON
 
 The first byte is the kind. The flags of MESSAGES say what a replica has to look for in the
-frame beyond storing it, so that plain frames are stored without being decoded.
+frame beyond storing it. An entry is decoded once on each server, and whoever has to do with it
+there shares what was found (`Frame`).
 """
 
 import struct
@@ -19,6 +20,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from jsctl.broker.store.frame import Frame, frame_of
+from jsctl.broker.store.record import RecordLike
 
 
 class StreamEntryKind(IntEnum):
@@ -47,12 +51,12 @@ class Flags:
     """Some sequences are used up without keeping their (empty) message."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Messages:
     """Store a frame; `skipped` sequences are removed from it at once."""
 
     flags: int
-    frame: bytes
+    frame: Frame
     skipped: tuple[int, ...] = ()
 
 
@@ -101,7 +105,6 @@ class Config:
 
 StreamEntry = Messages | Expire | Delete | RemoveMessages | Purge | Config
 
-_MESSAGES = bytes([StreamEntryKind.MESSAGES, 0])
 _EXPIRE = struct.Struct("<BQq")
 _DELETE = struct.Struct("<BQB")
 _PURGE = struct.Struct("<BQQ")
@@ -119,12 +122,23 @@ def _unpack_seqs(entry: bytes, at: int) -> tuple[tuple[int, ...], int]:
     return struct.unpack_from(f"<{count}Q", entry, at), at + 8 * count
 
 
-def encode_messages(frame: bytes, flags: int = 0, skipped: Sequence[int] = ()) -> bytes:
-    """A MESSAGES entry; `skipped` sets its flag by itself."""
+def make_messages(
+    records: Sequence[RecordLike], flags: int = 0, skipped: Sequence[int] = ()
+) -> Messages:
+    """A MESSAGES entry, its bytes in `frame.buffer`; `skipped` sets its flag by itself."""
     if not skipped:
-        return (bytes((StreamEntryKind.MESSAGES, flags)) if flags else _MESSAGES) + frame
-    head = bytes((StreamEntryKind.MESSAGES, flags | Flags.SKIPPED))
-    return head + _pack_seqs(skipped) + frame
+        head = bytes((StreamEntryKind.MESSAGES, flags))
+        return Messages(flags, frame_of(records, head))
+    flags |= Flags.SKIPPED
+    head = bytes((StreamEntryKind.MESSAGES, flags)) + _pack_seqs(skipped)
+    return Messages(flags, frame_of(records, head), tuple(skipped))
+
+
+def encode_messages(
+    records: Sequence[RecordLike], flags: int = 0, skipped: Sequence[int] = ()
+) -> bytes:
+    """The bytes of a MESSAGES entry."""
+    return make_messages(records, flags, skipped).frame.buffer
 
 
 def encode_expire(up_to: int, now_ns: int) -> bytes:
@@ -156,8 +170,8 @@ def _decode_messages(entry: bytes) -> Messages:
     flags = entry[1]
     if flags & Flags.SKIPPED:
         skipped, at = _unpack_seqs(entry, 2)
-        return Messages(flags, entry[at:], skipped)
-    return Messages(flags, entry[2:])
+        return Messages(flags, Frame(entry, at), skipped)
+    return Messages(flags, Frame(entry, 2))
 
 
 def _decode_expire(entry: bytes) -> Expire:
@@ -184,7 +198,7 @@ def _decode_config(entry: bytes) -> Config:
     return Config(revision, entry[_CONFIG.size :])
 
 
-_DECODERS: dict[StreamEntryKind, Callable[[bytes], StreamEntry]] = {
+_DECODERS: dict[int, Callable[[bytes], StreamEntry]] = {
     StreamEntryKind.MESSAGES: _decode_messages,
     StreamEntryKind.EXPIRE: _decode_expire,
     StreamEntryKind.DELETE: _decode_delete,
@@ -196,4 +210,4 @@ _DECODERS: dict[StreamEntryKind, Callable[[bytes], StreamEntry]] = {
 
 def decode(entry: bytes) -> StreamEntry:
     """Inverse of the encoders. Entries are checksummed by the log: bad ones are our fault."""
-    return _DECODERS[StreamEntryKind(entry[0])](entry)
+    return _DECODERS[entry[0]](entry)

@@ -7,6 +7,7 @@ still in flight sees its sequence, its size, its id and its subject.
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from jsctl.broker.jetstream.streams.entries import Messages
 from jsctl.broker.store.record import Row
 from jsctl.broker.subject.matching import matches
 
@@ -17,7 +18,7 @@ Ack = tuple[bytes, bytes]
 class Batch:
     """One entry in flight. `acks` may grow until it is applied: retries of its ids join it."""
 
-    __slots__ = ("acks", "bytes", "ids", "index", "last_id_before", "rows", "timer")
+    __slots__ = ("acks", "bytes", "entry", "ids", "index", "last_id_before", "rows", "timer")
 
     def __init__(
         self,
@@ -26,9 +27,12 @@ class Batch:
         acks: list[Ack],
         ids: list[bytes],
         last_id_before: bytes,
+        entry: Messages | None = None,
         timer: bool = False,
     ) -> None:
         self.index = 0
+        self.entry = entry
+        """As it will be applied here: who made it need not decode it."""
         self.rows = rows
         self.bytes = size
         self.acks = acks
@@ -94,12 +98,9 @@ class InFlight:
         known = self.subjects().get(subject)
         return known[1] if known is not None else 0
 
-    def ids_of(self, index: int) -> Sequence[bytes]:
-        """The message ids of the batch that the log has at an index; empty if none is known."""
-        for batch in self.batches:
-            if batch.index == index:
-                return batch.ids
-        return ()
+    def at(self, index: int) -> Batch | None:
+        """The batch that the log has at an index."""
+        return next((batch for batch in self.batches if batch.index == index), None)
 
     def applied(self, index: int) -> bool:
         """Forget what the state holds now; whether a timer's batch was among it."""

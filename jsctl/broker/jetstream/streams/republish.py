@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from jsctl.api.stream import Republish
 from jsctl.api.times import format_time
-from jsctl.broker.jetstream.streams.entries import Messages, StreamEntryKind, decode
-from jsctl.broker.store.record import Record, decode_frame
+from jsctl.broker.jetstream.streams.entries import Messages, StreamEntry
+from jsctl.broker.store.record import Record
 from jsctl.broker.subject.transforms import compile_transform
 
 Copy = tuple[bytes, bytes, bytes]
@@ -14,14 +14,12 @@ _START = b"NATS/1.0\r\n"
 _END = b"\r\n"
 
 
-def stored_records(entry: bytes) -> list[Record]:
+def stored_records(entry: StreamEntry) -> list[Record]:
     """The messages that an entry of the stream's log stores; none for other entries."""
-    if entry[0] != StreamEntryKind.MESSAGES:
+    if not isinstance(entry, Messages):
         return []
-    messages = decode(entry)
-    assert isinstance(messages, Messages)
-    skipped = set(messages.skipped)
-    return [record for record in decode_frame(messages.frame) if record.seq not in skipped]
+    skipped = set(entry.skipped)
+    return [record for record in entry.frame.records if record.seq not in skipped]
 
 
 class Republisher:

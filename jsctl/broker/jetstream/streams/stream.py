@@ -25,8 +25,7 @@ from jsctl.broker.jetstream.streams.entries import (
     Messages,
     Purge,
     RemoveMessages,
-    StreamEntryKind,
-    decode,
+    StreamEntry,
 )
 from jsctl.broker.jetstream.streams.publish_headers import (
     MSG_ID,
@@ -35,17 +34,10 @@ from jsctl.broker.jetstream.streams.publish_headers import (
     TTL,
     nats_fields,
     parse_ttl,
+    plain_ids,
 )
 from jsctl.broker.jetstream.streams.ttl import Ttls
-from jsctl.broker.store.record import (
-    FRAME_HEADER_BYTES,
-    Record,
-    columns,
-    decode_frame,
-    first_seq,
-    first_time_ns,
-    frame_count,
-)
+from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.subject.matching import Filters
 
@@ -54,7 +46,6 @@ SUBJECTS_PER_PAGE = 20_000
 _HEAD = struct.Struct("<BQQIIII")
 _BOUNDS = struct.Struct("<QQQQ")
 _VERSION = 1
-_PLAIN = bytes((StreamEntryKind.MESSAGES, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +81,12 @@ class Stream:
 
     # The log.
 
-    def apply(self, index: int, entry: bytes, ids: Sequence[bytes] = ()) -> int:
+    def apply(self, index: int, entry: StreamEntry, ids: Sequence[bytes] = ()) -> int:
         """Take one committed entry; `ids` are those of its messages, if the caller knows them.
 
         Returns how many messages it stored or removed; for a config its revision.
         """
         self.applied = index
-        if entry.startswith(_PLAIN):
-            frame = entry[2:]
-            self._append(index, frame)
-            self.last_msg_id = b""
-            self._retain_after(index, frame)
-            return frame_count(frame)
-        return self._apply(index, decode(entry), ids)
-
-    def _apply(
-        self,
-        index: int,
-        entry: Messages | Expire | Delete | RemoveMessages | Purge | Config,
-        ids: Sequence[bytes],
-    ) -> int:
         match entry:
             case Messages():
                 return self._messages(index, entry, ids)
@@ -126,51 +103,57 @@ class Stream:
             case Config():
                 return self._config(index, entry)
 
-    def _append(self, index: int, frame: bytes) -> None:
+    def _append(self, index: int, frame: Frame) -> None:
         # Invariant: an entry that the store does not have yet continues its sequences. A leader
         # that gave one twice would lose the second message without a word.
         store = self.store
-        assert index <= store.mark or first_seq(frame) > store.last_seq, "a sequence given twice"
+        assert index <= store.mark or frame.first_seq > store.last_seq, "a sequence given twice"
         store.append(frame, index)
 
     def _messages(self, index: int, entry: Messages, ids: Sequence[bytes]) -> int:
-        self._append(index, entry.frame)
-        if ids and entry.flags == Flags.IDS:
-            time_ns = first_time_ns(entry.frame)
-            self.dedupe.add_many(ids, first_seq(entry.frame), time_ns)
+        frame, flags = entry.frame, entry.flags
+        self._append(index, frame)
+        if flags == Flags.IDS:
+            ids = ids or plain_ids(frame.header_blocks)
+        if flags == Flags.NONE:
+            self.last_msg_id = b""
+        elif ids and flags == Flags.IDS:
+            # A leader gives all messages of an entry one time and sequences without holes.
+            time_ns = frame.columns.times[0]
+            self.dedupe.add_many(ids, frame.first_seq, time_ns)
             self.dedupe.expire(time_ns)
             self.last_msg_id = ids[-1]
-            self._retain_after(index, entry.frame)
-            return len(ids)
-        records = decode_frame(entry.frame)
-        self._learn(index, records, entry.flags)
+        else:
+            self._learn(index, frame, flags)
         if entry.skipped:
             self.store.remove(entry.skipped, index)
-        self._retain_after(index, entry.frame)
-        return len(records) - len(entry.skipped)
+        self._retain_after(index, frame)
+        return frame.count - len(entry.skipped)
 
-    def _learn(self, index: int, records: list[Record], flags: int) -> None:
+    def _learn(self, index: int, frame: Frame, flags: int) -> None:
         """Ids and times to live are remembered; rollups remove what they roll up."""
         self.last_msg_id = b""
-        for record in records:
-            fields = nats_fields(record.headers)
+        found = frame.columns
+        rows = zip(found.seqs, found.times, found.subjects, frame.header_blocks, strict=True)
+        for seq, time_ns, subject, headers in rows:
+            fields = nats_fields(headers)
             self.last_msg_id = fields.get(MSG_ID, b"")
             if self.last_msg_id:
-                self.dedupe.add(self.last_msg_id, record.seq, record.time_ns)
+                self.dedupe.add(self.last_msg_id, seq, time_ns)
             if flags & Flags.TTLS and TTL in fields:
                 ttl_ns = parse_ttl(fields[TTL])
                 if ttl_ns:
-                    self.ttls.add(record.seq, record.time_ns, ttl_ns)
+                    self.ttls.add(seq, time_ns, ttl_ns)
             if flags & Flags.ROLLUPS and ROLLUP in fields:
-                self._roll_up(index, record, fields[ROLLUP])
-        self.dedupe.expire(records[-1].time_ns)
+                self._roll_up(index, seq, subject, fields[ROLLUP])
+        self.dedupe.expire(found.times[-1])
 
-    def _roll_up(self, index: int, record: Record, what: bytes) -> None:
+    def _roll_up(self, index: int, seq: int, subject: bytes, what: bytes) -> None:
         if what == ROLLUP_ALL:
-            self.store.truncate_front(record.seq, index)
-            self.ttls.trim(record.seq)
+            self.store.truncate_front(seq, index)
+            self.ttls.trim(seq)
         else:
-            self.store.purge(Filters((record.subject,)), record.seq, 0, index)
+            self.store.purge(Filters((subject,)), seq, 0, index)
 
     def _expire(self, index: int, entry: Expire) -> int:
         self.dedupe.expire(entry.now_ns)
@@ -201,21 +184,18 @@ class Stream:
 
     # Limits.
 
-    def _retain_after(self, index: int, frame: bytes) -> None:
+    def _retain_after(self, index: int, frame: Frame) -> None:
         if index < self.store.mark:
             return
         if self.config.max_msgs_per_subject > 0:
-            found = columns(frame, FRAME_HEADER_BYTES, len(frame))
-            self._retain_subjects(index, set(found.subjects))
+            self._retain_subjects(index, set(frame.columns.subjects))
         self._retain(index)
 
     def _retain_subjects(self, index: int, subjects: set[bytes]) -> None:
         config, store = self.config, self.store
         if config.discard_new_per_subject:
             return
-        limit = config.max_msgs_per_subject
-        count_for = store.retained_for
-        over = [(one, count_for(one) - limit) for one in subjects if count_for(one) > limit]
+        over = store.excess(subjects, config.max_msgs_per_subject)
         if over:
             self.ttls.forget(store.remove_oldest(over, index))
 

@@ -16,7 +16,7 @@ from jsctl.broker.jetstream.streams.in_flight import InFlight
 from jsctl.broker.jetstream.streams.publish_headers import KV_OPERATION, KV_PURGE, MARKER_REASON
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.headers import get
-from jsctl.broker.store.record import Record, Row, encode_frame
+from jsctl.broker.store.record import Record, Row
 
 ROUND_MESSAGES_MAX = 10_000
 """Where messages have to be looked at one by one (times to live, markers), so many a round."""
@@ -93,7 +93,7 @@ class Timers:
         if marker_ttl_ns and (up_to or over):
             rows = self._markers(up_to, over, now_ns, next_seq)
             if rows:
-                made.append((encode_messages(encode_frame(rows), Flags.TTLS), rows))
+                made.append((encode_messages(rows, Flags.TTLS), rows))
         self._waiting = len(made)
         return made
 

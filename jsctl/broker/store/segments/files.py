@@ -5,19 +5,30 @@ synced here: until a checkpoint, the caller's log is what brings messages back.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store import record
+from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns
-from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name, read_catalogue
+from jsctl.broker.store.segments.catalogue import (
+    CatalogueWrite,
+    catalogue_name,
+    encode_records,
+    read_catalogue,
+)
+from jsctl.broker.store.segments.late_file import LateFile
+from jsctl.broker.store.segments.patient_file import PatientFile
 from jsctl.broker.store.segments.segment import (
     FRAME,
+    RECORDS,
     SEAL,
     STATE,
     Envelope,
+    RecordColumns,
     Segment,
     Table,
     UnsoundBytes,
@@ -27,8 +38,9 @@ from jsctl.broker.store.segments.segment import (
 )
 
 SEGMENT_BYTES = 8 << 20
-_OPEN_FILES_MAX = 8
-_TABLES_MAX = 16
+_OPEN_FILES_MAX = 32
+_TABLES_MAX = 64
+"""Between two checkpoints; those that nobody asked for meanwhile are let go of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +73,13 @@ class SegmentFiles:
         """Records that came or went since the index was saved."""
         self.made_number = 0
         self._index = index
+        self._late: LateFile | None = None
+        """The first segment's, until something is written behind its bounds."""
         self._open: list[Segment] = []
         self._tables: list[Segment] = []
+        """Closed ones whose table is in memory."""
+        self._asked: set[int] = set()
+        """Numbers of those whose table was asked for since the last checkpoint."""
         self._catalogued: tuple[Segment | None, dict[int, Facts]] = (None, {})
 
     def path(self, number: int) -> str:
@@ -71,28 +88,44 @@ class SegmentFiles:
 
     # Writing.
 
-    def write_frame(self, frame: bytes, mark: int, found: Columns) -> None:
+    def write_frame(self, frame: Frame, mark: int) -> None:
         """Append a frame. Raises DiskError, DiskFull, and has changed nothing then."""
+        if self._late is not None:
+            self.appear()
         segment = self.segments[-1]
         full = segment.size + len(frame) > self.options.segment_bytes
         if segment.sealed or (segment.count and full):
             segment = self.roll()
-        start = segment.write(FRAME, mark, frame)
+        start = segment.write(FRAME, mark, frame.view)
         if not segment.count:
-            self.firsts[-1] = found.seqs[0]
-        segment.add(found, len(frame), start)
+            self.firsts[-1] = frame.first_seq
+        segment.add(frame.columns, len(frame.buffer), start - frame.start)
         self.unsynced.add(segment.number)
-        self.changes += len(found.seqs)
+        self.changes += frame.count
+
+    def write_lost(self, some: RecordColumns, mark: int) -> None:
+        """Append what is known of records whose bytes are not here. Raises DiskError, DiskFull."""
+        segment = self._writable()
+        segment.write(RECORDS, mark, encode_records(some))
+        if not segment.count:
+            self.firsts[-1] = some.seqs[0]
+        segment.add_lost(some)
+        self.unsynced.add(segment.number)
+        self.changes += len(some.seqs)
 
     def note(self, kind: int, mark: int, content: bytes) -> None:
-        """Append what is not a frame. Raises DiskError, DiskFull."""
-        assert kind not in (FRAME, SEAL), "frames and seals are counted"
-        segment = self.segments[-1]
-        full = segment.size > self.options.segment_bytes
-        if segment.sealed or (segment.count and full):
-            segment = self.roll()
+        """Append what does not tell of records. Raises DiskError, DiskFull."""
+        assert kind not in (FRAME, RECORDS, SEAL), "frames and seals are counted"
+        segment = self._writable()
         segment.write(kind, mark, content)
         self.unsynced.add(segment.number)
+
+    def _writable(self) -> Segment:
+        """The newest segment; another one if that is full."""
+        self.appear()
+        segment = self.segments[-1]
+        full = segment.size > self.options.segment_bytes
+        return self.roll() if segment.sealed or (segment.count and full) else segment
 
     def note_state(self, mark: int) -> None:
         """Append the bounds as they are now."""
@@ -100,6 +133,7 @@ class SegmentFiles:
 
     def roll(self) -> Segment:
         """Close the newest segment and begin another."""
+        self.appear()
         segment = self.segments[-1]
         if not segment.sealed:
             segment.seal()
@@ -111,9 +145,10 @@ class SegmentFiles:
         """Begin a segment. Raises DiskError, DiskFull, and leaves no file then."""
         segment = Segment(self.made_number + 1)
         path = self.path(segment.number)
-        segment.file = self.disk.open(path, create=True)
+        if not self.made_number:
+            self._late = LateFile(self.disk, path)
+        segment.file = self._late or PatientFile.create(self.disk, path)
         try:
-            segment.file.truncate(0)
             segment.write(STATE, self._index.mark, self._index.bounds(segment.number).encode())
         except DiskError:
             segment.file.close()
@@ -126,8 +161,21 @@ class SegmentFiles:
         self.unsynced.add(segment.number)
         return segment
 
+    def appear(self) -> None:
+        """Make a real file of a first segment that is none yet. Raises DiskError."""
+        if self._late is not None:
+            self.segments[-1].file = self._late.appear()
+            self._late = None
+
+    def find_room(self) -> bool:
+        """Write what the disk had no room for; whether all is written. Raises DiskError."""
+        self.appear()
+        files = [one.file for one in self._open if isinstance(one.file, PatientFile)]
+        return all([file.flush() for file in files if file.is_waiting])
+
     def begin_anew(self) -> None:
         """Begin a segment and give up all others: the store is empty now."""
+        self.appear()
         newest = self.segments[-1]
         if not newest.sealed:
             newest.seal()
@@ -218,11 +266,13 @@ class SegmentFiles:
     def file(self, segment: Segment) -> File:
         """A segment's open file. Raises DiskError."""
         if segment.file is None:
-            segment.file = self.disk.open(self.path(segment.number))
+            path = self.path(segment.number)
+            file = self.disk.open(path)
+            segment.file = file if segment.sealed else PatientFile(self.disk, path, file)
             self._open.append(segment)
             if len(self._open) > _OPEN_FILES_MAX:
                 old = next(one for one in self._open if one.sealed or one is not segment)
-                if old is not self.segments[-1]:
+                if old is not self.segments[-1] and not waits_for_room(old):
                     self.close_file(old)
         return segment.file
 
@@ -239,8 +289,22 @@ class SegmentFiles:
         for segment in list(self._open):
             self.close_file(segment)
 
+    def rest(self) -> None:
+        """A checkpoint is made: let go of tables that nobody has asked for since the last one."""
+        for segment in self._tables:
+            if segment.number not in self._asked:
+                segment.table = None
+        self._tables = [one for one in self._tables if one.table is not None]
+        self._asked.clear()
+
+    def place(self, segment: Segment, seq: int) -> tuple[int, int] | None:
+        """Where a single record of a closed segment may lie, without its table: see
+        `Segment.sealed_place`. Raises DiskError."""
+        return segment.sealed_place(self.file(segment), seq)
+
     def table(self, segment: Segment) -> Table:
         """The segment's table, from memory, from its seal, or by reading it all."""
+        self._asked.add(segment.number)
         if segment.table is None:
             segment.table = self._load_table(segment)
             self._tables.append(segment)
@@ -249,6 +313,15 @@ class SegmentFiles:
             if old is not segment and old.sealed:
                 old.table = None
         return segment.table
+
+    def places(self, segment: Segment, seqs: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """(offset, length) of records of a segment, as far as its table can be had."""
+        try:
+            table = self.table(segment)
+        except DiskError:
+            return {}
+        found = ((seq, table.find(seq)) for seq in seqs)
+        return {seq: (table.offsets[at], table.lengths[at]) for seq, at in found if at >= 0}
 
     def _load_table(self, segment: Segment) -> Table:
         try:
@@ -278,6 +351,11 @@ class SegmentFiles:
         if len(made.seqs) == segment.count:
             return made
         return _with_damaged(made, self.catalogued(segment))
+
+
+def waits_for_room(segment: Segment) -> bool:
+    """Whether some of it is in memory only, as there is no room."""
+    return isinstance(segment.file, PatientFile) and segment.file.is_waiting
 
 
 def _with_damaged(table: Table, facts: dict[int, Facts]) -> Table:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from jsctl.broker.errors import DiskError, DiskFull
-from jsctl.broker.ports import Disk
+from jsctl.broker.ports import Disk, File
 from jsctl.broker.store import record
 from jsctl.broker.store.record import FRAME_HEADER_BYTES
 from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name, read_catalogue
@@ -29,6 +29,8 @@ from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 
 _FRAME_BYTES_AIMED = 256 * 1024
+READ_STEP = 4096
+"""How much of a file is given up where it cannot be read."""
 
 
 class SegmentFiller(Protocol):
@@ -47,6 +49,8 @@ class SegmentRewrite:
     filler: SegmentFiller
     restored: tuple[int, ...] = ()
     """Sequences that are in the new file, and were not in the old one."""
+    salvage: bool = False
+    """Of the old one what can be read is taken, and it need not be there."""
     made: Segment | None = None
 
     def run(self, disk: Disk, directory: str) -> None:
@@ -77,15 +81,14 @@ class SegmentRewrite:
         self.made = made
 
     def _old(self, disk: Disk, path: str) -> bytes:
-        if self.restored and not disk.exists(path):
+        if self.salvage and not disk.exists(path):
             return b""
         source = disk.open(path)
         try:
             return source.read(0, self.size)
         except DiskError:
-            if not self.restored:
-                raise
-            return b""
+            # What cannot be read is damage: it is made good, or left as it is for reads to find.
+            return readable(source, self.size) if self.salvage else b""
         finally:
             source.close()
 
@@ -145,12 +148,15 @@ class RestoredRecords:
     raws: dict[int, bytes]
     mark: int
     """Of the last change that the old segment knew."""
+    places: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Where records lie, and how long they are, as the store knows: the envelope around a sound
+    one may be damaged."""
     removed: SeqSet = field(default_factory=SeqSet)
     """All that is removed by now: it says more than any envelope that was damaged."""
 
     def fill(self, made: Segment, data: bytes, disk: Disk, directory: str) -> bool:
         """Write live records behind the bounds that the old one began with."""
-        found = {**dict(self._sound(data)), **self.raws}
+        found = {**dict(self._sound(data)), **dict(self._known(data)), **self.raws}
         if any(seq not in found for seq in self.live):
             return False
         bounds, mark = self._bounds(made.number, data, disk, directory)
@@ -166,6 +172,14 @@ class RestoredRecords:
                 ends = [*some.offsets[1:], end]
                 for seq, start, stop in zip(some.seqs, some.offsets, ends, strict=True):
                     yield seq, data[start:stop]
+
+    def _known(self, data: bytes) -> Iterable[tuple[int, bytes]]:
+        for seq, (start, length) in self.places.items():
+            if (
+                record.verify_record(data, start) == length
+                and record.raw_seq_at(data, start) == seq
+            ):
+                yield seq, data[start : start + length]
 
     def _bounds(
         self, number: int, data: bytes, disk: Disk, directory: str
@@ -186,6 +200,18 @@ class RestoredRecords:
             number, told.first, last, told.last_time, told.mark, told.digest, told.deleted
         )
         return bounds, mark
+
+
+def readable(file: File, size: int) -> bytes:
+    """A file that cannot be read everywhere; other places are filled with what never checks."""
+    parts: list[bytes] = []
+    for start in range(0, size, READ_STEP):
+        length = min(READ_STEP, size - start)
+        try:
+            parts.append(file.read(start, length))
+        except DiskError:
+            parts.append(b"\xff" * length)
+    return b"".join(parts)
 
 
 def _chosen(frame: bytes, wanted: set[int]) -> list[bytes]:

@@ -3,14 +3,17 @@
     envelope = magic, kind, length, mark, checksum of the envelope before it, checksum | content
 
 Kinds: STATE (bounds of the store when the segment began: always the first one), FRAME (messages,
-verbatim), REMOVE and TRUNCATE (what is gone), SEAL (table of records; the last one of a full
-segment). The chain shows an envelope that was taken out or swapped.
+verbatim), RECORDS (what is known of messages whose bytes never came), REMOVE and TRUNCATE (what is
+gone), SEAL (table of records; the last one of a full segment). The chain shows an envelope that
+was taken out or swapped.
 """
 
 import struct
+import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import sub
 from typing import NamedTuple
 from zlib import crc32
@@ -30,7 +33,8 @@ HEADED_BYTES = 4
 _HEADED = 1 << 31
 """In the count of a table: the lengths tell of headers. In a length: the record has some."""
 STATE, FRAME, REMOVE, TRUNCATE, SEAL, RECORDS = range(1, 7)
-"""Kinds of envelopes. RECORDS is in catalogues what frames are in segments."""
+"""Kinds of envelopes. RECORDS is in catalogues what frames are in segments; in a segment it names
+records that the store was told of and did not get: they are damaged."""
 
 
 class Envelope(NamedTuple):
@@ -91,7 +95,11 @@ class CatalogueTail:
         seqs, start = table.seqs, self.start
         assert len(seqs) - start == len(self.subjects), "a table has all records of its segment"
         some = RecordColumns(
-            seqs[start:], table.crcs[start:], table.sizes[start:], self.times, self.subjects
+            array("Q", seqs[start:]),
+            table.crcs[start:],
+            table.sizes[start:],
+            self.times,
+            self.subjects,
         )
         self.unwritten.append((RECORDS, mark, some))
         self.start, self.times, self.subjects = len(seqs), array("q"), []
@@ -102,7 +110,9 @@ class CatalogueTail:
         self.times, self.subjects, self.unwritten = array("q"), [], []
 
 
-def encode_envelope(kind: int, mark: int, previous: int, content: bytes) -> tuple[bytes, int]:
+def encode_envelope(
+    kind: int, mark: int, previous: int, content: bytes | memoryview
+) -> tuple[bytes, int]:
     """The head for some content, and its checksum.
 
     A frame has a checksum of its own in its header, so only that is covered again.
@@ -131,6 +141,12 @@ def walk(data: bytes, start: int, previous: int | None) -> Iterator[Envelope | U
             yield UnsoundBytes(found.start, found.end, found)
             continue
         yield found
+
+
+def envelope_length(data: bytes, start: int) -> int:
+    """How long the envelope at an offset says that it is, with its head; 0 if none begins there."""
+    magic, _, length, *_ = _HEAD.unpack_from(data, start)
+    return HEAD_BYTES + int(length) if magic == MAGIC else 0
 
 
 def _envelope_at(data: bytes, start: int, previous: int | None) -> Envelope | None:
@@ -164,23 +180,39 @@ class Table:
     __slots__ = ("crcs", "lengths", "offsets", "seqs", "sizes")
 
     def __init__(self) -> None:
-        self.seqs = array("Q")
+        self.seqs: array[int] | range = array("Q")
         self.offsets = array("I")
         self.lengths = array("I")
         self.crcs = array("I")
         self.sizes = array("I")
 
+    def settle(self) -> None:
+        """Nothing is added any more: hold what is alike once."""
+        if self.seqs and self.seqs[-1] - self.seqs[0] == len(self.seqs) - 1:
+            self.seqs = range(self.seqs[0], self.seqs[-1] + 1)
+        if self.sizes == self.lengths:
+            self.sizes = self.lengths
+
     def add(self, found: Columns, end: int, shift: int) -> None:
         """Note the records of a frame whose columns were taken at another offset."""
+        # An array takes an array at once, and anything else number by number.
         starts = found.offsets
-        self.seqs.extend(found.seqs)
-        self.offsets.extend(map(shift.__add__, starts) if shift else starts)
-        self.lengths.extend(map(sub, [*starts[1:], end], starts))
-        self.crcs.extend(found.crcs)
-        self.sizes.extend(found.lengths)
+        sizes = array("I", found.lengths)
+        if sum(sizes) == end - starts[0]:
+            # No record has headers, so each counts what it takes.
+            lengths = sizes
+        else:
+            lengths = array("I", list(map(sub, [*starts[1:], end], starts)))
+        assert isinstance(self.seqs, array), "a settled table takes nothing more"
+        self.seqs.extend(array("Q", found.seqs))
+        self.offsets.extend(array("I", [shift + start for start in starts]))
+        self.lengths.extend(lengths)
+        self.crcs.extend(array("I", found.crcs))
+        self.sizes.extend(sizes)
 
     def put(self, seq: int, offset: int, length: int, crc: int, size: int) -> None:
         """Note one record behind the others."""
+        assert isinstance(self.seqs, array), "a settled table takes nothing more"
         assert not self.seqs or seq > self.seqs[-1], "a table ascends"
         self.seqs.append(seq)
         self.offsets.append(offset)
@@ -214,16 +246,16 @@ class Table:
 
     def encode(self) -> bytes:
         """Content of a SEAL."""
-        first = self.seqs[0] if self.seqs else 0
         count = len(self.seqs)
-        seqs = struct.pack(f"<{count}I", *[seq - first for seq in self.seqs])
-        rest = (struct.pack(f"<{count}I", *column) for column in self._columns())
-        return b"".join((_TABLE.pack(count | _HEADED, first), seqs, *rest))
-
-    def _columns(self) -> tuple["array[int]", list[int], "array[int]"]:
-        both = zip(self.lengths, self.sizes, strict=True)
-        lengths = [length | _HEADED if size != length else length for length, size in both]
-        return self.offsets, lengths, self.crcs
+        first = self.seqs[0] if count else 0
+        is_dense = count and self.seqs[-1] - first == count - 1
+        rest = range(count) if is_dense else [seq - first for seq in self.seqs]
+        lengths = self.lengths
+        if self.sizes != lengths:
+            both = zip(lengths, self.sizes, strict=True)
+            lengths = array("I", [n | _HEADED if size != n else n for n, size in both])
+        columns = (array("I", rest), self.offsets, lengths, self.crcs)
+        return b"".join((_TABLE.pack(count | _HEADED, first), *map(_bytes, columns)))
 
     @staticmethod
     def decode(data: bytes) -> "Table | None":
@@ -233,15 +265,34 @@ class Table:
         if not count & _HEADED:
             return None
         count ^= _HEADED
-        wide = 4 * count
-        columns = [struct.unpack_from(f"<{count}I", data, _TABLE.size + wide * n) for n in range(4)]
-        made.seqs = array("Q", [first + seq for seq in columns[0]])
-        made.offsets = array("I", columns[1])
-        made.lengths = array("I", [length & ~_HEADED for length in columns[2]])
-        headed = zip(made.lengths, columns[2], strict=True)
-        made.sizes = array("I", [n if n == told else n + HEADED_BYTES for n, told in headed])
-        made.crcs = array("I", columns[3])
+        seqs, made.offsets, told, made.crcs = (_column(data, count, n) for n in range(4))
+        if count and seqs[-1] == count - 1:
+            made.seqs = range(first, first + count)
+        else:
+            made.seqs = array("Q", [first + seq for seq in seqs])
+        if max(told, default=0) < _HEADED:
+            made.lengths = made.sizes = told
+        else:
+            made.lengths = array("I", [length & ~_HEADED for length in told])
+            headed = zip(made.lengths, told, strict=True)
+            made.sizes = array("I", [n if n == one else n + HEADED_BYTES for n, one in headed])
         return made
+
+
+def _bytes(column: "array[int]") -> bytes:
+    """Little endian, as all that is kept."""
+    if sys.byteorder == "big":
+        column = column[:]
+        column.byteswap()
+    return column.tobytes()
+
+
+def _column(data: bytes, count: int, number: int) -> "array[int]":
+    start = _TABLE.size + 4 * count * number
+    column = array("I", data[start : start + 4 * count])
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
 
 
 class Segment:
@@ -250,6 +301,7 @@ class Segment:
     __slots__ = (
         "catalogue",
         "count",
+        "damaged",
         "erase",
         "file",
         "first_seq",
@@ -275,10 +327,12 @@ class Segment:
         self.last_time = 0
         self.count = 0
         self.erase = False
+        self.damaged = False
+        """Something in it, or in its catalogue, does not check: it is to be written anew."""
         self.table: Table | None = Table()
         self.catalogue = CatalogueTail()
 
-    def write(self, kind: int, mark: int, content: bytes) -> int:
+    def write(self, kind: int, mark: int, content: bytes | memoryview) -> int:
         """Append an envelope; where its content begins. Raises DiskError, DiskFull."""
         assert self.file is not None, "an open segment has its file"
         head, crc = encode_envelope(kind, mark, self.last_crc, content)
@@ -287,8 +341,8 @@ class Segment:
         self.size = start + len(head) + len(content)
         self.last_crc = crc
         self.mark = mark
-        if kind != FRAME:
-            self.note(kind, mark, content)
+        if kind not in (FRAME, RECORDS):
+            self.note(kind, mark, bytes(content))
         return start + len(head)
 
     def note(self, kind: int, mark: int, content: bytes) -> None:
@@ -301,19 +355,62 @@ class Segment:
         """Count the records of a frame that is in the file now."""
         assert self.table is not None, "an open segment has its table"
         self.table.add(found, end, shift)
-        self.catalogue.times.extend(found.times)
-        self.catalogue.subjects += found.subjects
+        self.catalogue.times.extend(array("q", found.times))
+        subjects = found.subjects
+        if subjects.count(subjects[0]) == len(subjects):
+            # Of many that are alike one is kept in memory.
+            subjects = [subjects[0]] * len(subjects)
+        self.catalogue.subjects += subjects
         if not self.count:
             self.first_seq = found.seqs[0]
         self.count += len(found.seqs)
         self.last_seq = found.seqs[-1]
         self.last_time = found.times[-1]
 
+    def add_lost(self, some: RecordColumns) -> None:
+        """Count records that an envelope names whose bytes are not in the file: a look at their
+        place finds none."""
+        assert self.table is not None, "an open segment has its table"
+        for seq, crc, size in zip(some.seqs, some.crcs, some.sizes, strict=True):
+            self.table.put(seq, 0, 1, crc, size)
+        self.catalogue.times.extend(some.times)
+        self.catalogue.subjects += some.subjects
+        if not self.count:
+            self.first_seq = some.seqs[0]
+        self.count += len(some.seqs)
+        self.last_seq, self.last_time = some.seqs[-1], some.times[-1]
+
     def seal(self) -> None:
         """Close it with its table. Raises DiskError, DiskFull."""
         assert self.table is not None, "an open segment has its table"
         self.write(SEAL, self.mark, self.table.encode())
         self.sealed = True
+        self.table.settle()
+
+    def sealed_place(self, file: File, seq: int) -> tuple[int, int] | None:
+        """`(offset, length)` of a record as the table in the file has them, by a look at these
+        alone; None where there is no such table, or not this sequence.
+
+        Nothing of it is verified: who reads there sees whether it is that record.
+        """
+        count = self.count
+        start = seal_offset(self.size, count)
+        if not self.sealed or not count or start <= 0:
+            return None
+        columns = start + HEAD_BYTES + _TABLE.size
+        at = seq - self.first_seq
+        if self.last_seq - self.first_seq != count - 1:
+            key = partial(_word, file, columns)
+            at = bisect_left(range(count), at, key=key)
+            if at == count or key(at) != seq - self.first_seq:
+                return None
+        offset = _word(file, columns, count + at)
+        length = _word(file, columns, 2 * count + at) & ~_HEADED
+        return (offset, length) if 0 < length <= start - offset else None
+
+
+def _word(file: File, start: int, number: int) -> int:
+    return int.from_bytes(file.read(start + 4 * number, 4), "little")
 
 
 def segment_name(number: int) -> str:

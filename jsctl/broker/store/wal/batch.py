@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
+from jsctl.broker.pieces import gathered
 from jsctl.broker.ports import Disk, File
 from jsctl.broker.store.wal import format as fmt
 from jsctl.broker.store.wal.format import Claim
@@ -94,6 +95,10 @@ class WalWriter:
             self._file = None
 
 
+BRIEF_BYTES_MAX = 16 * 1024
+"""What is larger is no single message, and is written while the next turn runs."""
+
+
 @dataclass(slots=True)
 class WalBatch:
     """One frame, and the housekeeping that goes with it. `claim` is read after `run`."""
@@ -106,12 +111,20 @@ class WalBatch:
     offset: int
     claims: bytes
     parts: list[bytes]
+    size: int
+    """Bytes of claims and parts."""
     count: int
     claim: Claim
     create: list[NewSegment]
     reserve: NewSegment | None
     retired: list[tuple[int, int]] = field(default_factory=list)
     reserve_error: str = ""
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether `run` is one small write and its sync: no segment begins or goes."""
+        housekeeping = self.create or self.reserve is not None or self.retired
+        return not housekeeping and self.size <= BRIEF_BYTES_MAX
 
     def run(self) -> None:
         """Write and sync. Raises DiskFull (may be run again), SyncFailed (final), DiskError."""
@@ -120,7 +133,7 @@ class WalBatch:
             raise SyncFailed(writer.broken)
         for one in self.create:
             writer.create(one)
-        body = b"".join((self.claims, *self.parts))
+        body = gathered((self.claims, *self.parts))
         header, own = fmt.encode_header(
             writer.identity,
             self.number,
@@ -131,7 +144,7 @@ class WalBatch:
             self.oldest,
         )
         file = writer.file(*self.segment)
-        file.write(self.offset, (header, body))
+        file.write(self.offset, (header, *body))
         try:
             file.sync()
         except SyncFailed as error:

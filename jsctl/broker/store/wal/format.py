@@ -6,11 +6,13 @@ they held of each group: what start-up needs to tell a torn tail from damage.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import NamedTuple
 from zlib import crc32
+
+from jsctl.broker.pieces import Piece, total
 
 BLOCK = 4096
 MAGIC = 0x4C574A01
@@ -22,7 +24,8 @@ MIRROR_SLOT = 32 * 1024
 MIRROR_BYTES = 2 * MIRROR_SLOT
 """The end of each segment: two slots with the newest claims, written after a sync returned."""
 
-ENTRY, TRUNCATE, VOTE, BASE, COMMIT, DROP, STANDING, EXAMINED = range(1, 9)
+ENTRY, TRUNCATE, VOTE, BASE = range(1, 5)
+DROP, STANDING, EXAMINED = range(6, 9)
 
 _HEADER = struct.Struct("<IHH16sQ16sIIIQ16s")
 _U32 = struct.Struct("<I")
@@ -96,7 +99,7 @@ def aligned(length: int) -> int:
     return -(-length // BLOCK) * BLOCK
 
 
-def content_hash(*parts: bytes) -> bytes:
+def content_hash(*parts: Piece) -> bytes:
     """The 16-byte hash of frames and bodies."""
     made = blake2b(digest_size=HASH_BYTES)
     for part in parts:
@@ -109,11 +112,11 @@ def encode_header(
     number: int,
     previous: bytes,
     claims_length: int,
-    body: bytes,
+    body: Sequence[Piece],
     count: int,
     oldest: int,
 ) -> tuple[bytes, bytes]:
-    """A frame's header and its hash; `body` begins with the claims."""
+    """A frame's header and its hash; `body`, given in pieces, begins with the claims."""
     packed = _HEADER.pack(
         MAGIC,
         VERSION,
@@ -122,10 +125,10 @@ def encode_header(
         number,
         previous,
         claims_length,
-        len(body),
+        total(body),
         count,
         oldest,
-        content_hash(body),
+        content_hash(*body),
     )
     header = packed + _U32.pack(crc32(packed))
     return header, content_hash(header)
@@ -232,8 +235,9 @@ def encode_mirror(identity: bytes, claim: Claim) -> bytes:
 
 def decode_mirror(slot: bytes, identity: bytes) -> tuple[Claim | None, bool]:
     """`(claim, sound)` of a slot; a slot of zeros is sound and has no claim."""
-    if not any(slot[: _MIRROR.size]):
-        return None, not any(slot)
+    head = slot[: _MIRROR.size]
+    if head.count(0) == len(head):
+        return None, slot.count(0) == len(slot)
     crc, length, owner = _MIRROR.unpack_from(slot)
     data = slot[_MIRROR.size : _MIRROR.size + length]
     if owner != identity or len(data) != length or crc32(data, crc32(identity)) != crc:

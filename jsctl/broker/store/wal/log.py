@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskFull
 from jsctl.broker.ports import Disk
+from jsctl.broker.store.scrub import LogCheck
 from jsctl.broker.store.wal import format as fmt
 from jsctl.broker.store.wal.batch import NewSegment, WalBatch, WalWriter
 from jsctl.broker.store.wal.format import Claim, Claimed
@@ -26,6 +27,7 @@ from jsctl.broker.store.wal.recovery import (
     Recovered,
     RecoveredGroup,
     Scan,
+    segment_name,
 )
 
 SEGMENT_BYTES = 16 << 20
@@ -61,7 +63,6 @@ class _Group:
     voted: bool = False
     base_index: int = 0
     base: bytes = b""
-    commit: int = 0
     standing: tuple[int, int, int] = (0, 0, 0)
     """code, term, index."""
     released: int = 0
@@ -73,6 +74,7 @@ class Wal:
 
     def __init__(self, disk: Disk, directory: str, options: WalOptions, scan: Scan) -> None:
         self._options = options
+        self._directory = directory
         self._writer = WalWriter(disk, directory, options.identity, scan.last_hash)
         self._parts: list[bytes] = []
         self._count = 0
@@ -92,7 +94,6 @@ class Wal:
         self._holder = b""
         self._retiring: tuple[int, _Segment] | None = None
         self._retired: list[_Segment] = []
-        self._full = ""
         self._adopt(scan)
 
     @staticmethod
@@ -152,11 +153,6 @@ class Wal:
         self._add(fmt.BASE, group, 0, index, state.base)
         self._claimed_of(group).unsure = True
 
-    def add_commit(self, group: bytes, index: int) -> None:
-        """A hint: entries up to `index` are committed."""
-        self._state_of(group).commit = index
-        self._add(fmt.COMMIT, group, 0, index)
-
     def add_standing(self, group: bytes, standing: str, term: int = 0, index: int = 0) -> None:
         """How far a group's log is to be believed: `whole` once a leader has filled it up."""
         state = self._state_of(group)
@@ -187,27 +183,34 @@ class Wal:
         """Size of what the next batch would hold."""
         return self._bytes
 
-    @property
-    def room_bytes(self) -> int:
-        """What fits before a new segment must be made; 0 when that has failed for lack of room.
-
-        Refuse new work when this is small.
-        """
-        if self._full:
-            return max(0, self._room() - self._bytes)
-        reserve = self._reserve.length if self._reserve else self._options.segment_bytes
-        return self._room() + reserve - self._bytes
-
     def pinned(self) -> list[tuple[bytes, int]]:
         """Groups that keep the oldest segment, each with the index it must release (and base)."""
         if len(self._segments) < 2:
             return []
         return self._holders(self._segments[0])
 
-    @property
-    def segment_count(self) -> int:
-        """Segments in use."""
-        return len(self._segments)
+    def resting(self) -> list[LogCheck]:
+        """Checks of the frames that are durable and still needed, one for each segment."""
+        newest = min((one.number for one in self._in_flight.values()), default=self._next_number)
+        found: list[LogCheck] = []
+        ends = [one.first_frame for one in self._segments][1:]
+        for segment, end in zip(self._segments, [*ends, newest], strict=True):
+            first, last = segment.first_frame, min(end or newest, newest) - 1
+            if first and first <= last:
+                path = f"{self._directory}/{segment_name(segment.number, segment.length)}"
+                identity = self._options.identity
+                found.append(LogCheck(path, segment.length, identity, first, last))
+        return found
+
+    def suspect(self, check: LogCheck) -> bool:
+        """A check found damage; whether the frame is still needed. Nothing more is written to
+        the newest segment: it is given up as soon as no group needs it, as all others are."""
+        if not self._segments or check.next_frame < self._segments[0].first_frame:
+            return False
+        if check.next_frame >= self._segments[-1].first_frame:
+            self._position = _FOREVER
+            self._add(fmt.EXAMINED, b"", 0, 0)
+        return True
 
     def close(self) -> None:
         """Release files. Only when no batch is running."""
@@ -247,6 +250,7 @@ class Wal:
             offset=self._position,
             claims=claims,
             parts=self._parts,
+            size=body_bytes,
             count=self._count,
             claim=Claim(number, b"", self._claimed),
             create=create,
@@ -265,11 +269,9 @@ class Wal:
         """The batch's `run` has returned: it is durable."""
         batch = self._in_flight.pop(ticket)
         self._claims.append(batch.claim)
-        if batch.reserve is not None:
-            self._full = batch.reserve_error
-            if self._wished == batch.reserve and not batch.reserve_error:
-                self._reserve = _Segment(*batch.reserve)
-                self._wished = None
+        made = None if batch.reserve_error else batch.reserve
+        if made is not None and made == self._wished:
+            self._reserve, self._wished = _Segment(*made), None
         if self._retiring is not None and self._retiring[0] == ticket:
             segment = self._retiring[1]
             assert self._segments[0] is segment, "segments go in order"
@@ -333,8 +335,6 @@ class Wal:
             self._add(fmt.VOTE, group, state.term, 0, state.vote)
             claimed = self._claimed_of(group)
             claimed.voted, claimed.vote_term, claimed.vote = True, state.term, state.vote
-        if state.commit:
-            self._add(fmt.COMMIT, group, 0, state.commit)
         if state.standing[0]:
             code, term, index = state.standing
             self._add(fmt.STANDING, group, term, index, b"", code)
@@ -426,9 +426,8 @@ class Wal:
         if self._reserve is None:
             try:
                 self._reserve = self._make()
-            except DiskFull as error:
+            except DiskFull:
                 self._made_number -= 1
-                self._full = str(error)
 
     def _make(self) -> _Segment:
         wanted = NewSegment(self._new_number(), self._options.segment_bytes)
@@ -458,7 +457,6 @@ def _group_of(group: RecoveredGroup) -> _Group:
         voted=bool(group.term),
         base_index=group.base_index,
         base=base,
-        commit=group.commit,
         standing=(_STANDING_CODES[group.standing], group.suspect_term, group.suspect_index),
     )
 

@@ -33,7 +33,6 @@ class RecoveredGroup:
     base_term: int = 0
     members: bytes = b""
     entries: list[tuple[int, int, int, bytes]] = field(default_factory=list)
-    commit: int = 0
     standing: str = WHOLE
     suspect_term: int = 0
     suspect_index: int = 0
@@ -362,8 +361,6 @@ class Scan:
             _truncate(group, one.log_index)
         elif one.kind == fmt.VOTE:
             group.term, group.vote = one.term, one.data
-        elif one.kind == fmt.COMMIT:
-            group.commit = max(group.commit, one.log_index)
         elif one.kind == fmt.BASE:
             _rebase(group, one)
         elif one.kind == fmt.STANDING:

@@ -75,6 +75,7 @@ def varz(view: ServerView, options: object) -> dict[str, object]:
         if key == "version" and view.settings.product_version:
             fields["jsctl_version"] = view.settings.product_version
             fields["jsctl_internal_errors"] = totals.internal_errors
+            fields["jsctl_lane"] = view.settings.lane
     return fields
 
 

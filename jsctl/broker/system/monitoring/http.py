@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from html import escape
+from urllib.parse import quote
 
 from jsctl.api.codec import dumps, encode
 from jsctl.api.monitoring.health import Healthz
@@ -31,7 +32,7 @@ def answer_http(view: ServerView, path: str, params: Mapping[str, str]) -> HttpA
     """Answer a GET. The caller has counted the request in the view's `http_requests`."""
     page = page_of(view.settings.http_base_path, path)
     if page == "/":
-        return HttpAnswer(200, HTML, _index(view))
+        return HttpAnswer(200, HTML, _index(view, path))
     name = _BY_PATH.get(page)
     if name is None:
         return HttpAnswer(404, TEXT, b"404 page not found\n")
@@ -40,9 +41,8 @@ def answer_http(view: ServerView, path: str, params: Mapping[str, str]) -> HttpA
 
 def page_of(base: str, path: str) -> str:
     """The page that a path names below the base path; empty if it is not below it."""
-    if not path.startswith(base):
-        return ""
-    return path.removeprefix(base) or "/"
+    below = path.removeprefix(base) or "/"
+    return below if path.startswith(base) and below.startswith("/") else ""
 
 
 def known_page(page: str) -> bool:
@@ -96,10 +96,16 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-def _index(view: ServerView) -> bytes:
+def _index(view: ServerView, path: str) -> bytes:
+    """Links are relative, for whoever reads them through a proxy that has a path of its own.
+
+    What they are relative to ends at the last slash of the path that was asked for.
+    """
     settings = view.settings
+    here = quote(path.rpartition("/")[2])
+    start = f"./{here}" if here else "."
     links = [
-        f'    <a href="./{endpoint.paths[0][1:]}">{endpoint.title} '
+        f'    <a href="{start}{endpoint.paths[0]}">{endpoint.title} '
         f"<code>{endpoint.paths[0]}</code></a>"
         for endpoint in SYS_ROUTES.values()
         if endpoint.title

@@ -172,7 +172,8 @@ class JetStreamReport:
             peer=leader,
             replicas=tuple(map(peer_info, replicas)),
             cluster_size=voters,
-            quorum_needed=voters // 2 + 1,
+            quorum_needed=group.raft.needed(voters),
+            rescue=bool(group.raft.lowered),
             pending=self.engine.meta.state.in_flight,
             snapshot=MetaSnapshotStats(
                 pending_entries=max(group.raft.last_index - group.checkpointed, 0),
@@ -235,7 +236,7 @@ class JetStreamReport:
             id=me,
             state=_STATES[raft.role],
             size=voters,
-            quorum_needed=voters // 2 + 1,
+            quorum_needed=raft.needed(voters),
             observer=me not in raft.members.voters,
             committed=raft.commit,
             applied=raft.applied,

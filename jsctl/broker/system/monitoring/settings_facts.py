@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from jsctl import __version__
 from jsctl.api.monitoring.varz import ClusterOptsVarz
+from jsctl.broker.accel.choice import chosen
 from jsctl.broker.options import (
     COMPATIBLE_VERSION,
     PORT_OFF,
@@ -42,6 +43,7 @@ def settings(
         domain=options.jetstream.domain,
         version=COMPATIBLE_VERSION,
         product_version=__version__,
+        lane=chosen().name,
         runtime=runtime,
         auth_required=options.auth_required or bool(options.all_users),
         tls_required=identity.tls_required,
@@ -54,7 +56,7 @@ def settings(
         http_port=plain,
         http_base_path=monitoring.base_path.rstrip("/"),
         https_port=secure,
-        auth_timeout_s=options.auth.timeout_ns / SECOND_NS,
+        auth_timeout_s=options.client_login_ns / SECOND_NS,
         max_control_line=client.control_line_bytes_max,
         max_payload=client.payload_bytes_max,
         max_pending=client.pending_bytes_max,
@@ -92,7 +94,7 @@ def _cluster(options: Options, addresses: Addresses) -> ClusterOptsVarz:
         name=cluster.name,
         addr=host,
         cluster_port=port,
-        auth_timeout=_seconds(cluster.auth_timeout_ns),
+        auth_timeout=_seconds(options.route_login_ns),
         urls=tuple(f"{url.host}:{url.port}" for url in cluster.routes),
         tls_timeout=_seconds(tls.timeout_ns if tls else TLS_TIMEOUT_NS),
         tls_required=tls is not None,

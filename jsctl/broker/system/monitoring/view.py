@@ -36,6 +36,8 @@ class Settings:
     domain: str = ""
     version: str = "2.15.1"
     product_version: str = ""
+    lane: str = ""
+    """Which loop of the lane runs."""
     runtime: str = ""
     """What runs the broker, where nats-server names its Go version."""
     proto: int = 1

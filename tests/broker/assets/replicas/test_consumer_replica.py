@@ -1,5 +1,7 @@
 """A consumer's replicas in a cluster that runs: deliveries go on whoever leads."""
 
+import json
+
 import pytest
 
 from tests.support.cluster_play import ClusterPlay, ServerPlay
@@ -142,3 +144,34 @@ def test_acks_count_that_come_while_leadership_is_offered_in_vain(cluster: Clust
     assert [payload for _, payload in later] == [b"3", b"4"]
     for server in cluster:
         assert [*server.engine.assets.consumers["A", "S", "C"].consumer.state.pending] == [3, 4]
+
+
+@pytest.mark.parametrize("policy", ["new", "last"])
+def test_a_start_is_not_chosen_where_the_stream_is_behind(
+    cluster: ClusterPlay, policy: str
+) -> None:
+    """The messages that a server missed are not new to a consumer that begins there."""
+    leader = cluster.leader(cluster.group_of("S"))
+    late, other = (server for server in cluster if server is not leader)
+    late.halt()
+    (ack,) = leader.connect("a").request("s.x", b"6")
+    assert b'"seq"' in ack
+    if cluster.leader() is leader:
+        meta = leader.engine.meta.group
+        assert meta.raft.transfer(other.peer)
+        leader.engine.groups.touch(meta)
+    cluster.cut.add(frozenset((leader.name, late.name)))
+    late.begin()
+    cluster.run(0.4)
+    client = other.connect("a")
+    for number in range(12):
+        body = json.dumps(consumer(f"R{number}", deliver_policy=policy, num_replicas=1))
+        client.publish(f"$JS.API.CONSUMER.CREATE.S.R{number}", body.encode(), "answer")
+    cluster.run(0.4)
+    begun = list(late.engine.assets.consumers.values())
+    begun = [one for one in begun if one.leader and one.assignment.name.startswith("R")]
+    assert begun, "consumers begin where the stream is behind"
+    assert late.engine.assets.streams[("A", "S")].store.last_seq < 6
+    cluster.cut.clear()
+    cluster.wait(lambda: all(one.consumer.state.started for one in begun), "they start", 30)
+    assert {one.consumer.state.next_stream for one in begun} == {7 if policy == "new" else 6}

@@ -14,8 +14,9 @@ from jsctl.broker.jetstream.consumers.facts import AdvisoryKind, ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.protocol.deliveries import OutgoingMessage, singly
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
-from jsctl.broker.store.record import encode_frame
+from tests.support.quick import examples
 
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
@@ -74,7 +75,7 @@ class World:
             for i in range(1, count + 1)
         ]
         self.index += 1
-        self.store.append(encode_frame(rows), self.index)
+        self.store.append(frame_of(rows), self.index)
         self.leader.stored([row[2] for row in rows])
         self.finish(self.leader.turn(self.now))
 
@@ -187,7 +188,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.booleans(), st.booleans(), st.lists(STEPS, max_size=25))
 def test_nothing_is_skipped_or_comes_again_without_reason(
     replicated: bool, filtered: bool, steps: list[tuple[str, *tuple[int, ...]]]
@@ -211,7 +212,7 @@ OPS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.booleans(), st.lists(OPS, max_size=30))
 def test_entries_and_snapshots_carry_the_whole_state(
     acks_needed: bool, ops: list[tuple[str, object]]

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.consumer_play import Play
+from tests.support.quick import examples
 
 NUMBERS = st.one_of(
     st.integers(-5, 12), st.sampled_from([1 << 63, 1 << 64, 10**30, -(1 << 70)])
@@ -55,7 +56,7 @@ PULLS = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.sampled_from(["explicit", "all", "none"]),
     st.lists(st.tuples(SUBJECTS, WORDS), max_size=6),

@@ -14,8 +14,8 @@ from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
 from jsctl.broker.jetstream.consumers.pull import PullRequest, WaitQueue, parse
 from jsctl.broker.jetstream.consumers.pull_dispatcher import PullDispatcher
 from jsctl.broker.protocol.deliveries import Deliveries, OutgoingMessage, singly
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
-from jsctl.broker.store.record import encode_frame
 
 NOW = 1_000_000
 
@@ -99,7 +99,7 @@ def desk_with(
     consumer = Consumer("S", "C", config)
     store = MemoryStore()
     rows = [(seq, NOW, b"a", b"", b"x" * (seq % 40)) for seq in range(1, 21)]
-    store.append(encode_frame(rows), 1)
+    store.append(frame_of(rows), 1)
     deaf = {b"in%d" % n for n, one in enumerate(requests) if one[3]}
     desk = PullDispatcher(consumer, lambda reply: reply not in deaf, lambda: "id", NOW)
     for number, (batch, most, expired, _, beats) in enumerate(requests):

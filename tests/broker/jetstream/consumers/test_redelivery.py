@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from jsctl.broker.jetstream.consumers.redelivery import SLACK, Redelivery
 from jsctl.broker.jetstream.consumers.state import ConsumerState
+from tests.support.quick import examples
 
 MS = 1_000_000
 WAITS = (100 * MS, 250 * MS, 900 * MS)
@@ -17,7 +18,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(STEPS, max_size=40))
 def test_what_is_due_is_found_once_and_in_order(steps: list[tuple[str, int]]) -> None:
     state, redelivery = ConsumerState(acks_needed=True), Redelivery(0, WAITS)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from jsctl.broker.jetstream.streams.dedupe import Dedupe
 from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, nats_fields, plain_ids
+from tests.support.quick import examples
 
 
 def test_an_id_is_found_until_its_window_is_over() -> None:
@@ -40,7 +41,7 @@ def test_no_window_remembers_nothing() -> None:
     assert dedupe.find(b"a", 6) is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 40)), max_size=40))
 def test_snapshots_keep_what_a_plain_map_would_hold(steps: list[tuple[bytes, int]]) -> None:
     dedupe, model, now = Dedupe(50), dict[bytes, tuple[int, int]](), 0
@@ -73,7 +74,7 @@ def test_many_are_remembered_as_one_by_one(ids: list[bytes], window: int) -> Non
 PIECES = (b"NATS/1.0", b"\r\n", b"Nats-Msg-Id", b":", b" ", b"a", b"Nats-Rollup: all", b"X: Nats-")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(PIECES), max_size=9))
 def test_a_block_with_an_id_only_says_nothing_else(pieces: list[bytes]) -> None:
     for block in (b"".join(pieces), b"NATS/1.0\r\nNats-Msg-Id:" + b"".join(pieces) + b"\r\n\r\n"):

@@ -21,7 +21,7 @@ from jsctl.broker.jetstream.streams.entries import (
 )
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
-from jsctl.broker.store.record import encode_frame
+from tests.support.quick import examples
 
 
 def _stream(**config: object) -> Stream:
@@ -33,7 +33,11 @@ def _entry(
     first: int, *subjects: bytes, headers: bytes = b"", time_ns: int = 10, flags: int = 0
 ) -> bytes:
     rows = [(first + at, time_ns, one, headers, b"data") for at, one in enumerate(subjects)]
-    return encode_messages(encode_frame(rows), flags)
+    return encode_messages(rows, flags)
+
+
+def apply(stream: Stream, index: int, entry: bytes) -> int:
+    return stream.apply(index, decode(entry))
 
 
 def _seqs(stream: Stream) -> list[int]:
@@ -44,7 +48,7 @@ def _seqs(stream: Stream) -> list[int]:
     "entry",
     [
         _entry(1, b"a"),
-        encode_messages(b"frame", Flags.IDS, [3, 2**63]),
+        encode_messages([(3, 5, b"s", b"", b"x")], Flags.IDS, [3, 2**63]),
         encode_expire(7, -1),
         encode_delete(9, True),
         encode_remove([1, 2, 3]),
@@ -55,7 +59,7 @@ def _seqs(stream: Stream) -> list[int]:
 )
 def test_entries_decode_to_what_they_were_made_of(entry: bytes) -> None:
     encoders = {
-        "Messages": lambda one: encode_messages(one.frame, one.flags, one.skipped),
+        "Messages": lambda one: encode_messages(one.frame.records, one.flags, one.skipped),
         "Expire": lambda one: encode_expire(one.up_to, one.now_ns),
         "Delete": lambda one: encode_delete(one.seq, one.erase),
         "RemoveMessages": lambda one: encode_remove(one.seqs),
@@ -70,7 +74,7 @@ def test_messages_are_stored_and_counted() -> None:
     stream = _stream()
     state = stream.info_state()
     assert (state.first_seq, state.last_seq, state.first_ts) == (0, 0, "0001-01-01T00:00:00Z")
-    assert stream.apply(1, _entry(1, b"s.a", b"s.b", b"s.a")) == 3
+    assert apply(stream, 1, _entry(1, b"s.a", b"s.b", b"s.a")) == 3
     state = stream.info_state(subjects_filter=b"s.*", consumers=2)
     assert (state.messages, state.first_seq, state.last_seq) == (3, 1, 3)
     assert (state.subjects, state.num_subjects) == ({"s.a": 2, "s.b": 1}, 2)
@@ -82,11 +86,11 @@ def test_replay_below_the_stores_mark_changes_only_memory() -> None:
     stream = _stream(max_msgs=2)
     log = [_entry(1, b"s.a", b"s.b"), _entry(3, b"s.a"), encode_purge(b"", 3, 1)]
     for index, entry in enumerate(log, start=1):
-        stream.apply(index, entry)
+        apply(stream, index, entry)
     digest, state = stream.store.digest(), stream.store.state()
     again = Stream("A", stream.config, 5, stream.store)
     for index, entry in enumerate(log, start=1):
-        again.apply(index, entry)
+        apply(again, index, entry)
     assert (again.store.digest(), again.store.state()) == (digest, state)
 
 
@@ -109,51 +113,51 @@ def test_replay_below_the_stores_mark_changes_only_memory() -> None:
 )
 def test_limits_remove_the_oldest(config: dict[str, object], left: list[int]) -> None:
     stream = _stream(**config)
-    stream.apply(1, _entry(1, b"s.a", b"s.b", b"s.a", b"s.b", b"s.a"))
+    apply(stream, 1, _entry(1, b"s.a", b"s.b", b"s.a", b"s.b", b"s.a"))
     assert _seqs(stream) == left
     plain = _stream()
-    plain.apply(1, _entry(1, b"s.a", b"s.b", b"s.a", b"s.b", b"s.a"))
+    apply(plain, 1, _entry(1, b"s.a", b"s.b", b"s.a", b"s.b", b"s.a"))
     changed = replace(plain.config, **config)  # type: ignore[arg-type]
-    assert plain.apply(2, encode_config(4, dumps(changed))) == 4
+    assert apply(plain, 2, encode_config(4, dumps(changed))) == 4
     assert (plain.revision, _seqs(plain)) == (4, left)
 
 
 def test_bytes_are_limited_to_whole_messages() -> None:
     probe = _stream()
-    probe.apply(1, _entry(1, b"s.a"))
+    apply(probe, 1, _entry(1, b"s.a"))
     one = probe.store.size_bytes
     stream = _stream(max_bytes=2 * one + 1)
-    stream.apply(1, _entry(1, b"s.a", b"s.b", b"s.c", b"s.d"))
+    apply(stream, 1, _entry(1, b"s.a", b"s.b", b"s.c", b"s.d"))
     assert _seqs(stream) == [3, 4]
 
 
 def test_removals() -> None:
     stream = _stream()
-    stream.apply(1, _entry(1, *[b"s.%d" % (seq % 2) for seq in range(1, 9)]))
-    assert stream.apply(2, encode_delete(2, True)) == 1
-    assert stream.apply(3, encode_delete(2, True)) == 0
-    assert stream.apply(4, encode_remove([1, 2, 4])) == 2
+    apply(stream, 1, _entry(1, *[b"s.%d" % (seq % 2) for seq in range(1, 9)]))
+    assert apply(stream, 2, encode_delete(2, True)) == 1
+    assert apply(stream, 3, encode_delete(2, True)) == 0
+    assert apply(stream, 4, encode_remove([1, 2, 4])) == 2
     assert stream.info_state(deleted_details=True).first_seq == 3
-    assert stream.apply(5, encode_purge(b"s.1", 5, 1)) == 2
+    assert apply(stream, 5, encode_purge(b"s.1", 5, 1)) == 2
     assert _seqs(stream) == [6, 7, 8]
-    assert stream.apply(6, encode_expire(6, 99)) == 1
-    assert stream.apply(7, encode_purge(b"", 8, 0)) == 2
+    assert apply(stream, 6, encode_expire(6, 99)) == 1
+    assert apply(stream, 7, encode_purge(b"", 8, 0)) == 2
     state = stream.info_state()
     assert (state.messages, state.first_seq, state.last_seq) == (0, 9, 8)
 
 
 def test_deleted_details_name_the_holes() -> None:
     stream = _stream()
-    stream.apply(1, _entry(1, *[b"s.a"] * 6))
-    stream.apply(2, encode_remove([2, 3, 5]))
+    apply(stream, 1, _entry(1, *[b"s.a"] * 6))
+    apply(stream, 2, encode_remove([2, 3, 5]))
     state = stream.info_state(deleted_details=True)
     assert (state.deleted, state.num_deleted) == ((2, 3, 5), 3)
 
 
 def test_skipped_sequences_are_used_up() -> None:
     stream = _stream()
-    frame = encode_frame([(1, 5, b"s.a", b"", b""), (2, 5, b"s.b", b"", b"x")])
-    assert stream.apply(1, encode_messages(frame, 0, [1])) == 1
+    rows = [(1, 5, b"s.a", b"", b""), (2, 5, b"s.b", b"", b"x")]
+    assert apply(stream, 1, encode_messages(rows, 0, [1])) == 1
     state = stream.info_state()
     assert (state.messages, state.first_seq, state.last_seq) == (1, 2, 2)
 
@@ -161,19 +165,19 @@ def test_skipped_sequences_are_used_up() -> None:
 @pytest.mark.parametrize(("what", "left"), [(b"sub", [2, 4, 5]), (b"all", [4, 5])])
 def test_rollups_remove_what_they_roll_up(what: bytes, left: list[int]) -> None:
     stream = _stream()
-    stream.apply(1, _entry(1, b"s.a", b"s.b", b"s.a"))
+    apply(stream, 1, _entry(1, b"s.a", b"s.b", b"s.a"))
     headers = b"NATS/1.0\r\nNats-Rollup: " + what + b"\r\n\r\n"
-    stream.apply(2, _entry(4, b"s.a", headers=headers, flags=Flags.ROLLUPS))
-    stream.apply(3, _entry(5, b"s.a"))
+    apply(stream, 2, _entry(4, b"s.a", headers=headers, flags=Flags.ROLLUPS))
+    apply(stream, 3, _entry(5, b"s.a"))
     assert _seqs(stream) == left
 
 
 def test_messages_that_never_expire_outlive_max_age() -> None:
     stream = _stream(allow_msg_ttl=True)
     headers = b"NATS/1.0\r\nNats-TTL: never\r\n\r\n"
-    stream.apply(1, _entry(1, b"s.a", headers=headers, flags=Flags.TTLS))
-    stream.apply(2, _entry(2, b"s.b", b"s.c"))
-    assert stream.apply(3, encode_expire(3, 50)) == 2
+    apply(stream, 1, _entry(1, b"s.a", headers=headers, flags=Flags.TTLS))
+    apply(stream, 2, _entry(2, b"s.b", b"s.c"))
+    assert apply(stream, 3, encode_expire(3, 50)) == 2
     assert _seqs(stream) == [1]
 
 
@@ -186,8 +190,8 @@ def test_first_sequence_of_the_config() -> None:
 def test_a_snapshot_brings_all_but_the_messages() -> None:
     stream = _stream(allow_msg_ttl=True)
     headers = b"NATS/1.0\r\nNats-Msg-Id: one\r\nNats-TTL: 5\r\n\r\n"
-    stream.apply(3, _entry(1, b"s.a", headers=headers, flags=Flags.IDS | Flags.TTLS))
-    stream.apply(4, encode_config(7, dumps(replace(stream.config, description="x"))))
+    apply(stream, 3, _entry(1, b"s.a", headers=headers, flags=Flags.IDS | Flags.TTLS))
+    apply(stream, 4, encode_config(7, dumps(replace(stream.config, description="x"))))
     other = _stream()
     other.restore(stream.snapshot())
     assert (other.applied, other.revision, other.config.description) == (4, 7, "x")
@@ -214,7 +218,7 @@ _STEPS = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(_STEPS, st.integers(0, 5), st.integers(0, 3))
 def test_a_plain_list_agrees(
     steps: list[tuple[str, object]], max_msgs: int, per_subject: int
@@ -225,7 +229,7 @@ def test_a_plain_list_agrees(
     for index, (what, value) in enumerate(steps, start=1):
         if what == "publish":
             assert isinstance(value, list)
-            stream.apply(index, _entry(last + 1, *value))
+            apply(stream, index, _entry(last + 1, *value))
             model += [(last + at, one) for at, one in enumerate(value, start=1)]
             last += len(value)
             if per_subject:
@@ -238,12 +242,12 @@ def test_a_plain_list_agrees(
                 model = model[-max_msgs:]
         elif what == "remove":
             assert isinstance(value, list)
-            stream.apply(index, encode_remove(value))
+            apply(stream, index, encode_remove(value))
             model = [(seq, one) for seq, one in model if seq not in value]
         else:
             assert isinstance(value, tuple)
             subject, keep = value
-            stream.apply(index, encode_purge(subject, last, keep))
+            apply(stream, index, encode_purge(subject, last, keep))
             hit = [seq for seq, one in model if subject in (b"", one)]
             gone = hit[: max(0, len(hit) - keep)] if keep else hit
             model = [(seq, one) for seq, one in model if seq not in gone]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from jsctl.api.stream import Republish
-from jsctl.broker.jetstream.streams.entries import encode_expire, encode_messages
+from jsctl.broker.jetstream.streams.entries import decode, encode_expire, make_messages
 from jsctl.broker.jetstream.streams.republish import Republisher, stored_records
-from jsctl.broker.store.record import Record, encode_frame
+from jsctl.broker.store.record import Record
 from tests.support.real_server import real_server
 
 HEADERS = b"NATS/1.0\r\nMine: 1\r\n\r\n"
@@ -41,7 +41,7 @@ def test_copies_are_those_of_the_real_server(tmp_path: Path, headers_only: bool)
 def test_within_a_batch_the_last_sequence_moves_on() -> None:
     ours = Republisher("S", Republish(src=">", dest="r.>"))
     rows = [(seq, 7, subject, b"", b"x") for seq, subject in enumerate([b"a", b"b", b"a"], 5)]
-    records = stored_records(encode_messages(encode_frame(rows), 0, [6]))
+    records = stored_records(make_messages(rows, 0, [6]))
     copies = ours.copies(records, {b"a": 2}.get)
     assert [(subject, b"Last-Sequence: 2" in head) for subject, head, _ in copies] == [
         (b"r.a", True),
@@ -58,4 +58,4 @@ def _never_seen(subject: bytes) -> None:
 def test_other_subjects_and_other_entries_have_no_copies() -> None:
     ours = Republisher("S", Republish(src="a", dest="r"))
     assert ours.copies([Record(1, 1, b"b", b"", b"")], _never_seen) == []
-    assert stored_records(encode_expire(1, 1)) == []
+    assert stored_records(decode(encode_expire(1, 1))) == []

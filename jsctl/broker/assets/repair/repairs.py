@@ -1,0 +1,345 @@
+"""Damaged messages of this server's replicas are fetched from peers, and made durable.
+
+Theory of operation. A store knows which messages it has lost. For each replica with such ones an
+agent says whom to ask for what (`agent`). An answer speaks of the stream as of one entry; it waits
+here until this replica has come as far: then what is missing in it is removed, and what it has and
+lives here is put back, if it is the very message that was here. That can be read at once; the
+segments that it belongs to are written anew by a checkpoint, a portion at a time.
+
+Nothing depends on who leads, and nothing is remembered beyond the process: a repair that is
+interrupted begins again with what is still lost.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from jsctl.broker.assets.repair.agent import RepairAgent, common
+from jsctl.broker.assets.repair.own_log import from_own_log
+from jsctl.broker.assets.repair.range_server import RangeServer
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.errors import Damaged
+from jsctl.broker.peers.items import RangeAnswer, RangeRequest
+from jsctl.broker.peers.outbox import PeerOutbox
+from jsctl.broker.store import record
+from jsctl.broker.store.record import FRAME_HEADER_BYTES
+from jsctl.broker.store.seqset import SeqSet
+from jsctl.broker.turn import LogLevel
+
+LOOK_NS = 1_000_000_000
+"""How often is looked for damage that nobody has met."""
+STEP_NS = 50_000_000
+"""How often a repair that waits for something looks for it."""
+UNSAVED_BYTES_MAX = 16 * 1024 * 1024
+"""What was put back and is not durable yet; more is not asked for."""
+EXAMINED_BYTES = 8 * 1024 * 1024
+EXAMINED_STEP_BYTES = 512 * 1024
+ASKING_MAX = 4
+"""Replicas that wait for answers at a time."""
+RANGES_TOLD = 8
+"""Ranges that a line of the log names."""
+
+
+@dataclass(slots=True)
+class Repair:
+    """The repair of one replica."""
+
+    replica: StreamReplica
+    agent: RepairAgent = field(default_factory=RepairAgent)
+    held: tuple[RangeAnswer, str, list[tuple[int, int]]] | None = None
+    """An answer that speaks of entries which are not applied here yet, of whom, and to what."""
+    unsaved: int = 0
+    """Bytes that were put back since the last checkpoint."""
+    saving: bool = False
+    looked_at: SeqSet = field(default_factory=SeqSet)
+    """What the own log was asked for."""
+    back: int = 0
+    """Messages that were put back."""
+    examine: tuple[int, int] = (0, 0)
+    """A sequence, and how many bytes behind it are to be read, as damage seldom comes alone."""
+
+    @property
+    def examining(self) -> bool:
+        """Whether something is still to be read."""
+        seq, left = self.examine
+        return left > 0 and seq <= self.replica.store.last_seq
+
+    @property
+    def lost(self) -> SeqSet:
+        """What is lost now."""
+        return self.replica.store.lost
+
+
+class Repairs:
+    """Of all replicas of this server. `online`: whether a peer can be reached."""
+
+    def __init__(
+        self,
+        context: ReplicaContext,
+        outbox: PeerOutbox,
+        online: Callable[[str], bool],
+        streams: Mapping[tuple[str, str], StreamReplica],
+    ) -> None:
+        self._context = context
+        self._outbox = outbox
+        self._online = online
+        self._streams = streams
+        self._server = RangeServer(context, outbox)
+        self.repaired: dict[str, int] = {}
+        """Messages that were put back since the start of the process, by the name of the group."""
+        self._repairs: dict[str, Repair] = {}
+        """By the name of the group."""
+        self._look_ns = 0
+
+    # What peers say
+
+    def asked(self, peer: str, request: RangeRequest) -> None:
+        """A peer has lost messages."""
+        self._server.asked(peer, request)
+
+    def told(self, peer: str, answer: RangeAnswer) -> None:
+        """A peer answers."""
+        group = self._context.groups.by_key(answer.key)
+        repair = None if group is None else self._repairs.get(group.name)
+        question = None if repair is None else repair.agent.answered(answer.token, peer)
+        if repair is None or question is None:
+            return
+        repair.held = answer, peer, question.ranges
+        self._go_on(repair)
+
+    def came_up(self, peer: str) -> None:
+        """A peer can be reached."""
+        for repair in self._repairs.values():
+            repair.agent.came_up(peer)
+
+    def look_at(self, replica: StreamReplica, first: int, last: int) -> None:
+        """What rests of a replica is damaged: find out which messages of a range are concerned,
+        and have what is sound written anew."""
+        repair = self._repairs.setdefault(replica.group.name, Repair(replica))
+        repair.unsaved += 1
+        if first <= last:
+            begin = min(first, repair.examine[0]) if repair.examine[1] > 0 else first
+            repair.examine = begin, EXAMINED_BYTES + EXAMINED_STEP_BYTES
+
+    def at_work(self, name: str) -> bool:
+        """Whether more of a group's messages may be found to be damaged, or come back, soon."""
+        repair = self._repairs.get(name)
+        return repair is not None and not (self._is_done(repair) and not repair.unsaved)
+
+    # In a turn
+
+    def tick(self, now_ns: int) -> None:
+        """Answer, look for damage, and go on with repairs."""
+        self._server.work(now_ns)
+        damaged, self._context.damaged = self._context.damaged, {}
+        if now_ns >= self._look_ns or damaged:
+            self._look_ns = now_ns + LOOK_NS
+            self._look()
+        for name, seq in damaged.items():
+            if name in self._repairs:
+                self._repairs[name].agent.urgent = seq
+        for name, repair in list(self._repairs.items()):
+            if self._is_over(repair):
+                del self._repairs[name]
+            else:
+                self._go_on(repair)
+
+    def _look(self) -> None:
+        for replica in self._streams.values():
+            name = replica.group.name
+            if replica.store.lost and name not in self._repairs:
+                self._repairs[name] = Repair(replica)
+                self._log(replica, LogLevel.ERROR, replica.store.lost, "damaged on this server")
+
+    def _is_over(self, repair: Repair) -> bool:
+        replica = repair.replica
+        if replica.group.gone:
+            return True
+        if repair.lost or repair.unsaved or repair.saving or repair.examining:
+            return False
+        replica.hopeless = SeqSet()
+        # What was consumed meanwhile could not be told from its subject.
+        replica.consumed_anew()
+        if repair.back:
+            account, name = replica.key
+            text = f"Stream '{account} > {name}': {repair.back} damaged messages are whole again"
+            self._context.log(LogLevel.INFO, text)
+        return True
+
+    def next_due_ns(self) -> int | None:
+        """When `tick` has something to do."""
+        if self._context.damaged:
+            return self._context.now_ns
+        due_ns = self._server.next_due_ns()
+        if self._repairs:
+            soon_ns = self._context.now_ns + STEP_NS
+            due_ns = soon_ns if due_ns is None else min(due_ns, soon_ns)
+        return due_ns
+
+    # One repair
+
+    def _go_on(self, repair: Repair) -> None:
+        replica = repair.replica
+        if replica.group.gone:
+            return
+        self._take_held(repair)
+        self._examine(repair)
+        self._look_into_log(repair)
+        self._judge(repair)
+        if repair.unsaved >= UNSAVED_BYTES_MAX or (repair.unsaved and self._is_done(repair)):
+            self._save(repair)
+        busy = repair.held is not None or repair.unsaved >= UNSAVED_BYTES_MAX
+        if repair.lost and not busy and self._may_ask(repair):
+            self._ask(repair)
+
+    def _may_ask(self, repair: Repair) -> bool:
+        asking = sum(one.agent.asked is not None for one in self._repairs.values())
+        return repair.agent.asked is not None or asking < ASKING_MAX
+
+    def _is_done(self, repair: Repair) -> bool:
+        """Whether nothing more is to be expected for a while."""
+        if repair.held is not None or repair.examining:
+            return False
+        return len(repair.agent.hopeless) == len(repair.lost)
+
+    def _ask(self, repair: Repair) -> None:
+        replica = repair.replica
+        members = replica.group.raft.members.all()
+        me = self._context.me
+        peers = [peer for peer in members if peer != me and self._online(peer)]
+        question = repair.agent.ask(repair.lost, peers, self._context.now_ns)
+        if question is not None:
+            request = RangeRequest(replica.group.key, question.token, question.ranges)
+            self._outbox.parcel(question.peer).wanted.append(request)
+
+    def _judge(self, repair: Repair) -> None:
+        replica = repair.replica
+        voters = [one for one in replica.group.raft.members.voters if one != self._context.me]
+        fresh = repair.agent.judge(repair.lost, voters)
+        replica.hopeless = repair.agent.hopeless
+        if fresh:
+            self._log(replica, LogLevel.ERROR, fresh, "lost: no replica has them")
+            replica.mended()
+
+    def _examine(self, repair: Repair) -> None:
+        """Read a little of what lies behind damage that was just found: what is damaged there is
+        asked for together, not one by one as somebody meets it."""
+        store, known = repair.replica.store, repair.looked_at
+        fresh = next((one for one, _ in repair.lost.ranges() if one not in known), 0)
+        seq, left = (fresh, EXAMINED_BYTES) if fresh else repair.examine
+        if left > 0 and seq <= store.last_seq:
+            read = store.excerpt(seq, store.last_seq, EXAMINED_STEP_BYTES)
+            repair.examine = read.up_to + 1, left - EXAMINED_STEP_BYTES
+
+    def _look_into_log(self, repair: Repair) -> None:
+        """What the own log has needs no peer."""
+        fresh = repair.lost.copy()
+        for first, last in repair.looked_at.ranges():
+            fresh.remove_range(first, last)
+        if fresh:
+            repair.looked_at = repair.lost.copy()
+            found = from_own_log(repair.replica.group.raft, fresh)
+            self._put_back(repair, found, runs(found))
+
+    def _take_held(self, repair: Repair) -> None:
+        """Use an answer as soon as this replica has applied what it speaks of."""
+        if repair.held is None:
+            return
+        answer, peer, ranges = repair.held
+        replica, agent = repair.replica, repair.agent
+        if answer.index > replica.standing_index:
+            return
+        repair.held = None
+        told = clipped(ranges, answer.up_to)
+        if not told:
+            agent.rest(peer, self._context.now_ns)
+            return
+        lacking = clipped(answer.lost, answer.up_to)
+        agent.lacks(peer, lacking)
+        sound = SeqSet(told)
+        for first, last in lacking:
+            sound.remove_range(first, last)
+        try:
+            self._put_back(repair, records_of(answer.frames), sound.ranges())
+        except Damaged as error:
+            agent.lacks(peer, told)
+            account, name = replica.key
+            text = f"Stream '{account} > {name}': an answer of {peer} is refused: {error}"
+            self._context.log(LogLevel.WARNING, text)
+
+    def _put_back(
+        self, repair: Repair, found: Mapping[int, bytes], ranges: Iterable[tuple[int, int]]
+    ) -> None:
+        """Make what is lost in these ranges what was found. Raises Damaged."""
+        store = repair.replica.store
+        seqs = sorted(found)
+        lost = list(common(SeqSet(ranges), store.lost).ranges())
+        for first, last in lost:
+            raws = [found[seq] for seq in seqs[bisect_left(seqs, first) : bisect_right(seqs, last)]]
+            count = store.restore(first, last, [record.frame_of_raw(raws)] if raws else [])
+            repair.back += count
+            name = repair.replica.group.name
+            self.repaired[name] = self.repaired.get(name, 0) + count
+            # What was removed is to be made durable as well.
+            repair.unsaved += sum(map(len, raws)) + 1
+        if lost:
+            repair.replica.mended()
+
+    # Durability
+
+    def _save(self, repair: Repair) -> None:
+        if repair.saving:
+            return
+        repair.saving, size = True, repair.unsaved
+        replica = repair.replica
+        replica.state_overtaken()
+        checkpoints = self._context.groups.checkpoints
+        checkpoints.soon(replica.group)
+
+        def saved() -> None:
+            repair.saving = False
+            repair.unsaved -= size
+
+        checkpoints.when_written(replica.group, saved)
+
+    def _log(self, replica: StreamReplica, level: LogLevel, seqs: SeqSet, what: str) -> None:
+        account, name = replica.key
+        ranges = list(seqs.ranges())
+        told = ", ".join(told_range(*one) for one in ranges[:RANGES_TOLD])
+        more = f" and {len(ranges) - RANGES_TOLD} more ranges" * (len(ranges) > RANGES_TOLD)
+        text = f"Stream '{account} > {name}': {len(seqs)} messages are {what}: {told}{more}"
+        self._context.log(level, text)
+
+
+def told_range(first: int, last: int) -> str:
+    """A range of sequences, for people."""
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def clipped(ranges: Iterable[tuple[int, int]], up_to: int) -> list[tuple[int, int]]:
+    """Ascending ranges as far as they go up to a sequence."""
+    return [(first, min(last, up_to)) for first, last in ranges if first <= up_to]
+
+
+def records_of(frames: Iterable[bytes]) -> dict[int, bytes]:
+    """Encoded records of frames, by sequence. Raises Damaged."""
+    found: dict[int, bytes] = {}
+    for frame in frames:
+        if not record.frame_is_sound(frame):
+            raise Damaged("a frame's checksum does not hold", path="answer")
+        start = FRAME_HEADER_BYTES
+        while start < len(frame):
+            length = record.verify_record(frame, start)
+            if not length:
+                raise Damaged("a record's checksum does not hold", path="answer")
+            found[record.raw_seq_at(frame, start)] = frame[start : start + length]
+            start += length
+    return found
+
+
+def runs(seqs: Iterable[int]) -> list[tuple[int, int]]:
+    """Sequences as ranges."""
+    found = SeqSet()
+    found.add_many(sorted(seqs))
+    return list(found.ranges())

@@ -1,0 +1,133 @@
+"""What there is to be checked on a server, and what is done about damage in it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.meta import group_file
+from jsctl.broker.assets.repair.repairs import Repairs
+from jsctl.broker.assets.repair.scrubber import ScrubTarget
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.replication import state_file
+from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.store import identity
+from jsctl.broker.store.scrub import FileCheck, LogCheck
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTarget:
+    """The log, the identity of the store, and the state of the meta group."""
+
+    context: ReplicaContext
+    name: str = ""
+
+    def checks(self) -> Sequence[FileCheck]:
+        """See `ScrubTarget`."""
+        return [
+            *self.context.groups.wal.resting(),
+            *identity.resting(),
+            *state_file.resting(group_file.DIRECTORY),
+            *state_file.resting(group_file.META_DIRECTORY),
+        ]
+
+    def found(self, check: FileCheck) -> bool:
+        """See `ScrubTarget`."""
+        if isinstance(check, LogCheck):
+            return self.context.groups.wal.suspect(check)
+        disk = self.context.disk
+        if check.path.startswith(group_file.META_DIRECTORY):
+            meta = self.context.groups.by_name.get(group_file.META_GROUP)
+            if meta is not None:
+                rewrite_state(self.context, meta)
+        elif check.path.startswith(group_file.DIRECTORY):
+            founding = group_file.read_founding(disk)
+            if founding is not None:
+                group_file.write_founding(disk, founding)
+        else:
+            known = identity.read(disk)
+            if known is not None:
+                identity.write(disk, known)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerTarget:
+    """A replica of a consumer."""
+
+    replica: ConsumerReplica
+
+    @property
+    def name(self) -> str:
+        """See `ScrubTarget`."""
+        return self.replica.group.name
+
+    def checks(self) -> Sequence[FileCheck]:
+        """See `ScrubTarget`."""
+        gone = self.replica.group.gone
+        return [] if gone else state_file.resting(self.replica.files.directory)
+
+    def found(self, check: FileCheck) -> bool:
+        """See `ScrubTarget`."""
+        if self.replica.group.gone:
+            return False
+        rewrite_state(self.replica.context, self.replica.group)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTarget:
+    """A replica of a stream."""
+
+    replica: StreamReplica
+    repairs: Repairs
+
+    @property
+    def name(self) -> str:
+        """See `ScrubTarget`."""
+        return self.replica.group.name
+
+    def checks(self) -> Sequence[FileCheck]:
+        """See `ScrubTarget`."""
+        replica = self.replica
+        if replica.group.gone:
+            return []
+        return [*replica.store.resting(), *state_file.resting(replica.stored.files.directory)]
+
+    def found(self, check: FileCheck) -> bool:
+        """See `ScrubTarget`."""
+        replica = self.replica
+        if replica.group.gone:
+            return False
+        if check.path.startswith(f"{replica.stored.files.directory}/state."):
+            rewrite_state(replica.context, replica.group)
+            return True
+        concerned = replica.store.suspect(check)
+        if concerned is not None:
+            self.repairs.look_at(replica, *concerned)
+        return concerned is not None
+
+
+def rewrite_state(context: ReplicaContext, group: RaftGroup) -> None:
+    """Have both copies of a group's state written anew: what it says is in memory."""
+    checkpoints = context.groups.checkpoints
+
+    def once_more() -> None:
+        if not group.gone:
+            group.unit.state_overtaken()
+            checkpoints.soon(group)
+
+    group.unit.state_overtaken()
+    checkpoints.soon(group)
+    checkpoints.when_written(group, once_more)
+
+
+def all_targets(context: ReplicaContext, assets: Assets, repairs: Repairs) -> Iterator[ScrubTarget]:
+    """Everything on this server; what comes while a pass goes on may be left out."""
+    yield ServerTarget(context)
+    for stream in list(assets.streams.values()):
+        if not stream.volatile:
+            yield StreamTarget(stream, repairs)
+    for consumer in list(assets.consumers.values()):
+        yield ConsumerTarget(consumer)

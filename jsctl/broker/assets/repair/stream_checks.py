@@ -1,0 +1,211 @@
+"""Checks of whole streams on demand, and the comparison of replicas that goes on all the time.
+
+The leader asks each replica to read all that it has of the stream on its disk; reports come until
+that is done, and what was damaged is repaired or lost for good. Replicas hold the same messages
+behind the same entry: each tells the leader digests of some entries now and then. One that differs
+where nothing is damaged is told of, and nothing is done about it: who is right nobody can say.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from jsctl.broker.assets.repair.repairs import Repairs
+from jsctl.broker.assets.repair.scrub_targets import StreamTarget
+from jsctl.broker.assets.repair.scrubber import Scrubber
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.peers.items import CheckRequest, ReplicaReport
+from jsctl.broker.peers.outbox import PeerOutbox
+from jsctl.broker.turn import LogLevel
+
+REPORT_NS = 200_000_000
+COMPARE_NS = 10_000_000_000
+DIGEST_BYTES = 20
+STARTED_MAX = 1000
+"""Checks that a leader remembers."""
+
+
+@dataclass(slots=True)
+class LocalCheck:
+    """The check of a replica on this server. `asker` is a peer id, maybe this server's own."""
+
+    replica: StreamReplica
+    asker: str
+    token: int
+    began_ns: int
+    repaired: int
+
+
+@dataclass(slots=True)
+class StreamCheckup:
+    """A check of a stream that this server leads, or led."""
+
+    replica: StreamReplica
+    token: int
+    began_ns: int
+    reports: dict[str, ReplicaReport | None] = field(default_factory=dict)
+    """What each peer said last."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing more is to come."""
+        return all(one is not None and one.done for one in self.reports.values())
+
+
+class StreamChecks:
+    """See the module. `online`: whether a peer can be reached."""
+
+    def __init__(
+        self,
+        context: ReplicaContext,
+        outbox: PeerOutbox,
+        scrubber: Scrubber,
+        repairs: Repairs,
+        online: Callable[[str], bool],
+        streams: Mapping[tuple[str, str], StreamReplica],
+    ) -> None:
+        self.checkups: dict[str, StreamCheckup] = {}
+        """By the name of the group."""
+        self._context = context
+        self._outbox = outbox
+        self._scrubber = scrubber
+        self._repairs = repairs
+        self._online = online
+        self._streams = streams
+        self._local: dict[str, LocalCheck] = {}
+        self._compared: dict[str, int] = {}
+        self._report_ns = 0
+        self._compare_ns = 0
+
+    # At the leader
+
+    def start(self, replica: StreamReplica) -> StreamCheckup:
+        """Begin a check, or return the one that goes on."""
+        name, now_ns = replica.group.name, self._context.now_ns
+        known = self.checkups.pop(name, None)
+        if known is None or known.is_done or not any(map(self._online, known.reports)):
+            known = StreamCheckup(replica, now_ns, now_ns)
+            known.reports = dict.fromkeys(replica.group.raft.members.all())
+            while len(self.checkups) >= STARTED_MAX:
+                del self.checkups[next(iter(self.checkups))]
+            self._ask(known)
+        self.checkups[name] = known
+        return known
+
+    def _ask(self, checkup: StreamCheckup) -> None:
+        group = checkup.replica.group
+        request = CheckRequest(group.key, checkup.token)
+        for peer, report in checkup.reports.items():
+            if report is None and peer == self._context.me:
+                self.asked(peer, request)
+            elif report is None and self._online(peer):
+                self._outbox.parcel(peer).checks.append(request)
+
+    def told(self, peer: str, report: ReplicaReport) -> None:
+        """A replica reports."""
+        group = self._context.groups.by_key(report.key)
+        replica = None if group is None else group.unit
+        if group is None or not isinstance(replica, StreamReplica):
+            return
+        checkup = self.checkups.get(group.name)
+        if checkup is not None and checkup.token == report.token and peer in checkup.reports:
+            checkup.reports[peer] = report
+        if replica.leading is not None and peer != self._context.me:
+            self._compare(replica, peer, report)
+
+    def _compare(self, replica: StreamReplica, peer: str, report: ReplicaReport) -> None:
+        mine = dict(replica.digests())
+        for index, told in report.digests:
+            digest = mine.get(index)
+            if digest is None:
+                continue
+            if encoded(digest) == told:
+                replica.different.pop(peer, None)
+            elif peer not in replica.different:
+                replica.different[peer] = index
+                account, name = replica.key
+                text = (
+                    f"Stream '{account} > {name}': behind entry {index} server {peer} has other"
+                    " messages than this leader, although no checksum says why"
+                )
+                self._context.log(LogLevel.ERROR, text)
+
+    # At a replica
+
+    def asked(self, peer: str, request: CheckRequest) -> None:
+        """The leader of a stream wants this replica to be checked."""
+        group = self._context.groups.by_key(request.key)
+        replica = None if group is None else group.unit
+        if not isinstance(replica, StreamReplica):
+            return
+        name, now_ns = replica.group.name, self._context.now_ns
+        known = self._local.get(name)
+        if known is not None and known.token == request.token:
+            return
+        repaired = self._repairs.repaired.get(name, 0)
+        self._local[name] = LocalCheck(replica, peer, request.token, now_ns, repaired)
+        if not replica.volatile:
+            self._scrubber.check_now(StreamTarget(replica, self._repairs))
+
+    def _report(self, local: LocalCheck) -> ReplicaReport:
+        replica = local.replica
+        name, lost = replica.group.name, replica.store.lost
+        known = self._scrubber.targets.get(name)
+        mine = known if known is not None and known.began_ns >= local.began_ns else None
+        read = replica.volatile or (mine is not None and mine.ended_ns > 0)
+        settled = not self._repairs.at_work(name)
+        return ReplicaReport(
+            replica.group.key,
+            local.token,
+            read and settled,
+            mine.bytes_read if mine is not None else 0,
+            mine.bytes_total if mine is not None else 0,
+            mine.findings if mine is not None else 0,
+            self._repairs.repaired.get(name, 0) - local.repaired,
+            list(lost.ranges()),
+            list(replica.hopeless.ranges()),
+            [(index, encoded(digest)) for index, digest in replica.digests()],
+        )
+
+    # In a turn
+
+    def tick(self, now_ns: int) -> None:
+        """Report what checks have found, and tell digests to leaders."""
+        if now_ns >= self._report_ns and (self._local or self.checkups):
+            self._report_ns = now_ns + REPORT_NS
+            for name, local in list(self._local.items()):
+                report = self._report(local)
+                if report.done or local.replica.group.gone:
+                    del self._local[name]
+                self._send(local.asker, report)
+            for checkup in self.checkups.values():
+                if not checkup.is_done:
+                    self._ask(checkup)
+        if now_ns >= self._compare_ns:
+            self._compare_ns = now_ns + COMPARE_NS
+            for replica in self._streams.values():
+                self._tell_digests(replica)
+
+    def _tell_digests(self, replica: StreamReplica) -> None:
+        group = replica.group
+        leader, applied = group.leader, group.raft.applied
+        if not leader or leader == self._context.me or self._compared.get(group.name) == applied:
+            return
+        self._compared[group.name] = applied
+        told = [(index, encoded(digest)) for index, digest in replica.digests()]
+        self._send(leader, ReplicaReport(group.key, 0, False, 0, 0, 0, 0, [], [], told))
+
+    def _send(self, peer: str, report: ReplicaReport) -> None:
+        if peer == self._context.me:
+            self.told(peer, report)
+        elif self._online(peer):
+            self._outbox.parcel(peer).reports.append(report)
+
+    def next_due_ns(self) -> int | None:
+        """When `tick` has something to do."""
+        return self._report_ns if self._local else None
+
+
+def encoded(digest: int) -> bytes:
+    """A digest as bytes."""
+    return (digest % (1 << (8 * DIGEST_BYTES))).to_bytes(DIGEST_BYTES, "little")

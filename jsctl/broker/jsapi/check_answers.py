@@ -1,0 +1,64 @@
+"""How far the check of a stream is, as an answer of its leader."""
+
+from collections.abc import Iterable
+
+from jsctl.api.codec import dumps
+from jsctl.api.responses import StreamCheckResponse
+from jsctl.api.stream import ReplicaCheck, SequenceRange, StreamCheck
+from jsctl.api.times import format_time
+from jsctl.broker.assets.repair.stream_checks import StreamCheckup
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.handlers.answers import head
+from jsctl.broker.handlers.decisions import CheckStream
+from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.broker.peers.items import ReplicaReport
+
+RANGES_TOLD = 1000
+
+
+def check_answer(view: ApiView, decision: CheckStream) -> bytes:
+    """Begin a check if that is wanted, and tell of it."""
+    checks = view.engine.upkeep.checks
+    group = view.engine.groups.by_name.get(decision.group)
+    replica = None if group is None else group.unit
+    checkup = checks.checkups.get(decision.group)
+    if decision.start and isinstance(replica, StreamReplica):
+        checkup = checks.start(replica)
+    told = None if checkup is None else _check(view, checkup)
+    return dumps(StreamCheckResponse(head=head("stream_check"), check=told))
+
+
+def _check(view: ApiView, checkup: StreamCheckup) -> StreamCheck:
+    replicas = [_replica(view, peer, one) for peer, one in checkup.reports.items()]
+    return StreamCheck(
+        id=checkup.token,
+        started=format_time(checkup.began_ns),
+        done=all(one.done or one.offline for one in replicas),
+        replicas=tuple(sorted(replicas, key=lambda one: one.name)),
+        different=tuple(sorted(map(view.name_of, checkup.replica.different))),
+    )
+
+
+def _replica(view: ApiView, peer: str, report: ReplicaReport | None) -> ReplicaCheck:
+    offline = not view.engine.cluster.online(peer)
+    if report is None:
+        return ReplicaCheck(name=view.name_of(peer), offline=offline)
+    applied, digest = report.digests[-1] if report.digests else (0, b"")
+    return ReplicaCheck(
+        name=view.name_of(peer),
+        done=report.done,
+        offline=offline and not report.done,
+        bytes=report.read,
+        total=max(report.total, report.read),
+        findings=report.findings,
+        repaired=report.repaired,
+        damaged=_ranges(report.damaged),
+        lost=_ranges(report.lost),
+        applied=applied,
+        digest=digest[::-1].hex(),
+    )
+
+
+def _ranges(ranges: Iterable[tuple[int, int]]) -> tuple[SequenceRange, ...]:
+    found = [SequenceRange(first=first, last=last) for first, last in ranges]
+    return tuple(found[:RANGES_TOLD])

@@ -1,0 +1,83 @@
+"""Requests that went to another server to be decided on, until they are answered.
+
+A server that dies or stands still answers nothing: whoever asked hears of that as soon as it is
+seen to be down, and may ask again. It is not known what became of the request.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jsctl.broker.jetstream.requests import ApiRequest
+
+FORGOTTEN_NS = 10_000_000_000
+"""Nobody waits longer for an answer: a request that has none by then is to have none."""
+OPEN_MAX = 10_000
+"""Requests that are remembered; the oldest ones are forgotten first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    request: ApiRequest
+    peer: str
+    boot: int
+    """Of the process that it went to."""
+    sent_ns: int
+
+
+@dataclass(slots=True)
+class Forwarded:
+    """Of one server. `boot_of` gives the process that a peer is now, 0 when it is not heard."""
+
+    boot_of: Callable[[str], int]
+    _open: dict[tuple[str, bytes], deque[_Open]] = field(default_factory=dict)
+    _order: deque[_Open] = field(default_factory=deque)
+    """All that were sent, oldest first, answered or not."""
+    _boots: dict[str, int] = field(default_factory=dict)
+    """Processes that requests went to, when they were last looked at."""
+
+    def sent(self, request: ApiRequest, peer: str, now_ns: int) -> None:
+        """A request leaves for a server."""
+        if not request.reply:
+            return
+        one = _Open(request, peer, self.boot_of(peer), now_ns)
+        self._open.setdefault((request.account, request.reply), deque()).append(one)
+        self._order.append(one)
+        self._boots[peer] = one.boot
+        while len(self._order) > OPEN_MAX:
+            self._forget(self._order.popleft())
+
+    def answered(self, account: str, reply: bytes) -> None:
+        """An answer was sent to whoever asked: the oldest request with that reply is done."""
+        waiting = self._open.get((account, reply))
+        if waiting is not None:
+            waiting.popleft()
+            if not waiting:
+                del self._open[(account, reply)]
+
+    def _forget(self, one: _Open) -> None:
+        waiting = self._open.get((one.request.account, one.request.reply))
+        if waiting is not None and one in waiting:
+            waiting.remove(one)
+            if not waiting:
+                del self._open[(one.request.account, one.request.reply)]
+
+    def unanswered(self, now_ns: int) -> list[ApiRequest]:
+        """Requests that nobody will answer, because who was to do it is gone; each one once."""
+        while self._order and now_ns - self._order[0].sent_ns > FORGOTTEN_NS:
+            self._forget(self._order.popleft())
+        if not self._order:
+            self._boots.clear()
+            return []
+        if all(self.boot_of(peer) == boot for peer, boot in self._boots.items()):
+            return []
+        self._boots = {peer: self.boot_of(peer) for peer in self._boots}
+        lost = [
+            one
+            for waiting in self._open.values()
+            for one in waiting
+            if one.boot != self._boots[one.peer]
+        ]
+        for one in lost:
+            self._forget(one)
+        return [one.request for one in sorted(lost, key=lambda one: one.sent_ns)]

@@ -1,0 +1,83 @@
+"""Items of peer frames that speak of damage <-> bytes."""
+
+from collections.abc import Sequence
+
+from jsctl.broker.errors import ProtocolError
+from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
+from jsctl.broker.peers.items import CheckRequest, RangeAnswer, RangeRequest, ReplicaReport
+
+
+def _write_ranges(out: FrameWriter, ranges: Sequence[tuple[int, int]]) -> None:
+    out.each([bound for one in ranges for bound in one], out.u64)
+
+
+def _read_ranges(data: FrameReader) -> list[tuple[int, int]]:
+    bounds = data.each(data.u64)
+    found = list(zip(bounds[::2], bounds[1::2], strict=False))
+    ascending = all(low < high for low, high in zip(bounds[1::2], bounds[2::2], strict=False))
+    if len(bounds) % 2 or not ascending or any(first > last for first, last in found):
+        raise ProtocolError("peer frame: ranges do not ascend")
+    return found
+
+
+def write_wanted(out: FrameWriter, item: RangeRequest) -> None:
+    """A question for messages."""
+    out.small(item.key)
+    out.u64(item.token)
+    _write_ranges(out, item.ranges)
+
+
+def read_wanted(data: FrameReader) -> RangeRequest:
+    """Inverse."""
+    return RangeRequest(data.small(), data.u64(), _read_ranges(data))
+
+
+def write_found(out: FrameWriter, item: RangeAnswer) -> None:
+    """Its answer."""
+    out.small(item.key)
+    for number in (item.token, item.index, item.up_to):
+        out.u64(number)
+    _write_ranges(out, item.lost)
+    out.each(item.frames, out.large)
+
+
+def read_found(data: FrameReader) -> RangeAnswer:
+    """Inverse."""
+    key, token, index, up_to = data.small(), data.u64(), data.u64(), data.u64()
+    return RangeAnswer(key, token, index, up_to, _read_ranges(data), data.each(data.large))
+
+
+def write_check(out: FrameWriter, item: CheckRequest) -> None:
+    """A request for a check."""
+    out.small(item.key)
+    out.u64(item.token)
+
+
+def read_check(data: FrameReader) -> CheckRequest:
+    """Inverse."""
+    return CheckRequest(data.small(), data.u64())
+
+
+def write_report(out: FrameWriter, item: ReplicaReport) -> None:
+    """What a replica says of itself."""
+    out.small(item.key)
+    out.u64(item.token)
+    out.flag(item.done)
+    for number in (item.read, item.total, item.findings, item.repaired):
+        out.u64(number)
+    _write_ranges(out, item.damaged)
+    _write_ranges(out, item.lost)
+    out.each([index for index, _ in item.digests], out.u64)
+    out.each([digest for _, digest in item.digests], out.small)
+
+
+def read_report(data: FrameReader) -> ReplicaReport:
+    """Inverse."""
+    key, token, done = data.small(), data.u64(), data.flag()
+    numbers = data.u64(), data.u64(), data.u64(), data.u64()
+    damaged, lost = _read_ranges(data), _read_ranges(data)
+    indexes, digests = data.each(data.u64), data.each(data.small)
+    if len(indexes) != len(digests):
+        raise ProtocolError("peer frame: as many digests as indexes")
+    told = list(zip(indexes, digests, strict=True))
+    return ReplicaReport(key, token, done, *numbers, damaged, lost, told)

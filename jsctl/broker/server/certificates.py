@@ -1,0 +1,110 @@
+"""What connections are secured by, and how that is replaced while the server runs.
+
+Everything is read before anything changes, so that files of no use leave all as it was. Who shakes
+hands from then on sees what is new; connections that are open stay, unless keys are pinned and
+theirs is not among them any more.
+"""
+
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from jsctl.broker.options import PORT_OFF, HandshakeFirst, Options, TlsOptions
+from jsctl.broker.server.connection import TLS_FAILED, Connection
+from jsctl.broker.server.tls import (
+    HandshakeFailed,
+    ServerSide,
+    check_pin,
+    files_digest,
+    server_context,
+)
+from jsctl.broker.turn import ConnKind
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """What connections are secured by; None where they are not."""
+
+    client: ServerSide | None
+    route: ServerSide | None
+    monitor: ssl.SSLContext | None
+    """The clients' certificate, shown to everybody: as in nats-server, none is asked for."""
+    client_files: bytes
+    route_files: bytes
+    """Digests of the files."""
+
+    @staticmethod
+    def read(options: Options) -> "Certificates":
+        """Read the files. Raises ConfigError for those of no use."""
+        tls, cluster = options.tls, options.cluster.tls
+        secure = tls is not None and options.monitoring.https_port != PORT_OFF
+        return Certificates(
+            ServerSide(tls, plain=options.allow_non_tls) if tls else None,
+            route_side(cluster) if cluster else None,
+            server_context(tls, anyone=True) if tls and secure else None,
+            files_digest(tls),
+            files_digest(cluster),
+        )
+
+    def of(self, kind: ConnKind) -> ServerSide | None:
+        """For connections of a kind."""
+        return self.client if kind is ConnKind.CLIENT else self.route
+
+    def changes(self, before: "Certificates") -> list[str]:
+        """What the log says of files that have other contents now."""
+        lines: list[str] = []
+        if self.client and before.client and self.client_files != before.client_files:
+            lines.append("Reloaded: tls = enabled")
+        if self.route and before.route and self.route_files != before.route_files:
+            lines.append("Reloaded: cluster")
+        return lines
+
+    def unpinned(self, connection: Connection) -> bool:
+        """Whether a connection that was secured shows a key that is not pinned now."""
+        side, transport = self.of(connection.kind), connection.transport
+        if side is None or transport is None or not transport.get_extra_info("ssl_object"):
+            return False
+        try:
+            check_pin(transport, side.options)
+        except HandshakeFailed:
+            return True
+        return False
+
+    def turn_away(self, connections: Iterable[Connection]) -> int:
+        """End connections whose keys are not pinned any more; how many that were."""
+        gone = [connection for connection in connections if self.unpinned(connection)]
+        for connection in gone:
+            connection.abort(TLS_FAILED)
+        return len(gone)
+
+
+def route_side(options: TlsOptions) -> ServerSide:
+    """Between servers the handshake comes before all else, and both show who they are."""
+    return ServerSide(replace(options, handshake_first=HandshakeFirst.ALWAYS), mutual=True)
+
+
+class CurrentContext(ssl.SSLContext):
+    """A context of a listener whose handshakes are made by another one, which may be replaced.
+
+    asyncio keeps the context that it was given with the socket, and asks it for each connection.
+    """
+
+    current: ssl.SSLContext
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        """One handshake begins."""
+        return self.current.wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+
+
+def current_context(first: ssl.SSLContext) -> CurrentContext:
+    """One that begins with a context."""
+    made = CurrentContext(ssl.PROTOCOL_TLS_SERVER)
+    made.current = first
+    return made

@@ -1,0 +1,1 @@
+"""What sets and lists of sequences are made of: ranges and steps."""

@@ -1,0 +1,122 @@
+"""Checks on demand, and replicas that are compared."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
+from tests.broker.assets.repair.test_repairs import COUNT, filled, follower, segments, whole
+from tests.broker.assets.test_damaged_replica import fill, keep, store_of
+from tests.support.cluster_play import ClusterPlay
+
+SUBJECT = "$JS.API.STREAM.CHECK.S"
+
+
+@pytest.fixture(scope="module")
+def scene() -> ClusterPlay:
+    return filled()
+
+
+def checked(cluster: ClusterPlay) -> Any:
+    """The end of a check, asked for at a server that need not lead."""
+    server = follower(cluster)
+    (answer,) = ask(cluster, server, SUBJECT, 0.3, start=True)
+    for _ in range(50):
+        check = json.loads(answer)["check"]
+        if check["done"]:
+            return check
+        (answer,) = ask(cluster, server, SUBJECT, 0.3)
+    raise AssertionError(check)
+
+
+def test_before_the_first_check_there_is_nothing_to_tell() -> None:
+    cluster = filled()
+    (answer,) = ask(cluster, cluster["n1"], SUBJECT, 0.3)
+    assert "check" not in json.loads(answer)
+    (answer,) = ask(cluster, cluster["n1"], "$JS.API.STREAM.CHECK.T", 0.3, start=True)
+    assert json.loads(answer)["error"]["err_code"] == 10059
+
+
+def test_sound_replicas_are_whole_and_equal(scene: ClusterPlay) -> None:
+    check = checked(scene)
+    assert [one["name"] for one in check["replicas"]] == ["n1", "n2", "n3"]
+    assert len({(one["applied"], one["digest"]) for one in check["replicas"]}) == 1
+    assert "different" not in check
+    for one in check["replicas"]:
+        assert one["bytes"] == one["total"] > 10_000
+        assert not one["findings"] and "damaged" not in one
+
+
+def test_damage_is_found_told_and_repaired(scene: ClusterPlay) -> None:
+    victim = follower(scene)
+    zero_all(victim.disk, segments(victim)[0])
+    check = checked(scene)
+    found = {one["name"]: one for one in check["replicas"]}
+    assert found[victim.name]["findings"] == 1
+    assert found[victim.name]["repaired"] == COUNT
+    assert "damaged" not in found[victim.name]
+    assert sum(one["findings"] for one in found.values()) == 1
+    whole(scene)
+    scene.run(1)
+    again = checked(scene)
+    assert again["id"] > check["id"]
+    assert not any(one["findings"] for one in again["replicas"])
+
+
+def test_what_is_lost_for_good_is_told() -> None:
+    cluster = filled()
+    for one in cluster:
+        zero_all(one.disk, segments(one)[0])
+        one.halt()
+        one.begin()
+    cluster.run(8)
+    check = checked(cluster)
+    for one in check["replicas"]:
+        assert one["damaged"] == one["lost"] == [{"first": 1, "last": COUNT}]
+
+
+def test_a_server_that_is_away_is_named_and_not_waited_for() -> None:
+    cluster = filled()
+    victim = follower(cluster)
+    victim.halt()
+    cluster.run(3)
+    server = cluster.leader(cluster.group_of("S"))
+    ask(cluster, server, SUBJECT, 3, start=True)
+    (answer,) = ask(cluster, server, SUBJECT, 0.3)
+    check = json.loads(answer)["check"]
+    assert check["done"]
+    assert [one["name"] for one in check["replicas"] if one.get("offline")] == [victim.name]
+
+
+def test_replicas_that_differ_without_damage_are_told_of() -> None:
+    cluster = filled()
+    leader, victim = cluster.leader(cluster.group_of("S")), follower(cluster)
+    cluster.run(11)
+    store = store_of(victim)
+    store.remove([7], store.mark)
+    fill(cluster, leader, COUNT, 30)
+    cluster.run(11)
+    assert [line for line in leader.logs if "other messages than this leader" in line]
+    assert checked(cluster)["different"] == [victim.name]
+    assert store.load(7) is None, "nothing is done about it"
+    for one in cluster:
+        if one is not leader:
+            assert not any("other messages" in line for line in one.logs)
+
+
+def test_replicas_are_equal_under_load_and_after_removals() -> None:
+    cluster = filled(max_msgs=150, max_msgs_per_subject=20)
+    leader = cluster.leader(cluster.group_of("S"))
+    for first in (COUNT, COUNT + 100):
+        fill(cluster, leader, first, 77)
+        leader.request_all("$JS.API.STREAM.PURGE.S", 0.2, filter="s.3", keep=1)
+    keep(cluster)
+    victim = follower(cluster)
+    victim.halt()
+    victim.begin()
+    cluster.run(12)
+    fill(cluster, cluster.leader(cluster.group_of("S")), COUNT + 300, 40)
+    cluster.run(12)
+    assert "different" not in checked(cluster)
+    assert not any("other messages" in line for one in cluster for line in one.logs)

@@ -1,0 +1,99 @@
+"""What a stream lets go of because it was consumed: only what it knows nobody needs."""
+
+from dataclasses import replace
+
+import pytest
+
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
+from jsctl.broker.replication.state_import import pieces
+from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.stream_requests import consumer, stream
+
+
+@pytest.fixture
+def cluster() -> ClusterPlay:
+    """Three servers."""
+    return ClusterPlay()
+
+
+def made(cluster: ClusterPlay, retention: str, replicas: int = 3) -> ServerPlay:
+    """Have a stream S and its consumer C made; who leads the stream."""
+    body = stream(retention=retention, replicas=replicas)
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **body)
+    leader = cluster.leader(cluster.group_of("S"))
+    groups = leader.engine.groups
+    groups.checkpoints.soon(groups.by_name["_meta_"])
+    cluster.run(1)
+    cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
+    return leader
+
+
+def publish(server: ServerPlay, count: int) -> None:
+    client = server.connect("a")
+    for _ in range(count):
+        (ack,) = client.request("s.x", b"message")
+        assert b'"seq"' in ack
+
+
+def left(server: ServerPlay) -> int:
+    """Messages of its replica."""
+    return server.engine.assets.streams[("A", "S")].store.messages
+
+
+def test_a_state_that_a_consumer_receives_tells_what_it_has_consumed(cluster: ClusterPlay) -> None:
+    leader = made(cluster, "workqueue")
+    publish(leader, 3)
+    replica = leader.engine.assets.consumers[("A", "S", "C")]
+    if replica.leader is not None:
+        replica.group.raft.transfer()
+        leader.engine.groups.touch(replica.group)
+        cluster.wait(lambda: replica.leader is None, "another server leads the consumer")
+    ahead = Consumer("S", "C", replica.consumer.config, created_ns=0)
+    ahead.restore(replica.consumer.snapshot())
+    ahead.state.deliver([1, 2, 3], 1, cluster.now_ns)
+    ahead.state.ack([1, 2], cluster.now_ns)
+    importer = replica.importer()
+    for piece in pieces([ahead.snapshot()]):
+        importer.feed(piece)
+    importer.finish(9, 1, b"")
+    importer.switch()
+    cluster.run(1)
+    assert [left(server) for server in cluster] == [1, 1, 1]
+
+
+def test_what_a_consumer_elsewhere_needs_stays(cluster: ClusterPlay) -> None:
+    """While members change, a stream may be led where a consumer has no replica."""
+    leader = made(cluster, "interest")
+    publish(leader, 2)
+    assets = leader.engine.assets
+    known = assets.consumers[("A", "S", "C")].assignment
+    others = tuple(peer for peer in known.group.peers if peer != leader.peer)
+    moved = replace(known, group=replace(known.group, peers=others[:1], former=()))
+    assets.follow(MetaChange(ChangeKind.UPDATED, "A", "S", "C", known, moved))
+    publish(leader, 1)
+    cluster.run(1)
+    assert left(leader) == 3
+    assets.follow(MetaChange(ChangeKind.REMOVED, "A", "S", "C", moved))
+    cluster.run(1)
+    assert left(leader) == 0, "nobody is left who needs them"
+
+
+def test_nothing_goes_before_all_consumers_are_known(cluster: ClusterPlay) -> None:
+    """A server that starts alone does not know yet what was assigned last."""
+    leader = made(cluster, "interest", replicas=1)
+    publish(leader, 2)
+    leader.halt()
+    cluster.isolate(leader.name)
+    leader.begin()
+    cluster.wait(lambda: cluster.maybe_leader(cluster.group_of("S")) is leader, "it leads again")
+    assert not leader.engine.assets.consumers, "it does not know of the consumer"
+    publish(leader, 1)
+    cluster.run(1)
+    assert left(leader) == 3
+    cluster.cut.clear()
+    cluster.wait(lambda: bool(leader.engine.assets.consumers), "it is told of the consumer")
+    cluster.run(1)
+    assert left(leader) == 3, "all wait for the consumer"
+    leader.request_all("$JS.API.CONSUMER.DELETE.S.C", 1)
+    cluster.wait(lambda: left(leader) == 0, "nobody needs them")

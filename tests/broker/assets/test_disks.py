@@ -1,0 +1,60 @@
+"""Disks of a cluster that do not do what they should."""
+
+import pytest
+
+from tests.support.cluster_play import ClusterPlay
+from tests.support.stream_requests import stream
+
+
+@pytest.fixture
+def cluster() -> ClusterPlay:
+    """Three servers with a stream S."""
+    play = ClusterPlay()
+    (answer,) = play["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    assert "error" not in answer
+    return play
+
+
+def test_a_leader_whose_disk_stands_still_lets_another_one_lead(cluster: ClusterPlay) -> None:
+    stalled = cluster.leader(cluster.group_of("S"))
+    other = next(one for one in cluster if one is not stalled)
+    client = other.connect("a")
+    client.subscribe("ack")
+    stalled.disk_held = True
+    client.publish("s.x", b"1", "ack")
+    cluster.run(1)
+    assert not client.heard("ack")
+    group = cluster.group_of("S")
+    cluster.wait(lambda: cluster.maybe_leader(group) not in (None, stalled), "another leads", 5)
+    client.publish("s.x", b"2", "ack")
+    cluster.wait(lambda: bool(client.heard("ack")), "it acknowledges")
+    cluster.run(30)
+    assert any("does not answer" in line for line in stalled.logs)
+    stalled.release_disk()
+    replica = stalled.engine.assets.streams[("A", "S")]
+    last = other.engine.assets.streams[("A", "S")].store.last_seq
+    cluster.wait(lambda: replica.store.last_seq == last, "it has what it missed")
+    cluster.run(2)
+    assert any("answers again" in line for line in stalled.logs)
+    assert all(one.exit is None for one in cluster)
+
+
+def test_where_all_disks_stand_still_nothing_is_acknowledged_and_all_goes_on(
+    cluster: ClusterPlay,
+) -> None:
+    leader = cluster.leader(cluster.group_of("S"))
+    client = leader.connect("a")
+    client.subscribe("ack")
+    for one in cluster:
+        one.disk_held = True
+    client.publish("s.x", b"1", "ack")
+    cluster.run(30)
+    assert not client.heard("ack")
+    for one in cluster:
+        one.release_disk()
+    cluster.wait(lambda: cluster.maybe_leader(cluster.group_of("S")) is not None, "it is led")
+    client.publish("s.x", b"2", "ack")
+    cluster.wait(lambda: bool(client.heard("ack")), "it acknowledges")
+    cluster.run(2)
+    stores = [one.engine.assets.streams[("A", "S")].store for one in cluster]
+    assert len({(store.last_seq, store.digest()) for store in stores}) == 1

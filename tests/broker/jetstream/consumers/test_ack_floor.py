@@ -1,0 +1,32 @@
+"""Where the ack floor of a consumer stands when acknowledgements take all before them."""
+
+import pytest
+
+from jsctl.broker.jetstream.consumers.state import ConsumerState
+
+
+@pytest.fixture
+def state() -> ConsumerState:
+    """Of a consumer that got four messages."""
+    made = ConsumerState(acks_needed=True)
+    made.start(1, 0, ())
+    made.deliver([2, 4, 6, 8], 1, 100)
+    return made
+
+
+def test_the_floor_is_what_was_acknowledged(state: ConsumerState) -> None:
+    state.ack_all(4, 2, 200)
+    assert (list(state.pending), state.floor_stream, state.floor_seq) == ([6, 8], 4, 2)
+
+
+def test_messages_that_left_before_do_not_hold_the_floor_down(state: ConsumerState) -> None:
+    """They expired above what was acknowledged: nothing is waited for any more."""
+    state.ack([6, 8], 150)
+    state.ack_all(4, 2, 200)
+    assert (list(state.pending), state.floor_stream, state.floor_seq) == ([], 8, 4)
+    assert state.floor_last_ns == 200
+
+
+def test_what_was_never_delivered_is_not_acknowledged(state: ConsumerState) -> None:
+    state.ack_all(9, 9, 200)
+    assert (list(state.pending), state.floor_stream, state.floor_seq) == ([], 8, 4)

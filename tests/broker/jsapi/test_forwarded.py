@@ -1,0 +1,49 @@
+"""What is remembered of requests that others decide on."""
+
+from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.broker.jsapi import forwarded
+from jsctl.broker.jsapi.forwarded import FORGOTTEN_NS, Forwarded
+
+
+def request(number: int, reply: bytes = b"r") -> ApiRequest:
+    return ApiRequest("A", b"%d" % number, reply, b"", b"", ClientInfo("A", conn=1), "me")
+
+
+def subjects(found: list[ApiRequest]) -> list[int]:
+    return [int(one.subject) for one in found]
+
+
+def test_those_of_a_process_that_is_gone_come_back_once() -> None:
+    boots = {"p": 1, "q": 2}
+    open_ = Forwarded(lambda peer: boots.get(peer, 0))
+    for number in range(6):
+        open_.sent(request(number, b"r%d" % (number // 2)), "pq"[number % 2], number)
+    open_.answered("A", b"r0")
+    assert open_.unanswered(10) == []
+    boots["p"] = 3
+    assert subjects(open_.unanswered(10)) == [2, 4]
+    assert open_.unanswered(10) == []
+    open_.sent(request(7), "p", 11)
+    del boots["q"], boots["p"]
+    assert subjects(open_.unanswered(12)) == [1, 3, 5, 7]
+    open_.answered("A", b"r1")
+    assert open_.unanswered(12) == []
+
+
+def test_what_nobody_waits_for_is_forgotten() -> None:
+    boots = {"p": 1}
+    open_ = Forwarded(lambda peer: boots[peer])
+    open_.sent(request(0), "p", 0)
+    open_.sent(request(1), "p", 5)
+    open_.sent(request(2, b""), "p", 5)
+    boots["p"] = 2
+    assert subjects(open_.unanswered(FORGOTTEN_NS + 3)) == [1]
+
+
+def test_only_so_many_are_remembered() -> None:
+    boots = {"p": 1}
+    open_ = Forwarded(lambda peer: boots[peer])
+    for number in range(forwarded.OPEN_MAX + 5):
+        open_.sent(request(number), "p", 0)
+    boots["p"] = 2
+    assert subjects(open_.unanswered(1)) == list(range(5, forwarded.OPEN_MAX + 5))

@@ -1,0 +1,187 @@
+"""A brief batch that is alone is synced in the loop's thread, as long as syncs are quick."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from jsctl.broker.errors import DiskError, DiskFull
+from jsctl.broker.options import EdgeLimits, Listen, Options
+from jsctl.broker.server import turns
+from jsctl.broker.server.disk_worker import MEAN_OF, DiskWorker
+from tests.broker.server.echo_node import Batch
+from tests.broker.server.harness import running
+from tests.support.waiting import eventually
+
+OPTIONS = Options(listen=Listen("127.0.0.1", -1))
+HERE, DISK = "MainThread", "disk"
+PATIENT = EdgeLimits(loop_sync_ns_max=10_000_000_000)
+"""However slow this machine is, a batch that does nothing counts as quick."""
+WARM = 8 * MEAN_OF
+
+
+class Worker:
+    """A worker, and what it told."""
+
+    def __init__(self, here_ns_max: int) -> None:
+        self.synced: list[int] = []
+        self.failed: list[tuple[int, str]] = []
+        self._told = asyncio.Event()
+        self.worker = DiskWorker(self._finished, self._crashed, here_ns_max)
+
+    def _finished(self, synced: list[int], failed: list[tuple[int, str]]) -> None:
+        self.synced += synced
+        self.failed += failed
+        self._told.set()
+
+    def _crashed(self, error: BaseException) -> None:
+        raise AssertionError from error
+
+    async def until(self, wanted: Callable[[], bool]) -> None:
+        async with asyncio.timeout(30):
+            while not wanted():
+                self._told.clear()
+                await self._told.wait()
+
+    async def warm_up(self) -> None:
+        """The thread runs some batches, and they are quick."""
+        for ticket in range(1, WARM + 1):
+            self.worker.submit(Batch(ticket))
+        await self.until(lambda: len(self.synced) == WARM)
+
+
+class Slow(Batch):
+    """A sync that takes its time."""
+
+    def run(self) -> None:
+        super().run()
+        end = time.monotonic() + 0.05
+        while time.monotonic() < end:
+            pass
+
+
+async def test_nothing_runs_in_the_loop_before_syncs_were_seen_to_be_quick() -> None:
+    here = Worker(PATIENT.loop_sync_ns_max)
+    assert not here.worker.may_run_here([Batch(1)])
+    await here.warm_up()
+    assert here.worker.may_run_here([Batch(1)])
+    assert here.worker.stop(5)
+
+
+async def test_only_one_brief_batch_and_only_when_the_thread_has_none() -> None:
+    here = Worker(PATIENT.loop_sync_ns_max)
+    await here.warm_up()
+    worker = here.worker
+    assert not worker.may_run_here([])
+    assert not worker.may_run_here([Batch(1), Batch(2)])
+    assert not worker.may_run_here([Batch(1, is_brief=False)])
+    worker.submit(Batch(-1, is_brief=False))
+    assert not worker.may_run_here([Batch(1)])
+    await here.until(lambda: -1 in here.synced)
+    assert worker.may_run_here([Batch(1)])
+    assert worker.stop(5)
+
+
+async def test_what_runs_in_the_loop_is_durable_or_failed_at_once() -> None:
+    here = Worker(PATIENT.loop_sync_ns_max)
+    await here.warm_up()
+    batch = Batch(1000)
+    ran = here.worker.run_here(batch)
+    assert ran is not None and (ran.ticket, ran.reason) == (1000, None)
+    assert batch.ran == [HERE]
+    ran = here.worker.run_here(Batch(1001, failure=DiskError("no disk")))
+    assert ran is not None and ran.reason == "no disk"
+    assert len(here.synced) == WARM and not here.failed
+    assert here.worker.stop(5)
+
+
+async def test_a_batch_without_room_goes_to_the_thread() -> None:
+    here = Worker(PATIENT.loop_sync_ns_max)
+    await here.warm_up()
+    full = Batch(1000, failure=DiskFull("no room"))
+    assert here.worker.run_here(full) is None
+    assert not here.worker.may_run_here([Batch(1001)])
+    full.failure = None
+    await here.until(lambda: 1000 in here.synced)
+    assert full.ran[0] == HERE and full.ran[-1] == DISK
+    assert here.worker.stop(5)
+
+
+@pytest.mark.parametrize("in_loop", [True, False])
+async def test_one_slow_sync_keeps_them_away_from_the_loop(in_loop: bool) -> None:
+    here = Worker(1_000_000)
+    for _ in range(1000):
+        await here.warm_up()
+        if here.worker.may_run_here([Batch(1)]):
+            break
+        here.synced.clear()
+    slow = Slow(1000)
+    if in_loop:
+        assert here.worker.run_here(slow) is not None
+    else:
+        here.worker.submit(slow)
+        await here.until(lambda: 1000 in here.synced)
+    assert not here.worker.may_run_here([Batch(1001)])
+    assert here.worker.stop(5)
+
+
+async def test_the_edge_syncs_for_one_client_in_the_loop_and_for_many_in_the_thread() -> None:
+    async with running(replace(OPTIONS, edge=PATIENT)) as server:
+        client = await server.client()
+        await client.line()
+        for _ in range(WARM):
+            assert await client.ask("DISK") == "SYNCED"
+        assert server.node.ran[0] == DISK and server.node.ran[-1] == HERE
+        before = len(server.node.seen)
+        assert await client.ask("DISK") == "SYNCED"
+        asked, synced = server.node.seen[before : before + 2]
+        assert asked.chunks and not asked.synced and synced.synced and not synced.chunks
+        server.node.ran.clear()
+        client.writer.write(b"DISK\r\nDISK\r\n")
+        assert [await client.line(), await client.line()] == ["SYNCED"] * 2
+        assert server.node.ran == [DISK] * 2
+        await client.close()
+
+
+async def test_a_busy_turn_leaves_its_sync_to_the_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns, "ALONE_CHUNKS_MAX", 0)
+    async with running(replace(OPTIONS, edge=PATIENT)) as server:
+        client = await server.client()
+        await client.line()
+        for _ in range(WARM):
+            assert await client.ask("DISK") == "SYNCED"
+        assert set(server.node.ran) == {DISK}
+        await client.close()
+
+
+async def test_a_failure_in_the_loop_is_told_to_the_node_at_once() -> None:
+    async with running(replace(OPTIONS, edge=PATIENT)) as server:
+        client = await server.client()
+        await client.line()
+        for _ in range(WARM):
+            assert await client.ask("DISK") == "SYNCED"
+        server.node.disk_failure = DiskError("the disk is gone")
+        client.writer.write(b"DISK\r\n")
+
+        async def failed() -> list[str]:
+            return [reason for one in server.node.seen for _, reason in one.disk_failed]
+
+        assert await eventually(failed, "the node hears of it") == ["the disk is gone"]
+        assert server.node.ran[-1] == HERE
+
+
+async def test_a_long_sync_in_the_loop_counts_as_a_stall() -> None:
+    limits = replace(PATIENT, stall_warn_ns=40_000_000)
+    async with running(replace(OPTIONS, edge=limits)) as server:
+        client = await server.client()
+        await client.line()
+        for _ in range(WARM):
+            assert await client.ask("DISK") == "SYNCED"
+        server.node.batch = Slow
+        assert await client.ask("DISK") == "SYNCED"
+        await client.close()
+    assert server.output.getvalue().count("A turn took") == 1

@@ -1,0 +1,200 @@
+"""The rows: each a fault, how often, and what must hold then."""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from jsctl.testing import Broker
+from tests.faults import damage
+from tests.faults.rig import STREAM, Rig
+from tests.faults.volumes import Volume
+
+Fault = Callable[[Rig, dict[str, Volume]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`number` is that of the matrix in docs/reliability.md; times in seconds."""
+
+    number: int
+    name: str
+    fault: Fault
+    silence_s: float
+    """Longest time without an acknowledgement."""
+    whole_s: float
+    """Longest time until everything is as it should be again."""
+    servers: int = 3
+    replicas: int = 3
+    volumes: bool = False
+    """Each server needs a file system of its own."""
+
+
+async def nothing(rig: Rig, _: dict[str, Volume]) -> None:
+    """No fault."""
+    await rig.acks(100, 200)
+
+
+async def kill_all(rig: Rig, _: dict[str, Volume]) -> None:
+    """All processes at once."""
+    for broker in rig.cluster:
+        broker.kill()
+    for broker in rig.cluster:
+        broker.launch()
+    await rig.acks(20, 60)
+
+
+async def kill_leader(rig: Rig, _: dict[str, Volume]) -> None:
+    """The leader, when all are there."""
+    await rig.whole_s(30)
+    victim = await rig.leader()
+    victim.kill()
+    await rig.acks(20, 60)
+    await rig.start(victim)
+
+
+async def kill_rolling(rig: Rig, _: dict[str, Volume]) -> None:
+    """One after the other, without waiting for anything."""
+    victim = rig.rng.choice(list(rig.cluster))
+    victim.kill()
+    victim.launch()
+    await rig.acks(1, 20)
+
+
+async def pause_leader(rig: Rig, _: dict[str, Volume]) -> None:
+    """The leader stands still until others have gone on, and comes back with what it had."""
+    await rig.whole_s(30)
+    victim = await rig.leader()
+    victim.pause()
+    try:
+        await rig.acks(50, 150)
+    finally:
+        victim.resume()
+    await rig.acks(20, 60)
+
+
+async def _damage_stopped(rig: Rig, victim: Broker, kind: str) -> None:
+    victim.kill()
+    done = damage.damage(victim.store_dir, kind, rig.rng)
+    rig.notes.append(f"{victim.name}: {done or 'nothing of ' + kind}")
+    await rig.acks(5, 40)
+    await rig.start(victim)
+
+
+async def damage_stopped(rig: Rig, _: dict[str, Volume]) -> None:
+    """A file of a server that is down."""
+    await rig.whole_s(30)
+    kind = rig.rng.choice(list(damage.CLASSES))
+    victim = await (rig.leader() if rig.rng.random() < 0.5 else rig.follower())
+    await _damage_stopped(rig, victim, kind)
+    await rig.acks(20, 60)
+
+
+async def damage_live(rig: Rig, _: dict[str, Volume]) -> None:
+    """A segment of a server that runs."""
+    await rig.whole_s(30)
+    victim = await (rig.leader() if rig.rng.random() < 0.5 else rig.follower())
+    found = [one for one in damage.files(victim.store_dir, "segment") if one.stat().st_size > 4096]
+    if found:
+        path = rig.rng.choice(found)
+        size = path.stat().st_size
+        with path.open("r+b") as file:
+            file.seek(rig.rng.randrange(size // 2))
+            file.write(b"\xff")
+        rig.notes.append(f"{victim.name}: a byte of {path.name}, live")
+    await rig.acks(50, 100)
+
+
+async def damage_log_and_one_behind(rig: Rig, _: dict[str, Volume]) -> None:
+    """A log is damaged while another replica has missed something."""
+    await rig.whole_s(30)
+    behind = await rig.follower()
+    behind.kill()
+    await rig.acks(50, 100)
+    victim = await rig.follower()
+    victim.kill()
+    done = damage.damage(victim.store_dir, "log", rig.rng)
+    rig.notes.append(f"{victim.name}: {done}; {behind.name} is behind")
+    for broker in (victim, behind):
+        await rig.start(broker)
+    await rig.acks(20, 60)
+
+
+async def wipe(rig: Rig, _: dict[str, Volume]) -> None:
+    """A disk is replaced by an empty one."""
+    await rig.whole_s(60)
+    victim = await (rig.leader() if rig.rng.random() < 0.5 else rig.follower())
+    victim.kill()
+    shutil.rmtree(victim.store_dir)
+    await rig.acks(5, 40)
+    await rig.start(victim)
+    await rig.acks(20, 60)
+
+
+async def move(rig: Rig, _: dict[str, Volume]) -> None:
+    """A replica goes to another server, and a server dies meanwhile."""
+    await rig.whole_s(60)
+    leaving = await rig.follower()
+    await rig.ask(f"STREAM.PEER.REMOVE.{STREAM}", peer=leaving.name)
+    victim = rig.rng.choice(list(rig.cluster))
+    victim.kill()
+    await rig.acks(10, 40)
+    await rig.start(victim)
+    await rig.acks(10, 40)
+
+
+async def power_all(rig: Rig, volumes: dict[str, Volume]) -> None:
+    """All lose power."""
+    await _cut(rig, list(rig.cluster), volumes)
+    await rig.acks(20, 60)
+
+
+async def power_leader(rig: Rig, volumes: dict[str, Volume]) -> None:
+    """The leader does."""
+    await rig.whole_s(60)
+    await _cut(rig, [await rig.leader()], volumes)
+    await rig.acks(20, 60)
+
+
+async def _cut(rig: Rig, victims: list[Broker], volumes: dict[str, Volume]) -> None:
+    for broker in victims:
+        broker.kill()
+        volumes[broker.name].cut_power()
+    for broker in victims:
+        broker.launch()
+    await asyncio.gather(*(rig.off_loop(broker.wait_ready) for broker in victims))
+
+
+async def disk_full(rig: Rig, volumes: dict[str, Volume]) -> None:
+    """All disks are full for a moment: nothing is acknowledged, everything is read."""
+    await rig.whole_s(60)
+    running = {broker.name: broker.pid for broker in rig.cluster}
+    for volume in volumes.values():
+        volume.fill()
+    before = len(rig.load.acked)
+    info = await rig.ask(f"STREAM.INFO.{STREAM}")
+    assert info.get("state", {}).get("messages"), "reads go on"
+    rig.notes.append(f"full at {before} acknowledged")
+    for volume in volumes.values():
+        volume.free()
+    await rig.acks(20, 60)
+    assert {one.name: one.pid for one in rig.cluster if one.running} == running, "processes stay"
+
+
+ROWS = (
+    Row(1, "nothing", nothing, 2.0, 10),
+    Row(3, "kill all", kill_all, 8.0, 20),
+    Row(4, "kill leader", kill_leader, 2.5, 20),
+    Row(5, "kill rolling", kill_rolling, 8.0, 20),
+    Row(6, "power cut of all", power_all, 12.0, 30, volumes=True),
+    Row(7, "power cut of the leader", power_leader, 4.0, 30, volumes=True),
+    Row(9, "damage, stopped", damage_stopped, 4.0, 30),
+    Row(9, "damage, live", damage_live, 4.0, 30),
+    Row(10, "damaged log and one behind", damage_log_and_one_behind, 8.0, 30),
+    Row(11, "damage, five servers", damage_stopped, 4.0, 30, servers=5, replicas=5),
+    Row(12, "wiped disk", wipe, 4.0, 60),
+    Row(15, "pause leader", pause_leader, 4.0, 20),
+    Row(18, "moves and kills", move, 6.0, 60, servers=5),
+    Row(19, "disks full, then freed", disk_full, 8.0, 20, volumes=True),
+)
+"""Times are for two cores that are busy; docs/reliability.md has the aims of a quiet machine."""

@@ -1,0 +1,64 @@
+"""A small part of the matrix, and that it would say so if something was wrong."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.faults import damage
+from tests.faults.__main__ import verdict as told_of
+from tests.faults.play import play
+from tests.faults.rig import Rig
+from tests.faults.rows import ROWS, Row, damage_stopped, kill_leader
+from tests.faults.verdict import Outcome
+from tests.faults.volumes import Volume
+
+ROW = next(row for row in ROWS if row.name == "kill leader")
+
+
+async def both(rig: Rig, given: dict[str, Volume]) -> None:
+    """A killed leader, and a damaged file."""
+    await kill_leader(rig, given)
+    await damage_stopped(rig, given)
+
+
+@pytest.mark.processes
+def test_a_round_is_safe() -> None:
+    notes: list[str] = []
+    row = Row(0, "smoke", both, 30.0, 30.0)
+    outcome = play(row, 3, 1, 2.0, notes)
+    assert outcome.acked > 300
+    assert outcome.is_safe, (outcome, notes)
+    assert outcome.whole_s < 60, (outcome, notes)
+
+
+def test_what_is_wrong_is_told() -> None:
+    assert told_of(ROW, Outcome(1000, 0, 0, 0, 0.5, 3)) == "ok"
+    for one in (Outcome(9, 1, 0, 0, 0, 0), Outcome(9, 0, 1, 0, 0, 0), Outcome(9, 0, 0, 1, 0, 0)):
+        assert told_of(ROW, one) == "NOT SAFE"
+    slow = Outcome(9, 0, 0, 0, ROW.silence_s + 1, 2 * ROW.whole_s)
+    assert told_of(ROW, slow).count("s") and "silent" in told_of(ROW, slow)
+    assert "not whole" in told_of(ROW, slow)
+
+
+@pytest.mark.parametrize("way", damage.WAYS, ids=lambda way: way.__name__)
+def test_each_way_changes_a_file(way: object, tmp_path: Path) -> None:
+    assert callable(way)
+    path = tmp_path / "0000000001.seg"
+    content = bytes(range(1, 200)) * 50
+    path.write_bytes(content)
+    assert way(path, random.Random(4))
+    assert not path.exists() or path.read_bytes() != content
+
+
+def test_kinds_of_files_are_found(tmp_path: Path) -> None:
+    for name in ("a/1.seg", "a/1.cat", "a/state.0", "a/durable", "a/index", "log/1.wal", "lock"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x" * 10)
+    for kind in damage.CLASSES:
+        (found,) = damage.files(tmp_path, kind)
+        assert damage.damage(tmp_path, kind, random.Random(1)).startswith(
+            str(found.relative_to(tmp_path))
+        )
+        assert damage.files(tmp_path, "segment") or kind == "segment"

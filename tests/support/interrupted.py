@@ -1,0 +1,66 @@
+"""Commands that go on until Ctrl-C: run as processes, in a pipe or on a terminal."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+PATIENCE_S = 30.0
+LINES, COLUMNS = 50, 120
+
+
+def until(descriptor: int, wanted: bytes, times: int) -> bytes:
+    """What comes until it holds the words so often."""
+    found, deadline = b"", monotonic() + PATIENCE_S
+    while found.count(wanted) < times:
+        assert monotonic() < deadline, found
+        if select.select([descriptor], [], [], 0.1)[0]:
+            found += os.read(descriptor, 65536)
+    return found
+
+
+@contextmanager
+def running(words: tuple[str, ...], out: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """A command line of ours; it ends with the test."""
+    run = [sys.executable, "-m", "jsctl", *words]
+    with subprocess.Popen(run, stdin=out, stdout=out, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def in_a_pipe(words: tuple[str, ...], wanted: bytes, times: int) -> bytes:
+    """What it writes until the words came so often; then Ctrl-C has to end it with status 0."""
+    with running(words, subprocess.PIPE) as process:
+        assert process.stdout is not None
+        found = until(process.stdout.fileno(), wanted, times)
+        process.send_signal(signal.SIGINT)
+        found += process.stdout.read()
+        assert process.wait(PATIENCE_S) == 0
+    return found
+
+
+def on_a_terminal(words: tuple[str, ...], wanted: bytes, times: int) -> tuple[bytes, bytes]:
+    """The same on a terminal: what was on its other screen, and what is left on its own."""
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    with running(words, terminal) as process:
+        found = until(screen, wanted, times)
+        process.send_signal(signal.SIGINT)
+        found += until(screen, b"\x1b[?1049l", 1)
+        assert process.wait(PATIENCE_S) == 0
+    while select.select([screen], [], [], 0)[0]:
+        found += os.read(screen, 65536)
+    os.close(terminal)
+    os.close(screen)
+    shown, _, left = found.partition(b"\x1b[?1049l")
+    return shown, left
