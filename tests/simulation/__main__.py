@@ -3,8 +3,9 @@
     python -m tests.simulation --seconds 60 --from 1000
 
 Each seed is run with three and with five servers: with plain streams and many faults, with streams
-and consumers of all kinds, and with disks that fail. One that fails is printed with what is needed
-of its plan, and the run ends with status 1; the drawing that is named makes it again.
+and consumers of all kinds, with messages that have a time to live, with disks that fail, with one
+that rots, and with servers that sync in their own loops. One that fails is printed with what is
+needed of its plan, and the run ends with status 1; the drawing that is named makes it again.
 """
 
 import argparse
@@ -14,12 +15,28 @@ from collections.abc import Callable
 from itertools import count, product
 
 from jsctl.broker.errors import BrokerError
-from tests.simulation.plan import Plan, draw, draw_kinds, draw_storage, shrink
+from tests.simulation.plan import (
+    Plan,
+    draw,
+    draw_kinds,
+    draw_loop,
+    draw_rot,
+    draw_storage,
+    draw_ttl,
+    shrink,
+)
 from tests.simulation.run import Simulation, fails
 
 SERVERS = (3, 5)
 SHRINK_RUNS = 200
-DRAWINGS: tuple[Callable[[int, int], Plan], ...] = (draw, draw_kinds, draw_storage)
+DRAWINGS: tuple[Callable[[int, int], Plan], ...] = (
+    draw,
+    draw_kinds,
+    draw_ttl,
+    draw_storage,
+    draw_rot,
+    draw_loop,
+)
 
 
 def passes(drawing: Callable[[int, int], Plan], seed: int, servers: int) -> bool:

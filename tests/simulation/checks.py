@@ -29,11 +29,14 @@ from jsctl.broker.turn import DiskBatch
 from tests.simulation.consumer_checks import ConsumerBooks, Told
 from tests.simulation.disks import DurableGroup, DurableLog
 from tests.simulation.machine import Machine, Process
+from tests.simulation.rot import note_unreadable
 from tests.simulation.stream_checks import Books, is_memory
 from tests.simulation.violation import Violation
 
 TURNS_BETWEEN_SUMS = 50
 """Adding up what a store holds takes longer than a turn."""
+FOUNDING_ENTRIES = 2
+"""The members, and a stream's config or where a consumer starts."""
 Fact = tuple[int, EntryKind, bytes]
 
 
@@ -55,8 +58,12 @@ class History:
     voters: tuple[str, ...] = ()
     """As the most advanced replica knew them, with the index of their entry."""
     voters_index: int = -1
+    was_alone: bool = False
+    """Once one replica was all there was."""
     assigned: GroupAssignment | None = None
     """As it was when a replica first began; None for the meta group."""
+    stream: str = ""
+    """The group of the stream that a consumer reads."""
     excused: bool = False
     """More than the fault model allows happened to its disks: nothing is checked any more."""
 
@@ -80,27 +87,32 @@ class Checker:
             found = self.groups[name] = History(name)
         return found
 
+    def excused(self, name: str) -> bool:
+        """Whether a group lost more than is allowed for, or a consumer's stream did."""
+        known = self.history(name)
+        if known.stream and self.history(known.stream).excused:
+            known.excused = True
+        return known.excused
+
     # Disks
 
     def started(self, process: Process) -> None:
         """What was safe before the restart must have been found again."""
         machine = process.machine
         before = machine.log
+        note_unreadable(machine.disk, machine.decay, starting=True)
         machine.log = after = DurableLog.read(machine.disk, machine.incarnation)
         after.states, after.dropped = before.states, before.dropped
         for name, known in before.groups.items():
             found = after.groups.get(name)
             if name in machine.dropping and (found is None or found.last == 0):
                 continue
-            if found is None:
-                if known.entries or known.term:
-                    raise Violation(f"{machine.name} lost its log of {name}")
-                continue
-            if found.term < known.term:
-                raise Violation(f"{machine.name} forgot a term of {name}")
-            for index, term in known.entries.items():
-                if not after.holds(name, index, term):
-                    raise Violation(f"{machine.name} lost entry {index} of {name}")
+            missing = _missing(name, known, found, after)
+            if missing and not machine.decay.log:
+                raise Violation(f"{machine.name} {missing}")
+            if missing:
+                machine.decay.doubtful.add(name)
+        machine.decay.log = False
         for group in process.engine.groups.by_name.values():
             self._first_seen(process, group)
 
@@ -115,8 +127,17 @@ class Checker:
     def _first_seen(self, process: Process, group: RaftGroup) -> None:
         """A group that begins to run has everything of it that is on the disk."""
         raft, machine = group.raft, process.machine
-        process.seen[group.name] = raft.applied
+        # What it applied in the turn in which it began lies behind that.
+        process.seen[group.name] = raft.base_index
+        if self.history(group.name).excused:
+            return
+        if group.name in machine.decay.doubtful:
+            machine.decay.doubtful.discard(group.name)
+            if raft.standing.kind is StandingKind.WHOLE:
+                raise Violation(f"{machine.name} takes what is left of {group.name} for whole")
         known = machine.log.groups.get(group.name)
+        if known is None and raft.members.voters == (raft.me,):
+            self._founded_again(self.history(group.name))
         if known is None or is_memory(group.name) or raft.standing.kind is not StandingKind.WHOLE:
             return
         if raft.term < known.term or (raft.term == known.term and raft.vote != known.vote):
@@ -127,6 +148,16 @@ class Checker:
         term = raft.log.term_at(last)
         if last in known.entries and term is not None and term != known.entries[last]:
             raise Violation(f"{machine.name} starts {group.name} with another entry {last}")
+
+    @staticmethod
+    def _founded_again(known: History) -> None:
+        """A crash may take the founding of a group on its only server, if nothing came behind it:
+        it is founded again then, as the assignment is by now."""
+        if len(known.entries) <= FOUNDING_ENTRIES:
+            known.entries.clear()
+            known.snapshots.clear()
+            known.leaders.clear()
+            known.books = known.consumer = None
 
     # Messages between servers
 
@@ -177,6 +208,7 @@ class Checker:
             if raft.membership.active_index > known.voters_index and raft.members.voters:
                 known.voters = raft.members.voters
                 known.voters_index = raft.membership.active_index
+                known.was_alone = known.was_alone or len(known.voters) == 1
             if known.excused:
                 continue
             if raft.role is Role.LEADER and known.leaders.get(raft.term) != raft.me:
@@ -230,7 +262,8 @@ class Checker:
             stream = process.engine.assets.streams.get((made.account, made.stream))
             if stream is not None:
                 self.look(process, stream.group)
-                known.excused = known.excused or self.history(stream.group.name).excused
+                if self.excused(known.name):
+                    return
         self._applied(process, known, raft, seen[group.name])
         seen[group.name] = raft.applied
         self._compare(process, known, group)
@@ -238,7 +271,24 @@ class Checker:
     def _open_consumer(self, process: Process, unit: ConsumerReplica) -> ConsumerBooks:
         made = unit.assignment
         stream = process.engine.assets.streams[(made.account, made.stream)].group.name
-        return ConsumerBooks(unit, self.told, lambda: self.history(stream).books)
+        self.history(unit.group.name).stream = stream
+        return ConsumerBooks(
+            unit,
+            self.told,
+            lambda: self.history(stream).books,
+            lambda: self._passed_over(stream),
+        )
+
+    def _passed_over(self, name: str) -> set[int]:
+        """Messages that nobody can bring back: their stream had one replica once."""
+        if not self.history(name).was_alone:
+            return set()
+        return self.may_lack(name)
+
+    def may_lack(self, name: str) -> set[int]:
+        """Messages that a replica of a stream may lack, for a while: what was damaged on some
+        disk. A leader with damage that brings another replica up has nothing better to give."""
+        return {seq for machine in self.machines for seq in machine.decay.may_lack(name)}
 
     def _check_removals(self) -> None:
         """What a stream let go of is needed by none of its consumers."""
@@ -251,7 +301,7 @@ class Checker:
                 if one is None or one.books() is not books or not self.exists(name):
                     continue
                 for seq in books.model.consumed:
-                    if one.needs(seq) and not other.excused:
+                    if one.needs(seq) and not self.excused(name):
                         raise Violation(f"{books.name} removes {seq}, which {one.name} needs")
             books.model.consumed.clear()
 
@@ -276,15 +326,25 @@ class Checker:
                 continue
             if known.books is not None:
                 known.books.apply(entry.index, entry.data)
+                self._check_ends(known.books)
             elif known.consumer is not None:
                 known.consumer.apply(entry.term, entry.data)
+
+    def _check_ends(self, books: Books) -> None:
+        """No clock ever told a time at which what was removed for that was over: too early."""
+        ended, books.model.outlived = books.model.outlived, []
+        latest_ns = max(machine.latest_ns for machine in self.machines)
+        for seq, end_ns in ended:
+            if latest_ns < end_ns:
+                raise Violation(f"{books.name} ends {seq} {end_ns - latest_ns} ns too early")
 
     def _elected(self, known: History, raft: Raft) -> None:
         other = known.leaders.setdefault(raft.term, raft.me)
         if other != raft.me:
             raise Violation(f"{other} and {raft.me} lead {known.name} in term {raft.term}")
         last = len(known.entries)
-        if last <= raft.base_index:
+        # Who hears late that it was elected, in a term that is over, lacks what came since.
+        if last <= raft.base_index or max(known.leaders) > raft.term:
             return
         if raft.log.term_at(last) != known.entries[last - 1][0]:
             raise Violation(f"leader {raft.me} of {known.name} lacks committed entry {last}")
@@ -293,7 +353,8 @@ class Checker:
         index, unit = group.raft.applied, group.unit
         if isinstance(unit, StreamReplica):
             if known.books is not None and index == len(known.entries):
-                known.books.compare(process.machine.name, unit)
+                may_lack = self.may_lack(group.name)
+                known.books.compare(process.machine.name, unit, may_lack)
             return
         if known.consumer is not None and index == len(known.entries):
             assert isinstance(unit, ConsumerReplica)
@@ -320,6 +381,18 @@ class Checker:
             if not any(len(held & set(one.voters)) >= quorum_size(len(one.voters)) for one in sets):
                 who = process.machine.name
                 raise Violation(f"{who} acknowledged {seq} of {name}, durable on {sorted(held)}")
+
+
+def _missing(name: str, known: DurableGroup, found: DurableGroup | None, after: DurableLog) -> str:
+    """What of a group's log is not there any more; empty when all of it is."""
+    if found is None:
+        return f"lost its log of {name}" if known.entries or known.term else ""
+    if found.term < known.term:
+        return f"forgot a term of {name}"
+    for index, term in known.entries.items():
+        if not after.holds(name, index, term):
+            return f"lost entry {index} of {name}"
+    return ""
 
 
 def snapshot_of(process: Process, group: RaftGroup) -> bytes:

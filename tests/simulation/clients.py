@@ -20,6 +20,8 @@ from tests.simulation.world import MS, SECOND, Network
 
 Handler = Callable[[Publish], None]
 HAND_OVER_NS = 100_000
+TTL_EVERY = 3
+"""Each third message has a time to live, if any has; each third of those lives for ever."""
 FULL = b"maximum messages exceeded"
 """What a publisher is told whose stream takes no more; it does not try again."""
 
@@ -137,9 +139,19 @@ class Publisher:
     """Publishes to one stream, a few messages at a time."""
 
     def __init__(
-        self, hub: Hub, number: int, stream: str, *, ids: bool, pace_ms: float, more: int = 0
+        self,
+        hub: Hub,
+        number: int,
+        stream: str,
+        *,
+        ids: bool,
+        pace_ms: float,
+        more: int = 0,
+        ttl: bool = False,
     ) -> None:
         self.hub = hub
+        self.ttl = ttl
+        """Some of them have a time to live of their own."""
         self.more = more
         """Payloads are that much bigger."""
         self.world = hub.world
@@ -176,13 +188,21 @@ class Publisher:
             inbox = self.hub.inbox("p", process.number, lambda m: self._answered(number, m))
             self.open[number] = inbox
             self.hub.payloads[inbox] = payload
-            headers = b""
-            if self.ids:
-                headers = b"NATS/1.0\r\nNats-Msg-Id: %d.%d\r\n\r\n" % (self.number, number)
+            headers = self._headers(number)
             process.publish((subject, inbox, headers, payload))
         wait = int(self.world.random.uniform(200, 500) * MS)
         inbox = self.open[number]
         self.world.at(wait, lambda: self._late(number, inbox))
+
+    def _headers(self, number: int) -> bytes:
+        lines = b""
+        if self.ids:
+            lines += b"Nats-Msg-Id: %d.%d\r\n" % (self.number, number)
+        if self.ttl and number % TTL_EVERY == 0:
+            lines += (
+                b"Nats-TTL: never\r\n" if number % (3 * TTL_EVERY) == 0 else b"Nats-TTL: 1s\r\n"
+            )
+        return b"NATS/1.0\r\n%b\r\n" % lines if lines else b""
 
     def _answered(self, number: int, message: Publish) -> None:
         refused = b'"error"' in message[3][:20]

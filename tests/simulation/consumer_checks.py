@@ -22,6 +22,8 @@ from tests.simulation.violation import Violation
 from tests.simulation.world import SECOND
 
 CLOCK_RATE_MAX = 1.02
+HELD_NS_MAX = 200_000_000
+"""Deliveries wait for their entry by that much more or less, while the bucket goes on filling."""
 STEP_NS = 5_000_000
 """Deadlines are rounded by this much at most."""
 
@@ -55,7 +57,11 @@ class ConsumerBooks:
     """One consumer, from the entries that were committed. Takes operations as its state does."""
 
     def __init__(
-        self, unit: ConsumerReplica, told: Told, books: Callable[[], Books | None]
+        self,
+        unit: ConsumerReplica,
+        told: Told,
+        books: Callable[[], Books | None],
+        passed_over: Callable[[], Collection[int]],
     ) -> None:
         assignment = unit.assignment
         self.config = config = assignment.config
@@ -73,11 +79,14 @@ class ConsumerBooks:
         self.exhausted: set[int] = set()
         self._told = told
         self.books = books
+        self.passed_over = passed_over
+        """Messages that it may leave out, as they are lost for good."""
         self._cseq = 0
         self._floor = 0
         self._term = 0
         self._sender: object = None
-        self._since_ns = self._sent = 0
+        self._since_ns = 0
+        self._tokens = 0.0
         self._seen: dict[int, int] = {}
         """Sequence -> count of the last delivery that left."""
 
@@ -100,7 +109,9 @@ class ConsumerBooks:
     def _left_out(self, start: int, stop: int) -> Iterable[int]:
         books = self.books()
         rows = () if books is None else books.model.rows
-        return (seq for seq in rows if start <= seq < stop and self.wants(seq))
+        left = [seq for seq in rows if start <= seq < stop and self.wants(seq)]
+        gone = self.passed_over() if left else ()
+        return [seq for seq in left if seq not in gone]
 
     # Operations
 
@@ -178,7 +189,8 @@ class ConsumerBooks:
         """These were delivered often enough."""
         for seq in seqs:
             held = self.pending.pop(seq, None)
-            if held is not None and not 0 < self.config.max_deliver <= held.count:
+            often = held is None or 0 < self.config.max_deliver <= held.count
+            if held is not None and not often and seq not in self.passed_over():
                 raise self._broken(f"gives {seq} up after {held.count} deliveries")
             self.exhausted.add(seq)
 
@@ -207,16 +219,19 @@ class ConsumerBooks:
         self._seen[seq] = count
 
     def meter(self, sender: object, now_ns: int, size: int) -> None:
-        """A delivery of so many bytes leaves; each leader begins with a full bucket."""
+        """A delivery of so many bytes leaves: a bucket of tokens allows it, which does not get
+        fuller than a burst however long nothing is sent; each leader begins with a full one."""
         rate = self.config.rate_limit_bps // 8
         if not rate:
             return
         if sender is not self._sender:
-            self._sender, self._since_ns, self._sent = sender, now_ns, 0
-        took_ns = now_ns - self._since_ns
-        if self._sent > RATE_BURST_BYTES + rate * took_ns * CLOCK_RATE_MAX / SECOND:
-            raise self._broken(f"sends {self._sent} bytes in {took_ns} ns")
-        self._sent += size
+            self._sender, self._since_ns, self._tokens = sender, now_ns, float(RATE_BURST_BYTES)
+        gained = rate * (now_ns - self._since_ns) * CLOCK_RATE_MAX / SECOND
+        self._tokens = min(self._tokens + gained, float(RATE_BURST_BYTES))
+        self._since_ns = now_ns
+        if self._tokens < -rate * HELD_NS_MAX / SECOND:
+            raise self._broken(f"sends {size} bytes with {self._tokens:.0f} tokens")
+        self._tokens -= size
 
     def needs(self, seq: int) -> bool:
         """Whether a message that is stored is still to be consumed."""

@@ -2,6 +2,9 @@
 
 A batch that finds no room is tried again, and those of its kind wait behind it. One that fails is
 reported; what comes behind it runs, but counts as durable no more.
+
+A brief batch that is alone may run in the loop's own thread (decision 21): until it has ended the
+process does nothing else, and then takes the turn that waited for it.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ class DiskQueue:
     def __init__(self, process: Process) -> None:
         self.failed = False
         """A batch failed; the node is told, or will be."""
+        self.here = False
+        """The process itself syncs, and does nothing else."""
         self._process = process
         self._machine = process.machine
         self._world = process.world
@@ -34,9 +39,24 @@ class DiskQueue:
         self._stuck: set[bool] = set()
         """Whether jobs, or batches of the log, wait for room on the disk."""
 
-    def submit(self, batches: Sequence[DiskBatch]) -> None:
-        """Run these, behind the others."""
-        self._batches += batches
+    def submit(self, batches: Sequence[DiskBatch], *, may_sync: bool = False) -> None:
+        """Run these, behind the others; `may_sync`: in the loop, if they are alone."""
+        if may_sync and self._runs_here(batches):
+            self.run_here(batches[0])
+        else:
+            self._batches += batches
+            self._start()
+
+    def _runs_here(self, batches: Sequence[DiskBatch]) -> bool:
+        """Whether the process may sync these itself, and is of a mind to."""
+        often = self._machine.loop_syncs
+        alone = len(batches) == 1 and not self._batches and batches[0].is_brief
+        return alone and often > 0 and self._world.chance(often)
+
+    def run_here(self, batch: DiskBatch) -> None:
+        """The process waits for this one."""
+        self.here = True
+        self._batches.append(batch)
         self._start()
 
     def _start(self) -> None:
@@ -51,6 +71,7 @@ class DiskQueue:
         if not self._process.alive:
             return
         self._running = False
+        here, self.here = self.here, False
         try:
             batch.run()
         except DiskFull:
@@ -66,6 +87,8 @@ class DiskQueue:
                 self._machine.watch.durable(self._process, batch)
             self._process.ran(batch.ticket, "")
         self._start()
+        if here and batch not in self._batches:
+            self._process.follow()
         self._process.wake()
 
     def _retry(self) -> None:

@@ -4,23 +4,45 @@ A `DurableLog` follows every batch whose sync returned, and is compared with the
 time the server starts: promises are checked against it without reading disks all the time.
 """
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskError
+from jsctl.broker.pieces import Piece
 from jsctl.broker.store.wal import format as fmt
 from jsctl.broker.store.wal.batch import WalBatch
 from jsctl.broker.store.wal.format import WalRecord
 from jsctl.broker.store.wal.recovery import Scan
 from jsctl.broker.turn import DiskBatch
-from tests.support.sim_disk import SimDisk
+from tests.support.sim_disk import SimDisk, SimFile
 
 
 class MachineDisk(SimDisk):
-    """A disk whose process may be killed just before a sync."""
+    """A disk whose process may be killed just before a sync, and whose files may not open."""
 
     killed_in: int | None = None
     """The process ends instead of the sync that comes after so many others."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng)
+        self.unopenable: set[str] = set()
+
+    def open(self, path: str, *, create: bool = False) -> SimFile:
+        if path in self.unopenable:
+            raise DiskError(f"{path}: cannot open: I/O error")
+        return super().open(path, create=create)
+
+    def readable_again(self, place: tuple[str, int, int]) -> None:
+        """What could not be read can be read."""
+        if place in self.unreadable:
+            self.unreadable.remove(place)
+
+    def mend(self) -> None:
+        """Everything can be read, and all syncs work."""
+        self.unreadable.clear()
+        self.unopenable.clear()
+        self.fail_syncs = 0
 
     def count_down(self) -> None:
         if self.killed_in is not None:
@@ -35,20 +57,23 @@ class MachineDisk(SimDisk):
 class _Image:
     """An open file of `DurableView`."""
 
-    def __init__(self, path: str, data: bytes) -> None:
+    def __init__(self, path: str, data: bytes, unreadable: Sequence[tuple[str, int, int]]) -> None:
         self.path = path
         self._data = data
+        self._unreadable = [(start, end) for bad, start, end in unreadable if bad == path]
 
     def size(self) -> int:
         return len(self._data)
 
     def read(self, offset: int, length: int) -> bytes:
+        if any(offset < end and start < offset + length for start, end in self._unreadable):
+            raise DiskError(f"{self.path}: cannot read: I/O error")
         return self._data[offset : offset + length]
 
     def close(self) -> None:
         pass
 
-    def write(self, offset: int, parts: Sequence[bytes]) -> None:
+    def write(self, offset: int, parts: Sequence[Piece]) -> None:
         raise AssertionError("a view is not written")
 
     def sync(self) -> None:
@@ -77,7 +102,7 @@ class DurableView(SimDisk):
 
     def open(self, path: str, *, create: bool = False) -> _Image:  # type: ignore[override]
         # Only for reading, so the other methods of a file are not needed.
-        return _Image(path, self._real.durable_content(path))
+        return _Image(path, self._real.durable_content(path), self._real.unreadable)
 
 
 @dataclass

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import StandingKind
+from tests.simulation import rot
 from tests.simulation.figure_eight import FigureEight
-from tests.simulation.machine import ROOM_BYTES, Machine, Process
+from tests.simulation.machine import Machine, Process
 from tests.simulation.plan import Item
+from tests.simulation.settings import ROOM_BYTES
 from tests.simulation.stream_checks import is_memory
 from tests.simulation.world import MS, Event
 
@@ -33,6 +36,8 @@ class Faults:
         self.doubtful: set[tuple[str, str]] = set()
         """(machine, group) whose disk was lost, and that is not filled up yet."""
         self.play: FigureEight | None = None
+        self.rotten: Machine | None = None
+        """The one server whose disk rots in this run."""
         self._known: dict[str, GroupAssignment] = {}
 
     def event(self, item: Item) -> Event:
@@ -93,17 +98,20 @@ class Faults:
         self.count_memory()
         self.world.at(down_ms * MS, machine.start)
 
-    def _may_lose(self, machine: Machine) -> bool:
-        """Whether the fault model has room for the loss of this disk; counts it if so."""
+    def _may_lose(self, machine: Machine, only: str = "") -> bool:
+        """Whether the fault model has room for the loss of this disk; counts it if so. `only`:
+        what the disk holds of one group."""
         lost: list[str] = []
         assigned = self._assigned()
-        for name in {*self.simulation.checker.groups, *assigned}:
+        for name in [only] if only else {*self.simulation.checker.groups, *assigned}:
             voters = self._voters(name)
             if not voters and name in assigned:
                 voters = set(assigned[name].peers)
             if self.simulation.checker.history(name).excused or machine.peer not in voters:
                 continue
             doubtful = {peer for peer, group in self.doubtful if group == name}
+            if self.rotten is not None:
+                doubtful.add(self.rotten.peer)
             doubtful |= self._unfilled(name, assigned.get(name)) | {machine.peer}
             if len(voters) > 1 and len(doubtful & voters) > (len(voters) - 1) // 2:
                 return False
@@ -177,6 +185,66 @@ class Faults:
                     whole += group.raft.standing.kind is StandingKind.WHOLE
             if whole < quorum_size(max(len(voters), 1)):
                 known.excused = True
+
+    def _rot(self, item: Item) -> None:
+        """Something on the disk of a server that is down turns into something else."""
+        machine = self._rotting(item)
+        if machine is None:
+            return
+        self._stop_and_start(machine, item)
+        rng = random.Random(item.more)
+        place = rot.choose(machine.disk, rng, machine.decay)
+        if place is not None and self._may_spoil(machine, place):
+            rot.spoil(machine.disk, rng, machine.decay, place)
+
+    def _rotting(self, item: Item) -> Machine | None:
+        """The server whose disk rots, if it runs."""
+        machine = self.rotten or self._machine(item)
+        return None if machine.process is None else machine
+
+    def _may_spoil(self, machine: Machine, place: rot.Place) -> bool:
+        """Whether the fault model has room for this; counts it if so."""
+        kind = rot.kind_of(place[0])
+        if kind == rot.LOG and not self._may_lose(machine):
+            return False
+        if kind == rot.STATE and not self._may_lose(machine, rot.group_of(place[0])):
+            return False
+        self.rotten = machine
+        return True
+
+    def _stop_and_start(self, machine: Machine, item: Item) -> None:
+        """The process ends; the page cache stays, so that what was promised can be told."""
+        machine.stop(power=False, noticed=bool(item.more & 2))
+        self.count_memory()
+        self.world.at(item.duration_ms * MS, machine.start)
+
+    def _unreadable(self, item: Item) -> None:
+        """A place of a disk cannot be read for a while; for half of them the server starts then."""
+        machine = self._rotting(item)
+        if machine is None:
+            return
+        rng = random.Random(item.more)
+        place = rot.choose(machine.disk, rng, machine.decay)
+        if place is None or not self._may_spoil(machine, place):
+            return
+        if item.more & 1:
+            self._stop_and_start(machine, item)
+        machine.disk.unreadable.append(place)
+        rot.note_unreadable(machine.disk, machine.decay)
+        self.world.at(2 * item.duration_ms * MS, lambda: machine.disk.readable_again(place))
+
+    def _unopenable(self, item: Item) -> None:
+        """A file cannot be opened for a while; a process may end for that, or not start."""
+        machine = self._machine(item)
+        paths = machine.disk.paths()
+        if not paths:
+            return
+        path = random.Random(item.more).choice(paths)
+        machine.ill = True
+        machine.disk.unopenable.add(path)
+        if machine.process is not None and item.more & 1:
+            self._stop_and_start(machine, item)
+        self.world.at(2 * item.duration_ms * MS, lambda: machine.disk.unopenable.discard(path))
 
     def _slow_disk(self, item: Item) -> None:
         machine = self._machine(item)

@@ -1,64 +1,38 @@
 """A machine with a disk, and the server process that runs on it: the broker's own `Node`.
 
-The process is driven as the edge drives it: inputs collect, a turn takes them all, bytes leave on
-sockets, batches run on the disk one at a time and come back later.
+As at the edge inputs collect, a turn takes them all, bytes leave on sockets, batches run later.
 """
 
 import random
-from dataclasses import dataclass
 from typing import Protocol
 
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.errors import DiskError
-from jsctl.broker.node import Node
-from jsctl.broker.options import (
-    ClientLimits,
-    ClusterOptions,
-    JetStreamOptions,
-    Options,
-    RaftOptions,
-    Url,
-)
-from jsctl.broker.ports import Disk
+from jsctl.broker.errors import DiskError, DiskFull
 from jsctl.broker.routing.router import SLOW_CONSUMER
 from jsctl.broker.routing.setup import peer_id
+from jsctl.broker.server.turns import ALONE_CHUNKS_MAX
 from jsctl.broker.store.identity import INCARNATION_BYTES
-from jsctl.broker.turn import Accepted, ConnKind, Dial, Jitter, TurnInputs, TurnOutputs
+from jsctl.broker.turn import Accepted, ConnKind, Dial, TurnInputs, TurnOutputs
 from tests.simulation.chat import Room
 from tests.simulation.disk_queue import DiskQueue
 from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk
 from tests.simulation.port import Hub, Port, Publish
+from tests.simulation.rot import Decay
+from tests.simulation.settings import ROUTE_PORT, Settings
 from tests.simulation.sockets import Socket, dial
 from tests.simulation.violation import Violation
 from tests.simulation.watch import CheckedOutbox, CheckedTraffic, Watch
 from tests.simulation.world import MS, SECOND, Network
 
 ACCOUNT = "$G"
-CLUSTER = "sim"
 EPOCH_NS = 1_700_000_000 * SECOND
 TURN_DELAY_NS = 500_000
 """From an input to the turn that takes it."""
 SEGMENT_BYTES = 192 * 1024
-ROOM_BYTES = 1 << 40
 RESTART_NS = 300 * MS
-PENDING_MAX = 32 * 1024
+PENDING_MAX = 48 * 1024
 """What may wait for a client that does not read."""
-CLIENT_PORT, ROUTE_PORT = 4222, 6222
-
-
-class Build(Protocol):
-    """How a node is made."""
-
-    def __call__(
-        self,
-        options: Options,
-        *,
-        disk: Disk,
-        jitter: Jitter,
-        server_id: str,
-        incarnation: str,
-    ) -> Node:
-        """See `Node`."""
+CLIENT_PORT = 4222
 
 
 class Client(Protocol):
@@ -66,30 +40,6 @@ class Client(Protocol):
 
     def take(self, data: bytes) -> None:
         """What the server sent."""
-
-
-@dataclass
-class Settings:
-    """What all servers of a run have in common."""
-
-    raft: RaftOptions
-    servers: int
-    pending_max: int = ClientLimits().pending_bytes_max
-    build: "Build" = Node
-    """What runs: the broker's own node, or one with a planted bug around it."""
-
-    def options(self, name: str) -> Options:
-        """What one of them is configured with."""
-        routes = tuple(Url(f"n{number}", ROUTE_PORT) for number in range(self.servers))
-        return Options(
-            server_name=name,
-            cluster=ClusterOptions(name=CLUSTER, port=ROUTE_PORT, routes=routes),
-            jetstream=JetStreamOptions(
-                enabled=True, memory_bytes_max=ROOM_BYTES, store_bytes_max=ROOM_BYTES
-            ),
-            raft=self.raft,
-            client=ClientLimits(pending_bytes_max=self.pending_max),
-        )
 
 
 class Machine:
@@ -110,9 +60,12 @@ class Machine:
         self.rate = self.world.random.uniform(0.99, 1.01)
         self.offset_ns = self.world.random.randrange(2 * SECOND)
         self.sync_ms = 1.0
+        self.loop_syncs = 0.0  # How often a process syncs in its own loop, where it may.
         self.ill = False
         """Its disk failed once, or is full: its process may end for it."""
         self._told_ns = self._looked_ns = 0
+        self.latest_ns = 0
+        """The latest time that its clock ever told."""
         self.process: Process | None = None
         self.last: Process | None = None
         """What runs, or ran last on the present disk."""
@@ -131,6 +84,7 @@ class Machine:
         self.incarnation = bytes(INCARNATION_BYTES)
         """What the server calls the present disk, once it has seen it."""
         self.log = DurableLog()
+        self.decay = Decay()
 
     @property
     def life(self) -> int:
@@ -147,6 +101,7 @@ class Machine:
         elapsed = self.world.now_ns - self._looked_ns
         self._looked_ns = self.world.now_ns
         self._told_ns = max(self._told_ns + elapsed // 2, wall_ns)
+        self.latest_ns = max(self.latest_ns, self._told_ns)
         return self._told_ns
 
     def start(self) -> None:
@@ -222,6 +177,10 @@ class Process:
         self.commits: dict[str, int] = {}
         """Group -> commit index at the end of its last turn."""
         self.sockets: dict[int, Socket] = {}
+        self.unpinged: dict[int, int] = {}
+        """Routes on which no PING left yet -> since when they are there."""
+        self.first_pings: list[int] = []
+        """How long it took on the others."""
         self._inputs = TurnInputs()
         self._conns = 0
         self.writing = DiskQueue(self)
@@ -295,6 +254,7 @@ class Process:
     def lost(self, conn: int, reason: str) -> None:
         """A connection is gone."""
         self.sockets.pop(conn, None)
+        self.unpinged.pop(conn, None)
         self._inputs.closed.append((conn, reason))
         self.wake()
 
@@ -327,6 +287,7 @@ class Process:
 
     def _accept(self, socket: Socket, host: str, port: int, token: int = 0) -> None:
         self.sockets[socket.conn] = socket
+        self.unpinged[socket.conn] = self.world.now_ns
         self._inputs.accepted.append(
             Accepted(socket.conn, ConnKind.ROUTE, host, port, dial_token=token)
         )
@@ -374,7 +335,7 @@ class Process:
 
     def wake(self) -> None:
         """Ask for a turn."""
-        if not self._asked and not self.paused:
+        if not self._asked and not self.paused and not self.writing.here:
             self._asked = True
             self.world.at(TURN_DELAY_NS, self._turn)
 
@@ -390,38 +351,46 @@ class Process:
 
     def _turn(self) -> None:
         self._asked = False
-        if not self.alive or self.paused:
+        if not self.alive or self.paused or self.writing.here:
             return
-        now_ns = self.machine.now_ns()
         inputs, self._inputs = self._inputs, TurnInputs()
+        self._take(inputs, may_sync=len(inputs.chunks) <= ALONE_CHUNKS_MAX)
+
+    def follow(self) -> None:
+        """It has synced by itself: a turn with that alone, unless it stands still meanwhile."""
+        if not self.paused:
+            synced, failed = self._inputs.synced, self._inputs.disk_failed
+            self._inputs.synced, self._inputs.disk_failed = [], []
+            self._take(TurnInputs(synced=synced, disk_failed=failed), may_sync=False)
+
+    def _take(self, inputs: TurnInputs, *, may_sync: bool) -> None:
+        now_ns = self.machine.now_ns()
         try:
             outputs = self.node.turn(inputs, now_ns)
-        except DiskError:
-            if not self.machine.ill:
+        except DiskError as error:
+            if not self.machine.ill or isinstance(error, DiskFull):
                 raise
             self._give_up()
             return
         if inputs.disk_failed and outputs.exit is None:
             raise Violation(f"{self.machine.name} goes on when its disk failed")
         self.machine.watch.turned(self)
-        self._perform(outputs, now_ns)
+        self._perform(outputs, now_ns, may_sync=may_sync and outputs.exit is None)
 
-    def _perform(self, outputs: TurnOutputs, now_ns: int) -> None:
+    def _perform(self, outputs: TurnOutputs, now_ns: int, *, may_sync: bool = False) -> None:
         if outputs.exit is not None and not self.writing.failed:
             told = "; ".join(line.text for line in outputs.logs)
             raise Violation(f"{self.machine.name} ends of itself: {outputs.exit}: {told}")
-        self.writing.submit(outputs.disk)
+        self.writing.submit(outputs.disk, may_sync=may_sync)
         for conn, data in outputs.writes:
             self._write(conn, data)
         self._end(outputs)
         for wanted in outputs.dials:
             self._dial(wanted)
-        for socket in map(self.sockets.get, outputs.pauses):
-            if socket is not None:
-                socket.reading = False
-        for socket in map(self.sockets.get, outputs.resumes):
-            if socket is not None:
-                socket.read_again()
+        for socket in filter(None, map(self.sockets.get, outputs.pauses)):
+            socket.reading = False
+        for socket in filter(None, map(self.sockets.get, outputs.resumes)):
+            socket.read_again()
         if outputs.exit is not None:
             self._give_up()
         self._set_timer(outputs.deadline_ns, now_ns)
@@ -433,6 +402,8 @@ class Process:
             self._clients[conn].take(data)
         elif conn in self.sockets:
             self.sockets[conn].write(data)
+            if conn in self.unpinged and b"PING\r\n" in data:
+                self.first_pings.append(self.world.now_ns - self.unpinged.pop(conn))
 
     def _give_up(self) -> None:
         """The process ends for its disk; what it had in its cache is not to be trusted."""
@@ -452,11 +423,9 @@ class Process:
                 self.sockets[conn].close()
 
     def _set_timer(self, at: int | None, now_ns: int) -> None:
-        if at is None:
-            return
-        wait = int(max(at - now_ns, 0) / self.machine.rate) + 1
+        wait = int(max((at or now_ns) - now_ns, 0) / self.machine.rate) + 1
         due_ns = self.world.now_ns + wait
-        if due_ns < self._timer_ns:
+        if at is not None and due_ns < self._timer_ns:
             self._timer_ns = due_ns
             self.world.at(wait, lambda: self._ring(due_ns))
 

@@ -24,6 +24,10 @@ FAULTS = {
 }
 STORAGE_FAULTS = ("sync_fails", "full_disk", "set_clock")
 """Of disks and clocks; only in plans with kinds."""
+ROT_FAULTS = ("rot", "rot", "unreadable", "unopenable")
+"""Of the bytes that a disk holds; only in plans of their own."""
+ROT_COMPANY = ("crash", "crash_leader", "isolate", "step_down", "step_down", "remove_peer", "scale")
+"""What happens besides in these."""
 REQUESTS = {
     "step_down": 3.0,
     "meta_step_down": 1.0,
@@ -76,6 +80,8 @@ class StreamKind:
     bytes_more: int = 0
     """Payloads are that much bigger."""
     consumers: tuple[ConsumerKind, ...] = (ConsumerKind(),)
+    ttl: bool = False
+    """Some messages have a time to live of their own."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,8 @@ class Plan:
     slow: float = 0.0
     delay_ms: float = 1.0
     sync_ms: float = 2.0
+    loop_syncs: float = 0.0
+    """How often a brief batch that is alone is synced in the loop's own thread."""
     quiet_ticks: int = 40
     election_ticks: int = 8
     checkpoint_entries: int = 40
@@ -100,6 +108,8 @@ class Plan:
     """Of the first streams; the others are plain."""
     chat: bool = False
     """Whether clients publish and subscribe outside of streams, too."""
+    seeds: int = 0
+    """How many servers are named in the routes that all are configured with; 0: all of them."""
     chaos_ms: int = 5000
     items: tuple[Item, ...] = field(default=())
 
@@ -192,6 +202,13 @@ def draw_kinds(seed: int, servers: int = 3) -> Plan:
     )
 
 
+def draw_ttl(seed: int, servers: int = 3) -> Plan:
+    """A plan of the same kinds in which some messages have a time to live of their own."""
+    plan = draw_kinds(seed, servers)
+    kinds = tuple(replace(one, ttl=one.retention == "limits") for one in plan.kinds)
+    return replace(plan, kinds=kinds)
+
+
 def draw_storage(seed: int, servers: int = 3) -> Plan:
     """A plan of the same kinds in which hardly anything but disks and clocks goes wrong."""
     plan = draw_kinds(seed, servers)
@@ -199,11 +216,41 @@ def draw_storage(seed: int, servers: int = 3) -> Plan:
     return replace(plan, items=_with_storage(rng, list(plan.items[:1]), 5))
 
 
-def _with_storage(rng: random.Random, items: list[Item], count: int) -> tuple[Item, ...]:
+def draw_loop(seed: int, servers: int = 3) -> Plan:
+    """A plan of one of the other drawings in which servers mostly sync in their own loops."""
+    drawn = (draw, draw_kinds, draw_storage)[seed % 3](seed, servers)
+    rng = random.Random(seed)
+    return replace(drawn, loop_syncs=rng.choice([0.5, 0.9, 1.0]), sync_ms=rng.choice([2, 10, 30]))
+
+
+def draw_rot(seed: int, servers: int = 3) -> Plan:
+    """A plan of the same kinds in which the disk of one server rots, or cannot be read.
+
+    Logs are short and leaders come and go, so that who is damaged has to hand on its state.
+    """
+    plan = draw_kinds(seed, servers)
+    rng = random.Random(seed * 1000 + 900 + servers)
+    items = _with_storage(rng, [], rng.choice([1, 2, 4]), ROT_FAULTS)
+    return replace(
+        plan,
+        checkpoint_entries=rng.choice([5, 20]),
+        entries_kept=rng.choice([0, 5]),
+        chaos_ms=4_000,
+        items=_with_storage(rng, list(items), rng.choice([1, 3, 5]), ROT_COMPANY, 4_000),
+    )
+
+
+def _with_storage(
+    rng: random.Random,
+    items: list[Item],
+    count: int,
+    faults: tuple[str, ...] = STORAGE_FAULTS,
+    end_ms: int = 3_000,
+) -> tuple[Item, ...]:
     more = [
         Item(
-            rng.randrange(1_200, 3_000),
-            rng.choice(STORAGE_FAULTS),
+            rng.randrange(1_200, end_ms),
+            rng.choice(faults),
             rng.randrange(60),
             rng.randrange(1 << 16),
             rng.choice([50, 300, 800]),

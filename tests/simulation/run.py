@@ -18,23 +18,17 @@ from jsctl.broker.options import ClientLimits, RaftOptions
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.raft.types import Message, StandingKind
 from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.routes.types import FIRST_PING_NS
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.chat import Room
 from tests.simulation.checks import Checker, History, snapshot_of
 from tests.simulation.clients import Hub, Operator, Publisher, Reader, push_subject
 from tests.simulation.faults import Faults
-from tests.simulation.machine import (
-    ACCOUNT,
-    PENDING_MAX,
-    ROOM_BYTES,
-    SEGMENT_BYTES,
-    Build,
-    Machine,
-    Process,
-    Settings,
-)
+from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
 from tests.simulation.plan import ConsumerKind, Plan, StreamKind
+from tests.simulation.settings import ROOM_BYTES, Build, Settings
+from tests.simulation.stream_checks import lost_of
 from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND, Network, Weather, World
 
@@ -63,6 +57,7 @@ class Simulation:
             ),
             plan.servers,
             PENDING_MAX if plan.chat else ClientLimits().pending_bytes_max,
+            plan.seeds,
             build,
         )
         self.machines: list[Machine] = []
@@ -72,10 +67,11 @@ class Simulation:
         self.hub.look = self.checker.look
         self.hub.told = self.checker.told
         self.hub.consumer = lambda name: self.checker.history(name).consumer
-        self.hub.excused = lambda name: self.checker.history(name).excused
+        self.hub.excused = self.checker.excused
         for number in range(plan.servers):
             machine = Machine(number, self.network, settings, self, self.hub)
             machine.sync_ms = plan.sync_ms
+            machine.loop_syncs = plan.loop_syncs
             self.machines.append(machine)
         for machine in self.machines:
             machine.others = [one for one in self.machines if one is not machine]
@@ -144,6 +140,8 @@ class Simulation:
                 "max_msgs_per_subject": kind.per_subject,
                 "discard": kind.discard,
             }
+        if kind.ttl:
+            config["allow_msg_ttl"] = True
         return config
 
     def kind(self, number: int) -> StreamKind:
@@ -195,6 +193,7 @@ class Simulation:
                     ids=ids,
                     pace_ms=rng.choice([20, 60, 150]),
                     more=self.kind(number).bytes_more,
+                    ttl=self.kind(number).ttl,
                 )
                 self.publishers.append(made)
                 made.step()
@@ -208,7 +207,7 @@ class Simulation:
         self.network.heal()
         for machine in self.machines:
             machine.sync_ms = 0.5
-            machine.disk.fail_syncs = 0
+            machine.disk.mend()
             machine.disk.capacity = ROOM_BYTES
             if machine.process is not None:
                 machine.process.paused = False
@@ -347,13 +346,14 @@ class Simulation:
         for publisher in self.publishers:
             if publisher.stream == f"S{number}" and publisher.open:
                 yield f"publisher {publisher.number} waits for {sorted(publisher.open)[:3]}"
+        yield from self._unrepaired(number, name)
         leader = self.leader(name)
         if leader is None:
             return
         store = leader.engine.assets.streams[(ACCOUNT, f"S{number}")].store
         meta = leader.engine.meta.state
         books = self.checker.history(name).books
-        if books is not None and books.model.rows and books.model.config.max_age > 0:
+        if books is not None and books.model.mortal():
             yield f"S{number} keeps what is to expire"
         whole = True
         for consumer in self.consumers(number):
@@ -364,10 +364,31 @@ class Simulation:
             whole = whole and not self.checker.history(made.group.name).excused
             yield from self._consumer(made, leader, store)
         kind = self.kind(number)
+        if self._damaged(number):
+            return
         if whole and kind.retention != "limits" and books is not None and books.model.rows:
             unfiltered = not any(one.filter for one in kind.consumers)
             if unfiltered and all(one.max_deliver < 0 for one in kind.consumers):
                 yield f"S{number} keeps {list(books.model.rows)[:3]}, which were consumed"
+
+    def _unrepaired(self, number: int, name: str) -> Iterator[str]:
+        """What a replica lacks although another one has it whole."""
+        found: dict[str, StreamStore] = {}
+        for process in self.processes():
+            unit = process.engine.assets.streams.get((ACCOUNT, f"S{number}"))
+            if unit is not None and unit.group.name == name:
+                found[process.machine.name] = unit.store
+        for server, store in found.items():
+            for seq in lost_of(store):
+                if any(one.is_live(seq) and seq not in lost_of(one) for one in found.values()):
+                    yield f"{server} lacks {seq} of S{number}, which another server has"
+                    break
+
+    def _damaged(self, number: int) -> bool:
+        """Whether some replica of a stream reports messages as lost: its consumers wait there."""
+        streams = [process.engine.assets.streams for process in self.processes()]
+        found = [one.get((ACCOUNT, f"S{number}")) for one in streams]
+        return any(one is not None and lost_of(one.store) for one in found)
 
     def _consumer(
         self, made: ConsumerAssignment, leader: Process, store: StreamStore
@@ -379,14 +400,22 @@ class Simulation:
         if unit is None:
             yield f"{made.name} is not beside its stream's leader"
             return
+        state = unit.consumer.state
         missing = [] if history.consumer is None else history.consumer.missing()
-        if unit.consumer.state.pending or missing:
-            state = unit.consumer.state
+        ahead = self.leader(made.group.name) or leader
+        lost = lost_of(ahead.engine.assets.streams[(ACCOUNT, made.stream)].store)
+        if _not_held_up({*state.pending, *missing}, lost, state.delivered_stream):
             yield f"{made.name} stands at {state.delivered_stream} of {store.last_seq}"
 
     # The end
 
     def _compare_all(self) -> None:
+        self._check_pings()
+        for machine in self.machines:
+            process = machine.process
+            if process is not None and not machine.decay.places:
+                for one in process.engine.upkeep.scrubber.report.findings:
+                    raise Violation(f"{machine.name} finds damage where none is: {one.text}")
         for name, known in self.checker.groups.items():
             if known.excused:
                 continue
@@ -395,15 +424,33 @@ class Simulation:
                 if group is not None and group.raft.applied == len(known.entries):
                     self._compare(process, known, group)
 
+    def _check_pings(self) -> None:
+        """Who is connected is asked for a sign of life soon, where nothing else is in the way."""
+        plan = self.plan
+        if plan.items or plan.loss or plan.slow or plan.pieces:
+            return
+        for process in self.processes():
+            took_ns = max(process.first_pings, default=0)
+            if took_ns > FIRST_PING_NS + SECOND // 4:
+                raise Violation(f"{process.machine.name} sends its first PING after {took_ns} ns")
+
     @staticmethod
     def _compare(process: Process, known: History, group: RaftGroup) -> None:
         if isinstance(group.unit, StreamReplica):
             if known.books is not None:
-                known.books.compare_all(process.machine.name, group.unit)
+                may_lack = process.machine.decay.may_lack(known.name)
+                known.books.compare_all(process.machine.name, group.unit, may_lack)
             return
         state = snapshot_of(process, group)
         if known.snapshots.setdefault(group.raft.applied, state) != state:
             raise Violation(f"{process.machine.name} has another state of {known.name}")
+
+
+def _not_held_up(waiting: set[int], lost: set[int], last: int) -> list[int]:
+    """Of what a consumer has still to do what it can: it waits in front of a new message that is
+    lost on its server, and what it delivered before it cannot deliver again from there."""
+    stop = min([seq for seq in lost & waiting if seq > last], default=1 << 62)
+    return [seq for seq in waiting if seq < stop and seq not in lost]
 
 
 def digest(simulation: Simulation) -> str:

@@ -4,15 +4,19 @@ The books are a replica of their own, in memory: servers that restart, catch up 
 states must stand where it stands at the same index.
 """
 
+from collections.abc import Collection
+
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.entries import Messages, decode
 from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, nats_fields
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
-from jsctl.broker.store.record import decode_frame
+from jsctl.broker.store.stream_store import StreamStore
 from tests.simulation.stream_model import StreamModel
 from tests.simulation.violation import Violation
+from tests.support.frames import decode_frame
 
 
 def is_memory(name: str) -> bool:
@@ -47,7 +51,7 @@ class Books:
         if isinstance(entry, Messages):
             self._messages(index, entry)
         self.model.apply(entry)
-        self.stream.apply(index, data)
+        self.stream.apply(index, entry)
         self._compare_model()
 
     def _compare_model(self) -> None:
@@ -62,7 +66,7 @@ class Books:
     def _messages(self, index: int, entry: Messages) -> None:
         window_ns = self.stream.config.duplicate_window
         self.skipped.update(entry.skipped)
-        for record in decode_frame(entry.frame):
+        for record in decode_frame(bytes(entry.frame.view)):
             if record.seq != self.last + 1:
                 raise Violation(f"{self.name} has {record.seq} behind {self.last}")
             self.last = record.seq
@@ -85,19 +89,27 @@ class Books:
             raise Violation(f"{self.name} acknowledged {seq}, which is another message")
         return self.indexes[seq]
 
-    def compare(self, server: str, unit: StreamReplica) -> None:
-        """A replica that stands at the same index is the same."""
+    def compare(self, server: str, unit: StreamReplica, may_lack: Collection[int] = ()) -> None:
+        """A replica that stands at the same index is the same. What was damaged on its disk it
+        may report as lost; even so it removed what the others removed."""
         mine, theirs = self.stream.store, unit.stream.store
-        for what in ("messages", "first_seq", "last_seq", "last_time_ns"):
+        for what in ("retained_messages", "first_seq", "last_seq", "last_time_ns"):
             one, other = getattr(mine, what), getattr(theirs, what)
             if one != other:
                 raise Violation(f"{server}: {what} of {self.name} is {other} instead of {one}")
-        if mine.digest() != theirs.digest():
+        lost = lost_of(theirs)
+        if not lost and mine.digest() != theirs.digest():
             raise Violation(f"{server}: other messages in {self.name}")
+        if not lost <= set(may_lack):
+            more = sorted(lost.difference(may_lack))[:9]
+            raise Violation(f"{server}: {more} of {self.name} are lost, which were not damaged")
+        if lost and mine.deleted() != theirs.deleted():
+            raise Violation(f"{server}: other messages of {self.name} are removed")
 
-    def compare_all(self, server: str, unit: StreamReplica) -> None:
+    def compare_all(self, server: str, unit: StreamReplica, may_lack: Collection[int] = ()) -> None:
         """The same with everything that a replica knows."""
-        self.compare(server, unit)
+        self._compare_messages(server, unit)
+        self.compare(server, unit, may_lack)
         unit.stream.store.check_totals()
         mine, theirs = self.stream, unit.stream
         if mine.dedupe.snapshot() != theirs.dedupe.snapshot():
@@ -106,6 +118,21 @@ class Books:
             raise Violation(f"{server}: another config of {self.name}")
         if not all(map(mine.store.is_live, self.model.rows)):
             raise Violation(f"{server}: other messages in {self.name} than there should be")
-        start = mine.store.first_seq
-        if mine.store.load_range(start, 10_000) != theirs.store.load_range(start, 10_000):
-            raise Violation(f"{server}: other messages in {self.name}")
+
+    def _compare_messages(self, server: str, unit: StreamReplica) -> None:
+        """Each message that can be read; a damaged one is found now, if not before."""
+        theirs = unit.stream.store
+        for seq in self.model.rows:
+            try:
+                found = theirs.load(seq)
+            except Damaged:
+                continue
+            if found != self.stream.store.load(seq):
+                raise Violation(f"{server}: another message {seq} in {self.name}")
+
+
+def lost_of(store: StreamStore) -> set[int]:
+    """Messages whose bytes a replica reports as damaged."""
+    if store.messages == store.retained_messages:
+        return set()
+    return {seq for low, high in store.state().lost for seq in range(low, high + 1)}

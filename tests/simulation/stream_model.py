@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from jsctl.api.codec import loads
 from jsctl.api.stream import StreamConfig
+from jsctl.api.words import Retention
 from jsctl.broker.jetstream.streams.entries import (
     Config,
     Delete,
@@ -16,8 +17,10 @@ from jsctl.broker.jetstream.streams.entries import (
     RemoveMessages,
     StreamEntry,
 )
-from jsctl.broker.store.record import decode_frame
+from jsctl.broker.store.record import Record
 from tests.simulation.violation import Violation
+from tests.simulation.world import SECOND
+from tests.support.frames import decode_frame
 
 
 class StreamModel:
@@ -28,6 +31,17 @@ class StreamModel:
         self.consumed: list[int] = []
         """Removed because nobody needs them any more; whoever looks takes them."""
         self.rows: dict[int, tuple[bytes, int]] = {}
+        self.over: dict[int, int] = {}
+        """Messages with a time to live -> when it is over."""
+        self.immortal: set[int] = set()
+        """Messages that outlive `max_age`."""
+        self.outlived: list[tuple[int, int]] = []
+        """(sequence, end) of those that were removed for it; whoever looks takes them."""
+
+    def mortal(self) -> list[int]:
+        """What is there and will go by itself."""
+        ages = self.config.max_age > 0
+        return [seq for seq in self.rows if seq in self.over or (ages and seq not in self.immortal)]
 
     def apply(self, entry: StreamEntry) -> None:
         """Take one entry."""
@@ -39,7 +53,7 @@ class StreamModel:
             case Delete():
                 self.rows.pop(entry.seq, None)
             case RemoveMessages():
-                self.consumed += [seq for seq in entry.seqs if self.rows.pop(seq, None)]
+                self._remove(entry)
             case Purge():
                 self._purge(entry)
             case Config():
@@ -47,13 +61,31 @@ class StreamModel:
                 self._limit()
 
     def _store(self, entry: Messages) -> None:
-        for record in decode_frame(entry.frame):
+        for record in decode_frame(bytes(entry.frame.view)):
             if record.seq not in entry.skipped:
                 self.rows[record.seq] = (record.subject, record.time_ns)
+            if self.config.allow_msg_ttl:
+                self._learn_ttl(record)
         self._limit()
         most = self.config.max_msgs
         if 0 < most < len(self.rows):
             raise Violation(f"{self.config.name} took a message above its limit of {most}")
+
+    def _learn_ttl(self, record: Record) -> None:
+        if b"Nats-TTL: never" in record.headers:
+            self.immortal.add(record.seq)
+        elif b"Nats-TTL: 1s" in record.headers:
+            self.over[record.seq] = record.time_ns + SECOND
+
+    def _remove(self, entry: RemoveMessages) -> None:
+        gone = [seq for seq in entry.seqs if self.rows.pop(seq, None)]
+        if self.config.retention is not Retention.LIMITS:
+            self.consumed += gone
+            return
+        for seq in gone:
+            if seq not in self.over:
+                raise Violation(f"{self.config.name} removes {seq}, which may stay")
+            self.outlived.append((seq, self.over[seq]))
 
     def _limit(self) -> None:
         if self.config.max_msgs_per_subject > 0:
@@ -68,7 +100,7 @@ class StreamModel:
             del self.rows[seq]
 
     def _expire(self, entry: Expire) -> None:
-        for seq in [one for one in self.rows if one <= entry.up_to]:
+        for seq in [one for one in self.rows if one <= entry.up_to and one not in self.immortal]:
             age = entry.now_ns - self.rows.pop(seq)[1]
             if not 0 < self.config.max_age <= age:
                 raise Violation(f"{self.config.name} lets {seq} expire after {age} ns")

@@ -68,6 +68,7 @@ def test_a_leading_consumer_waits_for_its_streams_replica() -> None:
     assert not failure(BEHIND)
 
 
+@pytest.mark.mutants
 def test_a_failed_disk_that_is_ignored_is_found() -> None:
     for seed in range(BLOCK):
         plan = draw_storage(seed)
@@ -79,7 +80,7 @@ def test_a_failed_disk_that_is_ignored_is_found() -> None:
 
 
 def test_a_client_that_does_not_read_is_let_go() -> None:
-    plan = replace(draw_kinds(0), items=(), chaos_ms=6_000)
+    plan = replace(draw_kinds(0), items=(), chaos_ms=10_000)
     assert Simulation(plan).run().hub.slow == len(Simulation(plan).machines)
 
 

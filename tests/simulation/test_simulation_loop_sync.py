@@ -1,0 +1,97 @@
+"""Servers that sync in their own loops: while the disk works they do nothing else (decision 21).
+
+Processes end and power goes while such a sync runs, syncs fail, and there is no room for them.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from jsctl.broker.turn import DiskBatch
+from tests.simulation.disk_queue import DiskQueue
+from tests.simulation.machine import Process
+from tests.simulation.plan import draw_loop
+from tests.simulation.run import Simulation, failure
+from tests.simulation.test_simulation_kind_mutants import IgnoresFailedDisks
+
+BLOCK = 5
+Patch = pytest.MonkeyPatch
+
+
+EARLY = pytest.mark.xfail(reason="the scrub looks at a catalogue that is still to be written")
+
+
+@pytest.mark.parametrize(
+    ("servers", "first"),
+    [(3, 0), (3, 5), (3, 10), (3, 15), pytest.param(5, 0, marks=EARLY)],
+)
+def test_fixed_seeds(servers: int, first: int) -> None:
+    for seed in range(first, first + BLOCK):
+        plan = draw_loop(seed, servers)
+        assert not failure(plan), plan
+
+
+def test_who_hears_late_of_an_election_in_a_term_that_is_over_lacks_what_came_since() -> None:
+    assert not failure(draw_loop(5015))
+
+
+def test_syncs_run_in_loops_and_are_interrupted_there(monkeypatch: Patch) -> None:
+    """The runs above are of what they say."""
+    here: list[DiskBatch] = []
+    cut: list[bool] = []
+
+    def run_here(self: DiskQueue, batch: DiskBatch) -> None:
+        here.append(batch)
+        start(self, batch)
+
+    def interrupt(self: DiskQueue, *, power: bool) -> None:
+        if self.here:
+            cut.append(power)
+        end(self, power=power)
+
+    start, end = DiskQueue.run_here, DiskQueue.interrupt
+    monkeypatch.setattr(DiskQueue, "run_here", run_here)
+    monkeypatch.setattr(DiskQueue, "interrupt", interrupt)
+    for seed in (9, 12, 15):
+        Simulation(replace(draw_loop(seed), sync_ms=40)).run()
+    assert len(here) > 100 and {True, False} <= set(cut), (len(here), cut)
+
+
+@pytest.mark.mutants
+def test_a_failed_sync_that_is_ignored_is_found() -> None:
+    for seed in range(2, 8 * BLOCK, 3):
+        plan = draw_loop(seed)
+        told = failure(plan, IgnoresFailedDisks)
+        if told.startswith("Violation") and not failure(plan):
+            print(f"found with seed {seed}: {told}")
+            return
+    pytest.fail("not found")
+
+
+@pytest.mark.mutants
+def test_going_on_before_the_sync_has_ended_is_found(monkeypatch: Patch) -> None:
+    """As if the loop told the node of its own sync before that returned."""
+
+    told: set[tuple[Process, int]] = set()
+
+    def hasty(self: DiskQueue, batch: DiskBatch) -> None:
+        start(self, batch)
+        process = self._process
+        process.ran(batch.ticket, "")
+        process.follow()
+
+    def once(self: Process, ticket: int, failed: str) -> None:
+        if (self, ticket) not in told:
+            told.add((self, ticket))
+            ran(self, ticket, failed)
+
+    start, ran = DiskQueue.run_here, Process.ran
+    for seed in range(4 * BLOCK):
+        plan = draw_loop(seed)
+        with monkeypatch.context() as planted:
+            planted.setattr(DiskQueue, "run_here", hasty)
+            planted.setattr(Process, "ran", once)
+            failed = failure(plan)
+        if failed and not failure(plan):
+            return
+    pytest.fail("not found")
