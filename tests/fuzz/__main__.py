@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import tests.support.lane_build  # noqa: F401 (takes another build of the lane, if one is named)
 from tests.fuzz.runner import Outcome, fuzz
 from tests.fuzz.targets import TARGETS
 

@@ -9,6 +9,7 @@ import struct
 import zlib
 from collections.abc import Callable, Sequence
 
+from jsctl.broker.checksums import Checksums
 from jsctl.broker.errors import Damaged, ProtocolError
 from jsctl.broker.peers.frames import decode_frame, encode_frames
 from jsctl.broker.peers.items import PeerFrame, PeerHeartbeat, RaftBatch
@@ -21,6 +22,8 @@ from jsctl.broker.store.segments import segment
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.wal import format as wal_format
 from tests.fuzz.target import Target
+from tests.support.frames import decode_frame as store_decode
+from tests.support.frames import encode_frame
 
 RECORDS = [
     record.Record(seq, 10**18 + seq, b"s.%d" % seq, b"", b"payload %d" % seq) for seq in range(1, 6)
@@ -37,21 +40,21 @@ class Frames(Target):
     words = (b"\x00\x00", b"\xff\xff\xff\xff", b"s.1")
 
     def __init__(self) -> None:
-        self.frame = record.encode_frame(RECORDS)
+        self.frame = encode_frame(RECORDS)
         self.raws = _raws(self.frame)
         self.whole = _envelopes(self.frame)
 
     def seeds(self) -> list[bytes]:
-        return [self.frame, self.whole, record.encode_frame(RECORDS[:1])]
+        return [self.frame, self.whole, encode_frame(RECORDS[:1])]
 
     def run(self, data: bytes, rng: random.Random) -> None:
         try:
-            found = record.decode_frame(data)
+            found = store_decode(data)
         except Damaged:
             found = []
         if found:
-            again = record.encode_frame(found)
-            assert record.decode_frame(again) == found
+            again = encode_frame(found)
+            assert store_decode(again) == found
         for at in record.salvage(data, 0, len(data), 1, 5):
             length = record.verify_record(data, at)
             assert length, "what is salvaged is sound"
@@ -134,7 +137,7 @@ def raft_messages() -> Target:
         if isinstance(made, Members):
             return b"M" + codec.encode_members(made)
         assert isinstance(made, list)
-        return codec.encode_messages(made)
+        return b"".join(codec.encode_messages(made))
 
     head = [struct.pack("<H", 1) + bytes([kind, 0, 1]) + b"a\x01b" + bytes(60) for kind in range(8)]
     return Decoder("raft-messages", [b"M" + members, *head], decode, codec.CodecError, encode)
@@ -153,14 +156,19 @@ def peer_frames() -> Target:
 
     def encode(made: object) -> bytes:
         assert isinstance(made, PeerFrame)
-        return (encode_frames(made) or [b""])[0]
+        return next(map(b"".join, encode_frames(made, Checksums())), b"")
 
     def decode(data: bytes) -> object:
         return decode_frame(data) if data else PeerFrame(sender="")
 
     kinds = [_item(kind, bytes(40)) for kind in range(1, 20)]
     return Decoder(
-        "peer-frames", [*encode_frames(frame), *kinds], decode, ProtocolError, None, sealed
+        "peer-frames",
+        [*map(b"".join, encode_frames(frame, Checksums())), *kinds],
+        decode,
+        ProtocolError,
+        None,
+        sealed,
     )
 
 
@@ -187,7 +195,7 @@ def stored_facts() -> Target:
     claim = wal_format.Claim(7, b"h" * 16)
     claim.groups[b"g"] = wal_format.Claimed(1, 2, True, 3, b"peer", False)
     mirror = wal_format.encode_mirror(OWNER, claim)
-    header, _ = wal_format.encode_header(OWNER, 1, b"p" * 16, 4, b"body", 1, 1)
+    header, _ = wal_format.encode_header(OWNER, 1, b"p" * 16, 4, [b"body"], 1, 1)
     whoami = identity.encode(identity.StoreIdentity("server", "cluster", b"1" * 16))
 
     def decode(data: bytes) -> object:

@@ -22,6 +22,7 @@ from tests.fuzz.mutate import mutated
 from tests.fuzz.nodes import Pages, Session
 from tests.fuzz.parsers import RouteHandshake, RouteParser
 from tests.fuzz.target import SIZE_MAX, Target
+from tests.support.ports import free_port
 from tests.support.waiting import wait_for
 
 ROUND_TRIP_S_MAX = 1.0
@@ -83,7 +84,7 @@ class Live(Target):
     def __init__(self) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="fuzz")
         self._open: deque[socket.socket] = deque()
-        self._ports = [_free_port() for _ in range(3)]
+        self._ports = [free_port() for _ in range(3)]
         self._feeds: tuple[Target, ...] = (RouteParser(), RouteHandshake())
         self._begin()
 
@@ -185,10 +186,3 @@ class Live(Target):
         text = log.read_text(errors="replace") if log.exists() else ""
         found = [line for line in text.split("\n") if "A turn took" in line]
         return found[-1] if found else "no turn was long"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

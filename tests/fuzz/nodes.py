@@ -19,8 +19,8 @@ from tests.support.node_play import NodePlay, PlayClient
 INPUTS_PER_NODE = 2000
 TURN_CHUNKS = 20
 """Pieces of one connection in a turn, on average; alone, a turn costs more than they do."""
-_QUEUES = re.compile(rb"SUB[ \t]+[^ \t]+[ \t]+[^ \t\r\n]+[ \t]+[^ \t\r\n]", re.IGNORECASE)
-"""Which member of a queue group gets a message is chance."""
+_QUEUES = re.compile(rb"SUB[ \t\r]+[^ \t]+[ \t]+[^ \t\r\n]+[ \t\r]+[^ \t\r\n]", re.IGNORECASE)
+"""Which member of a queue group gets a message is chance. A lone CR is a blank, too."""
 _CLIENT_ID = re.compile(rb'"client_id":[0-9]+,')
 
 _START = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"protocol":1}\r\n'
@@ -58,7 +58,10 @@ class Nodes(Target):
         first node, which would stay for good.
         """
         kinds = (NodePlay, PlayClient)
-        for name in [name for name, held in vars(self).items() if isinstance(held, kinds)]:
+        names = [name for name, held in vars(self).items() if isinstance(held, kinds)]
+        if not names:
+            return
+        for name in names:
             delattr(self, name)
         frozen = gc.get_freeze_count() > 0
         gc.unfreeze()

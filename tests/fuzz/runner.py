@@ -108,8 +108,11 @@ def fuzz(
     """Replay the corpus, then make inputs until a number or a time is reached."""
     outcome = Outcome(target.name)
     # What the process held before is not looked through by the collector at the cost of an input.
-    gc.collect()
-    gc.freeze()
+    # That is done once for runs that follow each other: looking through all takes a while.
+    held = gc.get_freeze_count() > 0
+    if not held:
+        gc.collect()
+        gc.freeze()
     pool = target.seeds()
     started = time.monotonic()
     known = [data for _, data in target.corpus()]
@@ -124,7 +127,8 @@ def fuzz(
         if seconds and not number % LOOK_EVERY and time.monotonic() - started > seconds:
             break
     outcome.seconds = time.monotonic() - started
-    gc.unfreeze()
+    if not held:
+        gc.unfreeze()
     return outcome
 
 

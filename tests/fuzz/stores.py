@@ -7,6 +7,7 @@ import random
 
 from jsctl.broker.errors import BrokerError, Damaged
 from jsctl.broker.store import record
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.message_store import MessageStore
 from jsctl.broker.store.wal.format import BLOCK, MIRROR_BYTES
 from jsctl.broker.store.wal.log import Wal, WalOptions
@@ -96,7 +97,7 @@ class MessageStores(Damage):
         store = MessageStore.open(disk, self.directory)
         for seq in range(1, MESSAGES + 1, 4):
             rows = [_message(at) for at in range(seq, seq + 4)]
-            store.append(record.encode_frame(rows), seq)
+            store.append(frame_of(rows), seq)
         job = store.checkpoint(index=True)
         assert job is not None
         job.run()
@@ -132,7 +133,6 @@ class Logs(Damage):
         wal.add_vote(b"S:one", 3, b"peerpeer")
         for first in range(1, MESSAGES, 10):
             wal.add_entries(b"S:one", [_entry(index) for index in range(first, first + 10)])
-            wal.add_commit(b"S:one", first)
             wal.add_vote(b"other", first, b"peer")
             while batch := wal.take_batch():
                 batch.run()

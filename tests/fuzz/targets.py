@@ -6,6 +6,7 @@ from tests.fuzz import (
     configuration,
     documents,
     formats,
+    lanes,
     live,
     monitoring_port,
     nodes,
@@ -16,6 +17,7 @@ from tests.fuzz.target import Target
 
 _KINDS = (
     *parsers.TARGETS,
+    *lanes.TARGETS,
     *nodes.TARGETS,
     *stores.TARGETS,
     configuration.Configuration,

@@ -1,0 +1,65 @@
+"""The lane: however a client's bytes are cut, both loops and the steps without them agree."""
+
+import random
+
+from tests.fuzz.mutate import cuts
+from tests.fuzz.target import Target
+from tests.support.lane_sides import disagreements
+from tests.support.lane_tables import PLENTY, agree
+
+MESSAGES = (
+    b"PUB c.a 5\r\nhello\r\n", b"PUB c.b _I.1 3\r\nabc\r\n", b"PUB s.a 0\r\n\r\n",
+    b"PUB q.l 1\r\nx\r\n",
+    b"HPUB c.a 12 14\r\nNATS/1.0\r\n\r\nhi\r\n", b"HPUB s.a _I.2 12 12\r\nNATS/1.0\r\n\r\n\r\n",
+    b"PUB d.a 2\r\nhi\r\n", b"PUB none _I.3 1\r\nx\r\n", b"PUB r.a $JS.ACK.x 1\r\nx\r\n",
+    b"HPUB q.l 29 30\r\nNATS/1.0\r\nNats-Trace-Dest: t\r\n\r\nx\r\n",
+)  # fmt: skip
+CONNECTS = (
+    b"",
+    b',"no_responders":true',
+    b',"echo":false,"no_responders":true',
+    b',"headers":false',
+)
+
+
+class Lane(Target):
+    """A publisher, with subscribers, sinks, a route and a queue group."""
+
+    name = "lane"
+    share = 0.2
+    words = (
+        *MESSAGES, *[message * 12 for message in MESSAGES[:4]], b"SUB c.* 9\r\n", b"UNSUB 9\r\n",
+        b"UNSUB 7 2\r\n", b"PING\r\n", b"SUB q.l grp 8\r\n", b" ", b"\t", b"\r\n", b"0", b"pub ",
+    )  # fmt: skip
+
+    def seeds(self) -> list[bytes]:
+        runs = [message * 15 for message in MESSAGES[:5]]
+        rows = b"".join(b"PUB c.%d _I.%d 2\r\n%02d\r\n" % (n, n, n) for n in range(10, 30))
+        return [b"".join(MESSAGES), *runs, rows, b"".join(MESSAGES[::-1]) * 3]
+
+    def run(self, data: bytes, rng: random.Random) -> None:
+        connect = CONNECTS[int(rng.random() * len(CONNECTS))]
+        found = disagreements(cuts(rng, data), connect)
+        assert not found, "\n".join(found)
+
+
+class LaneTables(Target):
+    """The loops alone, stop by stop."""
+
+    name = "lane-tables"
+    share = 0.5
+    words = (
+        b"PUB o 1\r\nx\r\n", b"PUB t r 1\r\nx\r\n", b"PUB s 0\r\n\r\n", b"PUB q 1\r\nx\r\n",
+        b"HPUB m 2 3\r\nabc\r\n", b"PUB g.2 2\r\nxy\r\n" * 9, b"Nats-Trace-Dest",
+        b" ", b"\t", b"\r\n",
+    )  # fmt: skip
+
+    def seeds(self) -> list[bytes]:
+        return [b"".join(self.words[:6]), self.words[0] * 20, self.words[4] * 20, self.words[5]]
+
+    def run(self, data: bytes, rng: random.Random) -> None:
+        budget = PLENTY if rng.random() < 0.7 else 1 + int(rng.random() * 200)
+        agree(data, int(rng.random() * 8), int(rng.random() * (1 << 64)), budget)
+
+
+TARGETS = (Lane, LaneTables)
