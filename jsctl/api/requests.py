@@ -74,6 +74,15 @@ class StreamPurgeRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamCheckRequest:
+    """Asks how far a check is; `start` begins one, unless one is going on."""
+
+    GO_NAME: ClassVar[str] = "StreamCheckRequest"
+
+    start: bool = omit(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MsgGetRequest:
     """`STREAM.MSG.GET` and `DIRECT.GET`."""
 
@@ -140,6 +149,14 @@ class LeaderStepdownRequest:
     GO_NAME: ClassVar[str] = "JSApiLeaderStepdownRequest"
 
     placement: Placement | None = omit(None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRescueRequest:
+    """`STREAM.RESCUE`, of our own: to a server, or to all of them; 0 only asks what they have."""
+
+    quorum_needed: int = 0
+    server: str = omit("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

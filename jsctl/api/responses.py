@@ -19,7 +19,14 @@ from jsctl.api.fields import (
     omit,
     unknown,
 )
-from jsctl.api.stream import PubAck, RawStreamMsg, StreamConfig, StreamInfo, StreamState
+from jsctl.api.stream import (
+    PubAck,
+    RawStreamMsg,
+    StreamCheck,
+    StreamConfig,
+    StreamInfo,
+    StreamState,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +110,15 @@ class StreamPurgeResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamCheckResponse:
+    """`STREAM.CHECK`. Without a `check` there was none yet."""
+
+    head: ApiResponse = embed(ApiResponse)
+    check: StreamCheck | None = omit(None)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MsgGetResponse:
     """`STREAM.MSG.GET`."""
 
@@ -139,6 +155,25 @@ class MetaRescueResponse:
     server_id: str = ""
     prev_quorum: int = omit(0)
     new_quorum: int = omit(0)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRescueResponse:
+    """`STREAM.RESCUE`; each server with a replica answers for itself."""
+
+    head: ApiResponse = embed(ApiResponse)
+    server: str = ""
+    prev_quorum: int = omit(0)
+    new_quorum: int = omit(0)
+    leader: str = omit("")
+    whole: bool = omit(False)
+    log_index: int = omit(0)
+    messages: int = omit(0)
+    last_seq: int = omit(0)
+    lost: int = omit(0)
+    peers: tuple[str, ...] = omit(())
+    offline: tuple[str, ...] = omit(())
     extra: dict[str, Json] = unknown()
 
 

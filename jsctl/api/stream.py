@@ -115,7 +115,6 @@ class StreamConfig:
             help="Maximum number of consumers to allow",
             flag="max-consumers",
             unit="count",
-            editable=False,
         ),
     )
     max_msgs: Int64 = always(
@@ -381,3 +380,53 @@ class PubAck:
     batch: str = omit("")
     count: Uint64 = omit(0)
     extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceRange:
+    """Both ends are included."""
+
+    first: Uint64 = 0
+    last: Uint64 = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaCheck:
+    """The check of one replica."""
+
+    name: str = ""
+    """The server."""
+    done: bool = False
+    offline: bool = omit(False)
+    bytes: Int64 = 0
+    """Read so far, of `total`."""
+    total: Int64 = 0
+    findings: Int64 = 0
+    """Files in which something did not check."""
+    repaired: Int64 = 0
+    """Messages that came back since the check began."""
+    damaged: tuple[SequenceRange, ...] = omit(())
+    """Messages that cannot be read on this server."""
+    lost: tuple[SequenceRange, ...] = omit(())
+    """Of these, those that no replica has."""
+    applied: Uint64 = 0
+    """The entry of the stream's log up to which the replica stands."""
+    digest: str = ""
+    """Of all messages and their sequences then, in hex."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamCheck:
+    """A check of a stream. `different`: servers whose messages are not the leader's."""
+
+    id: Uint64 = 0
+    started: str = ""
+    done: bool = False
+    replicas: tuple[ReplicaCheck, ...] = ()
+    different: tuple[str, ...] = omit(())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every replica can be read and all are equal."""
+        sound = all(one.done and not one.damaged for one in self.replicas)
+        return self.done and sound and not self.different

@@ -26,6 +26,7 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
     ("stream_info", "STREAM.INFO", 1),
     ("stream_delete", "STREAM.DELETE", 1),
     ("stream_purge", "STREAM.PURGE", 1),
+    ("stream_check", "STREAM.CHECK", 1),
     ("stream_msg_get", "STREAM.MSG.GET", 1),
     ("stream_msg_delete", "STREAM.MSG.DELETE", 1),
     ("stream_snapshot", "STREAM.SNAPSHOT", 1),
@@ -33,6 +34,7 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
     ("stream_leader_stepdown", "STREAM.LEADER.STEPDOWN", 1),
     ("stream_remove_peer", "STREAM.PEER.REMOVE", 1),
     ("stream_evacuate_peer", "STREAM.PEER.EVACUATE", 1),
+    ("stream_rescue", "STREAM.RESCUE", 1),
     ("stream_cancel_move", "STREAM.CANCEL_MOVE", 1),
     ("consumer_create", "CONSUMER.CREATE", 1),
     ("consumer_create_durable", "CONSUMER.DURABLE.CREATE", 2),
@@ -56,7 +58,10 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
 )
 """Every API request. `consumer_create` and `direct_get` may carry more tokens."""
 
-_WORDS = {operation: words for operation, words, _ in ROUTES}
+_NOT_SERVED = {"consumer_evacuate_peer": "CONSUMER.PEER.EVACUATE"}
+"""What clients ask of other servers, and the broker does not answer."""
+
+_WORDS = {operation: words for operation, words, _ in ROUTES} | _NOT_SERVED
 _BY_WORDS = {words.encode(): (operation, names) for operation, words, names in ROUTES}
 _OPEN_ENDED = frozenset({"consumer_create", "direct_get"})
 

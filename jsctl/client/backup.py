@@ -1,28 +1,38 @@
-"""Copying a stream into a directory, laid out as the `nats` tool does it.
+"""A stream into a directory and back, laid out as the `nats` tool does it.
 
-`stream.tar.s2` is the archive as the server sends it, in acknowledged chunks; `backup.json` has
-configuration and state, and is written last: without it a backup is not whole.
+The archive is kept as the server sends it, in acknowledged chunks: `stream.arc.s2` from 2.15 on,
+`stream.tar.s2` before. `backup.json` has configuration and state, and is written last: without it a
+backup is not whole.
 """
 
 import json
-from collections.abc import AsyncIterator, Callable
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError
 from jsctl.api.requests import StreamSnapshotRequest
+from jsctl.auth.files import make_folder, write_whole
+from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_of
 from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.manager import Manager
+from jsctl.client.requests import Refused
 from jsctl.errors import JsctlError, Unreachable, UsageError
 
 if TYPE_CHECKING:
     from nats.aio.subscription import Subscription
 
-ARCHIVE = "stream.tar.s2"
-DESCRIPTION = "backup.json"
+NEW_ARCHIVES = (2, 15)
+"""The server's version from which on archives have their new form."""
 CHUNK_BYTES = 128 * 1024
 WINDOW_BYTES = 8 * 1024 * 1024
+RESTORE_CHUNK_BYTES = 64 * 1024
+RESTORE_S = 3600.0
+"""The server writes the stream anew before it answers: that takes as long as it takes."""
 SILENCE_S = 10.0
 """A server that sends nothing for so long is given up."""
 END = "204"
@@ -74,17 +84,17 @@ async def backup_stream(
         jsck=check,
     )
     chunks = await manager.client.subscribe(inbox)
-    archive = directory / ARCHIVE
+    archive = directory / _archive_name(manager)
     try:
         told = await manager.requests.ask("stream_snapshot", name, body=request)
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         received = count = 0
-        with archive.open("wb") as file:
+        with open(archive, "wb", opener=_secret) as file:
             async for chunk in _chunks(chunks, manager):
                 received, count = received + file.write(chunk), count + 1
                 progress(received)
         kept = {key: told[key] for key in ("config", "state") if key in told}
-        (directory / DESCRIPTION).write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+        write_whole(directory / DESCRIPTION, json.dumps(kept, indent=2) + "\n")
     except BaseException:
         archive.unlink(missing_ok=True)
         raise
@@ -93,6 +103,65 @@ async def backup_stream(
     state = told.get("state")
     held = state.get("bytes", 0) if isinstance(state, dict) else 0
     return Backup(received, count, int(held), perf_counter() - started)
+
+
+def _archive_name(manager: Manager) -> str:
+    version = manager.client.connected_server_version
+    return ARCHIVE if (version.major, version.minor) >= NEW_ARCHIVES else OLD_ARCHIVE
+
+
+def _secret(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What was sent."""
+
+    bytes: int
+    chunks: int
+    seconds: float
+
+
+async def restore_stream(
+    manager: Manager,
+    directory: Path,
+    config: Mapping[str, object],
+    state: Mapping[str, object],
+    *,
+    progress: Callable[[int], None] = lambda _sent: None,
+) -> Restored:
+    """A stream of that configuration from a directory. Raises ApiError if the server refuses."""
+    started, sent, count = perf_counter(), 0, 0
+    name = str(config["name"])
+    body = {"config": config, "state": state}
+    told = await manager.requests.ask("stream_restore", name, body=body)
+    target = str(told.get("deliver_subject", ""))
+    with archive_of(directory).open("rb") as file:
+        while chunk := file.read(min(RESTORE_CHUNK_BYTES, manager.client.max_payload)):
+            answer = await manager.requests.exchange(target, chunk)
+            if answer:
+                _check(answer, name)
+            sent, count = sent + len(chunk), count + 1
+            progress(sent)
+    try:
+        done = await manager.client.request(target, b"", timeout=RESTORE_S)
+    except foreign_errors() as error:
+        raise translate(error) from None
+    _check(bytes(done.data), name)
+    return Restored(sent, count, perf_counter() - started)
+
+
+def _check(answer: bytes, name: str) -> None:
+    """Raises ApiError for an answer that is one."""
+    try:
+        document = jsontext.parse_object(answer)
+    except DecodeError:
+        raise JsctlError(f"restore failed: {answer[:200]!r}") from None
+    problem = document.get("error")
+    if isinstance(problem, dict):
+        code, err_code = int(problem.get("code", 0)), int(problem.get("err_code", 0))
+        raise Refused(code, err_code, str(problem.get("description", "")), f'stream "{name}"')
 
 
 async def _chunks(subscription: "Subscription", manager: Manager) -> AsyncIterator[bytes]:

@@ -7,6 +7,9 @@ most commands take. Its exceptions leave this package only as `jsctl.errors`.
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from jsctl.client.addresses import checked_url, proxy_of, shown_url
@@ -26,12 +29,13 @@ CONNECT_TRIES_MAX = 1
 
 @asynccontextmanager
 async def connect(
-    settings: Settings, log: Log | None = None, *, what: str = ""
+    settings: Settings, log: Log | None = None, *, what: str = "", tls_name: str = ""
 ) -> "AsyncIterator[NatsClient]":
     """A connected client, closed at the end. `log` hears of lost and new connections.
 
     What the server refuses meanwhile ends the body, as a timeout would. `what` is said in front
-    of the reason when no connection can be made. Raises Unreachable, NotAllowed or UsageError.
+    of the reason when no connection can be made. `tls_name` is the name that the certificate
+    has to have, unless it is the one in the URL. Raises Unreachable, NotAllowed or UsageError.
     """
     leaving = False
 
@@ -39,7 +43,7 @@ async def connect(
         if log is not None and not leaving:
             log(text)
 
-    client = await open_client(settings, report, what=what)
+    client = await open_client(settings, report, what=what, tls_name=tls_name)
     try:
         with _only_ours():
             async with client.refusals.scope():
@@ -62,13 +66,14 @@ def _only_ours() -> Iterator[None]:
 
 
 async def open_client(
-    settings: Settings, log: Log | None = None, *, what: str = ""
+    settings: Settings, log: Log | None = None, *, what: str = "", tls_name: str = ""
 ) -> "NatsClient":
     """A connected client that the caller closes; see `connect`."""
     from jsctl.client.login import login_of, tls_of
 
     login, tls = login_of(settings.connection), tls_of(settings.connection, settings.urls)
     _block_websockets(settings)
+    _load_jetstream_late()
     from jsctl.client.library import NatsClient
 
     client = NatsClient(
@@ -78,6 +83,8 @@ async def open_client(
     options = _options(settings, watch)
     if tls is not None:
         options.update(tls=tls, tls_handshake_first=settings.connection.tls_first)
+        if tls_name:
+            options["tls_hostname"] = tls_name
     try:
         await client.connect(**options)  # type: ignore[arg-type] # made by name
     except foreign_errors() as error:
@@ -109,6 +116,35 @@ def _block_websockets(settings: Settings) -> None:
     """Keeps the library from importing its websocket client, which is slow, when not needed."""
     if not any(url.startswith(("ws:", "wss:")) for url in settings.urls):
         sys.modules.setdefault("aiohttp", None)  # type: ignore[arg-type] # blocks the import
+
+
+class _LateModule(ModuleType):
+    """A module whose code runs when one of its names is first asked for."""
+
+    def __getattr__(self, name: str) -> object:
+        spec = self.__spec__
+        if name.startswith("__") or spec is None or spec.loader is None:
+            raise AttributeError(name)
+        self.__class__ = ModuleType  # type: ignore[assignment] # from now on as any other
+        spec.loader.exec_module(self)
+        return getattr(self, name)
+
+
+def _load_jetstream_late() -> None:
+    """The library's own JetStream client, half of its weight, waits until somebody uses it."""
+    if "nats" in sys.modules:
+        return
+    package = find_spec("nats")
+    places = package.submodule_search_locations if package is not None else None
+    spec = PathFinder.find_spec("nats.js", places)
+    if spec is None or spec.submodule_search_locations is None:
+        return
+    module = _LateModule("nats.js")
+    module.__spec__, module.__path__ = spec, spec.submodule_search_locations
+    sys.modules["nats.js"] = module
+    import nats
+
+    nats.js = module  # what the import itself would have done
 
 
 def _silent(_text: str) -> None:

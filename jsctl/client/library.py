@@ -83,6 +83,23 @@ class NatsClient(Client):
             raise errors.FlushTimeoutError from None
         self.refusals.check()
 
+    async def give_up_protocol(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The streams of the connection; the library reads and writes nothing any more.
+
+        Only closing is still allowed.
+        """
+        await self.flush()
+        tasks = (self._reading_task, self._ping_interval_task, self._flusher_task)
+        running = [task for task in tasks if task is not None and not task.done()]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        assert isinstance(self._transport, TcpTransport), "websockets have frames of their own"
+        reader, writer = self._transport._io_reader, self._transport._io_writer
+        assert reader is not None, "connected"
+        assert writer is not None, "connected"
+        return reader, writer
+
     async def _flush_pending(self, force_flush: bool = False) -> Any:
         """The library swallows a cancellation here."""
         found = await super()._flush_pending(force_flush)

@@ -8,14 +8,20 @@ read again for every new connection, because they may have been renewed.
 import base64
 import binascii
 import json
+import os
 import re
-import ssl
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import ParseResult, unquote
 
 from jsctl.errors import UsageError
 from jsctl.settings import Context
+
+if TYPE_CHECKING:
+    import ssl
 
 FILE_BYTES_MAX = 1024 * 1024
 """No credential is larger; a device or a pipe without end is not read."""
@@ -27,7 +33,11 @@ _KINDS = {
     "nkey": ("nkey",),
     "jwt": ("user_jwt", "user_seed"),
 }
-_FOREIGN = {"op://": "1Password", "nsc://": "nsc", "env://": "the environment"}
+_LITERALS = ("password", "token", "user_jwt", "user_seed")
+"""What stands for itself unless it names a place."""
+_PLACES = ("op://", "nsc://", "env://", "file://", "data:;base64,")
+HELPER_S = 60.0
+"""So long a password manager may ask its owner."""
 Login = Callable[[str, ParseResult | None], dict[str, object]]
 """The fields of CONNECT, from the server's nonce and its URL. Raises UsageError."""
 
@@ -40,6 +50,7 @@ def _refusal(problem: str, remedy: str) -> UsageError:
 def login_of(context: Context) -> Login:
     """How to log in; what cannot work on any server is refused now. Raises UsageError."""
     _check_combination(context)
+    context = _resolved(context)
     prove = _proof(context)
     if prove is not None:
         prove("")
@@ -58,6 +69,16 @@ def login_of(context: Context) -> Login:
         return {**prove(nonce), **({"auth_token": context.token} if context.token else {})}
 
     return fields
+
+
+def _resolved(context: Context) -> Context:
+    """Passwords, tokens, JWTs and seeds from where they are kept."""
+    found = {
+        key: read_text(text, key).rstrip("\r\n")
+        for key in _LITERALS
+        if (text := str(getattr(context, key))).lower().startswith(_PLACES)
+    }
+    return replace(context, **found) if found else context  # type: ignore[arg-type] # texts
 
 
 def _check_combination(context: Context) -> None:
@@ -166,12 +187,10 @@ def _signed(seed: str, nonce: str, where: str) -> tuple[str, str]:
 
 def read_text(where: str, what: str) -> str:
     """A credential's file, or what a `data:` URL holds. Raises UsageError."""
-    for scheme, keeper in _FOREIGN.items():
-        if where.startswith(scheme):
-            raise _refusal(
-                f"cannot read {what} {where}: {keeper} is not supported",
-                "store them in a file and name that",
-            )
+    scheme, mark, rest = where.partition("://")
+    kept = _KEEPERS.get(scheme.lower()) if mark else None
+    if kept is not None:
+        return kept(f"{scheme.lower()}://{rest}", what)
     try:
         if where.startswith("data:"):
             return base64.b64decode(where.partition(",")[2], validate=True).decode()
@@ -186,18 +205,53 @@ def read_text(where: str, what: str) -> str:
         raise UsageError(f"{what} file {_shown(where)} is not text") from None
 
 
+def _from_environment(where: str, what: str) -> str:
+    name = where.partition("://")[2]
+    found = os.environ.get(name, "") if name else ""
+    if not found:
+        raise _refusal(f"cannot read {what} {where}", f"the environment has no {name or 'name'}")
+    return found
+
+
+def _from_store(where: str, _what: str) -> str:
+    from jsctl.auth.nsc import credentials_of
+
+    return credentials_of(where, os.environ)
+
+
+def _from_password_manager(where: str, what: str) -> str:
+    try:
+        done = subprocess.run(
+            ["op", "read", where], capture_output=True, text=True, check=False, timeout=HELPER_S
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise _refusal(f"cannot read {what} {where}", f"op read failed: {error}") from None
+    if done.returncode:
+        raise _refusal(f"cannot read {what} {where}", f"op read failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+_KEEPERS: Mapping[str, Callable[[str, str], str]] = {
+    "env": _from_environment,
+    "nsc": _from_store,
+    "op": _from_password_manager,
+}
+
+
 def _shown(where: str) -> str:
     """Embedded credentials are not for the screen."""
     return "(embedded)" if where.startswith("data:") else where
 
 
-def tls_of(context: Context, urls: list[str]) -> ssl.SSLContext | None:
+def tls_of(context: Context, urls: list[str]) -> "ssl.SSLContext | None":
     """What TLS is done with; None when nobody asked for it. Raises UsageError."""
     if context.key and not context.cert:
         raise _refusal("a TLS key was given without a certificate", "add --tlscert")
     wanted = context.cert or context.ca or context.tls_first
     if not wanted and not any(url.startswith(("tls:", "wss:")) for url in urls):
         return None
+    import ssl  # takes as long to load as half of a command
+
     made = ssl.create_default_context(cafile=_authority(context.ca))
     # Python 3.13 began to refuse an authority without key usage; `nats` takes it.
     made.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -209,6 +263,8 @@ def tls_of(context: Context, urls: list[str]) -> ssl.SSLContext | None:
 def _authority(path: str) -> str | None:
     if not path:
         return None
+    import ssl
+
     read_text(path, "TLS authority")
     try:
         ssl.create_default_context(cafile=path)
@@ -217,7 +273,9 @@ def _authority(path: str) -> str | None:
     return path
 
 
-def _load_certificate(made: ssl.SSLContext, cert: str, key: str) -> None:
+def _load_certificate(made: "ssl.SSLContext", cert: str, key: str) -> None:
+    import ssl
+
     read_text(cert, "TLS certificate")
     if key:
         read_text(key, "TLS key")

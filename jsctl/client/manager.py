@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jsctl.api.cluster import Placement
 from jsctl.api.codec import decode, encode
-from jsctl.api.stream import RawStreamMsg, StreamConfig, StreamInfo
+from jsctl.api.stream import PubAck, RawStreamMsg, StreamCheck, StreamConfig, StreamInfo
 from jsctl.client.connection import Log, connect
 from jsctl.client.requests import Requester
+from jsctl.client.stored import direct_answer, stored_answer
 from jsctl.errors import JsctlError
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
     from jsctl.api.account import AccountInfo
     from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
+    from jsctl.api.responses import MetaRescueResponse, StreamRescueResponse
     from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
@@ -127,6 +129,19 @@ class Manager:
         purged = document.get("purged", 0)
         return purged if isinstance(purged, int) else 0
 
+    async def check_stream(self, name: str, *, start: bool = False) -> StreamCheck | None:
+        """How far the check of a stream's replicas is; `start` begins one, unless one goes on.
+
+        None if there never was one, or a server does not know checks.
+        """
+        from jsctl.api.requests import StreamCheckRequest
+        from jsctl.api.responses import StreamCheckResponse
+
+        body = StreamCheckRequest(start=start)
+        return (
+            await self.requests.call(StreamCheckResponse, "stream_check", name, body=body)
+        ).check
+
     # Messages
 
     async def message(
@@ -142,6 +157,23 @@ class Manager:
             body["next_by_subj"] = next_for
         document = await self.requests.ask("stream_msg_get", stream, body=body)
         return decode(RawStreamMsg, document.get("message", {}))
+
+    async def direct_message(
+        self, stream: str, *, seq: int = 0, last_for: str = ""
+    ) -> RawStreamMsg:
+        """One stored message from any replica; the stream has to allow it.
+
+        Raises ApiError as `message` does when there is none.
+        """
+        names, body = (stream, last_for) if last_for else (stream,), {"seq": seq} if seq else None
+        return direct_answer(await self.requests.answer("direct_get", *names, body=body))
+
+    async def store(
+        self, subject: str, payload: bytes, headers: dict[str, str] | None = None
+    ) -> PubAck:
+        """Publishes a message into a stream. Raises ApiError, and Unreachable without a stream."""
+        document = stored_answer(await self.requests.exchange(subject, payload, headers))
+        return decode(PubAck, document)
 
     async def delete_message(self, stream: str, seq: int, *, erase: bool = True) -> None:
         """Removes one message; `erase` overwrites its bytes."""
@@ -175,10 +207,45 @@ class Manager:
         """Moves a stream away from a server (name or peer id)."""
         await self.requests.ask("stream_remove_peer", stream, body={"peer": peer})
 
+    async def evacuate_stream(self, stream: str, peer: str) -> None:
+        """Takes a stream off a server that is still there."""
+        await self.requests.ask("stream_evacuate_peer", stream, body={"peer": peer})
+
+    async def evacuate_consumer(self, stream: str, name: str, peer: str) -> None:
+        """Takes a consumer off a server that is still there."""
+        await self.requests.ask("consumer_evacuate_peer", stream, name, body={"peer": peer})
+
+    async def cancel_stream_move(self, stream: str) -> None:
+        """A stream that is moving goes back."""
+        await self.requests.ask("stream_cancel_move", stream)
+
+    async def evacuate_server(self, peer: str) -> dict[str, object]:
+        """Moves everything off a server; needs the system account."""
+        return await self.requests.ask("meta_server_evacuate", body={"peer": peer})
+
     async def remove_server(self, peer: str = "", peer_id: str = "") -> None:
         """Removes a server from the meta group; needs the system account."""
         body = {"peer": peer, "peer_id": peer_id} if peer_id else {"peer": peer}
         await self.requests.ask("meta_server_remove", body=body)
+
+    async def rescue_meta(self, quorum: int, expected: int) -> "list[MetaRescueResponse]":
+        """Has each server take so many for enough in the meta group; needs the system account."""
+        from jsctl.api.responses import MetaRescueResponse
+
+        body = {"quorum_needed": quorum}
+        found = await self.requests.ask_all("meta_rescue", body=body, expected=expected)
+        return [decode(MetaRescueResponse, one) for one in found]
+
+    async def rescue_stream(
+        self, stream: str, quorum: int = 0, server: str = ""
+    ) -> "list[StreamRescueResponse]":
+        """What each server has of a stream; with a quorum, one goes on with so many replicas."""
+        from jsctl.api.responses import StreamRescueResponse
+
+        body = {"quorum_needed": quorum, "server": server} if server else {"quorum_needed": quorum}
+        expected = 1 if server else 0
+        found = await self.requests.ask_all("stream_rescue", stream, body=body, expected=expected)
+        return [decode(StreamRescueResponse, one) for one in found]
 
     async def purge_account(self, account: str) -> None:
         """Deletes everything JetStream keeps for an account; needs the system account."""

@@ -14,10 +14,14 @@ from jsctl.errors import JsctlError, NotAllowed, Unreachable
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
     from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
 STREAM_NOT_FOUND = 10059
+SILENCE_SECONDS = 0.5
+"""So long after the last answer nobody else is waited for."""
 API_LEVEL_HEADER = "Nats-Required-Api-Level"
 
 
@@ -79,10 +83,50 @@ class Requester:
         document.pop("type", None)
         return decode(answer, document)
 
+    async def answer(self, operation: str, *names: str, body: object = None) -> "Msg":
+        """The answer as it came, with its headers. Raises as `exchange`."""
+        subject = api_subject(operation, *names, prefix=self.prefix).decode()
+        return await self.message(subject, b"" if body is None else dumps(body))
+
+    async def ask_all(
+        self, operation: str, *names: str, body: object, expected: int = 0
+    ) -> list[dict[str, object]]:
+        """The answers of all servers to what each answers for itself, errors too.
+
+        Ends with a short silence, with as many answers as are expected (0: unknown), or with the
+        timeout.
+        """
+        from nats.errors import TimeoutError as NatsTimeout
+
+        subject = api_subject(operation, *names, prefix=self.prefix).decode()
+        inbox = self.client.new_inbox()
+        found: list[dict[str, object]] = []
+        async with self.client.refusals.scope(lambda: (subject, inbox)):
+            subscription = await self.client.subscribe(inbox)
+            await self.client.publish(subject, dumps(body), reply=inbox)
+            try:
+                while not expected or len(found) < expected:
+                    wait = SILENCE_SECONDS if found else self.settings.timeout
+                    message = await subscription.next_msg(timeout=wait)
+                    document = json.loads(message.data or b"{}")
+                    if isinstance(document, dict) and document:
+                        found.append(document)
+            except (NatsTimeout, TimeoutError, ValueError):
+                pass
+            finally:
+                await subscription.unsubscribe()
+        return found
+
     async def exchange(
         self, subject: str, payload: bytes, headers: dict[str, str] | None = None
     ) -> bytes:
         """One raw request and its answer's body; raises Unreachable and NotAllowed."""
+        return bytes((await self.message(subject, payload, headers)).data)
+
+    async def message(
+        self, subject: str, payload: bytes, headers: dict[str, str] | None = None
+    ) -> "Msg":
+        """One raw request and its answer; raises Unreachable and NotAllowed."""
         if self._log is not None:
             self._log(f">>> {subject}\n{payload.decode('utf-8', 'replace')}")
         refusals = self.client.refusals
@@ -104,7 +148,7 @@ class Requester:
         if self._log is not None:
             text = message.data.decode("utf-8", "replace")
             self._log(f"<<< ({len(message.data)}B) {text}")
-        return bytes(message.data)
+        return message
 
     def _explained(self, error: JsctlError) -> JsctlError:
         if not isinstance(error, Unreachable):

@@ -100,7 +100,12 @@ class NatsSystem:
         body = {**(options or {}), **encode(where)}
         subject = server_request(kind, server_id or "PING").decode()
         payload = dumps(body) if body else b""
-        return await self.gather_on(subject, payload, expected=1 if server_id else expected)
+        try:
+            return await self.gather_on(subject, payload, expected=1 if server_id else expected)
+        except NoSystemRights as error:
+            if not kind or server_id:
+                raise
+            raise NoSystemRights(f"{subject}: {error}", hints=error.hints) from None
 
     async def gather_on(
         self, subject: str, payload: bytes = b"", *, expected: int = 0

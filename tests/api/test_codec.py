@@ -19,6 +19,7 @@ from jsctl.api.responses import PubAckResponse, StreamInfoResponse, StreamNamesR
 from jsctl.api.server import ServerInfo
 from jsctl.api.stream import StreamConfig, StreamInfo, StreamSource, StreamState
 from jsctl.api.words import Compression, Discard, PersistMode, Retention, Storage
+from tests.support.quick import examples
 
 configs = st.builds(
     StreamConfig,
@@ -40,7 +41,7 @@ configs = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(configs)
 def test_a_stream_configuration_survives_the_wire_lax_and_strict(config: StreamConfig) -> None:
     payload = dumps(config)

@@ -66,7 +66,7 @@ def test_unknown_contexts(environ: dict[str, str]) -> None:
     store = ContextStore.default(environ)
     store.save("good", Context())
     store.select("good")
-    with pytest.raises(NotFound, match="unknown context"):
+    with pytest.raises(NotFound, match="context not found"):
         load({"context": "typo"}, environ)
     assert store.selected() == "good", "a misspelt flag unselects nothing"
     store.path("good").unlink()

@@ -1,0 +1,64 @@
+"""Files that are whole or not there, and secrets that only their owner may read."""
+
+import os
+from pathlib import Path
+
+from jsctl.errors import JsctlError
+
+SECRET_MODE = 0o600
+FOLDER_MODE = 0o700
+FILE_BYTES_MAX = 64 * 1024 * 1024
+
+
+def write_whole(path: Path, data: bytes | str, *, mode: int = SECRET_MODE) -> None:
+    """Writes beside the file and renames: whoever reads meets the old or the new contents.
+
+    Raises JsctlError; then nothing new is left.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
+    content = data.encode() if isinstance(data, str) else data
+    try:
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, mode)
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise JsctlError(f"cannot write {path}: {error.strerror}") from None
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def make_folder(path: Path) -> None:
+    """A folder for secrets, with those above it. Raises JsctlError."""
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    try:
+        for folder in reversed(missing):
+            folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        path.mkdir(exist_ok=True)  # says what is in the way, if it is no folder
+    except OSError as error:
+        raise JsctlError(f"cannot make {path}: {error.strerror}") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """A file of at most `FILE_BYTES_MAX`. Raises JsctlError that names it."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(FILE_BYTES_MAX + 1)
+    except OSError as error:
+        raise JsctlError(f"open {path}: {(error.strerror or '').lower()}") from None
+    if len(content) > FILE_BYTES_MAX:
+        raise JsctlError(f"{path} is larger than {FILE_BYTES_MAX} bytes")
+    return content
+
+
+def read_text(path: Path) -> str:
+    """A text file. Raises JsctlError that names it."""
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise JsctlError(f"{path} is not text") from None

@@ -1,0 +1,88 @@
+"""A backup's directory: the archive, and `backup.json` with what the stream was.
+
+`backup.json` is written last: without it a backup is not whole.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError
+from jsctl.auth.files import read_bytes
+from jsctl.errors import JsctlError, NotFound, UsageError
+
+DESCRIPTION = "backup.json"
+ARCHIVE = "stream.arc.s2"
+"""Of servers from 2.15 on."""
+OLD_ARCHIVE = "stream.tar.s2"
+"""Of older ones: it can be restored and not be looked into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """`backup.json`; configuration and state are kept as they were written."""
+
+    config: Mapping[str, object]
+    state: Mapping[str, object] = field(default_factory=dict)
+    edit: Mapping[str, object] | None = None
+    source: Mapping[str, object] | None = None
+
+    @property
+    def name(self) -> str:
+        """The stream's."""
+        return str(self.config["name"])
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the stream kept its messages in memory."""
+        return self.config.get("storage") == "memory"
+
+    @property
+    def is_bucket(self) -> bool:
+        """Whether it is the stream of a Key-Value bucket."""
+        bucket = self.name.removeprefix("KV_")
+        subjects = self.config.get("subjects")
+        return bool(bucket) and bucket != self.name and subjects == [f"$KV.{bucket}.>"]
+
+    def text(self) -> str:
+        """As it is written."""
+        parts = {"config": self.config, "state": self.state}
+        parts |= {"edit": self.edit} if self.edit else {}
+        parts |= {"source": self.source} if self.source else {}
+        return json.dumps(parts, indent=2, ensure_ascii=False)
+
+
+def archive_of(directory: Path) -> Path:
+    """The archive in a directory. Raises NotFound, and UsageError for two of them."""
+    if not directory.is_dir():
+        told = "is not a directory" if directory.exists() else "does not exist"
+        raise NotFound(f"path '{directory}' {told}")
+    found = [path for name in (ARCHIVE, OLD_ARCHIVE) if (path := directory / name).is_file()]
+    if len(found) > 1:
+        raise UsageError(f"{directory} holds both {ARCHIVE} and {OLD_ARCHIVE}")
+    if not found:
+        raise NotFound(f"stat {directory / ARCHIVE}: no such file or directory")
+    return found[0]
+
+
+def description_of(directory: Path) -> Description:
+    """What `backup.json` says. Raises NotFound, and JsctlError for a broken one."""
+    path = directory / DESCRIPTION
+    if not path.is_file():
+        raise NotFound(f"stat {path}: no such file or directory")
+    try:
+        document = jsontext.parse_object(read_bytes(path))
+    except DecodeError as error:
+        raise JsctlError(f"{path}: {error}") from None
+    parts = {key: document.get(key) for key in ("config", "state", "edit", "source")}
+    config = parts["config"] if isinstance(parts["config"], dict) else {}
+    name = config.get("name")
+    if not isinstance(name, str) or not name:
+        raise JsctlError(f"{path}: config has no stream name")
+    if set(name) & set(" \t\r\n\f.*>/\\"):
+        raise JsctlError(f'{path}: invalid stream name "{name}"')
+    others = (parts[key] for key in ("state", "edit", "source"))
+    state, edit, source = (part if isinstance(part, dict) else None for part in others)
+    return Description(config, state or {}, edit, source)

@@ -1,0 +1,1 @@
+"""Key-value and object buckets: streams that are used by convention."""

@@ -1,0 +1,325 @@
+"""Buckets of objects: chunks on a subject of their own, what they are on another.
+
+Source: NATS ADR 20 (object store). Objects are written and read chunk by chunk: none is ever
+whole in memory.
+"""
+
+import asyncio
+import hashlib
+import json
+import time
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.errors import ApiError
+from jsctl.api.fields import ZERO_TIME
+from jsctl.api.stream import StreamInfo
+from jsctl.api.times import format_time
+from jsctl.api.words import DeliverPolicy
+from jsctl.client.buckets.kv import valid_bucket
+from jsctl.client.ordered import ordered
+from jsctl.client.worded import library_words, not_found, refused, worded
+from jsctl.errors import JsctlError, UsageError
+
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
+
+PREFIX = "OBJ_"
+CHUNK_BYTES = 128 * 1024
+IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
+"""What may be sent before its answers are there."""
+STREAM_NOT_FOUND, NO_MESSAGE = 10059, 10037
+LINKS_MAX = 8
+"""Links that lead to links further than this lead in a circle."""
+_DIGEST = "SHA-256="
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What an object is; `options` may have a chunk size, or a link to another object."""
+
+    name: str
+    bucket: str
+    nuid: str = ""
+    description: str = ""
+    headers: dict[str, list[str]] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+    options: dict[str, object] = field(default_factory=dict)
+    size: int = 0
+    chunks: int = 0
+    digest: str = ""
+    deleted: bool = False
+    modified: str = ZERO_TIME
+
+    @property
+    def link(self) -> tuple[str, str] | None:
+        """Bucket and name of the object that this one stands for; the name of a bucket is empty."""
+        link = self.options.get("link")
+        if not isinstance(link, dict):
+            return None
+        return str(link.get("bucket", "")), str(link.get("name", ""))
+
+    @property
+    def digest_hex(self) -> str:
+        """The digest as it is shown, with its kind."""
+        kind, _, text = self.digest.partition("=")
+        try:
+            return f"{kind} {b64decode(text, b'-_').hex()}"
+        except ValueError:
+            return kind + " "
+
+    def document(self) -> dict[str, object]:
+        """As it is stored, and told to programs."""
+        found: dict[str, object] = {"name": self.name}
+        optional = ("description", "headers", "metadata", "options")
+        found.update({key: value for key in optional if (value := getattr(self, key))})
+        found.update(bucket=self.bucket, nuid=self.nuid, size=self.size, mtime=self.modified)
+        found["chunks"] = self.chunks
+        found.update(
+            {key: getattr(self, key) for key in ("digest", "deleted") if getattr(self, key)}
+        )
+        return found
+
+
+def _info(data: bytes, modified: str) -> ObjectInfo:
+    """A stored document; raises JsctlError for what is none."""
+    try:
+        found = json.loads(data)
+        return ObjectInfo(
+            name=str(found["name"]),
+            bucket=str(found["bucket"]),
+            nuid=str(found["nuid"]),
+            description=str(found.get("description", "")),
+            headers={
+                key: list(map(str, value)) for key, value in (found.get("headers") or {}).items()
+            },
+            metadata={key: str(value) for key, value in (found.get("metadata") or {}).items()},
+            options=dict(found.get("options") or {}),
+            size=int(found.get("size", 0)),
+            chunks=int(found.get("chunks", 0)),
+            digest=str(found.get("digest", "")),
+            deleted=found.get("deleted") is True,
+            modified=modified,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise refused("object-store meta information invalid") from None
+
+
+def check_store(name: str) -> str:
+    """The name if a bucket can have it; raises UsageError."""
+    if not valid_bucket(name):
+        raise UsageError("nats: invalid object-store name")
+    return name
+
+
+async def open_store(manager: "Manager", name: str) -> "Store":
+    """A bucket that is there. Raises NotFound."""
+    check_store(name)
+    try:
+        return Store(manager, name, await manager.stream_info(PREFIX + name))
+    except ApiError as error:
+        if error.err_code == STREAM_NOT_FOUND:
+            raise not_found("bucket not found") from None
+        raise worded(error) from None
+
+
+async def delete_store(manager: "Manager", name: str) -> None:
+    """Removes a bucket with all its objects. Raises NotFound."""
+    check_store(name)
+    try:
+        await manager.delete_stream(PREFIX + name)
+    except ApiError as error:
+        if error.err_code != STREAM_NOT_FOUND:
+            raise worded(error) from None
+        raise not_found(f"bucket not found: {name}\n{worded(error)}") from None
+
+
+class Store:
+    """One bucket; `stream` is its stream's info when it was opened."""
+
+    def __init__(self, manager: "Manager", name: str, stream: StreamInfo) -> None:
+        self.name = name
+        self.stream = stream
+        self._manager = manager
+
+    async def status(self) -> StreamInfo:
+        """The stream as it is now."""
+        with library_words():
+            return await self._manager.stream_info(PREFIX + self.name)
+
+    async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
+        """What an object is. Raises NotFound, for a deleted one unless it is wanted."""
+        if not name:
+            raise UsageError("nats: name is required")
+        found = await self.find(name)
+        if found is None or (found.deleted and not deleted):
+            raise not_found("object not found")
+        return found
+
+    async def find(self, name: str) -> ObjectInfo | None:
+        """What an object is, also a deleted one; None when there never was one."""
+        subject, stream = self._about(name), PREFIX + self.name
+        direct = self.stream.config.allow_direct
+        ask = self._manager.direct_message if direct else self._manager.message
+        try:
+            message = await ask(stream, last_for=subject)
+        except ApiError as error:
+            if error.err_code == NO_MESSAGE:
+                return None
+            raise worded(error) from None
+        return _info(message.data, message.time)
+
+    def _about(self, name: str) -> str:
+        return f"$O.{self.name}.M.{urlsafe_b64encode(name.encode()).decode()}"
+
+    def _chunks(self, nuid: str) -> str:
+        return f"$O.{self.name}.C.{nuid}"
+
+    async def put(
+        self, meta: ObjectInfo, pieces: Iterable[bytes], tell: Callable[[int], None]
+    ) -> ObjectInfo:
+        """Stores an object; what a failed try has left is removed. `tell` hears of its bytes."""
+        before = await self.find(meta.name)
+        sender = _Sender(self._manager, self._chunks(meta.nuid), tell)
+        with library_words():
+            try:
+                for piece in pieces:
+                    await sender.send(piece)
+                await sender.wait()
+                made = replace(
+                    meta, size=sender.bytes, chunks=sender.chunks, digest=sender.digest()
+                )
+                await self._tell(made)
+            except BaseException:
+                await self._manager.purge(PREFIX + self.name, subject=self._chunks(meta.nuid))
+                raise
+            if before is not None and not before.deleted:
+                old = self._chunks(before.nuid)
+                await self._manager.purge(PREFIX + self.name, subject=old)
+        return replace(made, modified=format_time(time.time_ns()))
+
+    async def _tell(self, info: ObjectInfo) -> None:
+        text = json.dumps(info.document(), ensure_ascii=False, separators=(",", ":"))
+        await self._manager.store(self._about(info.name), text.encode(), {"Nats-Rollup": "sub"})
+
+    async def read(self, info: ObjectInfo, write: Callable[[bytes], object]) -> None:
+        """Hands an object's chunks over, in order. Raises JsctlError when they are not its own."""
+        if not info.size:
+            return
+        config = ConsumerConfig(filter_subject=self._chunks(info.nuid))
+        digest, count = hashlib.sha256(), 0
+        with library_words():
+            async with ordered(self._manager, PREFIX + self.name, config) as feed:
+                while feed.pending and count < info.chunks:
+                    async with asyncio.timeout(self._manager.settings.timeout):
+                        message, _ = await feed.next()
+                    digest.update(message.data)
+                    write(bytes(message.data))
+                    count += 1
+        if info.digest and info.digest != _digest_text(digest.digest()):
+            raise refused("received a corrupt object, digests do not match")
+
+    async def follow(self, name: str) -> tuple["Store", ObjectInfo]:
+        """The object that a name stands for in the end, links followed. Raises NotFound."""
+        store: Store = self
+        for _ in range(LINKS_MAX):
+            info = await store.info(name)
+            if not info.nuid:
+                raise refused("object-store meta information invalid")
+            if info.link is None:
+                return store, info
+            bucket, name = info.link
+            if not name:
+                raise refused("invalid Get, object is a link to a bucket")
+            if bucket != store.name:
+                store = await open_store(self._manager, bucket)
+        raise refused("object links lead in a circle")
+
+    async def delete(self, name: str) -> None:
+        """Removes an object; that it was there stays."""
+        info = await self.info(name, deleted=True)
+        if not info.nuid:
+            raise refused("object-store meta information invalid")
+        gone = replace(info, deleted=True, size=0, chunks=0, digest="", modified=ZERO_TIME)
+        with library_words():
+            await self._tell(gone)
+            await self._manager.purge(PREFIX + self.name, subject=self._chunks(info.nuid))
+
+    async def seal(self) -> None:
+        """No more changes, for ever."""
+        info = await self.status()
+        with library_words():
+            await self._manager.update_stream(replace(info.config, sealed=True))
+
+    async def objects(self) -> list[ObjectInfo]:
+        """All objects that are not deleted."""
+        async with self.watch(history=False) as (pending, changes):
+            found: list[ObjectInfo] = []
+            for _ in range(pending):
+                found.append(await changes())
+        return [info for info in found if not info.deleted]
+
+    @asynccontextmanager
+    async def watch(
+        self, *, history: bool
+    ) -> AsyncIterator[tuple[int, Callable[[], Awaitable[ObjectInfo]]]]:
+        """How many objects there are, and a function that waits for the next change."""
+        policy = DeliverPolicy.ALL if history else DeliverPolicy.LAST_PER_SUBJECT
+        config = ConsumerConfig(deliver_policy=policy, filter_subject=f"$O.{self.name}.M.>")
+        with library_words():
+            async with ordered(self._manager, PREFIX + self.name, config) as feed:
+
+                async def change() -> ObjectInfo:
+                    message, stored = await feed.next()
+                    return _info(message.data, format_time(stored.time_ns))
+
+                yield feed.pending, change
+
+
+class _Sender:
+    """Publishes chunks, some ahead of their answers."""
+
+    def __init__(self, manager: "Manager", subject: str, tell: Callable[[int], None]) -> None:
+        self.bytes = self.chunks = 0
+        self._manager = manager
+        self._subject = subject
+        self._tell = tell
+        self._hash = hashlib.sha256()
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+
+    async def send(self, piece: bytes) -> None:
+        """One chunk, perhaps with some before it."""
+        self._hash.update(piece)
+        self._held.append(piece)
+        self._held_bytes += len(piece)
+        self.bytes += len(piece)
+        self.chunks += 1
+        if self._held_bytes >= IN_FLIGHT_BYTES_MAX:
+            await self.wait()
+
+    async def wait(self) -> None:
+        """Until everything is stored. Raises the first error."""
+        held, self._held, self._held_bytes = self._held, [], 0
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for piece in held:
+                    tasks.create_task(self._store(piece))
+        except* (ApiError, JsctlError) as group:
+            raise group.exceptions[0] from None
+
+    async def _store(self, piece: bytes) -> None:
+        await self._manager.store(self._subject, piece)
+        self._tell(len(piece))
+
+    def digest(self) -> str:
+        """Of everything that was sent."""
+        return _digest_text(self._hash.digest())
+
+
+def _digest_text(digest: bytes) -> str:
+    return _DIGEST + urlsafe_b64encode(digest).decode()

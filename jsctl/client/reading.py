@@ -1,0 +1,108 @@
+"""Messages of a stream in order, through a consumer that exists only meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jsctl.api.codec import dumps
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.subjects import api_subject, parse_ack
+from jsctl.api.times import SECOND_NS
+from jsctl.api.words import AckPolicy, DeliverPolicy
+from jsctl.client.failures import foreign_errors, translate
+from jsctl.client.requests import api_prefix
+from jsctl.errors import Unreachable
+
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
+
+BATCH = 500
+BATCH_BYTES = 4 * 1024 * 1024
+INACTIVE_NS = 60 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A message and its place in the stream; `pending` is how many follow."""
+
+    seq: int
+    subject: str
+    time_ns: int
+    pending: int
+    headers: dict[str, str] = field(default_factory=dict)
+    data: bytes = b""
+
+
+async def read_stream(
+    manager: "Manager",
+    stream: str,
+    *,
+    from_seq: int = 0,
+    from_time: str = "",
+    subject: str = "",
+    headers_only: bool = False,
+) -> AsyncIterator[StoredMessage]:
+    """Everything from a sequence or a time on that is there when it begins, then it ends.
+
+    Raises ApiError, and Unreachable when the server falls silent.
+    """
+    policy = DeliverPolicy.ALL
+    if from_seq > 1:
+        policy = DeliverPolicy.BY_START_SEQUENCE
+    elif from_time:
+        policy = DeliverPolicy.BY_START_TIME
+    info = await manager.create_consumer(
+        stream,
+        ConsumerConfig(
+            deliver_policy=policy,
+            opt_start_seq=from_seq if policy is DeliverPolicy.BY_START_SEQUENCE else 0,
+            opt_start_time=from_time if policy is DeliverPolicy.BY_START_TIME else "",
+            ack_policy=AckPolicy.NONE,
+            filter_subject=subject,
+            headers_only=headers_only,
+            inactive_threshold=INACTIVE_NS,
+            num_replicas=1,
+            mem_storage=True,
+        ),
+    )
+    try:
+        left = info.num_pending
+        while left > 0:
+            async for message in _batch(manager, stream, info.name, min(BATCH, left)):
+                left = message.pending
+                yield message
+    finally:
+        await asyncio.shield(manager.delete_consumer(stream, info.name))
+
+
+async def _batch(
+    manager: "Manager", stream: str, consumer: str, count: int
+) -> AsyncIterator[StoredMessage]:
+    """One pull; it may end early because of its bytes. Raises Unreachable if nothing came."""
+    client, settings = manager.client, manager.settings
+    subject = api_subject("consumer_msg_next", stream, consumer, prefix=api_prefix(settings))
+    inbox = client.new_inbox()
+    subscription = await client.subscribe(inbox)
+    body = dumps({"batch": count, "max_bytes": BATCH_BYTES, "expires": settings.timeout_ns})
+    found = 0
+    try:
+        await client.publish(subject.decode(), body, reply=inbox)
+        while found < count:
+            message = await subscription.next_msg(timeout=settings.timeout + 1)
+            ack = parse_ack(message.reply.encode())
+            if ack is None:
+                break
+            found += 1
+            headers = dict(message.headers or {})
+            yield StoredMessage(
+                ack.stream_seq, message.subject, ack.time_ns, ack.pending, headers, message.data
+            )
+            if not ack.pending:
+                break
+    except foreign_errors() as error:
+        raise translate(error) from None
+    finally:
+        await subscription.unsubscribe()
+    if not found:
+        raise Unreachable(f"stream {stream} stopped delivering")

@@ -1,0 +1,62 @@
+"""Answers that are not documents of the API: stored publishes, and messages got directly."""
+
+import json
+from typing import TYPE_CHECKING
+
+from jsctl.api.errors import ApiError
+from jsctl.api.stream import RawStreamMsg
+from jsctl.errors import JsctlError
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+NO_MESSAGE = ApiError(404, 10037, "no message found")
+_OWN = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Num-Pending")
+_STATUS = ("Status", "Description")
+
+
+def stored_answer(answer: bytes) -> dict[str, object]:
+    """JetStream's answer to a publish. Raises ApiError, and JsctlError for what is none."""
+    try:
+        document = json.loads(answer)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise JsctlError("the answer is not one of JetStream")
+    problem = document.get("error")
+    if isinstance(problem, dict):
+        raise ApiError(
+            int(problem.get("code", 0)),
+            int(problem.get("err_code", 0)),
+            str(problem.get("description", "")),
+        )
+    return document
+
+
+def direct_answer(message: "Msg") -> RawStreamMsg:
+    """A message that a direct get brought. Raises ApiError when there was none."""
+    headers = dict(message.headers or {})
+    status = headers.get("Status", "")
+    if status == "404":
+        raise NO_MESSAGE
+    seq = headers.get("Nats-Sequence", "")
+    if status or not seq.isdigit():
+        raise ApiError(int(status) if status.isdigit() else 0, 0, headers.get("Description", ""))
+    kept = {key: value for key, value in headers.items() if key not in (*_OWN, *_STATUS)}
+    lines = "".join(f"{key}: {value}\r\n" for key, value in kept.items())
+    return RawStreamMsg(
+        subject=headers.get("Nats-Subject", ""),
+        seq=int(seq),
+        hdrs=f"NATS/1.0\r\n{lines}\r\n".encode() if kept else b"",
+        data=bytes(message.data),
+        time=headers.get("Nats-Time-Stamp", ""),
+    )
+
+
+def header_of(message: RawStreamMsg, key: str) -> str:
+    """The first header of that name, empty when there is none."""
+    for line in message.hdrs.decode("utf-8", "replace").split("\r\n")[1:]:
+        name, colon, value = line.partition(":")
+        if colon and name == key:
+            return value.strip()
+    return ""
