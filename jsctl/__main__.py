@@ -28,6 +28,10 @@ def main() -> int:
         except KeyboardInterrupt:
             status = INTERRUPTED
         leave(status)
+    if sys.argv[1:2] == ["__complete"]:
+        from jsctl.completion import main as run_completion
+
+        leave(run_completion(sys.argv[2:]))
     from jsctl.cli import main as run_cli
 
     return run_cli(sys.argv[1:])

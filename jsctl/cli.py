@@ -25,6 +25,9 @@ INTERRUPTED = 130
 _FLAGS = {name: flag for flag in GLOBAL_FLAGS for name in (flag.name, *flag.aliases)}
 _SHORT = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
 _HELP_WORDS = frozenset({"-h", "--help"})
+_MANUAL_WORD = "--help-man"
+_SCRIPT_WORD = "--completion-script-"
+"""As `nats` calls it, followed by the shell."""
 
 
 class Found(NamedTuple):
@@ -118,7 +121,7 @@ def walk(words: Sequence[str]) -> Found:
     waiting, carried = list(words), list[str]()
     while isinstance(node, Group) and waiting:
         word = waiting.pop(0)
-        if word.startswith("-") and word not in _HELP_WORDS:
+        if word.startswith("-") and word not in (*_HELP_WORDS, "-"):
             _carry(word, (*inherited, *node.options), carried)
             continue
         if word in _HELP_WORDS:
@@ -145,7 +148,9 @@ def _carry(word: str, options: Sequence[Option], carried: list[str]) -> None:
 
 def root() -> Group:
     """The top of the tree; its commands are stubs until one is chosen."""
-    stubs = tuple(Group(row.name, row.help, aliases=row.aliases) for row in REGISTRY)
+    stubs = tuple(
+        Group(row.name, row.help, aliases=row.aliases, hidden=row.hidden) for row in REGISTRY
+    )
     text = "NATS JetStream administration, and a JetStream server of its own."
     return Group(PROGRAM, text, stubs)
 
@@ -185,8 +190,13 @@ def _dispatch(flags: dict[str, str], words: list[str]) -> int:
     if "--version" in before.split(" "):
         print(__version__)
         return 0
+    if words[:1] and words[0].startswith(_SCRIPT_WORD):
+        words = ["completion", words[0].removeprefix(_SCRIPT_WORD)]
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
+    if _MANUAL_WORD in before.split(" "):
+        print(_manual_of(walk([word for word in words if word != _MANUAL_WORD])), end="")
+        return 0
     found = walk(words)
     if _HELP_WORDS & set(found.words):
         print(help_of(found))
@@ -199,13 +209,25 @@ def _dispatch(flags: dict[str, str], words: list[str]) -> int:
     return _run(found, found.node, flags)
 
 
+def _manual_of(found: Found) -> str:
+    """The manual page of what a walk found; of a group also those of its commands."""
+    from jsctl.commands.toolkit.grammar.manual import manual
+
+    pages = [manual(found.path, found.node, found.inherited)]
+    if isinstance(found.node, Group) and len(found.path) > 1:
+        for one in found.node.commands:
+            inner = walk([*found.path[1:], one.name])
+            pages.append(_manual_of(inner))
+    return "".join(pages)
+
+
 def help_of(found: Found, *, full: bool = True) -> str:
     """The help page of what a walk found."""
     from jsctl.commands.toolkit.grammar.help import command_help, group_help
 
     if isinstance(found.node, Group):
         return group_help(found.path, found.node, full=full)
-    return command_help(found.path, found.node, found.inherited, full=full)
+    return command_help(found.path, found.node, full=full)
 
 
 class _WithHelp(UsageError):

@@ -146,6 +146,14 @@ class Context:
 
 
 CONTEXT_KEYS = tuple(f.name for f in fields(Context) if f.name != "extra")
+FOREIGN_KEYS: Mapping[str, object] = {
+    "nsc": "",
+    "windows_cert_store": "",
+    "windows_cert_match_by": "",
+    "windows_cert_match": "",
+    "windows_ca_certs_match": None,
+}
+"""Keys that mean nothing here, with what the `nats` tool writes for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +183,11 @@ class Settings:
 
 def check_context_name(name: str) -> str:
     """The name if it can be a file's name; raises UsageError."""
-    if not name or ".." in name or "/" in name or "\\" in name:
-        raise UsageError(f"invalid context name {name!r}")
+    for mark, told in (("..", '".."'), ("/", '"/" or "\\"'), ("\\", '"/" or "\\"')):
+        if mark in name:
+            raise UsageError(f'invalid context name: "{name}" must not contain {told}')
+    if not name:
+        raise UsageError('invalid context name: "" must not be empty')
     return name
 
 
@@ -210,12 +221,12 @@ class ContextStore:
             return load_context_file(self.path(name))
         except FileNotFoundError:
             known = ", ".join(self.names()) or "none"
-            raise NotFound(f'unknown context "{name}"', hints=(f"known: {known}",)) from None
+            raise NotFound(f'context not found: "{name}"', hints=(f"known: {known}",)) from None
 
     def save(self, name: str, context: Context) -> None:
         """Writes a context; only the owner may read it."""
         document: dict[str, object] = {key: getattr(context, key) for key in CONTEXT_KEYS}
-        document.update(context.extra)
+        document.update({**FOREIGN_KEYS, **context.extra})
         self._write(self.path(name), json.dumps(document, indent=2))
 
     def remove(self, name: str) -> None:
@@ -279,7 +290,8 @@ def load_context_file(path: Path) -> Context:
         document["creds"] = nsc
     known = {key: document.pop(key) for key in CONTEXT_KEYS if key in document}
     document.pop("name", None)
-    return Context(**known, extra=document)
+    extra = {key: value for key, value in document.items() if FOREIGN_KEYS.get(key, key) != value}
+    return Context(**known, extra=extra)
 
 
 def load(

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """A row of the registry; `attribute` is the name of the declaration in the module.
+    """A row of the registry; `attribute` is the name of the declaration in the module,
+    a `hidden` one is not listed.
 
     A tuple: every start makes this class, and a dataclass takes ten times as long to make.
     """
@@ -24,12 +25,28 @@ class Entry(NamedTuple):
     module: str
     help: str
     attribute: str = "GROUP"
+    hidden: bool = False
 
 
 REGISTRY: tuple[Entry, ...] = (
     Entry("account", ("a",), "jsctl.commands.account", "Account information and status"),
+    Entry("audit", (), "jsctl.commands.audit", "Audit a NATS deployment"),
+    Entry("auth", (), "jsctl.commands.auth", "NATS Decentralized Authentication"),
+    Entry(
+        "backup",
+        (),
+        "jsctl.commands.backup",
+        "Backup, restore, inspect and edit JetStream streams",
+    ),
     Entry("bench", (), "jsctl.commands.bench", "Benchmark utility"),
     Entry("broker", (), "jsctl.commands.broker", "Runs a JetStream server", "main"),
+    Entry(
+        "completion",
+        (),
+        "jsctl.commands.completion",
+        "Prints the completion script of a shell",
+        "COMMAND",
+    ),
     Entry(
         "consumer",
         ("con", "obs", "c"),
@@ -37,18 +54,38 @@ REGISTRY: tuple[Entry, ...] = (
         "JetStream consumer management",
     ),
     Entry("context", ("ctx",), "jsctl.commands.context", "Manage nats configuration contexts"),
+    Entry("counter", ("ctr",), "jsctl.commands.counter", "Access distributed Counters"),
     Entry(
         "dashboard",
-        ("dash", "top"),
+        ("dash",),
         "jsctl.commands.dashboard",
         "An interactive view of the cluster, worst things first",
         "COMMAND",
+    ),
+    Entry("errors", ("err", "error"), "jsctl.commands.errors", "Error code documentation"),
+    Entry(
+        "events", ("event", "e"), "jsctl.commands.events", "Show Advisories and Events", "COMMAND"
     ),
     Entry(
         "jsm",
         (),
         "jsctl.commands.jsm",
         "JetStream management with the words of the JetStream preview",
+    ),
+    Entry("jwt", (), "jsctl.commands.jwt", "Inspect NATS JWTs"),
+    Entry("kv", (), "jsctl.commands.kv", "Interacts with a JetStream based Key-Value store"),
+    Entry(
+        "latency",
+        ("lat",),
+        "jsctl.commands.latency",
+        "Perform latency tests between two NATS servers",
+        "COMMAND",
+    ),
+    Entry(
+        "object",
+        ("obj",),
+        "jsctl.commands.object",
+        "Interacts with a JetStream based Object store",
     ),
     Entry(
         "pipeline",
@@ -71,7 +108,9 @@ REGISTRY: tuple[Entry, ...] = (
         "Generic request-reply utility",
         "COMMAND",
     ),
+    Entry("rtt", (), "jsctl.commands.rtt", "Compute round-trip time to NATS server", "COMMAND"),
     Entry("server", ("srv", "sys", "system"), "jsctl.commands.server", "Server information"),
+    Entry("service", ("micro",), "jsctl.commands.service", "Services discovery and management"),
     Entry(
         "stream", ("str", "st", "ms", "s"), "jsctl.commands.stream", "JetStream stream management"
     ),
@@ -81,5 +120,27 @@ REGISTRY: tuple[Entry, ...] = (
         "jsctl.commands.messages.subscribe",
         "Generic subscription client",
         "COMMAND",
+    ),
+    Entry(
+        "top",
+        (),
+        "jsctl.commands.top",
+        "Shows top-like statistic for connections on a specific server",
+        "COMMAND",
+    ),
+    Entry(
+        "trace",
+        (),
+        "jsctl.commands.trace",
+        "Trace message delivery within an NATS network",
+        "COMMAND",
+    ),
+    Entry(
+        "traffic",
+        (),
+        "jsctl.commands.traffic",
+        "Monitor NATS network traffic",
+        "COMMAND",
+        hidden=True,
     ),
 )

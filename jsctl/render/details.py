@@ -1,6 +1,8 @@
 """Info screens: a heading, then right-aligned `label: value` lines in titled sections."""
 
 from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
 
 from jsctl.render.table import safe, width_of
 from jsctl.render.theme import PLAIN, Theme
@@ -8,22 +10,35 @@ from jsctl.render.theme import PLAIN, Theme
 INDENT = 2
 
 
+class _Kind(Enum):
+    """What a line is."""
+
+    ROW = "row"
+    TITLE = "title"
+    PARENT = "parent"
+    """A title that is shown without rows, because others below belong to it."""
+    TEXT = "text"
+
+
+class _Line(NamedTuple):
+    kind: _Kind
+    label: str
+    value: str
+    indent: int
+
+
 class Details:
     """Collects the lines of a screen; labels are aligned over the whole of it."""
 
     def __init__(self, heading: str) -> None:
         self.heading = heading
-        self._lines: list[tuple[str, str | None]] = []
-        """(label, value); value None marks a section title."""
-        self._indents: dict[str, int] = {}
-        """How far a section's title and rows are moved to the right."""
-        self._empty: set[str] = set()
-        """Sections that are shown without rows, because others below belong to them."""
+        self._lines: list[_Line] = []
+        self._indent = 0
 
     def row(self, label: str, value: object) -> None:
         """A line; an empty label goes on with the value above."""
         text = ("true" if value else "false") if isinstance(value, bool) else str(value)
-        self._lines.append((label, safe(text)))
+        self._lines.append(_Line(_Kind.ROW, label, safe(text), self._indent))
 
     def row_if(self, label: str, value: object) -> None:
         """A line, unless the value is empty, zero or false."""
@@ -37,19 +52,31 @@ class Details:
             label = ""
 
     def section(self, title: str, *, indent: int = 0, parent: bool = False) -> None:
-        """Starts a titled section; one without rows is shown only as a `parent` of others."""
-        self._lines.append((title, None))
-        self._indents[title] = indent
-        if parent:
-            self._empty.add(title)
+        """Starts a titled section; one without rows is shown only as a `parent` of others.
+
+        `indent` moves its title and what follows to the right.
+        """
+        self._indent = indent
+        kind = _Kind.PARENT if parent else _Kind.TITLE
+        self._lines.append(_Line(kind, title, "", indent))
+
+    def indent(self, width: int) -> None:
+        """Moves what follows to the right, without a title."""
+        self._indent = width
+
+    def text(self, text: str = "") -> None:
+        """A sentence in the place of rows; an empty one below a title is left out."""
+        self._lines.append(_Line(_Kind.TEXT, "", safe(text), self._indent))
 
     def sections(self) -> dict[str, dict[str, str]]:
         """Title -> label -> value, for output that machines read."""
         found: dict[str, dict[str, str]] = {"": {}}
         current, last = found[""], ""
-        for label, value in self._lines:
-            if value is None:
+        for kind, label, value, _ in self._lines:
+            if kind in (_Kind.TITLE, _Kind.PARENT):
                 current = found.setdefault(label, {})
+            elif kind is _Kind.TEXT:
+                continue
             elif label:
                 current[label] = value
                 last = label
@@ -60,26 +87,28 @@ class Details:
     def render(self, theme: Theme = PLAIN) -> str:
         """The screen, ending with its last line's newline."""
         longest = max(
-            (width_of(label) for label, value in self._lines if value is not None), default=0
+            (width_of(line.label) for line in self._lines if line.kind is _Kind.ROW), default=0
         )
         out = [safe(self.heading), ""] if self.heading else []
         colon = theme.border(":")
-        indent = 0
-        for label, value in self._shown():
-            if value is None:
-                indent = self._indents[label]
+        for line in self._shown():
+            if line.kind is _Kind.TEXT:
+                if line.value or (out and out[-1]):
+                    out.append(f"{' ' * line.indent} {line.value}".rstrip())
+            elif line.kind is _Kind.ROW:
+                pad = " " * (INDENT + line.indent + longest - width_of(line.label))
+                out.append(f"{pad}{line.label}{colon if line.label else ' '} {line.value}")
+            else:
                 if out and out[-1]:
                     out.append("")
-                out += [f"{' ' * indent}{label}:", ""]
-                continue
-            pad = " " * (INDENT + indent + longest - width_of(label))
-            out.append(f"{pad}{label}{colon if label else ' '} {value}")
+                out += [f"{' ' * line.indent}{line.label}:", ""]
         return "\n".join(out) + "\n"
 
-    def _shown(self) -> list[tuple[str, str | None]]:
-        following = [*self._lines[1:], ("", None)]
+    def _shown(self) -> list[_Line]:
+        """Without titles that nothing follows."""
+        following = [line.kind for line in self._lines[1:]] + [_Kind.TITLE]
         return [
             line
             for line, after in zip(self._lines, following, strict=True)
-            if line[1] is not None or after[1] is not None or line[0] in self._empty
+            if line.kind is not _Kind.TITLE or after in (_Kind.ROW, _Kind.TEXT)
         ]

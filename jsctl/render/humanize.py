@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 
 from jsctl.api.fields import NANOS_MAX
-from jsctl.api.times import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, parse_time
+from jsctl.api.times import DAY_NS, HOUR_NS, MINUTE_NS, SECOND_NS, format_time, parse_time
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _YEAR_DAYS = 365
@@ -74,6 +74,16 @@ def moment_ns(time_ns: int) -> str:
     if time_ns == 0:
         return "0001-01-01 00:00:00"
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time_ns // SECOND_NS))
+
+
+def go_moment(text: str) -> str:
+    """An API time as Go prints times to programmers: `2006-01-02 15:04:05.5 +0000 UTC`."""
+    return go_moment_ns(parse_time(text))
+
+
+def go_moment_ns(time_ns: int) -> str:
+    """The same from nanoseconds of the Unix epoch."""
+    return format_time(time_ns).replace("T", " ").replace("Z", " +0000 UTC")
 
 
 def since(then: str, now: str) -> str:

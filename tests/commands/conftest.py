@@ -113,7 +113,7 @@ def publish(server: Server) -> Callable[..., None]:
 
             async def taken() -> bool:
                 try:
-                    await client.request(subject, payload, timeout=5, headers=headers)
+                    await client.request(subject, payload, timeout=30, headers=headers)
                 except NoRespondersError:
                     return False
                 return True

@@ -71,7 +71,8 @@ def test_every_command_is_whole(path: tuple[str, ...], command: Command) -> None
 def test_every_command_has_help(path: tuple[str, ...], command: Command, cli: Run) -> None:
     result = cli(*path, "--help")
     assert result.code == 0
-    assert result.out.startswith(f"usage: jsctl {' '.join(path)} [<flags>]")
+    words = [*path, *(["[<flags>]"] if options_of(command) else [])]
+    assert result.out.startswith(f"usage: jsctl {' '.join(words)}")
     assert "Global Flags:" in result.out
     assert all(len(line) <= 100 for line in result.out.splitlines())
 
@@ -79,7 +80,7 @@ def test_every_command_has_help(path: tuple[str, ...], command: Command, cli: Ru
 def test_help_of_groups_and_the_root(cli: Run) -> None:
     root = cli().out
     assert root == cli("--help").out == cli("help").out
-    assert all(f"  {row.name}" in root for row in REGISTRY)
+    assert all(f"  {row.name}" in root for row in REGISTRY if not row.hidden)
     stream = cli("help", "stream").out
     assert stream == cli("str", "-h").out
     assert "  stream report    Reports on stream statistics\n" in stream
@@ -152,6 +153,47 @@ def test_help_imports_nothing_heavy_and_no_command() -> None:
 
 
 @pytest.mark.processes
+def test_no_declaration_of_a_group_loads_what_takes_long() -> None:
+    script = (
+        "import sys; from jsctl.cli import help_of, walk; from jsctl.commands import REGISTRY\n"
+        "for row in REGISTRY:\n"
+        "    if row.attribute != 'main': help_of(walk([row.name]))\n"
+        "print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert not set(HEAVY) & set(done.stdout.split())
+
+
+@pytest.mark.processes
 def test_an_ordinary_command_loads_no_more_than_it_needs() -> None:
-    modules = imported(["stream", "ls", "--server", "127.0.0.1:1", "--timeout", "100ms"])
-    assert not modules & {"rich", "textual", "httpx", "yaml", "jsctl.broker"}
+    away = ["--server", "127.0.0.1:1", "--timeout", "100ms"]
+    for words in (["stream", "ls"], ["stream", "report"], ["pub", "a", "b"]):
+        modules = imported([*words, *away])
+        assert not modules & {"rich", "textual", "httpx", "yaml", "jsctl.broker"}
+        assert not modules & {"aiohttp.client", "nats.js.client", "nats.js.api"}, words
+        assert not modules & {"jsctl.api.responses", "jsctl.api.requests"}, words
+
+
+@pytest.mark.processes
+def test_the_client_library_is_whole_when_it_is_used() -> None:
+    """Half of it is loaded late; its own names have to lead there."""
+    script = (
+        "import asyncio, sys\n"
+        "from jsctl.client.connection import open_client\n"
+        "from jsctl.errors import Unreachable\n"
+        "from jsctl.settings import Context, Settings\n"
+        "away = Settings(connection=Context(url='127.0.0.1:1'))\n"
+        "try: asyncio.run(open_client(away))\n"
+        "except Unreachable: pass\n"
+        "assert 'nats.js.api' not in sys.modules\n"
+        "import nats, nats.js.api\n"
+        "from nats.js import JetStreamContext\n"
+        "assert nats.js.api.Header.STATUS.value == 'Status'\n"
+        "assert isinstance(nats.NATS().jetstream(), JetStreamContext)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,17 +1,13 @@
 """The same words to the real `nats` tool, where it is installed, give the same answer."""
 
 import re
-import subprocess
 from collections.abc import Callable
-from shutil import which
-
-import pytest
 
 from tests.commands.conftest import Result, Server
+from tests.support import nats_tool
 
 Run = Callable[..., Result]
-NATS = which("nats")
-pytestmark = pytest.mark.skipif(NATS is None, reason="the nats tool is not installed")
+pytestmark = nats_tool.needed
 
 PROGRAM = re.compile(r"^(usage: )?nats\b", re.MULTILINE)
 AGE = re.compile(r"\b(\d+(\.\d+)?(µs|ms|s|m|h))+\b")
@@ -74,14 +70,7 @@ def test_answers_are_the_same(run: Run, server: Server, publish: Callable[..., N
     assert run("consumer", "next", "A", "PULL").code == 0
     different: list[str] = []
     for line in SAME:
-        assert NATS is not None
-        theirs = subprocess.run(
-            [NATS, "-s", server.url, *line.split()],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
+        theirs = nats_tool.nats("-s", server.url, *line.split())
         ours = run(*line.split())
         pairs = (
             (theirs.returncode, ours.code),

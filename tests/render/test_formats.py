@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jsctl.api.stream import StreamConfig
 from jsctl.render.column import Column
 from jsctl.render.formats import as_json, as_json_line, as_markdown, as_yaml, render_rows
+from tests.support.quick import examples
 
 Row = tuple[str, int]
 COLUMNS: tuple[Column[Row], ...] = (
@@ -28,7 +29,7 @@ plain_values = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(plain_values)
 def test_yaml_reads_back_to_the_same_data(value: object) -> None:
     assert yaml.safe_load(as_yaml(value)) == value

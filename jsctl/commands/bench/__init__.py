@@ -1,16 +1,10 @@
 """`jsctl bench`: the table of its commands."""
 
-from jsctl.commands.bench.flags import MULTI, PUBLISHING, SLEEP, SUBJECT
+from jsctl.commands.bench.flags import COMMON, MULTI, PUBLISHING, SUBJECT, THROTTLE, sleep
 from jsctl.commands.bench.js import GROUP as JETSTREAM
-from jsctl.commands.toolkit.grammar.spec import Command, Group, Kind, Option
-
-_COMMON = (
-    Option("clients", "Number of concurrent clients", Kind.INTEGER, default="1"),
-    Option("msgs", "Number of messages to publish or subscribe to", Kind.INTEGER, default="100000"),
-    Option("progress", "Enable or disable the progress bar", Kind.SWITCH, default="true"),
-    Option("csv", "Save benchmark data to a CSV file", Kind.FILE),
-    Option("size", "Size of the test messages", Kind.SIZE, default="128B"),
-)
+from jsctl.commands.bench.kv import GROUP as KV
+from jsctl.commands.bench.service import GROUP as SERVICE
+from jsctl.commands.toolkit.grammar.spec import Command, Group
 
 GROUP = Group(
     "bench",
@@ -21,7 +15,7 @@ GROUP = Group(
             "Publish Core NATS messages",
             "bench.run:core_pub",
             (SUBJECT,),
-            (*PUBLISHING, SLEEP),
+            (sleep("between publications"), *COMMON, *PUBLISHING, *THROTTLE),
             examples=("jsctl bench pub bench --msgs 1000000 --clients 2",),
         ),
         Command(
@@ -29,10 +23,11 @@ GROUP = Group(
             "Subscribe to Core NATS messages",
             "bench.run:core_sub",
             (SUBJECT,),
-            (MULTI,),
+            (MULTI, *COMMON),
             examples=("jsctl bench sub bench --msgs 1000000",),
         ),
+        SERVICE,
         JETSTREAM,
+        KV,
     ),
-    options=_COMMON,
 )

@@ -1,106 +1,270 @@
 """Runs benchmarks: shares the messages out, starts all clients together, prints the result."""
 
-import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS
-from jsctl.commands.bench.clients import (
-    Job,
-    Pace,
-    core_publisher,
-    core_subscriber,
-    stream_async_publisher,
-    stream_sync_publisher,
+from jsctl.client.requests import api_prefix
+from jsctl.commands.bench.assets import (
+    check_bucket_there,
+    prepare_bucket,
+    prepare_consumer,
+    prepare_stream,
+    purge_stream,
+    stream_of,
 )
-from jsctl.commands.bench.stream import prepare_stream
+from jsctl.commands.bench.job import Job, Pace
+from jsctl.commands.bench.kinds import Benchmark, banner
+from jsctl.commands.bench.workers import ClientFailed, run_clients
 from jsctl.commands.toolkit.content.bodies import headers_of
 from jsctl.commands.toolkit.content.templates import unique_id
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, UsageError
-from jsctl.render.humanize import duration, number, size
-from jsctl.render.reports.bench import Sample, as_bench_csv, documents_of, result_lines
+from jsctl.render.humanize import number
+from jsctl.render.reports.bench import as_bench_csv, documents_of, result_lines
 
 if TYPE_CHECKING:
-    from jsctl.client.library import NatsClient
+    from jsctl.render.reports.bench import Sample
 
-RunClient = Callable[["NatsClient", Job], Awaitable[Sample]]
-
-
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """A benchmark: its label, what its clients do, and how the start line says it."""
-
-    label: str
-    client: RunClient
-    verb: str
-    letter: str
-    shared: bool = True
-    """Whether the clients share the messages; subscribers get all of them each."""
-
-
-CORE_PUB = Benchmark("Core NATS publisher", core_publisher, "publishing", "P")
-CORE_SUB = Benchmark("Core NATS subscriber", core_subscriber, "expecting", "S", shared=False)
-JS_SYNC = Benchmark("JetStream synchronous publisher", stream_sync_publisher, "publishing", "P")
-JS_ASYNC = Benchmark("JetStream asynchronous publisher", stream_async_publisher, "publishing", "P")
+SIZE_MAX = (1 << 31) - 1
 
 
 async def core_pub(call: Call) -> None:
     """`bench pub`."""
-    await _run(call, CORE_PUB)
+    await _publish(call, Benchmark.CORE_PUB)
 
 
 async def core_sub(call: Call) -> None:
     """`bench sub`."""
-    await _run(call, CORE_SUB)
+    _check(call)
+    _start(call, Benchmark.CORE_SUB)
+    await _run(call, Benchmark.CORE_SUB, _jobs(call, Benchmark.CORE_SUB))
+
+
+async def service_request(call: Call) -> None:
+    """`bench service request`."""
+    await _publish(call, Benchmark.REQUEST)
+
+
+async def service_serve(call: Call) -> None:
+    """`bench service serve`, until it is stopped."""
+    _check(call)
+    _start(call, Benchmark.SERVE)
+    await _run(call, Benchmark.SERVE, _jobs(call, Benchmark.SERVE))
 
 
 async def js_pub_sync(call: Call) -> None:
     """`bench js pub sync`."""
-    await _run(call, JS_SYNC, stream=True)
+    await _publish_stream(call, Benchmark.JS_SYNC)
 
 
 async def js_pub_async(call: Call) -> None:
     """`bench js pub async`."""
-    await _run(call, JS_ASYNC, stream=True)
+    await _publish_stream(call, Benchmark.JS_ASYNC)
 
 
-async def _run(call: Call, kind: Benchmark, *, stream: bool = False) -> None:
-    total = _total(call)
-    clients = call.integer("clients", 1)
-    if clients < 1 or total < clients:
-        raise UsageError("number of messages and clients must be positive, and a message for each")
-    facts = _facts(call, kind, total, stream=stream)
-    listed = ", ".join(f"{key}={facts[key]}" for key in sorted(facts))
-    call.output.log(f"Starting {kind.label} benchmark [{listed}]")
-    if stream:
-        await prepare_stream(call)
-    payload = _payload(call)
-    jobs = [
-        _job(call, at, count, payload) for at, count in enumerate(_shares(total, clients, kind))
-    ]
-    for job in jobs:
-        call.output.log(
-            f"[{job.number + 1}] Starting {kind.label}, {kind.verb} {number(job.messages)} messages"
+async def js_pub_atomic(call: Call) -> None:
+    """`bench js pub atomic`."""
+    if call.flag("persistasync") and call.integer("replicas") != 1:
+        raise UsageError(
+            "async persist mode is only supported for streams with 1 replica and incompatible "
+            "with atomic batch publishing"
         )
-    _print(call, kind, await _all_clients(call, kind, jobs))
+    await _publish_stream(call, Benchmark.JS_ATOMIC)
+
+
+async def js_pub_fast(call: Call) -> None:
+    """`bench js pub fast`."""
+    await _publish_stream(call, Benchmark.JS_FAST)
+
+
+async def js_ordered(call: Call) -> None:
+    """`bench js ordered`; each client has all messages, from a consumer of its own."""
+    _check(call)
+    _start(call, Benchmark.ORDERED)
+    await purge_stream(call)
+    jobs = _jobs(call, Benchmark.ORDERED, acks="ordered")
+    async with call.manager() as manager:
+        made = [await prepare_consumer(call, manager, ordered=True) for _ in jobs]
+    named = [_with_consumer(job, name) for job, name in zip(jobs, made, strict=True)]
+    await _run(call, Benchmark.ORDERED, named)
+
+
+async def js_consume(call: Call) -> None:
+    """`bench js consume`."""
+    await _consume(call, Benchmark.CONSUME)
+
+
+async def js_fetch(call: Call) -> None:
+    """`bench js fetch`."""
+    await _consume(call, Benchmark.FETCH)
+
+
+async def _consume(call: Call, kind: Benchmark) -> None:
+    _check(call)
+    _start(call, kind)
+    await purge_stream(call)
+    async with call.manager() as manager:
+        await prepare_consumer(call, manager, ordered=False)
+    await _run(call, kind, _jobs(call, kind, acks=call.text("acks")))
+
+
+async def js_get_sync(call: Call) -> None:
+    """`bench js get sync`, from the first message on."""
+    _check(call)
+    _start(call, Benchmark.GET_SYNC)
+    first = (await stream_of(call)).state.first_seq
+    await _run(call, Benchmark.GET_SYNC, _jobs(call, Benchmark.GET_SYNC, offset=first))
+
+
+async def js_get_batch(call: Call) -> None:
+    """`bench js get batch`."""
+    _check(call)
+    _start(call, Benchmark.GET_BATCH)
+    await _run(call, Benchmark.GET_BATCH, _jobs(call, Benchmark.GET_BATCH))
+
+
+async def kv_put(call: Call) -> None:
+    """`bench kv put`."""
+    _check(call)
+    _start(call, Benchmark.KV_PUT)
+    await prepare_bucket(call)
+    await _run(call, Benchmark.KV_PUT, _jobs(call, Benchmark.KV_PUT))
+
+
+async def kv_get(call: Call) -> None:
+    """`bench kv get`."""
+    _check(call)
+    _start(call, Benchmark.KV_GET)
+    await check_bucket_there(call)
+    await _run(call, Benchmark.KV_GET, _jobs(call, Benchmark.KV_GET))
+
+
+async def _publish(call: Call, kind: Benchmark) -> None:
+    _check(call)
+    _start(call, kind)
+    await _run(call, kind, _jobs(call, kind))
+
+
+async def _publish_stream(call: Call, kind: Benchmark) -> None:
+    _check(call)
+    _start(call, kind)
+    await prepare_stream(call, kind)
+    await _run(call, kind, _jobs(call, kind))
+
+
+def _check(call: Call) -> None:
+    """Raises UsageError for numbers that make no benchmark."""
+    total = _total(call)
+    if total < 1:
+        raise UsageError("number of messages should be greater than 0")
+    if call.integer("clients", 1) < 1:
+        raise UsageError("number of clients should be greater than 0")
+    if not 0 < _bytes(call, "size") <= SIZE_MAX:
+        text = call.text("size")
+        raise UsageError(
+            f"can not parse or invalid the value specified for the message size: {text}"
+        )
+    if call.text("maxbytes") and _bytes(call, "maxbytes") < 1:
+        text = call.text("maxbytes")
+        raise UsageError(
+            "can not parse or invalid the value specified for the max stream/bucket size: " + text
+        )
+
+
+def _bytes(call: Call, name: str) -> int:
+    """A size, -1 for what is none."""
+    try:
+        return call.size(name)
+    except UsageError:
+        return -1
 
 
 def _total(call: Call) -> int:
-    throughput, run_ns = call.integer("throughput"), call.duration("duration")
-    if run_ns and not throughput:
-        raise UsageError("--duration needs --throughput")
-    return throughput * run_ns // SECOND_NS if run_ns else call.integer("msgs")
+    """How many messages there are to be. Raises UsageError."""
+    rate, run_ns = call.integer("throughput"), call.duration("duration")
+    if run_ns < 0:
+        raise UsageError("--duration cannot be negative")
+    if run_ns and rate <= 0:
+        raise UsageError("--duration requires --throughput to be set")
+    if run_ns:
+        found = (rate * run_ns + SECOND_NS // 2) // SECOND_NS
+        if not found:
+            raise UsageError(
+                f"the combination of --throughput={rate} and --duration={call.text('duration')} "
+                "results in zero messages"
+            )
+        return found
+    return call.integer("msgs")
 
 
-def _shares(total: int, clients: int, kind: Benchmark) -> list[int]:
-    if not kind.shared:
-        return [total] * clients
-    return [total // clients + (at < total % clients) for at in range(clients)]
+def _start(call: Call, kind: Benchmark) -> None:
+    call.output.log(banner(call, kind, _total(call), _clients(call, kind)))
+
+
+def _clients(call: Call, kind: Benchmark) -> int:
+    """No more than there are messages to share."""
+    clients = call.integer("clients", 1)
+    return min(clients, _total(call)) if kind.shared else clients
+
+
+def _jobs(call: Call, kind: Benchmark, *, acks: str = "", offset: int = 0) -> list[Job]:
+    total, clients = _total(call), _clients(call, kind)
+    counts = (
+        [total // clients + (at < total % clients) for at in range(clients)]
+        if kind.shared
+        else [total] * clients
+    )
+    payload, run_id = _payload(call), f"{time_ns() // 1_000_000:x}"
+    return [
+        _job(call, at, count, payload, run_id, acks, sum(counts[:at]) if kind.shared else offset)
+        for at, count in enumerate(counts)
+    ]
+
+
+def _job(
+    call: Call, at: int, count: int, payload: bytes, run_id: str, acks: str, offset: int
+) -> Job:
+    sleep_ns = call.duration("sleep")
+    filters = (call.text("filter"),) if call.text("filter") else call.texts("filter")
+    return Job(
+        number=at,
+        messages=count,
+        subject=call.text("subject"),
+        payload=payload,
+        headers=headers_of(call),
+        offset=offset,
+        subjects=call.integer("multisubjectmax") if call.flag("multisubject") else None,
+        random_subjects=call.flag("multisubjectrandomize"),
+        batch=max(1, call.integer("batch", 500)),
+        acks_max=max(1, call.integer("max-outstanding-acks", 1)),
+        pace=Pace(
+            sleep_seconds=sleep_ns / SECOND_NS,
+            offset_seconds=random.random() * sleep_ns / SECOND_NS if at else 0.0,
+            per_second=call.integer("throughput") / call.integer("clients", 1),
+        ),
+        timeout=call.settings.timeout,
+        run_id=run_id,
+        dedup=call.flag("dedup"),
+        progress=bool(call.output.stderr.isatty() and call.flag("progress")),
+        stream=call.text("stream"),
+        bucket=call.text("bucket"),
+        consumer=call.text("consumer"),
+        acks=acks,
+        double_ack=call.flag("doubleack"),
+        filters=filters,
+        keys=call.integer("randomize"),
+        api_prefix=api_prefix(call.settings).decode(),
+    )
+
+
+def _with_consumer(job: Job, name: str) -> Job:
+    from dataclasses import replace
+
+    return replace(job, consumer=name)
 
 
 def _payload(call: Call) -> bytes:
@@ -113,103 +277,20 @@ def _payload(call: Call) -> bytes:
         raise UsageError(f"cannot read {name}: {error.strerror}") from None
 
 
-def _job(call: Call, at: int, count: int, payload: bytes) -> Job:
-    throughput = call.integer("throughput")
-    clients = call.integer("clients", 1)
-    sleep_ns = call.duration("sleep")
-    return Job(
-        number=at,
-        messages=count,
-        subject=call.text("subject"),
-        payload=payload,
-        headers=headers_of(call) or None,
-        subjects=call.integer("multisubjectmax") if call.flag("multisubject") else 0,
-        random_subjects=call.flag("multisubjectrandomize"),
-        batch=call.integer("batch"),
-        pace=Pace(
-            sleep_seconds=sleep_ns / SECOND_NS,
-            offset_seconds=random.random() * sleep_ns / SECOND_NS if at else 0.0,
-            per_second=throughput / clients,
-        ),
-        timeout=call.settings.timeout,
-        run_id=unique_id() if call.flag("dedup") else "",
-        progress=bool(call.output.stderr.isatty() and call.flag("progress")),
-    )
+async def _run(call: Call, kind: Benchmark, jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        what = f"{kind.verb} {number(job.messages)} messages" if kind.verb else ""
+        text = what or "hit control-c to stop"
+        call.output.log(f"[{job.number + 1}] Starting {kind.label}, {text}")
+    try:
+        samples = await run_clients(call.settings, kind.function, jobs)
+    except ClientFailed as error:
+        call.output.log(f"Error from client {error.number}: {error}")
+        raise error.error from None
+    _print(call, kind, samples)
 
 
-async def _all_clients(call: Call, kind: Benchmark, jobs: list[Job]) -> list[Sample]:
-    """Connects all, then lets all run. The first error ends the benchmark."""
-    async with AsyncExitStack() as stack:
-        connected = [await stack.enter_async_context(call.client()) for _ in jobs]
-        runs: list[asyncio.Task[Sample]] = []
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for client, job in zip(connected, jobs, strict=True):
-                    runs.append(tasks.create_task(_one(kind, client, job)))
-        except* JsctlError as group:
-            failed = next(
-                (at for at, run in enumerate(runs) if run.done() and not run.cancelled()), 0
-            )
-            call.output.log(f"Error from client {failed}: {group.exceptions[0]}")
-            raise group.exceptions[0] from None
-    return [run.result() for run in runs]
-
-
-async def _one(kind: Benchmark, client: "NatsClient", job: Job) -> Sample:
-    return await kind.client(client, job)
-
-
-def _facts(call: Call, kind: Benchmark, total: int, *, stream: bool) -> Mapping[str, str]:
-    """What the first line lists."""
-    subject, multi = call.text("subject"), call.flag("multisubject")
-    facts = {
-        "clients": number(call.integer("clients", 1)),
-        "msg-size": size(call.size("size")),
-        "msgs": number(total),
-        "multi-subject": _word(multi),
-        "subject": f"{subject}.*" if multi else subject,
-    }
-    if kind.letter == "P":
-        facts.update(
-            {
-                "multi-subject-max": number(call.integer("multisubjectmax")),
-                "multi-subject-randomize": _word(call.flag("multisubjectrandomize")),
-                "sleep": duration(call.duration("sleep")),
-            }
-        )
-    if call.integer("throughput"):
-        facts["throughput"] = number(call.integer("throughput"))
-    if call.duration("duration"):
-        facts["duration"] = duration(call.duration("duration"))
-    if stream:
-        facts.update(_stream_facts(call))
-    return facts
-
-
-def _stream_facts(call: Call) -> dict[str, str]:
-    facts = {
-        "batch": number(call.integer("batch")),
-        "purge": _word(call.flag("purge")),
-        "stream": call.text("stream"),
-    }
-    if call.flag("create"):
-        facts.update(
-            {
-                "dedup-window": duration(call.duration("dedupwindow")),
-                "deduplication": _word(call.flag("dedup")),
-                "max-bytes": number(call.size("maxbytes")),
-                "replicas": str(call.integer("replicas")),
-                "storage": call.text("storage"),
-            }
-        )
-    return facts
-
-
-def _word(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def _print(call: Call, kind: Benchmark, samples: list[Sample]) -> None:
+def _print(call: Call, kind: Benchmark, samples: "list[Sample]") -> None:
     if call.output.form in ("json", "jsonl", "yaml"):
         call.output.json(documents_of(kind.label, samples))
     else:

@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 from jsctl.commands.consumer.cluster import GROUP as CLUSTER
-from jsctl.commands.toolkit.assets.flags import ADDING, BOTH, CONFIG_FILE, OF_STREAM
+from jsctl.commands.consumer.flags import API_LEVEL, QUERY
+from jsctl.commands.toolkit.assets.flags import ADDING, BOTH, BULK, CONFIG_FILE, OF_STREAM
+from jsctl.commands.toolkit.grammar.live import PICTURE, WATCH
 from jsctl.commands.toolkit.grammar.spec import (
     FORCE,
     JSON,
@@ -60,6 +62,18 @@ GROUP = Group(
             examples=("jsctl consumer ls ORDERS",),
         ),
         Command(
+            "find",
+            "Finds consumers matching certain criteria",
+            "consumer.find:find",
+            (OF_STREAM,),
+            (*QUERY, API_LEVEL),
+            aliases=("query",),
+            examples=(
+                "jsctl consumer find ORDERS --pull --pending 100",
+                "jsctl consumer find ORDERS --expression 'state.num_ack_pending > 10'",
+            ),
+        ),
+        Command(
             "info",
             "Consumer information",
             "consumer.show:info",
@@ -74,7 +88,8 @@ GROUP = Group(
             "Removes a consumer",
             "consumer.change:rm",
             BOTH,
-            (FORCE,),
+            (FORCE, *BULK),
+            examples=("jsctl consumer rm ORDERS --match 'test-*' --force",),
             aliases=("delete", "del"),
         ),
         Command(
@@ -113,6 +128,14 @@ GROUP = Group(
             examples=("jsctl consumer next ORDERS NEW --count 10 --raw",),
         ),
         Command(
+            "graph",
+            "View a graph of Consumer activity",
+            "consumer.graph:graph_consumer",
+            BOTH,
+            PICTURE,
+            examples=("jsctl consumer graph ORDERS NEW",),
+        ),
+        Command(
             "pause",
             "Pause a consumer until a later time",
             "consumer.change:pause",
@@ -135,6 +158,7 @@ GROUP = Group(
             (
                 Option("raw", "Show un-formatted numbers", Kind.FLAG, short="r"),
                 Option("leaders", "Show details about cluster leaders", Kind.FLAG, short="l"),
+                WATCH,
             ),
             examples=("jsctl consumer report ORDERS",),
         ),

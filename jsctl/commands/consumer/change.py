@@ -11,7 +11,8 @@ from jsctl.api.subjects import api_subject, parse_ack
 from jsctl.api.times import HOUR_NS, format_time, parse_duration, parse_time
 from jsctl.client.requests import api_prefix
 from jsctl.commands.consumer.show import show_consumer
-from jsctl.commands.toolkit.assets.picking import check_name, consumer_of
+from jsctl.commands.toolkit.assets.bulk import in_bulk
+from jsctl.commands.toolkit.assets.picking import check_name, consumer_of, pick_stream
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, RequestFailed, Unreachable, UsageError
 from jsctl.render.humanize import duration, moment
@@ -29,9 +30,19 @@ _ACKS = {
 }
 
 
-async def rm(call: Call) -> None:
-    """Delete a consumer."""
+async def rm(call: Call) -> int | None:
+    """Delete a consumer, or all of a stream that match."""
     async with call.manager() as manager:
+        if call.given("match"):
+            stream = await pick_stream(call, manager)
+            names = await manager.consumer_names(stream)
+            return await in_bulk(
+                call,
+                names,
+                "delete",
+                "consumer",
+                lambda name: manager.delete_consumer(stream, name),
+            )
         if call.flag("force"):
             stream = check_name(call.text("stream"), "stream")
             name = check_name(call.text("consumer"), "consumer")
@@ -40,6 +51,7 @@ async def rm(call: Call) -> None:
             stream, name = found.stream_name, found.name
         if call.confirm(f"Really delete Consumer {stream} > {name}"):
             await manager.delete_consumer(stream, name)
+    return None
 
 
 async def next_messages(call: Call) -> None:

@@ -39,8 +39,14 @@ async def ls(call: Call) -> None:
     call.output.print()
 
 
-async def report(call: Call) -> None:
+async def report(call: Call) -> int | None:
     """Statistics of a stream's consumers."""
+    from jsctl.commands.toolkit.invocation.watching import watched  # brings the loop with it
+
+    return await watched(call, _report)
+
+
+async def _report(call: Call) -> None:
     async with call.manager() as manager:
         stream = await stream_of(call, manager)
         listing = await manager.consumers(stream.config.name)

@@ -8,7 +8,7 @@ _CONNECT = Option("connect", "Attempts to connect to NATS using the context", Ki
 _CHANGE = (
     Option("description", "Set a friendly description for this context"),
     Option("select", "Select the saved context as the default one", Kind.FLAG),
-    Option("embed", "Embed the contents of credential files in the context", Kind.FLAG),
+    Option("embed", "Embeds credential content in the body of the context", Kind.FLAG),
 )
 
 GROUP = Group(
@@ -22,6 +22,15 @@ GROUP = Group(
             (_NAME,),
             _CHANGE,
             aliases=("create", "save"),
+            details=(
+                "When using --creds, --nkey, --jwt and --seed the following formats are supported",
+                "  - /some/path                  - direct path to a file",
+                "  - file://path                 - alternative form for a path",
+                "  - op://vault/item/field       - fetch via the 1Password CLI ('op read')",
+                "  - nsc://Operator/Account/User - credentials from the store of nsc and nats",
+                "  - env://NAME                  - read from environment variable NAME",
+                "File paths can also be embedded into the context JSON using --embed",
+            ),
             examples=(
                 "jsctl context add prod --server nats://n1:4222 --creds prod.creds --select",
                 "jsctl context save prod --description 'The big one'",
@@ -97,7 +106,7 @@ GROUP = Group(
             "previous",
             "Switch to the previous context",
             "context.change:previous",
-            aliases=("prev",),
+            aliases=("-", "prev"),
         ),
     ),
 )

@@ -28,6 +28,8 @@ def copy(call: Call) -> None:
     """A new context from another one."""
     store = store_of(call)
     source, name = call.text("source"), check_context_name(call.text("name"))
+    if not store.exists(source):
+        raise NotFound(f'unknown context "{source}"')
     base = store.load(source)
     if store.exists(name):
         raise Conflict(f'context "{name}" already exist')
@@ -76,8 +78,8 @@ def _check(context: Context) -> None:
     kinds = (context.user and context.password, context.creds, context.nkey, context.user_jwt)
     if sum(map(bool, kinds)) > 1:
         raise UsageError(
-            "too many types of credentials, only one of user and password, creds, nkey "
-            "and jwt can be used"
+            "too many types of credentials. "
+            "Choose only one from 'user/token', 'creds', 'nkey', 'nsc'"
         )
 
 
@@ -105,14 +107,13 @@ def select(call: Call) -> None:
     """Makes a context the default."""
     store = store_of(call)
     name = call.text("name")
+    names = store.names()
+    if not names:
+        raise NotFound("no context defined")
     if not name:
-        names = store.names()
-        if not names:
-            raise NotFound("no contexts are defined")
         name = call.prompts.choose("Select a Context", names, default=store.selected())
     if not store.exists(name):
-        known = ", ".join(store.names()) or "none"
-        raise NotFound("unknown context", hints=(f"known: {known}",))
+        raise NotFound("unknown context", hints=(f"known: {', '.join(names)}",))
     store.select(name)
     show_context(call, name)
 
@@ -122,7 +123,7 @@ def unselect(call: Call) -> None:
     store = store_of(call)
     name = store.selected()
     if not name:
-        call.output.print("No context is selected")
+        call.output.print("No context currently selected")
         return
     store.select("")
     call.output.print(f'Unselected the "{name}" context')
@@ -132,7 +133,9 @@ def previous(call: Call) -> None:
     """Back to the context selected before, like `cd -`."""
     store = store_of(call)
     name = store.previous()
+    if name:
+        store.select(name)
+    name = name or store.selected()
     if not name:
-        raise NotFound("no previous context to switch to")
-    store.select(name)
+        raise NotFound("no default context and no name supplied")
     show_context(call, name)

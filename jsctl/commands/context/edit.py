@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jsctl.commands.context.show import show_context, store_of
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, UsageError
+from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.settings import COLORS, CONTEXT_KEYS, Context
 
 _SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -42,6 +42,8 @@ def edit(call: Call) -> None:
     """Opens the editor until it ends, then stores what was written."""
     store = store_of(call)
     name = call.text("name")
+    if not store.exists(name):
+        raise NotFound(f'unknown context "{name}"')
     context = store.load(name)
     editor = call.environ.get("EDITOR", "")
     if not editor:

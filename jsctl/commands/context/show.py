@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, NotFound
+from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.render.reports.contexts import CONTEXT_COLUMNS, ContextRow, context_screen
-from jsctl.settings import Context, ContextStore, load
+from jsctl.settings import FOREIGN_KEYS, Context, ContextStore, load
 
 _SHADOWING = (
     *("NATS_URL", "NATS_USER", "NATS_PASSWORD", "NATS_CREDS", "NATS_NKEY", "NATS_CERT"),
@@ -30,22 +30,36 @@ def ls(call: Call) -> None:
     """All contexts, the selected one marked."""
     store = store_of(call)
     names = store.names()
+    selected = store.selected()
+    known = _loaded(call, names)
     if call.flag("completion") or call.flag("names"):
-        for name in names:
-            text = store.load(name).description if call.flag("completion") else ""
-            call.output.print(f"{name}:{text}" if text else name)
+        for name, context in known.items():
+            mark = "*" if name == selected else ""
+            about = f"{mark}:{context.description}" if call.flag("completion") else ""
+            call.output.print(f"{name.replace(':', chr(92) + ':') if about else name}{about}")
         return
     if call.flag("json") and call.output.form == "table":
-        call.output.json([document_of(name, store.load(name)) for name in names])
+        call.output.json([document_of(name, context) for name, context in known.items()])
         return
-    if not names and not call.output.machine:
+    if not known and not call.output.machine:
         call.output.print("No known contexts")
         return
-    selected = store.selected()
-    rows = [ContextRow(name, store.load(name).description, name == selected) for name in names]
+    rows = [ContextRow(name, one.description, name == selected) for name, one in known.items()]
     call.output.table(rows, CONTEXT_COLUMNS, "Known Contexts")
     if not call.output.machine:
         call.output.print()
+
+
+def _loaded(call: Call, names: list[str]) -> dict[str, Context]:
+    """What can be read; a broken file is told and does not hide the others."""
+    store, known = store_of(call), dict[str, Context]()
+    for name in names:
+        try:
+            known[name] = store.load(name)
+        except (NotFound, UsageError) as error:
+            if not call.flag("completion"):
+                call.output.log(f"Could not load context {name}: {error}")
+    return known
 
 
 def document_of(name: str, context: Context) -> dict[str, object]:
@@ -54,7 +68,7 @@ def document_of(name: str, context: Context) -> dict[str, object]:
 
     known = {one.name: getattr(context, one.name) for one in fields(context)}
     extra = known.pop("extra")
-    return {"name": name, **known, **dict(extra)}
+    return {"name": name, **known, **FOREIGN_KEYS, **dict(extra)}
 
 
 def info(call: Call) -> None:
@@ -136,7 +150,7 @@ def _file(text: str) -> str:
         return ""
     for scheme, word in _SCHEMES.items():
         if text.startswith(scheme):
-            return f"{'' if word == 'embedded' else text} ({word})".strip()
+            return "embedded data" if word == "embedded" else f"{text} ({word})"
     path = Path(text.removeprefix("file://")).expanduser()
     try:
         path.read_bytes()

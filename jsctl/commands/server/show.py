@@ -6,7 +6,8 @@ from jsctl.client.facts import known_servers, statsz_of
 from jsctl.client.system import NoSystemRights, SystemReply
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import NO_RESULTS, ask, count_of
-from jsctl.render.humanize import counted
+from jsctl.render.charts import line_chart
+from jsctl.render.humanize import counted, number
 from jsctl.render.reports.server.info import server_screen
 from jsctl.render.reports.server.overview import (
     CLUSTER_COLUMNS,
@@ -19,6 +20,7 @@ from jsctl.render.reports.server.overview import (
 )
 
 ID_LENGTH = 56
+GRAPH_MS = 25
 ANYWHERE = EventFilterOptions()
 
 
@@ -86,6 +88,14 @@ def _ping_statistics(call: Call, times: list[float]) -> None:
         f"{counted(len(times), 'reply', 'replies')} max: {max(times):.2f} min: {min(times):.2f} "
         f"avg: {average:.2f}"
     )
+    if call.flag("graph"):
+        counts = [0.0] * (int(max(times) / GRAPH_MS) + 1)
+        for one in times:
+            counts[int(one / GRAPH_MS)] += 1
+        call.output.print()
+        call.output.print(
+            line_chart(counts, f"Responses per {GRAPH_MS}ms", number, width=60, height=15)
+        )
 
 
 async def info(call: Call) -> None:

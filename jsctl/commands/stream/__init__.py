@@ -1,7 +1,9 @@
 """`jsctl stream`: the table of its commands."""
 
 from jsctl.commands.stream.cluster import GROUP as CLUSTER
-from jsctl.commands.toolkit.assets.flags import ADDING, CONFIG_FILE, STREAM
+from jsctl.commands.stream.flags import API_LEVEL, QUERY, TRANSLATE
+from jsctl.commands.toolkit.assets.flags import ADDING, BULK, CONFIG_FILE, STREAM
+from jsctl.commands.toolkit.grammar.live import PICTURE, WATCH
 from jsctl.commands.toolkit.grammar.spec import (
     FORCE,
     JSON,
@@ -65,8 +67,24 @@ GROUP = Group(
                 Option("raw", "Show un-formatted numbers", Kind.FLAG, short="r"),
                 Option("dot", "Produce a GraphViz graph of replication topology", Kind.FILE),
                 Option("leaders", "Show details about cluster leaders", Kind.FLAG, short="l"),
+                WATCH,
             ),
             examples=("jsctl stream report -l", "jsctl stream report --output json"),
+        ),
+        Command(
+            "find",
+            "Finds streams matching certain criteria",
+            "stream.find:find",
+            options=(
+                *QUERY,
+                API_LEVEL,
+                Option("names", "Show just the stream names", Kind.FLAG, short="n"),
+            ),
+            aliases=("query",),
+            examples=(
+                "jsctl stream find --empty --created 7d",
+                "jsctl stream find --expression 'state.messages > 1000 && config.num_replicas < 3'",
+            ),
         ),
         Command(
             "info",
@@ -92,7 +110,7 @@ GROUP = Group(
                     choices=("name", "subjects", "messages", "count"),
                 ),
                 Option("reverse", "Reverse sort servers", Kind.FLAG, short="R"),
-                Option("names", "List only subject names", Kind.FLAG),
+                Option("names", "List only subject names", Kind.SWITCH),
             ),
             aliases=("subj",),
         ),
@@ -111,7 +129,8 @@ GROUP = Group(
             "Removes a stream",
             "stream.change:rm",
             (STREAM,),
-            (FORCE,),
+            (FORCE, *BULK),
+            examples=("jsctl stream rm --match 'TMP_*' --dry-run",),
             aliases=("delete", "del"),
         ),
         Command(
@@ -125,6 +144,7 @@ GROUP = Group(
                 Option("subject", "Limits the purge to a specific subject"),
                 Option("seq", "Purge up to but not including a message sequence", Kind.INTEGER),
                 Option("keep", "Keeps a certain number of messages", Kind.INTEGER),
+                *BULK,
             ),
             examples=("jsctl stream purge ORDERS --keep 1000 -f",),
         ),
@@ -156,6 +176,8 @@ GROUP = Group(
                 Option("id", "Start at a specific message sequence", Kind.INTEGER),
                 Option("raw", "Show the raw data received", Kind.FLAG),
                 Option("subject", "Filter the stream using a subject"),
+                Option("since", "Delivers messages received since a duration", Kind.DURATION),
+                TRANSLATE,
             ),
         ),
         Command(
@@ -163,7 +185,42 @@ GROUP = Group(
             "Retrieves a specific message from a Stream",
             "stream.show:get",
             (STREAM, Argument("id", "Message sequence to retrieve")),
-            (Option("last-for", "Retrieves the message for a subject", short="S"), JSON),
+            (Option("last-for", "Retrieves the message for a subject", short="S"), JSON, TRANSLATE),
+        ),
+        Command(
+            "gaps",
+            "Detect gaps in the stream content that would be reported as deleted messages",
+            "stream.find:gaps",
+            (STREAM,),
+            (
+                FORCE,
+                Option("progress", "Enable progress bar", Kind.SWITCH, default="true"),
+                Option("json", "Show gaps in JSON format", Kind.FLAG),
+            ),
+            examples=("jsctl stream gaps ORDERS", "jsctl stream gaps ORDERS --force --json"),
+        ),
+        Command(
+            "graph",
+            "View a graph of stream activity",
+            "stream.graph:graph_stream",
+            (STREAM,),
+            PICTURE,
+            examples=(
+                "jsctl stream graph ORDERS",
+                "jsctl stream graph ORDERS --svg orders.svg --samples 300",
+            ),
+        ),
+        Command(
+            "check",
+            "Reads and compares all that the replicas of streams have on their disks",
+            "stream.check:check",
+            (Argument("stream", "The stream to check; all of them if none is named"),),
+            (
+                Option("progress", "Shows how far it is, the default", Kind.SWITCH, default="true"),
+                Option("deadline", "Gives up after so long", Kind.DURATION, default="1h"),
+                JSON,
+            ),
+            examples=("jsctl stream check ORDERS", "jsctl stream check -j"),
         ),
         Command(
             "backup",
@@ -176,11 +233,27 @@ GROUP = Group(
             (
                 Option("check", "Checks the stream for integrity before the backup", Kind.FLAG),
                 Option("consumers", "Includes the consumers, the default", Kind.SWITCH),
+                Option("progress", "Enables or disables progress reporting", Kind.SWITCH),
                 Option("chunk-size", "Size of the parts that are sent", Kind.SIZE),
                 Option("window-size", "What may be sent ahead of acknowledgements", Kind.SIZE),
             ),
             aliases=("snapshot",),
             examples=("jsctl stream backup ORDERS /backup/orders",),
+            hidden=True,
+        ),
+        Command(
+            "restore",
+            "Restore a stream over the NATS network",
+            "stream.backup:restore_stream",
+            (Argument("file", "The directory holding the backup to restore", required=True),),
+            (
+                Option("progress", "Enables or disables progress reporting", Kind.SWITCH),
+                Option("config", "Load a different configuration", Kind.FILE),
+                Option("cluster", "Place the stream in a specific cluster"),
+                Option("tag", "Place the stream on servers with specific tags", Kind.LIST),
+                Option("replicas", "Override how many replicas to create", Kind.INTEGER),
+            ),
+            hidden=True,
         ),
         Command(
             "seal",

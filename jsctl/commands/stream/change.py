@@ -1,15 +1,18 @@
 """`stream rm`, `purge`, `rmm` and `seal`: commands that take something away."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
 from jsctl.client.manager import as_request
 from jsctl.commands.stream.show import show_stream
+from jsctl.commands.toolkit.assets.bulk import in_bulk
 from jsctl.commands.toolkit.assets.picking import check_name, pick_stream, unknown_stream
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Aborted, RequestFailed, UsageError
 from jsctl.render.humanize import counted
+from jsctl.render.reports.stream.tables import is_system_stream
 
 if TYPE_CHECKING:
     from jsctl.client.manager import Manager
@@ -34,31 +37,51 @@ def confirm_bucket(call: Call, stream: str) -> None:
         raise Aborted("aborting Key-Value store operation")
 
 
-async def rm(call: Call) -> None:
-    """Delete a stream."""
+async def _matching(
+    call: Call, manager: "Manager", verb: str, operate: Callable[[str], Awaitable[object]]
+) -> int:
+    """Streams behind buckets are left alone without `--all`."""
+    names = await manager.stream_names()
+    shown = [name for name in names if call.flag("all") or not is_system_stream(name)]
+    return await in_bulk(call, shown, verb, "stream", operate)
+
+
+async def rm(call: Call) -> int | None:
+    """Delete a stream, or all that match."""
     async with call.manager() as manager:
+        if call.given("match"):
+            return await _matching(call, manager, "delete", manager.delete_stream)
         name = await _named(call, manager)
         if not call.confirm(f"Really delete Stream {name}"):
-            return
+            return None
         try:
             await manager.delete_stream(name)
         except ApiError as error:
             if error.err_code == 10059:
                 raise unknown_stream(name, await manager.stream_names()) from None
             raise RequestFailed(error, prefix=f"could not remove Stream {name}") from None
+    return None
 
 
-async def purge(call: Call) -> None:
-    """Remove messages."""
+async def purge(call: Call) -> int | None:
+    """Remove messages of a stream, or of all that match."""
     seq, keep = call.integer("seq"), call.integer("keep")
     if seq and keep:
         raise UsageError("sequence and keep cannot be combined when purging")
+    subject = call.text("subject")
     async with call.manager() as manager:
+        if call.given("match"):
+            return await _matching(
+                call,
+                manager,
+                "purge",
+                lambda name: manager.purge(name, subject=subject, seq=seq, keep=keep),
+            )
         name = await _named(call, manager)
         confirm_bucket(call, name)
         if not call.confirm(f"Really purge Stream {name}"):
-            return
-        purged = await manager.purge(name, subject=call.text("subject"), seq=seq, keep=keep)
+            return None
+        purged = await manager.purge(name, subject=subject, seq=seq, keep=keep)
         info = await manager.stream_info(name)
     sentence = f"Purged {counted(purged, 'message')} from {name}\n"
     if call.as_json:
@@ -66,6 +89,7 @@ async def purge(call: Call) -> None:
     else:
         call.output.print(sentence)
     show_stream(call, info, only_state=True)
+    return None
 
 
 async def rmm(call: Call) -> None:

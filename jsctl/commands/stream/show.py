@@ -1,6 +1,7 @@
 """`stream ls`, `report`, `info`, `state`, `subjects`, `get` and `view`: commands that only read."""
 
 from pathlib import Path
+from time import time_ns
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import encode
@@ -10,10 +11,11 @@ from jsctl.api.stream import RawStreamMsg, StreamInfo
 from jsctl.api.times import format_time, parse_time
 from jsctl.commands.toolkit.assets.picking import pick_stream, stream_of
 from jsctl.commands.toolkit.assets.unreachable import print_unreachable
+from jsctl.commands.toolkit.content.bodies import translated
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
 from jsctl.render.column import sort_rows
-from jsctl.render.humanize import counted, duration, moment, number
+from jsctl.render.humanize import counted, duration, go_moment, moment, number
 from jsctl.render.reports.assets.leaders import leader_rows, leader_table
 from jsctl.render.reports.stream.screen import stream_screen
 from jsctl.render.reports.stream.tables import (
@@ -62,8 +64,14 @@ async def ls(call: Call) -> None:
         call.output.print()
 
 
-async def report(call: Call) -> None:
+async def report(call: Call) -> int | None:
     """Statistics of all streams; mirrors and sources in a second table."""
+    from jsctl.commands.toolkit.invocation.watching import watched  # brings the loop with it
+
+    return await watched(call, _report)
+
+
+async def _report(call: Call) -> None:
     output = call.output
     if not output.machine:
         output.print("Obtaining Stream stats\n")
@@ -209,21 +217,14 @@ def _message_document(message: RawStreamMsg) -> dict[str, object]:
     }
 
 
-def go_time(text: str) -> str:
-    """A time as Go prints it for programmers."""
-    return format_time(parse_time(text)).replace("T", " ").replace("Z", " +0000 UTC")
-
-
 def age_of(text: str, call: Call) -> str:
     """How long ago that was."""
     del call
-    from time import time_ns
-
     return duration(min(NANOS_MAX, max(0, time_ns() - parse_time(text))))
 
 
 def _print_message(call: Call, stream: str, message: RawStreamMsg) -> None:
-    when = f"{go_time(message.time)} ({age_of(message.time, call)})"
+    when = f"{go_moment(message.time)} ({age_of(message.time, call)})"
     call.output.print(
         f"Item: {stream}#{message.seq} received {when} on Subject {message.subject}\n"
     )
@@ -232,7 +233,8 @@ def _print_message(call: Call, stream: str, message: RawStreamMsg) -> None:
         for line in header_lines(message.hdrs):
             call.output.print(f"  {line}")
         call.output.print()
-    call.output.print(message.data.decode("utf-8", "replace") + "\n\n")
+    body = translated(call, message.data, message.subject)
+    call.output.print(body.decode("utf-8", "replace") + "\n\n")
 
 
 def header_lines(headers: bytes) -> list[str]:
@@ -250,7 +252,7 @@ async def view(call: Call) -> None:
         raise NeedsConfirmation("interactive stream paging requires a valid terminal")
     async with call.manager() as manager:
         stream = await pick_stream(call, manager)
-        seq, shown = call.integer("id", 1), 0
+        seq, shown = await _first(call, manager, stream), 0
         wanted = call.text("subject") or ">"
         while True:
             message = await _next_message(manager, stream, seq, wanted)
@@ -261,6 +263,18 @@ async def view(call: Call) -> None:
             seq, shown = message.seq + 1, shown + 1
             if shown % size == 0 and not call.prompts.confirm("Next Page?", default=True):
                 return
+
+
+async def _first(call: Call, manager: "Manager", stream: str) -> int:
+    """Where a view begins: at a sequence, at a time, or at the first message."""
+    if not call.given("since"):
+        return call.integer("id", 1)
+    from jsctl.client.reading import read_stream
+
+    start = format_time(time_ns() - call.duration("since"))
+    async for message in read_stream(manager, stream, from_time=start, headers_only=True):
+        return message.seq
+    return (await manager.stream_info(stream)).state.last_seq + 1
 
 
 async def _next_message(
@@ -275,7 +289,7 @@ async def _next_message(
 
 
 def _print_viewed(call: Call, message: RawStreamMsg) -> None:
-    text = message.data.decode("utf-8", "replace")
+    text = translated(call, message.data, message.subject).decode("utf-8", "replace")
     if call.flag("raw"):
         call.output.print(text)
         return

@@ -62,14 +62,18 @@ def latencies_of(samples_ns: Sequence[int]) -> Latencies | None:
     ordered = sorted(samples_ns)
     mean = sum(ordered) / len(ordered)
     deviation = sqrt(sum((value - mean) ** 2 for value in ordered) / len(ordered))
-    ranks = [max(1, ceil(len(ordered) * percent / 100)) for percent, _ in _PERCENTILES]
     return Latencies(
         ordered[0] / 1000,
         mean / 1000,
         ordered[-1] / 1000,
         deviation / 1000,
-        tuple(ordered[rank - 1] / 1000 for rank in ranks),
+        tuple(at_rank(ordered, percent) / 1000 for percent, _ in _PERCENTILES),
     )
+
+
+def at_rank(ordered: Sequence[int], percent: float) -> int:
+    """The nearest rank of sorted values."""
+    return ordered[max(1, ceil(len(ordered) * percent / 100)) - 1]
 
 
 def together(samples: Sequence[Sample]) -> Sample:
@@ -111,6 +115,7 @@ def result_lines(label: str, samples: Sequence[Sample]) -> list[str]:
         ]
         named = zip(_PERCENTILES, found.percentiles, strict=True)
         parts += [f"{name} {_micro(value)}" for (_, name), value in named]
+        parts[-1] = parts[-1].replace(" ", ": ", 1)  # so does nats
         lines.append(" latencies per operation " + " | ".join(parts))
     return lines
 

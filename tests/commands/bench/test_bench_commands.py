@@ -6,22 +6,26 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import pytest
-from nats.aio.client import Client
 
 from jsctl.client.connection import connect
-from jsctl.commands.bench.clients import (
-    Job,
-    Pace,
+from jsctl.client.raw import RawConnection
+from jsctl.commands.bench.job import Job
+from jsctl.commands.bench.publishers import (
+    core_publisher,
+    requester,
     stream_async_publisher,
     stream_sync_publisher,
 )
+from jsctl.commands.bench.receivers import core_subscriber
+from jsctl.commands.bench.receivers import server as serve
+from jsctl.errors import Unreachable
 from jsctl.render.reports.bench import Sample
 from jsctl.settings import Context, Settings
 from tests.commands.conftest import Result, Server
 from tests.support.waiting import eventually
 
 Run = Callable[..., Result]
-Publisher = Callable[[Client, Job], Coroutine[None, None, Sample]]
+Publisher = Callable[[RawConnection, Job], Coroutine[None, None, Sample]]
 ENABLED = ["nats-server", "jsctl"]
 pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
 
@@ -52,7 +56,8 @@ def test_stream_publishers(run: Run) -> None:
     missing = run("bench", "js", "pub", "sync", "b.1", *words)
     assert missing.code == 1
     assert missing.err.endswith(
-        "jsctl: error: could not access stream BENCH: stream not found (10059)\n"
+        "could not access stream BENCH: "
+        "nats: API error: code=404 err_code=10059 description=stream not found\n"
     )
     made = run(
         "bench", "js", "pub", "async", "b", *words, "--create", "--multisubject", "-o", "json"
@@ -72,30 +77,20 @@ def test_stream_publishers(run: Run) -> None:
 
 @pytest.mark.parametrize("publisher", [stream_sync_publisher, stream_async_publisher])
 async def test_a_stream_that_comes_late(server: Server, run: Run, publisher: Publisher) -> None:
-    job = Job(
-        number=0,
-        messages=5,
-        subject="late",
-        payload=b"x",
-        headers=None,
-        subjects=5,
-        random_subjects=False,
-        batch=2,
-        pace=Pace(),
-        timeout=5.0,
-        run_id="",
-        progress=False,
-        tries_max=80,
-    )
+    job = Job(number=0, messages=5, subject="late", payload=b"x", subjects=5, batch=2, tries_max=80)
     settings = Settings(connection=Context(url=server.url))
     async with connect(settings) as client, connect(settings) as other:
         js = other.jetstream()
+        connection = await RawConnection.take_over(client)
+        heard: list[object] = []
+        parse = connection.parse
+        connection.parse = lambda data: heard.extend(found := parse(data)) or found  # type: ignore
 
         async def refused() -> bool:
-            return client.stats["in_msgs"] > 0
+            return bool(heard)
 
         async with asyncio.TaskGroup() as tasks:
-            publishing = tasks.create_task(publisher(client, job))
+            publishing = tasks.create_task(publisher(connection, job))
             await eventually(refused, "a message was refused")
             await js.add_stream(name="LATE", subjects=["late.*"])
         assert publishing.result().messages == 5
@@ -109,5 +104,93 @@ def test_pace_and_mistakes(run: Run) -> None:
     total = json.loads(paced.out)["total"]
     assert total["messages"] == 20
     assert 0.08 < total["seconds"] < 20
-    assert run("bench", "pub", "b", "--duration", "1s").err.endswith("needs --throughput\n")
-    assert run("bench", "pub", "b", "--msgs", "1", "--clients", "2").code == 1
+    assert run("bench", "pub", "b", "--duration", "1s").err.endswith(
+        "requires --throughput to be set\n"
+    )
+    assert run("bench", "pub", "b", "--msgs", "0").code == 1
+
+
+@pytest.mark.processes
+def test_everything_that_reads(run: Run) -> None:
+    """Two clients are two processes; what they share adds up, what they do not each has whole."""
+    stream = ("--stream", "READ", "--no-progress")
+    made = run("bench", "js", "pub", "async", "read.a", *stream, "--msgs", "60", "--create")
+    assert made.code == 0, made.err
+    for words, shared in (
+        (("ordered",), False),
+        (("consume",), True),
+        (("fetch", "--batch", "7", "--doubleack"), True),
+        (("get", "sync"), False),
+        (("get", "batch", "--batch", "7"), False),
+    ):
+        if words[0] == "fetch":
+            run("consumer", "rm", "READ", "nats-bench", "-f")
+        done = run("bench", "js", *words, *stream, "--msgs", "60", "--clients", "2", "-o", "json")
+        assert done.code == 0, done.err
+        found = json.loads(done.out)
+        assert found["total"]["messages"] == (60 if shared else 120)
+        assert found["total"]["bytes"] == found["total"]["messages"] * 128
+        assert len(found["clients"]) == 2
+    short = run("bench", "js", "get", "sync", *stream, "--msgs", "61")
+    assert short.code == 1
+    assert "Error from client 0: getting message sequence number 61 from the stream" in short.err
+
+
+@pytest.mark.processes
+def test_keys(run: Run) -> None:
+    bucket = ("--bucket", "BENCHKEYS", "--no-progress", "--msgs", "20")
+    none = run("bench", "kv", "get", *bucket)
+    assert "finding kv bucket 'BENCHKEYS': nats: bucket not found" in none.err
+    assert run("kv", "add", "BENCHKEYS").code == 0
+    put = run("bench", "kv", "put", *bucket, "--clients", "2", "-o", "json")
+    assert json.loads(put.out)["total"]["messages"] == 20
+    assert sorted(run("kv", "ls", "BENCHKEYS").out.split(), key=int) == [str(n) for n in range(20)]
+    got = json.loads(run("bench", "kv", "get", *bucket, "-o", "json").out)
+    assert got["total"]["bytes"] == 20 * 128
+    beyond = run("bench", "kv", "get", "--bucket", "BENCHKEYS", "--msgs", "21")
+    assert beyond.code == 1
+    assert "getting key '20': nats: key not found" in beyond.err
+
+
+async def test_a_subscriber_counts_what_a_publisher_sends(server: Server) -> None:
+    """Payloads may look like protocol."""
+    settings = Settings(connection=Context(url=server.url.split(",")[0]))
+    job = Job(number=0, messages=5000, subject="count.it", payload=b"MSG a 1 2\r\nxx")
+    async with connect(settings) as one, connect(settings) as other:
+        reader, writer = await RawConnection.take_over(one), await RawConnection.take_over(other)
+        reader.subscribe("count.ready")
+        async with asyncio.TaskGroup() as tasks:
+            counting = tasks.create_task(core_subscriber(reader, job))
+            varz = f"subscribed to {job.subject}"
+            probe = Job(number=0, messages=1, subject="count.it", payload=b"")
+
+            async def heard() -> bool:
+                await core_publisher(writer, probe)
+                return reader._pongs > 0
+
+            await eventually(heard, varz)
+            await core_publisher(writer, job)
+        sample = counting.result()
+    assert sample.messages >= 5000
+    assert sample.bytes <= sample.messages * len(job.payload)
+
+
+async def test_requests_are_served(server: Server) -> None:
+    settings = Settings(connection=Context(url=server.url.split(",")[0]))
+    async with connect(settings) as one, connect(settings) as other:
+        serving, asking = await RawConnection.take_over(one), await RawConnection.take_over(other)
+        async with asyncio.TaskGroup() as tasks:
+            service = tasks.create_task(serve(serving, Job(number=0, messages=1, subject="served")))
+            job = Job(number=0, messages=50, subject="served", payload=b"x")
+
+            async def answered() -> bool:
+                try:
+                    await requester(asking, Job(number=0, messages=1, subject="served"))
+                except Unreachable:
+                    return False
+                return True
+
+            await eventually(answered, "the service listens")
+            sample = await requester(asking, job)
+            service.cancel()
+    assert sample.messages == len(sample.latencies_ns) == 50

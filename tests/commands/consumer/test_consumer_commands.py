@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import Result
+from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
 
@@ -111,6 +112,8 @@ def test_pause_edit_copy_and_remove(run: Run) -> None:
     assert run("consumer", "pause", "ORDERS", "P", "1h", "-f").out.startswith(
         "Paused ORDERS > P until "
     )
+    # nats-server answers before it is so.
+    wait_for(lambda: "pause_until" in config(run, "P"), "the pause")
     resumed = run("consumer", "resume", "ORDERS", "P", "-f").out
     assert resumed.startswith("Consumer ORDERS > P was resumed while previously paused until ")
     edited = run("consumer", "edit", "ORDERS", "P", "--description", "d", "-f")
@@ -177,3 +180,19 @@ def test_the_words_of_the_preview(run: Run) -> None:
     assert run("jsm", "rm-obs", "ORDERS", "O", "-f").code == 0
     assert run("jsm", "obs", "ls", "ORDERS").out == "No Consumers defined\n"
     assert run("jsm", "rm", "ORDERS", "-f").code == 0
+
+
+def test_names_spelled_alike_are_offered(run: Run) -> None:
+    run("stream", "add", "ORDERS", "--subjects", "o", "--defaults")
+    run("consumer", "add", "ORDERS", "BILLING", "--pull", "--defaults")
+    for words, near in (
+        (("stream", "info", "ORDER"), "ORDERS"),
+        (("stream", "info", "orders"), "ORDERS"),
+        (("consumer", "info", "ORDERS", "BILING"), "BILLING"),
+        (("consumer", "state", "ORDERS", "billing"), "BILLING"),
+    ):
+        result = run(*words, "-o", "json")
+        problem = json.loads(result.err)["error"]
+        assert problem["hint"] == f"did you mean {near}?"
+        assert problem["class"] == "not_found"
+    assert json.loads(run("stream", "info", "X", "-o", "json").err)["error"]["hint"] == ""

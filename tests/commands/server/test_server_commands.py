@@ -14,6 +14,7 @@ Run = Callable[..., Result]
 ENABLED = ["nats-server", "jsctl"]
 pytestmark = pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session")
 NAMES = ["n1", "n2", "n3"]
+JSZ = "$SYS.REQ.SERVER.PING.JSZ"
 NO_RIGHTS = "ensure the account used has system privileges and appropriate permissions"
 
 
@@ -201,7 +202,7 @@ def test_peer_remove_asks_first(system: Run, server: Server) -> None:
 def test_ordinary_accounts_are_told_why(run: Run) -> None:
     for words, text in (
         (("server", "ls"), f"no results received, {NO_RIGHTS}"),
-        (("server", "report", "jsz"), f"server request failed, {NO_RIGHTS}"),
+        (("server", "report", "jsz"), f"{JSZ}: server request failed, {NO_RIGHTS}"),
         (("server", "raft", "step-down"), "could not obtain cluster information: "),
     ):
         result = run(*words)

@@ -1,21 +1,19 @@
 """Server reports say the same as the real `nats` tool, where it is installed."""
 
 import re
-import subprocess
 from collections.abc import Callable
-from shutil import which
 
 import pytest
 
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
 from tests.commands.conftest import Result, Server
+from tests.support import nats_tool
 from tests.support.waiting import wait_for
 
 Run = Callable[..., Result]
-NATS = which("nats")
 ENABLED = ["nats-server", "jsctl"]
 pytestmark = [
-    pytest.mark.skipif(NATS is None, reason="the nats tool is not installed"),
+    nats_tool.needed,
     pytest.mark.parametrize("server", ENABLED, indirect=True, scope="session"),
 ]
 
@@ -32,12 +30,25 @@ SAME = (
     "server ls --sort name -R",
     "server cluster peer-remove nope -f",
     "server report accounts",
+    "server report health",
+    "server report health --account $G --stream NOPE",
+    "server report gateways",
+    "server report gateways --sort server -R",
+    "server report leafnodes",
+    "server report mem --host n2",
+    "server report downgrade 3",
+    "server report downgrade 0 --json",
+    "server account info NOPE",
+    "server account info",
+    "server request kick 99999 NOPE --timeout 1s",
+    "server request profile heap /nope",
+    "server request profile bad",
+    "server config reload NOPE -f --timeout 1s",
 )
 
 
 def normal(text: str) -> str:
     """Without numbers and times, which pass between two runs."""
-    text = text.replace("nats: error", "jsctl: error")
     return RULE.sub(" ", PASSING.sub("N", text))
 
 
@@ -47,21 +58,5 @@ def test_answers_are_the_same(run: Run, server: Server) -> None:
     flags = ["--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD]
     ping = (*flags, "server", "ping", "3", "--timeout", "3s")
     wait_for(lambda: "3 replies" in run(*ping).out, "all servers know each other")
-    different: list[str] = []
-    for line in SAME:
-        assert NATS is not None
-        theirs = subprocess.run(
-            [NATS, "-s", server.url, *flags, *line.split()],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
-        ours = run(*flags, *line.split())
-        pairs = (
-            (str(theirs.returncode), str(ours.code)),
-            (normal(theirs.stdout), normal(ours.out)),
-            (normal(theirs.stderr), normal(ours.err)),
-        )
-        different += [f"{line}\n{them}\n{we}" for them, we in pairs if them != we]
-    assert not different, "\n\n".join(different)
+    found = nats_tool.differences(run, SAME, *flags, url=server.url, normal=normal)
+    assert not found, "\n\n".join(found)

@@ -44,15 +44,15 @@ async def restore(url: str, directory: Path) -> None:
     client = await nats.connect(url)
     await client.jetstream().delete_stream("ORDERS")
     description = (directory / "backup.json").read_bytes()
-    answer = await client.request("$JS.API.STREAM.RESTORE.ORDERS", description, timeout=5)
+    answer = await client.request("$JS.API.STREAM.RESTORE.ORDERS", description, timeout=30)
     told = json.loads(answer.data)
     assert "error" not in told, told
-    data = (directory / "stream.tar.s2").read_bytes()
+    data = (directory / "stream.arc.s2").read_bytes()
     for at in range(0, len(data), 4096):
         part = data[at : at + 4096]
-        ack = await client.request(told["deliver_subject"], part, timeout=5)
+        ack = await client.request(told["deliver_subject"], part, timeout=30)
         assert not ack.data, ack.data
-    done = await client.request(told["deliver_subject"], b"", timeout=5)
+    done = await client.request(told["deliver_subject"], b"", timeout=30)
     assert "error" not in json.loads(done.data), done.data
     await client.close()
 
@@ -78,7 +78,7 @@ def test_what_was_backed_up_can_be_restored(
     assert backup(real, "ORDERS", str(target), "--chunk-size", "4096") == 0
     said = capfd.readouterr().out
     assert 'Starting backup of Stream "ORDERS" with 3' in said
-    size = (target / "stream.tar.s2").stat().st_size
+    size = (target / "stream.arc.s2").stat().st_size
     assert size > 3 * 4096, "more than a few chunks"
     assert f"in {-(-size // 4096)} chunks" in said
     asyncio.run(restore(real.url, target))

@@ -33,6 +33,12 @@ GROUP = Group(
             ),
             aliases=("conn", "connz", "conns"),
         ),
+        Command(
+            "statistics",
+            "Report on server statistics",
+            "account.report.statistics:statistics",
+            aliases=("stats", "statsz"),
+        ),
     ),
     aliases=("rep",),
 )

@@ -1,7 +1,8 @@
 """`jsctl consumer cluster`: the table of its commands."""
 
+from jsctl.commands.consumer.flags import QUERY
 from jsctl.commands.toolkit.assets.flags import BOTH, OF_STREAM, PREFERRED
-from jsctl.commands.toolkit.grammar.spec import FORCE, JSON, Command, Group
+from jsctl.commands.toolkit.grammar.spec import FORCE, JSON, Argument, Command, Group
 
 GROUP = Group(
     "cluster",
@@ -20,6 +21,16 @@ GROUP = Group(
             "Balance consumer leaders",
             "consumer.cluster.leaders:balance_leaders",
             (OF_STREAM,),
+            QUERY,
+            examples=("jsctl consumer cluster balance ORDERS --leader n1",),
+        ),
+        Command(
+            "evacuate",
+            "Evacuates a consumer from a specific peer",
+            "consumer.cluster.peers:evacuate_peer",
+            (*BOTH, Argument("peer", "The name of the peer to evacuate")),
+            (FORCE, JSON),
+            examples=("jsctl consumer cluster evacuate ORDERS NEW n3 --force",),
         ),
     ),
     aliases=("c",),

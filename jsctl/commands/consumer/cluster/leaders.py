@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import ClusterInfo
+from jsctl.commands.consumer.query import chosen
 from jsctl.commands.consumer.show import show_consumer
 from jsctl.commands.toolkit.assets.leaders import (
     LOOK_NS,
@@ -43,7 +44,7 @@ async def balance_leaders(call: Call) -> None:
     """Spreads the leaders of a stream's clustered consumers over their peers."""
     async with call.manager() as manager:
         stream = (await stream_of(call, manager)).config.name
-        infos = (await manager.consumers(stream)).items
+        infos = chosen(call, (await manager.consumers(stream)).items)
         groups = {info.name: info.cluster for info in infos}
 
         async def elect(name: str, old: str, preferred: str) -> None:

@@ -19,6 +19,12 @@ COMMAND = Command(
         Option("sleep", "When publishing multiple messages, sleep in between", Kind.DURATION),
         FORCE_STDIN,
         Option("jetstream", "Publish to JetStream and wait for the answer", Kind.FLAG, short="J"),
+        Option(
+            "jitter",
+            "When publishing multiple messages, adds a random delay of up to this duration between "
+            "publishes, in addition to --sleep",
+            Kind.DURATION,
+        ),
         SEND_ON,
         Option("quiet", "Show just the errors", Kind.FLAG, short="q"),
         TEMPLATES,

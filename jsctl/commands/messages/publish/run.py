@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -40,17 +41,26 @@ async def publish(call: Call) -> None:
     quiet = call.flag("quiet") or count > LINES_MAX
     log: Callable[[str], None] = _silent if quiet else call.output.log
     sent = total_bytes = 0
+    began_s = 0.0
     async with call.client() as client:
         sender = _Sender(client, call, headers, log)
         for body in bodies_of(call):
             for _ in range(count):
-                if sent and call.duration("sleep"):
-                    await asyncio.sleep(call.duration("sleep") / SECOND_NS)
+                began_s = await _pause(call, began_s)
                 total_bytes += await sender.send(body, sent)
                 sent += 1
         await client.flush()
     if count > LINES_MAX and not call.flag("quiet"):
         call.output.log(f"Published {counted(sent, 'message')}, {counted(total_bytes, 'byte')}")
+
+
+async def _pause(call: Call, before_s: float) -> float:
+    """Waits as long after the last message's beginning as is asked; when this one begins."""
+    jitter_s = random.random() * call.duration("jitter") / SECOND_NS
+    left_s = before_s + call.duration("sleep") / SECOND_NS + jitter_s - time.monotonic()
+    if before_s and left_s > 0:
+        await asyncio.sleep(left_s)
+    return time.monotonic()
 
 
 def _silent(_text: str) -> None:

@@ -19,6 +19,7 @@ COMMAND = Command(
         _flag("raw", "Show the raw data received", "r"),
         TRANSLATE,
         Option("ack", "Acknowledge messages of JetStream", Kind.SWITCH),
+        _flag("match-replies", "Match replies to requests"),
         _flag("inbox", "Subscribes to a generated inbox", "i"),
         Option("count", "Quit after receiving this many messages", Kind.INTEGER),
         Option(
@@ -50,6 +51,12 @@ COMMAND = Command(
         Option("report-top", "Number of subjects to show", Kind.INTEGER, default="10"),
         _flag("timestamp", "Show timestamps in output", "t"),
         _flag("delta-time", "Show time since start in output", "d"),
+        _flag("graph", "Graph the rate of messages received"),
+        _flag(
+            "direct",
+            "Subscribe using batched direct gets instead of a durable consumer "
+            "(requires JetStream)",
+        ),
     ),
     examples=(
         "jsctl sub 'orders.>'",

@@ -71,8 +71,9 @@ class Shown:
         *,
         pattern: str = "",
         stored: AckSubject | None = None,
+        direct: bool = False,
     ) -> None:
-        """One message; `pattern` is the subscription it came by."""
+        """One message; `pattern` is the subscription it came by, `direct` that no consumer did."""
         self.count += 1
         if self.reporting:
             key = pattern if self.call.flag("report-subscriptions") else subject
@@ -91,26 +92,27 @@ class Shown:
             self.call.output.print(json.dumps(document, ensure_ascii=False))
             self.call.output.stdout.flush()
             return
-        self._print(subject, reply, headers, data, stored)
+        where = _received(subject, reply, stored, direct=direct)
+        self._print(f"Received {where}", headers, data, subject)
+
+    def show_reply(self, subject: str, headers: Mapping[str, str] | None, data: bytes) -> None:
+        """The answer to the request that was shown last."""
+        if self.call.flag("raw"):
+            print_body(self.call, data, raw=True)
+        elif self.call.output.form in ("json", "jsonl") or self.call.given("dump"):
+            document = self._document(subject, "", headers, data)
+            self.call.output.print(json.dumps(document, ensure_ascii=False))
+        else:
+            self._print(f'Matched reply on "{subject}"', headers, data, subject)
 
     def _print(
         self,
-        subject: str,
-        reply: str,
+        where: str,
         headers: Mapping[str, str] | None,
         data: bytes,
-        stored: AckSubject | None,
+        subject: str,
     ) -> None:
         output = self.call.output
-        if stored is not None:
-            where = (
-                f"Received JetStream message: stream: {stored.stream} seq: {stored.stream_seq} / "
-                f"pending: {stored.pending} / subject: {subject} / "
-                f"time: {moment_ns(stored.time_ns)}"
-            )
-        else:
-            answer = f' with reply "{reply}"' if reply else ""
-            where = f'Received on "{subject}"{answer}'
         output.print(f"[#{self.count}]{self._when()} {where}")
         if not self.call.flag("subjects-only"):
             lines = header_lines(headers)
@@ -166,6 +168,22 @@ class Shown:
         if not output.machine:
             output.print()
         output.stdout.flush()
+
+
+def _received(subject: str, reply: str, stored: AckSubject | None, *, direct: bool) -> str:
+    """Where a message came from."""
+    if stored is None:
+        answer = f' with reply "{reply}"' if reply else ""
+        return f'on "{subject}"{answer}'
+    end = f"subject: {subject} / time: {moment_ns(stored.time_ns)}"
+    if direct:
+        return (
+            f"JetStream message (direct): stream: {stored.stream} seq {stored.stream_seq} / {end}"
+        )
+    return (
+        f"JetStream message: stream: {stored.stream} seq: {stored.stream_seq} / "
+        f"pending: {stored.pending} / {end}"
+    )
 
 
 def stored_of(reply: str) -> AckSubject | None:

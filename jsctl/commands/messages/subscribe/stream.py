@@ -12,6 +12,7 @@ from jsctl.api.times import SECOND_NS, format_duration, format_time
 from jsctl.api.words import AckPolicy, DeliverPolicy
 from jsctl.client.manager import Manager
 from jsctl.client.requests import api_prefix
+from jsctl.commands.messages.subscribe.direct import show_directly
 from jsctl.commands.messages.subscribe.show import Arrived, Shown, show_all, stored_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import NotFound, UsageError
@@ -33,7 +34,12 @@ async def subscribe_stream(call: Call, shown: Shown) -> None:
     async with call.manager() as manager:
         subject = next(iter(call.texts("subjects")), "")
         stream = await _stream(call, manager, subject)
-        if call.text("durable"):
+        if call.flag("match-replies"):
+            raise UsageError("cannot enable --match-replies for JetStream streams")
+        if call.flag("direct"):
+            info = await manager.stream_info(stream)
+            await show_directly(call, manager, info, subject, shown)
+        elif call.text("durable"):
             await _from_durable(call, manager, stream, subject, shown)
         else:
             await _from_ephemeral(call, manager, stream, subject, shown)

@@ -7,6 +7,46 @@ GROUP = Group(
     "Manage JetStream Clustering",
     (
         Command(
+            "balance",
+            "Balance cluster connections",
+            "server.cluster.balance:balance",
+            (
+                Argument(
+                    "duration",
+                    "Spread balance requests over a certain duration",
+                    default="2m",
+                ),
+            ),
+            (
+                Option("server-name", "Restrict balancing to a specific server", metavar="NAME"),
+                Option(
+                    "cluster", "Restrict balancing to servers in a specific cluster", metavar="NAME"
+                ),
+                Option(
+                    "idle", "Balance connections that has been idle for a period", Kind.DURATION
+                ),
+                Option("account", "Balance connections in a certain account only"),
+                Option("subject", "Balance connections interested in certain subjects"),
+                Option(
+                    "kind",
+                    "Balance only certain kinds of connection",
+                    Kind.LIST,
+                    choices=("Client", "Leafnode"),
+                ),
+                FORCE,
+                JSON,
+            ),
+            examples=("jsctl server cluster balance 5m --cluster C1 --idle 1m",),
+        ),
+        Command(
+            "evacuate",
+            "Move all JetStream assets for a peer to other peers",
+            "server.cluster.meta:evacuate",
+            (Argument("peer", "The name of the peer to evacuate"),),
+            (FORCE, JSON),
+            examples=("jsctl server cluster evacuate n3",),
+        ),
+        Command(
             "step-down",
             "Force a new leader election by standing down the current meta leader",
             "server.cluster.meta:step_down",
@@ -28,6 +68,13 @@ GROUP = Group(
             (JSON, FORCE),
             aliases=("rm", "pr"),
             examples=("jsctl server raft peer-remove n3", "jsctl server raft peer-remove n3 -f"),
+        ),
+        Command(
+            "rescue",
+            "Perform a cluster rescue operation",
+            "server.cluster.rescue:rescue",
+            options=(JSON, FORCE),
+            examples=("jsctl server raft rescue", "jsctl server raft rescue -f"),
         ),
     ),
     aliases=("r", "raft"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import Placement
 from jsctl.api.monitoring.jsz import Jsz, MetaClusterInfo
+from jsctl.api.server import EventFilterOptions
 from jsctl.client.facts import known_servers
 from jsctl.client.manager import Manager
 from jsctl.client.system import NatsSystem
@@ -20,6 +21,8 @@ POLL_SECONDS = 0.05
 LOOK_NS = 500_000_000
 """How long one look at the meta group may take."""
 ELECTION_SECONDS = 5.0
+EVACUATION_SECONDS = 300.0
+EVACUATION_POLL_SECONDS = 0.5
 REMOVAL_WARNING = """\
 Removing peers is intended for peers that will not come back, generally for peers that will remain
 in the cluster removing the peer is not needed - simply do your maintenance with the peer shut down.
@@ -78,6 +81,46 @@ async def peer_remove(call: Call) -> None:
         await Manager(client, call.settings).remove_server(peer_id=peer.peer)
     if call.as_json:
         call.output.json({"removed": peer.name, "peer": peer.peer})
+
+
+async def evacuate(call: Call) -> None:
+    """Moves everything that JetStream has on a server to others, and follows it."""
+    loop = asyncio.get_running_loop()
+    async with call.client() as client:
+        meta = await _meta_leader(client, call)
+        peers = [meta.leader, *(peer.name for peer in meta.replicas)]
+        name = call.text("peer") or call.prompts.choose("Select a Peer", peers)
+        call.output.log(f'Evacuating assets from peer "{name}"')
+        if not call.confirm(f'Really evacuate "{name}"'):
+            return
+        await Manager(client, call.settings).evacuate_server(name)
+        call.output.log(
+            f'Requested evacuation of peer "{name}", watching progress for up to 5 minutes'
+        )
+        deadline = loop.time() + EVACUATION_SECONDS
+        told: tuple[int, int] | None = None
+        while (left := await _assets_on(client, call, name)) != (0, 0):
+            if loop.time() > deadline:
+                raise Conflict(f'server "{name}" still has streams or consumers')
+            if left is not None and left != told and not call.as_json:
+                call.output.print(f'Server "{name}": Streams: {left[0]} Consumers: {left[1]}')
+                told = left
+            await asyncio.sleep(EVACUATION_POLL_SECONDS)
+    if call.as_json:
+        call.output.json({"evacuated": name})
+    else:
+        call.output.print(f'Server "{name}": Streams: 0 Consumers: 0')
+
+
+async def _assets_on(client: "NatsClient", call: Call, name: str) -> tuple[int, int] | None:
+    """Streams and consumers on a server; None when it does not say."""
+    system = NatsSystem(client, replace(call.settings, timeout_ns=LOOK_NS))
+    where = EventFilterOptions(server_name=name, exact_match=True)
+    replies = await system.gather("JSZ", where=where, expected=1)
+    if not replies or replies[0].error is not None:
+        return None
+    found = replies[0].as_(Jsz)
+    return found.streams, found.consumers
 
 
 def _refuse_domain(call: Call) -> None:

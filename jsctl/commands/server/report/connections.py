@@ -1,12 +1,16 @@
 """`server report connections` and `accounts`."""
 
 from jsctl.api.codec import encode
+from jsctl.commands.toolkit.content.expressions import compiled
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.watching import watched
 from jsctl.commands.toolkit.monitoring.connections import (
+    Keep,
     connection_document,
     gather_connections,
     report_connections,
 )
+from jsctl.errors import UsageError
 from jsctl.render.reports.server.connections import (
     ACCOUNT_COLUMNS,
     AccountRow,
@@ -16,13 +20,30 @@ from jsctl.render.reports.server.connections import (
 )
 
 
-async def connections(call: Call) -> None:
+async def connections(call: Call) -> int | None:
     """Connections of all servers."""
-    await report_connections(call, call.text("account"))
+    keep = _keep(call)
+    return await watched(call, lambda call: report_connections(call, call.text("account"), keep))
 
 
-async def accounts(call: Call) -> None:
+def _keep(call: Call) -> Keep | None:
+    """Whether an expression over `conn` and `server` is true. Raises UsageError."""
+    if not call.given("filter"):
+        return None
+    if call.given("closed-reason"):
+        raise UsageError(
+            "cannot filter for closed reason and use a filter expression at the same time"
+        )
+    matches = compiled(call.text("filter"))
+    return lambda row: matches({"conn": encode(row.info), "server": encode(row.server)})
+
+
+async def accounts(call: Call) -> int | None:
     """Accounts by their connections, or the connections of one."""
+    return await watched(call, _accounts)
+
+
+async def _accounts(call: Call) -> None:
     if call.text("account"):
         await report_connections(call, call.text("account"))
         return

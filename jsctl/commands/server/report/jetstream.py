@@ -1,10 +1,9 @@
 """`server report jetstream`."""
 
-from typing import TYPE_CHECKING
-
 from jsctl.api.codec import encode
 from jsctl.api.monitoring.jsz import Jsz, JSzOptions
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.watching import watched
 from jsctl.commands.toolkit.monitoring.asking import ask, count_of, report_filter
 from jsctl.render.column import documents
 from jsctl.render.reports.assets.leaders import leader_table, rows_of_counts
@@ -21,14 +20,15 @@ from jsctl.render.reports.server.jetstream import (
     sort_jetstream,
 )
 
-if TYPE_CHECKING:
-    pass
-
 ACCOUNT_STREAMS_MAX = 10_000
 
 
-async def jetstream(call: Call) -> None:
+async def jetstream(call: Call) -> int | None:
     """JetStream of all servers, and its meta group."""
+    return await watched(call, _jetstream)
+
+
+async def _jetstream(call: Call) -> None:
     account, where = call.text("account"), report_filter(call)
     options = JSzOptions(raft=True)
     if account:

@@ -133,10 +133,63 @@ def _jetstream_requests() -> tuple[Command, ...]:
     )
 
 
+def _process_requests() -> tuple[Command, ...]:
+    return (
+        _request(
+            "ipqueue",
+            "Show IP Queue details",
+            (
+                Option("all", "Shows all available information", Kind.SWITCH, default="true"),
+                Option("filter", "Filter results for specific queues"),
+            ),
+            aliases=("ipq", "ipqueuesz"),
+            arguments=(),
+        ),
+        Command(
+            "kick",
+            "Disconnects a client immediately",
+            "server.request.single:kick",
+            (
+                Argument("client", "The Client ID to disconnect", required=True),
+                Argument("server", "The Server ID to disconnect the client from", required=True),
+            ),
+            examples=("jsctl server request kick 42 NBK7...",),
+        ),
+        Command(
+            "profile",
+            "Run a profile",
+            "server.request.single:profile",
+            (
+                Argument(
+                    "profile",
+                    "Specify the name of the profile to run",
+                    required=True,
+                    choices=(
+                        *("allocs", "heap", "goroutine", "mutex", "threadcreate", "block", "cpu"),
+                    ),
+                ),
+                Argument("dir", "Set the output directory for profile files", default="."),
+            ),
+            (Option("level", "Set the debug level of the profile", Kind.INTEGER),),
+            examples=("jsctl server request profile heap --name n1",),
+        ),
+        _request(
+            "raft",
+            "Show RAFT state details",
+            (
+                Option("account", "Filters on an specific account"),
+                Option("group", "Filters on a specific group"),
+            ),
+            aliases=("raftz",),
+            arguments=(),
+        ),
+    )
+
+
 GROUP = Group(
     "request",
     "Request monitoring data from a specific server",
-    (*_network_requests(), *_jetstream_requests()),
+    (*_network_requests(), *_jetstream_requests(), *_process_requests()),
     options=_OPTIONS,
     aliases=("req",),
 )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from jsctl.api.codec import encode
 from jsctl.api.monitoring.connz import ConnzOptions, GatewayzOptions, SubszOptions
+from jsctl.api.monitoring.health import IpqueueszOptions, RaftzOptions
 from jsctl.api.monitoring.jsz import JSzOptions
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import STATES, count_of, request_filter
@@ -78,6 +79,18 @@ async def jetstream(call: Call) -> None:
         limit=call.integer("limit"),
     )
     await _print_replies(call, "JSZ", encode(options), only_one=call.flag("leader"))
+
+
+async def ipqueue(call: Call) -> None:
+    """IPQUEUESZ."""
+    options = IpqueueszOptions(all=call.flag("all"), filter=call.text("filter"))
+    await _print_replies(call, "IPQUEUESZ", encode(options))
+
+
+async def raft(call: Call) -> None:
+    """RAFTZ."""
+    options = RaftzOptions(account=call.text("account"), group=call.text("group"))
+    await _print_replies(call, "RAFTZ", encode(options))
 
 
 async def leafnodes(call: Call) -> None:

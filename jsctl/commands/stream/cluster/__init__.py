@@ -1,5 +1,6 @@
 """`jsctl stream cluster`: the table of its commands."""
 
+from jsctl.commands.stream.flags import QUERY
 from jsctl.commands.toolkit.assets.flags import PREFERRED, STREAM
 from jsctl.commands.toolkit.grammar.spec import FORCE, JSON, Argument, Command, Group, Option
 
@@ -19,7 +20,24 @@ GROUP = Group(
             "balance",
             "Balance stream leaders",
             "stream.cluster.leaders:balance_leaders",
-            options=(Option("subject", "Limit the list to streams with matching subjects"),),
+            options=QUERY,
+            examples=("jsctl stream cluster balance --subject 'orders.>' --leader n1",),
+        ),
+        Command(
+            "cancel-move",
+            "Cancels a stream move",
+            "stream.cluster.peers:cancel_move",
+            (STREAM,),
+            (FORCE, JSON),
+            examples=("jsctl stream cluster cancel-move ORDERS",),
+        ),
+        Command(
+            "evacuate",
+            "Evacuates a stream from a specific peer",
+            "stream.cluster.peers:evacuate_peer",
+            (STREAM, Argument("peer", "The name of the peer to evacuate")),
+            (FORCE, JSON),
+            examples=("jsctl stream cluster evacuate ORDERS n3 --force",),
         ),
         Command(
             "peer-remove",
@@ -28,6 +46,17 @@ GROUP = Group(
             (STREAM, Argument("peer", "The name of the peer to remove")),
             (FORCE,),
             aliases=("pr",),
+        ),
+        Command(
+            "rescue",
+            "Go on with one replica of a stream that has lost its majority for good",
+            "stream.cluster.rescue:rescue",
+            (STREAM,),
+            (
+                Option("host", "The server whose replica is kept; by default the one with most"),
+                FORCE,
+                JSON,
+            ),
         ),
     ),
     aliases=("c",),

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import ClusterInfo
+from jsctl.commands.stream.query import chosen
 from jsctl.commands.stream.show import show_stream
 from jsctl.commands.toolkit.assets.leaders import (
     LOOK_NS,
@@ -43,7 +44,7 @@ async def step_down(call: Call) -> None:
 async def balance_leaders(call: Call) -> None:
     """Spreads the leaders of clustered streams over their peers."""
     async with call.manager() as manager:
-        infos = (await manager.streams(call.text("subject"))).items
+        infos = chosen(call, (await manager.streams()).items)
         groups = {info.config.name: info.cluster for info in infos}
 
         async def elect(name: str, old: str, preferred: str) -> None:
@@ -51,9 +52,7 @@ async def balance_leaders(call: Call) -> None:
             await await_election(call, _stream_look(manager, name), old, name, "Stream")
 
         moved = await balance(call, groups, elect, "stream")
-    if moved is None:
-        call.output.print("No Streams defined")
-    else:
+    if moved is not None:
         call.output.print(f"Balanced {counted(moved, 'stream')}.")
 
 

@@ -1,8 +1,15 @@
-"""`stream cluster peer-remove`."""
+"""`stream cluster peer-remove`, `evacuate` and `cancel-move`."""
 
+import asyncio
+
+from jsctl.api.cluster import ClusterInfo
+from jsctl.commands.stream.show import show_stream
+from jsctl.commands.toolkit.assets.moving import LOOK_NS, POLL_SECONDS, evacuate
 from jsctl.commands.toolkit.assets.picking import stream_of
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, UsageError
+from jsctl.errors import Aborted, Conflict, UsageError
+
+CANCEL_SECONDS = 10.0
 
 
 async def peer_remove(call: Call) -> None:
@@ -21,3 +28,46 @@ async def peer_remove(call: Call) -> None:
         call.output.log(f'Removing peer "{peer}"')
         await manager.remove_stream_peer(name, peer)
         call.output.log(f'Requested removal of peer "{peer}"')
+
+
+async def evacuate_peer(call: Call) -> None:
+    """Another server takes over from one that is still there."""
+    async with call.manager() as manager:
+        found = await stream_of(call, manager)
+        name = found.config.name
+        quick = manager.with_timeout(LOOK_NS)
+
+        async def request(peer: str) -> None:
+            await manager.evacuate_stream(name, peer)
+
+        async def look() -> ClusterInfo | None:
+            return (await quick.stream_info(name)).cluster
+
+        await evacuate(call, found.cluster, "stream", name, request, look)
+
+
+async def cancel_move(call: Call) -> None:
+    """A stream that is on its way stays where it was."""
+    loop = asyncio.get_running_loop()
+    async with call.manager() as manager:
+        found = await stream_of(call, manager)
+        name = found.config.name
+        if not call.flag("force"):
+            if found.cluster is None or not found.cluster.name:
+                raise Conflict("stream is not clustered")
+            if found.cluster.desired is None:
+                raise Conflict("stream is not busy moving")
+            if not call.prompts.confirm(f'Really cancel move of "{name}"'):
+                raise Aborted("canceling request")
+        await manager.cancel_stream_move(name)
+        if not call.as_json:
+            call.output.print(f'Canceled move of "{name}"')
+        deadline = loop.time() + CANCEL_SECONDS
+        while (cluster := (await manager.stream_info(name)).cluster) and cluster.desired:
+            if loop.time() > deadline:
+                raise Conflict(
+                    "Canceling move did not complete, review status using 'jsctl stream info'"
+                )
+            await asyncio.sleep(POLL_SECONDS)
+        found = await manager.stream_info(name)
+    show_stream(call, found)

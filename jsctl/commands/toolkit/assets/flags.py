@@ -15,3 +15,7 @@ ADDING = (
     Option("defaults", "Accept default values for all prompts", Kind.FLAG),
     JSON,
 )
+BULK = (
+    Option("match", "All whose names match a pattern as 'TMP_*', instead of a single one"),
+    Option("dry-run", "With --match: only shows the names", Kind.FLAG),
+)

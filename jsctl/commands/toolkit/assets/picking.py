@@ -69,11 +69,23 @@ async def _from_list(call: Call, manager: "Manager", wanted: str) -> str:
 
 def unknown_stream(name: str, names: list[str]) -> NotFound:
     """The error for a name that no stream has, with near ones."""
+    text = f'stream "{name}": stream not found ({STREAM_NOT_FOUND})'
+    return NotFound(text, hints=near_names(name, names))
+
+
+def unknown_consumer(stream: str, name: str, names: list[str]) -> NotFound:
+    """The same for a consumer."""
+    text = f'consumer "{stream} > {name}": consumer not found ({CONSUMER_NOT_FOUND})'
+    return NotFound(text, hints=near_names(name, names))
+
+
+def near_names(name: str, names: list[str]) -> tuple[str, ...]:
+    """A hint with names that are spelled alike, capitals or not; none if there are none."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, names, 3)
-    hints = (f"did you mean {', '.join(near)}?",) if near else ()
-    return NotFound(f'stream "{name}": stream not found ({STREAM_NOT_FOUND})', hints=hints)
+    folded = {one.lower(): one for one in names}
+    near = [folded[one] for one in get_close_matches(name.lower(), folded, 3)]
+    return (f"did you mean {', '.join(near)}?",) if near else ()
 
 
 async def consumer_of(call: Call, manager: "Manager") -> "ConsumerInfo":
@@ -81,9 +93,13 @@ async def consumer_of(call: Call, manager: "Manager") -> "ConsumerInfo":
     stream = await pick_stream(call, manager) if not call.text("stream") else call.text("stream")
     name = call.text("consumer")
     if name:
-        return await manager.consumer_info(
-            check_name(stream, "stream"), check_name(name, "consumer")
-        )
+        check_name(stream, "stream"), check_name(name, "consumer")
+        try:
+            return await manager.consumer_info(stream, name)
+        except ApiError as error:
+            if error.err_code != CONSUMER_NOT_FOUND:
+                raise
+            raise unknown_consumer(stream, name, await manager.consumer_names(stream)) from None
     if call.flag("force") or call.flag("no-select"):
         raise UsageError("--force requires a consumer name")
     names = await manager.consumer_names(check_name(stream, "stream"))

@@ -2,7 +2,6 @@
 
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 
@@ -43,14 +42,16 @@ def check_subject(subject: str) -> str:
     return subject
 
 
-def bodies_of(call: Call) -> Iterator[str]:
+def bodies_of(call: Call, argument: str = "body") -> Iterator[str]:
     """The body argument, or what comes in: whole, or line by line."""
-    if call.given("body") and not call.flag("force-stdin"):
-        yield call.text("body")
+    if call.given(argument) and not call.flag("force-stdin"):
+        yield call.text(argument)
         return
     if not call.flag("force-stdin") and _is_terminal():
         yield ""
         return
+    if not call.flag("quiet"):
+        call.output.log("Reading payload from STDIN")
     if call.text("send-on") == "newline":
         for line in sys.stdin:
             yield line.rstrip("\r\n")
@@ -68,12 +69,12 @@ def header_lines(headers: Mapping[str, str] | None) -> list[str]:
 
 
 def print_body(call: Call, body: bytes, *, raw: bool) -> None:
-    """A body as natscli shows it: with space below, or as it is and a newline."""
+    """A body as `nats` shows it: a line, with space below unless `raw`."""
     call.output.stdout.flush()
-    if not raw and not body:
-        body = NIL_BODY.encode()
-    tail = b"\n" if raw else b"\n" if body.endswith(b"\n") else b"\n\n\n"
-    write_bytes(call, body + tail)
+    body = body or NIL_BODY.encode()
+    line = body if body.endswith(b"\n") else body + b"\n"
+    space = b"" if raw else b"\n" if body.endswith(b"\n") else b"\n\n"
+    write_bytes(call, line + space)
 
 
 def write_bytes(call: Call, data: bytes) -> None:
@@ -96,6 +97,8 @@ def translated(call: Call, body: bytes, subject: str) -> bytes:
 
 def run_command(command: str, body: bytes, extra: Mapping[str, str] | None = None) -> bytes:
     """What a command writes when it reads the body. Raises JsctlError."""
+    import subprocess  # few commands start another program
+
     words = shlex.split(command)
     if not words:
         raise UsageError("the command is empty")

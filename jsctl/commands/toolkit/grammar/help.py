@@ -7,6 +7,8 @@ from jsctl.commands.toolkit.grammar.spec import Argument, Command, Group, Kind, 
 from jsctl.settings import GLOBAL_FLAGS
 
 WIDTH = 80
+LEFT_MAX = 34
+"""Longer names have a line of their own."""
 _SEE_HELP = "Pass --help to see global flags applicable to this command."
 _METAVARS = {
     Kind.INTEGER: "N",
@@ -17,21 +19,19 @@ _METAVARS = {
 }
 
 
-def command_help(
-    path: Sequence[str], command: Command, inherited: Sequence[Option] = (), *, full: bool = True
-) -> str:
+def command_help(path: Sequence[str], command: Command, *, full: bool = True) -> str:
     """The page of a leaf; `path` starts with the program's name. Short below errors."""
-    words = " ".join(_usage(argument) for argument in command.arguments)
-    parts = [f"usage: {' '.join(path)} [<flags>] {words}".rstrip(), "", command.help, ""]
+    options = [one for one in options_of(command) if not one.hidden]
+    words = [*(["[<flags>]"] if options else []), *(_usage(one) for one in command.arguments)]
+    parts = [f"usage: {' '.join((*path, *words))}", "", _paragraphs(command.help), ""]
+    for paragraph in command.details:
+        parts += [paragraph if paragraph[:1] == " " else textwrap.fill(paragraph, WIDTH), ""]
     if command.arguments:
-        rows = [(_usage(argument), argument.help) for argument in command.arguments]
+        rows = [(_listed(argument), argument.help) for argument in command.arguments]
         parts += ["Args:", _columns(rows), ""]
-    options = [*options_of(command), *inherited]
-    shown = [_option_row(option) for option in options if not option.hidden]
-    if shown:
-        parts += ["Flags:", _columns(shown), ""]
-    if command.aliases:
-        parts += [f"Command Aliases: {', '.join(command.aliases)}", ""]
+    if options:
+        parts += ["Flags:", _columns(_option_rows(options)), ""]
+    parts += _aliases(command.aliases)
     if not full:
         return "\n".join([*parts, _SEE_HELP])
     if command.examples:
@@ -43,15 +43,36 @@ def group_help(path: Sequence[str], group: Group, *, full: bool = True) -> str:
     """The page of a group."""
     head = " ".join(path)
     prefix = "".join(f"{word} " for word in path[1:])
-    rows = [(f"{prefix}{one.name}", one.help) for one in group.commands if not one.hidden]
-    parts = [f"usage: {head} [<flags>] <command> [<args> ...]", "", group.help, ""]
+    listed = [one for one in group.commands if not one.hidden]
+    rows = [(f"{prefix}{one.name}", one.help.partition("\n")[0]) for one in listed]
+    flags = "" if prefix and not group.options else " [<flags>]"
+    parts = [f"usage: {head}{flags} <command> [<args> ...]", "", _paragraphs(group.help), ""]
     parts += ["Subcommands:" if prefix else "Commands:", _columns(rows), ""]
     if group.options:
-        parts += ["Flags:", _columns([_option_row(option) for option in group.options]), ""]
-    if group.aliases:
-        parts += [f"Command Aliases: {', '.join(group.aliases)}", ""]
+        parts += ["Flags:", _columns(_option_rows(group.options)), ""]
+    parts += _aliases(group.aliases)
     tail = _global_part() if full else [_SEE_HELP]
     return "\n".join([*parts, *tail])
+
+
+def _paragraphs(text: str) -> str:
+    """Wrapped one by one; empty lines stand between them."""
+    return "\n\n".join(textwrap.fill(part, WIDTH) for part in text.split("\n\n"))
+
+
+def _listed(argument: Argument) -> str:
+    return f"[{argument.metavar}]" if argument.metavar else _usage(argument)
+
+
+def _aliases(names: Sequence[str]) -> list[str]:
+    """The line of aliases, or the empty one that stands for it."""
+    return [f"Command Aliases: {', '.join(names)}", ""] if names else [""]
+
+
+def _option_rows(options: Sequence[Option]) -> list[tuple[str, str]]:
+    """Long names stand below each other when one of them has a short form."""
+    pad = "    " if any(option.short for option in options) else ""
+    return [_option_row(option, pad) for option in options]
 
 
 def _usage(argument: Argument) -> str:
@@ -59,15 +80,19 @@ def _usage(argument: Argument) -> str:
     return f"<{argument.name}>{dots}" if argument.required else f"[<{argument.name}>{dots}]"
 
 
-def _option_row(option: Option) -> tuple[str, str]:
-    short = f"-{option.short}, " if option.short else "    "
+def _option_row(option: Option, pad: str) -> tuple[str, str]:
+    short = f"-{option.short}, " if option.short else pad
     if option.kind is Kind.FLAG:
         return f"{short}--{option.name}", option.help
     if option.kind is Kind.SWITCH:
         return f"{short}--[no-]{option.name}", option.help
-    value = option.default or option.metavar or _METAVARS.get(option.kind, option.name.upper())
+    default = option.default
+    if default and not option.choices and option.kind in (Kind.TEXT, Kind.SIZE):
+        default = f'"{default}"'
+    value = default or option.metavar or _METAVARS.get(option.kind, option.name.upper())
     many = " ..." if option.kind in (Kind.LIST, Kind.MAP) else ""
-    choices = f" ({', '.join(option.choices)})" if option.choices else ""
+    unnamed = [word for word in option.choices if word not in option.help]
+    choices = f" ({', '.join(option.choices)})" if unnamed and not option.silent else ""
     return f"{short}--{option.name}={value}{many}", option.help + choices
 
 
@@ -87,10 +112,10 @@ def _global_part() -> list[str]:
 
 
 def _columns(rows: Sequence[tuple[str, str]]) -> str:
-    left = min(max((len(name) for name, _ in rows), default=0), 34)
+    left = max((len(name) for name, _ in rows if len(name) <= LEFT_MAX), default=0)
     lines: list[str] = []
     for name, text in rows:
-        wrapped = textwrap.wrap(text, WIDTH - left - 4) or [""]
+        wrapped = textwrap.wrap(text, WIDTH - left - 4, break_on_hyphens=False) or [""]
         if len(name) > left:
             lines.append(f"  {name}")
             wrapped = ["", *wrapped]

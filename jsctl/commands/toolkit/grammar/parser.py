@@ -70,6 +70,10 @@ def _checked(
     values: dict[str, Value] = {}
     for option in options:
         values[option.name] = _value(found.get(_identifier(option.name)), option)
+    missing = [f"--{one.name}" for one in options if one.required and values[one.name] is None]
+    if missing:
+        what = "flag" if len(missing) == 1 else "flags"
+        raise UsageError(f"required {what} {', '.join(missing)} not provided", show_help=True)
     for argument in command.arguments:
         given = _value(found.get(_identifier(argument.name)))
         if argument.required and given is None:

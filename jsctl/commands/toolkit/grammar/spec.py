@@ -39,6 +39,9 @@ class Option:
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     hidden: bool = False
+    required: bool = False
+    silent: bool = False
+    """The choices are not told in the help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Argument:
     default: str = ""
     many: bool = False
     choices: tuple[str, ...] = ()
+    metavar: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class Command:
 
     `run` and `more_options` are references `module:name`, so that a group can be declared without
     importing what its commands need. The one names a function that takes a `Call`, the other one
-    without arguments.
+    without arguments. `details` are further paragraphs of the help page, one line each; a line
+    that begins with a blank is shown as it is.
     """
 
     name: str
@@ -71,6 +76,7 @@ class Command:
     aliases: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     hidden: bool = False
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,4 +114,5 @@ def options_of(command: Command) -> tuple[Option, ...]:
 
 JSON = Option("json", "Produce JSON output", Kind.FLAG, short="j")
 FORCE = Option("force", "Force the operation without confirmation", Kind.FLAG, short="f")
+ACT_FORCED = Option("force", "Act without confirmation", Kind.FLAG, short="f")
 NO_SELECT = Option("no-select", "Do not select from a list", Kind.FLAG)

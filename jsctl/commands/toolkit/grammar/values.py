@@ -22,6 +22,13 @@ def parse_size(text: str) -> int:
         raise UsageError(f"invalid bytes specification {text!r}") from None
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"expected a whole number, got '{text}'") from None
+
+
 def check_value(option: Option, text: str) -> str:
     """The text, if it fits the option's kind and choices; raises UsageError."""
     if option.choices and text not in option.choices:
@@ -29,7 +36,7 @@ def check_value(option: Option, text: str) -> str:
         raise UsageError(f"enum value must be one of {words}, got '{text}'")
     try:
         if option.kind is Kind.INTEGER:
-            int(text)
+            _whole(text)
         elif option.kind is Kind.DURATION:
             parse_duration(text)
         elif option.kind is Kind.SIZE:

@@ -9,7 +9,8 @@ from jsctl.api.times import parse_duration
 from jsctl.commands.toolkit.grammar.spec import Command, resolve
 from jsctl.commands.toolkit.grammar.values import Value, parse_size
 from jsctl.commands.toolkit.invocation.output import Output
-from jsctl.commands.toolkit.invocation.prompts import Prompts
+from jsctl.commands.toolkit.invocation.prompts import NOT_CONFIRMED, Prompts
+from jsctl.errors import UsageError
 from jsctl.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Call:
         self.settings = settings
         self.output = output
         self.prompts = prompts
+        self._kept: NatsClient | None = None
 
     def given(self, name: str) -> bool:
         """Whether the option or argument was on the command line."""
@@ -65,14 +67,20 @@ class Call:
         return tuple(parts)
 
     def integer(self, name: str, default: int = 0) -> int:
-        """A whole number."""
+        """A whole number. Raises UsageError: arguments are not checked before."""
         text = self.text(name)
-        return int(text) if text else default
+        try:
+            return int(text) if text else default
+        except ValueError:
+            raise UsageError(f"{name}: expected a whole number, got '{text}'") from None
 
     def duration(self, name: str, default: int = 0) -> int:
-        """Nanoseconds."""
+        """Nanoseconds. Raises UsageError."""
         text = self.text(name)
-        return parse_duration(text) if text else default
+        try:
+            return parse_duration(text) if text else default
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None
 
     def size(self, name: str, default: int = -1) -> int:
         """Bytes."""
@@ -97,25 +105,40 @@ class Call:
         """The environment of the process."""
         return os.environ
 
-    def confirm(self, question: str, *, default: bool = False) -> bool:
-        """True with `--force`, else asks."""
-        return self.flag("force") or self.prompts.confirm(question, default=default)
+    def confirm(self, question: str, *, default: bool = False, prefix: str = NOT_CONFIRMED) -> bool:
+        """True with `--force`, else asks; `prefix` is in front of why it cannot."""
+        return self.flag("force") or self.prompts.confirm(question, default=default, prefix=prefix)
 
     @asynccontextmanager
-    async def client(self) -> "AsyncIterator[NatsClient]":
-        """A connection."""
+    async def client(self, what: str = "") -> "AsyncIterator[NatsClient]":
+        """A connection; `what` is said in front of the reason when there can be none."""
+        if self._kept is not None:
+            yield self._kept
+            return
         from jsctl.client.connection import connect
 
-        async with connect(self.settings, self.output.log) as client:
+        async with connect(self.settings, self.output.log, what=what) as client:
             yield client
+
+    @asynccontextmanager
+    async def one_connection(self) -> AsyncIterator[None]:
+        """Within it everything is asked on the same connection."""
+        if self.settings.monitor or self._kept is not None:
+            yield
+            return
+        async with self.client() as self._kept:
+            try:
+                yield
+            finally:
+                self._kept = None
 
     @asynccontextmanager
     async def manager(self) -> "AsyncIterator[Manager]":
         """A connection with the JetStream API on it."""
-        from jsctl.client.manager import open_manager
+        from jsctl.client.manager import Manager
 
-        async with open_manager(self.settings, self.output.log) as manager:
-            yield manager
+        async with self.client("setup failed") as client:
+            yield Manager(client, self.settings, self.output.log)
 
     @asynccontextmanager
     async def system(self) -> "AsyncIterator[SystemSource]":

@@ -26,16 +26,29 @@ class Output:
         self.stderr = stderr
         self.theme = theme
         self.form = form
+        self._terminal = stdout
+
+    def redirect(self, stdout: TextIO) -> None:
+        """The answer goes elsewhere; it is still laid out for the terminal it had."""
+        self.stdout = stdout
 
     @property
     def width(self) -> int:
         """Columns of the terminal, 0 when there is none: nothing is cut there."""
-        if not self.stdout.isatty():
-            return 0
+        return self._size()[0]
+
+    @property
+    def height(self) -> int:
+        """Lines of the terminal, 0 when there is none."""
+        return self._size()[1]
+
+    def _size(self) -> tuple[int, int]:
+        if not self._terminal.isatty():
+            return 0, 0
         try:
-            return os.get_terminal_size(self.stdout.fileno()).columns
+            return os.get_terminal_size(self._terminal.fileno())
         except OSError:
-            return 0
+            return 0, 0
 
     @property
     def machine(self) -> bool:
@@ -67,6 +80,15 @@ class Output:
         else:
             self.print(formats.as_json(value))
 
+    def json_line(self, value: object) -> None:
+        """A document of many that come one by one: a line, or a YAML document."""
+        from jsctl.render import formats
+
+        if self.form == "yaml":
+            self.print(f"---\n{formats.as_yaml(value)}")
+        else:
+            self.print(formats.as_json_line(value))
+
     def table(
         self,
         rows: Sequence[R],
@@ -96,6 +118,18 @@ class Output:
                 rules_after=rules_after,
             )
         )
+
+    def report(
+        self,
+        rows: Sequence[R],
+        columns: Sequence[Column[R]],
+        title: str,
+        footer: Sequence[str | int | float] = (),
+    ) -> None:
+        """A table with an empty line below it, as most of `nats` have; without it for programs."""
+        self.table(rows, columns, title, footer=footer)
+        if not self.machine:
+            self.print()
 
     def fitting(
         self, rows: Sequence[R], columns: Sequence[Column[R]], *, raw: bool = False

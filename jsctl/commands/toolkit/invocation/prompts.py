@@ -10,6 +10,7 @@ from jsctl.errors import Aborted, NeedsConfirmation
 T = TypeVar("T")
 NO_TERMINAL_INPUT = "cannot prompt for user input without a terminal"
 NO_TERMINAL_CONFIRM = "cannot ask for confirmation without a terminal"
+NOT_CONFIRMED = "could not obtain confirmation"
 TRIES_MAX = 5
 
 
@@ -20,11 +21,11 @@ class Prompts:
         self.mark = f"[{context_name}] ?" if context_name else "?"
         self.possible = not forbidden and sys.stdin.isatty() and sys.stdout.isatty()
 
-    def confirm(self, question: str, *, default: bool = False) -> bool:
-        """Yes or no; raises NeedsConfirmation without a terminal."""
+    def confirm(self, question: str, *, default: bool = False, prefix: str = NOT_CONFIRMED) -> bool:
+        """Yes or no; raises NeedsConfirmation, with `prefix` in front, without a terminal."""
         if not self.possible:
             raise NeedsConfirmation(
-                f"could not obtain confirmation: {NO_TERMINAL_CONFIRM}",
+                f"{prefix}: {NO_TERMINAL_CONFIRM}" if prefix else NO_TERMINAL_CONFIRM,
                 hints=("--force skips the question",),
             )
         for _ in range(TRIES_MAX):

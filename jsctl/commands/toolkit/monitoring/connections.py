@@ -1,6 +1,7 @@
 """Connections of all servers, gathered page by page, and the report on them."""
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import encode
@@ -21,13 +22,14 @@ from jsctl.render.reports.server.connections import (
 if TYPE_CHECKING:
     from jsctl.client.system import SystemReply
 
+Keep = Callable[[ConnectionRow], bool]
 PAGE = 1024
 PAGES_MAX = 10_000
 
 
-async def report_connections(call: Call, account: str) -> None:
-    """The busiest connections; of all accounts unless one is named."""
-    rows = await gather_connections(call, account)
+async def report_connections(call: Call, account: str, keep: Keep | None = None) -> None:
+    """The busiest connections that are to be kept; of all accounts unless one is named."""
+    rows = await gather_connections(call, account, keep)
     key, top, back = call.text("sort"), call.integer("top"), call.flag("reverse")
     key = key if key != "conns" else "subs"
     shown = top_connections(rows, key, top, reverse=back)
@@ -49,7 +51,9 @@ def _blank(call: Call) -> None:
         call.output.print()
 
 
-async def gather_connections(call: Call, account: str) -> list[ConnectionRow]:
+async def gather_connections(
+    call: Call, account: str, keep: Keep | None = None
+) -> list[ConnectionRow]:
     """The connections of all servers, page by page. Raises NotFound when there are none."""
     rows: list[ConnectionRow] = []
     reason = _pattern(call.text("closed-reason"))
@@ -66,6 +70,8 @@ async def gather_connections(call: Call, account: str) -> list[ConnectionRow]:
                 call.output.note("Gathering paged connection information....")
     if reason is not None:
         rows = [row for row in rows if reason.search(row.info.reason.lower())]
+    if keep is not None:
+        rows = [row for row in rows if keep(row)]
     if not rows:
         raise NotFound("did not get results from any servers")
     return rows

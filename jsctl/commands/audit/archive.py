@@ -1,0 +1,168 @@
+"""Archives of audits: ZIP files of JSON documents, each with tags that a manifest lists.
+
+`nats audit` reads what is written here and the other way round.
+"""
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TypeAlias
+
+from jsctl.errors import JsctlError, UsageError
+
+Document: TypeAlias = dict[str, object]
+ROOT = "capture"
+MANIFEST = f"{ROOT}/misc/manifest.json"
+METADATA = "audit_gather_metadata"
+LOG = "audit_gather_log"
+UNCLUSTERED = "unclustered"
+SECRET_MODE = 0o600
+DOCUMENT_BYTES_MAX = 256 * 1024 * 1024
+"""One answer of a server is at most 64 MiB; an archive that says more is not ours."""
+
+
+class BadName(ValueError):
+    """A name that cannot be a part of a path."""
+
+
+def path_of(tags: Mapping[str, str], page: int, extension: str = "json") -> str:
+    """Where a document is kept. Raises BadName."""
+    for label, value in tags.items():
+        if value in ("", ".", "..") or set(value) & set("/\\\0"):
+            raise BadName(f'tag "{label}" value "{value}" is not a valid path component')
+    if special := tags.get("special"):
+        return f"{ROOT}/misc/{special}.{extension}"
+    cluster, server, kind = tags["cluster"], tags["server"], tags["artifact_type"]
+    if profile := tags.get("profile_name"):
+        return f"{ROOT}/profiles/{cluster}/{server}__{profile}.{extension}"
+    name = f"{kind}/{page:04d}.{extension}"
+    if "account" not in tags:
+        return f"{ROOT}/clusters/{cluster}/{server}/{name}"
+    account = f"{ROOT}/accounts/{tags['account']}"
+    if "stream" in tags:
+        return f"{account}/streams/{tags['stream']}/replicas/{cluster}__{server}/{name}"
+    return f"{account}/servers/{cluster}__{server}/{name}"
+
+
+class Writer:
+    """Writes beside the target; `finish` gives the archive its name, `discard` leaves nothing."""
+
+    def __init__(self, target: Path) -> None:
+        """Raises JsctlError when nothing can be written there."""
+        self.target = target
+        self._draft = target.with_name(f".{target.name}.{os.getpid()}.new")
+        self._manifest: dict[str, list[dict[str, str]]] = {}
+        self._pages: dict[str, int] = {}
+        try:
+            handle = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, SECRET_MODE)
+        except OSError as error:
+            raise JsctlError(f"failed to create archive: {target}: {error.strerror}") from None
+        self._file: IO[bytes] = os.fdopen(handle, "wb")
+        self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_DEFLATED)
+
+    def add(self, document: object, tags: Mapping[str, str]) -> None:
+        """A JSON document. Raises BadName."""
+        self.add_bytes((json.dumps(document, indent=2) + "\n").encode(), "json", tags)
+
+    def add_bytes(self, content: bytes, extension: str, tags: Mapping[str, str]) -> None:
+        """Anything; documents of the same tags are its pages. Raises BadName."""
+        key = path_of(tags, 0)
+        page = self._pages.get(key, 0) + 1
+        path = path_of(tags, page, extension)
+        self._zip.writestr(path, content)
+        self._pages[key] = page
+        self._manifest[path] = [{"Name": name, "Value": value} for name, value in tags.items()]
+
+    def finish(self) -> None:
+        """Writes the manifest; the archive appears under its name."""
+        listed = dict(sorted(self._manifest.items()))
+        self._zip.writestr(MANIFEST, json.dumps(listed, indent=2) + "\n")
+        self._zip.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._draft.replace(self.target)
+
+    def discard(self) -> None:
+        """Removes what there is so far."""
+        with suppress(OSError):  # of a full disk
+            self._zip.close()
+        with suppress(OSError):
+            self._file.close()
+        self._draft.unlink(missing_ok=True)
+
+
+class Reader:
+    """The documents of an archive by their tags."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises UsageError when it is none."""
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise UsageError(f"failed to open archive: {path}: {error}") from None
+        names = set(self._zip.namelist())
+        if MANIFEST not in names:
+            raise UsageError("failed to open archive: manifest file not found in archive")
+        self._tags = _tags_of(self._document(MANIFEST))
+        for name in self._tags:
+            if name not in names:
+                raise UsageError(
+                    f"failed to open archive: file {name} is in manifest, "
+                    "but not present in archive"
+                )
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._zip.close()
+
+    def metadata(self) -> Document:
+        """Who gathered it, when and where; empty when it does not say."""
+        path = f"{ROOT}/misc/{METADATA}.json"
+        return self._document(path) if path in self._tags else {}
+
+    def names(self, label: str, **within: str) -> list[str]:
+        """The values of a tag among files that have these other tags, sorted."""
+        wanted = within.items()
+        return sorted(
+            {
+                tags[label]
+                for tags in self._tags.values()
+                if label in tags and wanted <= tags.items()
+            }
+        )
+
+    def servers(self) -> Iterator[tuple[str, str]]:
+        """Each cluster with each of its servers."""
+        for cluster in self.names("cluster"):
+            for server in self.names("server", cluster=cluster):
+                yield cluster, server
+
+    def each(self, **tags: str) -> Iterator[Document]:
+        """The documents with all these tags, page by page. Raises UsageError for a broken one."""
+        for path in sorted(self._tags):
+            if path.endswith(".json") and tags.items() <= self._tags[path].items():
+                yield self._document(path)
+
+    def _document(self, path: str) -> Document:
+        try:
+            if self._zip.getinfo(path).file_size > DOCUMENT_BYTES_MAX:
+                raise UsageError(f"{path} is larger than {DOCUMENT_BYTES_MAX} bytes")
+            document = json.loads(self._zip.read(path))
+        except (ValueError, zipfile.BadZipFile, OSError, EOFError, RecursionError) as error:
+            raise UsageError(f"failed to decode file {path}: {error}") from None
+        if not isinstance(document, dict):
+            raise UsageError(f"failed to decode file {path}: it is no object")
+        return document
+
+
+def _tags_of(manifest: Document) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for path, tags in manifest.items():
+        if not isinstance(tags, list) or not all(isinstance(tag, dict) for tag in tags):
+            raise UsageError("failed to open archive: the manifest cannot be read")
+        found[path] = {str(tag.get("Name")): str(tag.get("Value")) for tag in tags}
+    return found

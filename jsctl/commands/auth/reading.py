@@ -1,0 +1,35 @@
+"""Keys in files, as commands take them."""
+
+from pathlib import Path
+
+from jsctl.auth.files import read_bytes
+from jsctl.auth.keys import KeyPair, KeyProblem, from_public, from_seed, is_encoded
+from jsctl.errors import JsctlError, NotFound
+
+
+def existing(name: str) -> Path:
+    """A file that is there. Raises NotFound."""
+    path = Path(name)
+    if not path.exists():
+        raise NotFound(f"path '{name}' does not exist")
+    if path.is_dir():
+        raise NotFound(f"'{name}' is a directory")
+    return path
+
+
+def read_key_file(name: str) -> str:
+    """The first line of a file that is a key. Raises JsctlError."""
+    for line in read_bytes(Path(name)).split(b"\n"):
+        text = line.decode("ascii", "replace")
+        if is_encoded(text):
+            return text
+    raise JsctlError(f"could not find a valid key in {name}")
+
+
+def pair_of_file(name: str) -> KeyPair:
+    """A pair from a file with a public key or a seed. Raises JsctlError."""
+    text = read_key_file(name)
+    try:
+        return from_public(text)
+    except KeyProblem:
+        return from_seed(text)

@@ -1,0 +1,18 @@
+"""`backup stream` and `account`."""
+
+from pathlib import Path
+
+from jsctl.commands.toolkit.assets.backups import back_up, back_up_account
+from jsctl.commands.toolkit.invocation.call import Call
+
+
+async def stream(call: Call) -> None:
+    """One stream."""
+    target = Path(call.text("target")).expanduser()
+    async with call.manager() as manager:
+        await back_up(call, manager, call.text("stream"), target)
+
+
+async def account(call: Call) -> None:
+    """All streams, each into a directory of its name."""
+    await back_up_account(call)

@@ -1,0 +1,285 @@
+"""Clients of a benchmark that receive: subscribers, consumers, getters, a service."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from time import perf_counter_ns, strftime
+
+from jsctl.api.errors import ApiError
+from jsctl.client.raw import Frame, RawConnection, frame_of
+from jsctl.client.worded import worded
+from jsctl.commands.bench.job import Job
+from jsctl.commands.bench.publishers import inbox
+from jsctl.errors import JsctlError, NotFound, Unreachable
+from jsctl.render.reports.bench import Sample
+
+SECOND_NS = 1_000_000_000
+MISSING = ApiError(404, 10037, "message not found")
+EXPIRES_S = 30
+SERVICE_GROUP = "q"
+NONE_FOUND, END_OF_BATCH, NO_RESPONDERS = b"404", b"204", b"503"
+PASSING = (b"408", b"409", b"404", b"100")
+"""What ends a pull request or keeps it alive; another one is made."""
+
+
+async def core_subscriber(connection: RawConnection, job: Job) -> Sample:
+    """Counts messages; its time starts with the first one."""
+    connection.subscribe(job.listened)
+    await connection.flush()
+    counted = await connection.count(job.messages)
+    job.tell(job.messages)
+    return Sample(counted.messages, counted.bytes, counted.started_ns, perf_counter_ns())
+
+
+async def server(connection: RawConnection, job: Job) -> Sample:
+    """Answers requests until it is stopped."""
+    connection.subscribe(job.subject, SERVICE_GROUP)
+    await connection.flush()
+    while True:
+        found = await connection.read()
+        if job.pace.sleep_seconds:
+            for frame in found:
+                await asyncio.sleep(job.pace.sleep_seconds)
+                connection.write(frame_of(frame.reply, b"ok"))
+        else:
+            connection.write(
+                b"".join(frame_of(frame.reply, b"ok") for frame in found if frame.reply)
+            )
+        await connection.drain()
+
+
+async def consuming(connection: RawConnection, job: Job) -> Sample:
+    """Pulls ahead of what it has, and acknowledges what comes."""
+    pull = _Pull(connection, job)
+    await pull.begin()
+    count = total_bytes = started = 0
+    wanted = min(job.batch, job.messages)
+    await pull.ask(wanted)
+    while count < job.messages:
+        for frame in await pull.read():
+            if frame.status:
+                wanted = await pull.again(frame, min(job.batch, job.messages - count))
+                continue
+            if not count:
+                started = perf_counter_ns()
+            count += 1
+            wanted -= 1
+            total_bytes += len(frame.payload)
+            await pull.take(frame)
+            job.tell(count)
+        more = min(job.batch, job.messages - count) - wanted
+        if wanted <= job.batch // 2 and more > 0:  # no more than its share: others want theirs
+            await pull.ask(more)
+            wanted += more
+        await connection.drain()
+    await connection.flush()
+    return Sample(count, total_bytes, started, perf_counter_ns())
+
+
+async def fetching(connection: RawConnection, job: Job) -> Sample:
+    """A batch at a time; a latency is the time until all of it is there."""
+    pull = _Pull(connection, job)
+    await pull.begin()
+    latencies: list[int] = []
+    count = total_bytes = 0
+    started = perf_counter_ns()
+    while count < job.messages:
+        before = perf_counter_ns()
+        left = min(job.batch, job.messages - count)
+        await pull.ask(left)
+        while left:
+            for frame in await pull.read():
+                if frame.status == b"100":
+                    continue
+                if frame.status:
+                    what = f"fetching from the consumer '{job.consumer}' returned no messages"
+                    raise NotFound(what)
+                left -= 1
+                count += 1
+                total_bytes += len(frame.payload)
+                await pull.take(frame)
+        await connection.drain()
+        latencies.append(perf_counter_ns() - before)
+        job.tell(count)
+    await connection.flush()
+    return Sample(count, total_bytes, started, perf_counter_ns(), latencies)
+
+
+class _Pull:
+    """Requests for messages of a consumer; an ordered one misses none."""
+
+    def __init__(self, connection: RawConnection, job: Job) -> None:
+        self._connection = connection
+        self._job = job
+        self._inbox = inbox()
+        self._sequence = 0
+        self._ordered = job.acks == "ordered"
+        self._subject = f"{job.api_prefix}CONSUMER.MSG.NEXT.{job.stream}.{job.consumer}".encode()
+
+    async def begin(self) -> None:
+        """Listens for messages, and for answers to acknowledgements."""
+        self._connection.subscribe(self._inbox)
+        if self._job.double_ack:
+            self._connection.subscribe(f"{self._inbox}.ack")
+        await self._connection.flush()
+
+    async def ask(self, count: int) -> None:
+        """For so many more."""
+        body = json.dumps({"batch": count, "expires": EXPIRES_S * SECOND_NS}).encode()
+        self._connection.write(frame_of(self._subject, body, self._inbox.encode()))
+        await self._connection.drain()
+
+    async def again(self, frame: Frame, count: int) -> int:
+        """A request has ended: another one for so many. Raises what is no passing trouble."""
+        if frame.status == b"100":
+            return count
+        if frame.status == NO_RESPONDERS or frame.status not in PASSING:
+            text = frame.header.split(b"\r\n")[0].decode("utf-8", "replace")
+            raise Unreachable(f"consuming from '{self._job.consumer}': {text}")
+        await self.ask(count)
+        return count
+
+    async def read(self) -> list[Frame]:
+        """Messages and the ends of requests; answers to acknowledgements are passed over."""
+        own = self._inbox.encode()
+        found = await self._connection.read()
+        return [frame for frame in found if frame.subject != own + b".ack"]
+
+    async def take(self, frame: Frame) -> None:
+        """A message: acknowledged, and in its order."""
+        if self._job.pace.sleep_seconds:
+            await asyncio.sleep(self._job.pace.sleep_seconds)
+        if self._ordered:
+            self._sequence += 1
+            if int(frame.reply.split(b".")[-3]) != self._sequence:
+                raise JsctlError("the consumer has missed a message")
+        elif self._job.acks != "none":
+            answer = f"{self._inbox}.ack".encode() if self._job.double_ack else b""
+            self._connection.write(frame_of(frame.reply, b"+ACK", answer))
+
+
+async def sync_getter(connection: RawConnection, job: Job) -> Sample:
+    """One stored message at a time, from the first one on."""
+    asking = await _Asking.of(connection, job)
+    latencies: list[int] = []
+    total_bytes = 0
+    started = perf_counter_ns()
+    subject = f"{job.api_prefix}DIRECT.GET.{job.stream}"
+    for at in range(job.messages):
+        if at and job.pace.sleep_seconds:
+            await asyncio.sleep(job.pace.sleep_seconds)
+        before = perf_counter_ns()
+        sequence = at + job.offset
+        frame = await asking.one(subject, json.dumps({"seq": sequence}).encode())
+        if frame.status:
+            what = f"getting message sequence number {sequence} from the stream"
+            raise NotFound(f"{what}: {worded(MISSING)}")
+        total_bytes += len(frame.payload)
+        latencies.append(perf_counter_ns() - before)
+        job.tell(at + 1)
+    return Sample(job.messages, total_bytes, started, perf_counter_ns(), latencies)
+
+
+async def kv_getter(connection: RawConnection, job: Job) -> Sample:
+    """One value at a time."""
+    asking = await _Asking.of(connection, job)
+    latencies: list[int] = []
+    total_bytes = 0
+    started = perf_counter_ns()
+    for at in range(job.messages):
+        await job.pace.wait(at, started)
+        key = job.key_of(at)
+        before = perf_counter_ns()
+        subject = f"{job.api_prefix}DIRECT.GET.KV_{job.bucket}.$KV.{job.bucket}.{key}"
+        frame = await asking.one(subject, b"")
+        if frame.status:
+            raise NotFound(f"getting key '{key}': nats: key not found")
+        total_bytes += len(frame.payload)
+        latencies.append(perf_counter_ns() - before)
+        job.tell(at + 1)
+    return Sample(job.messages, total_bytes, started, perf_counter_ns(), latencies)
+
+
+async def batch_getter(connection: RawConnection, job: Job) -> Sample:
+    """A batch of stored messages at a time."""
+    asking = await _Asking.of(connection, job)
+    latencies: list[int] = []
+    count = total_bytes = 0
+    sequence = 1
+    subject = f"{job.api_prefix}DIRECT.GET.{job.stream}"
+    started = perf_counter_ns()
+    while count < job.messages:
+        before = perf_counter_ns()
+        wanted = min(job.batch, job.messages - count)
+        filter_subject = job.filters[0] if job.filters else ">"
+        body = {"batch": wanted, "seq": sequence, "next_by_subj": filter_subject}
+        got = 0
+        async for frame in asking.many(subject, json.dumps(body).encode()):
+            got += 1
+            total_bytes += len(frame.payload)
+            sequence = _sequence_of(frame) + 1
+        if not got:
+            raise NotFound("getting message from the stream: no messages")
+        if got < wanted:
+            short = f"Warning: Got {got} (expected {wanted}) messages in this batch"
+            sys.stderr.write(f"{strftime('%H:%M:%S')} [{job.number + 1}] {short}\n")
+        count += got
+        latencies.append(perf_counter_ns() - before)
+        job.tell(min(count, job.messages))
+        if job.pace.sleep_seconds:
+            await asyncio.sleep(job.pace.sleep_seconds)
+    return Sample(count, total_bytes, started, perf_counter_ns(), latencies)
+
+
+def _sequence_of(frame: Frame) -> int:
+    mark = b"\r\nNats-Sequence: "
+    at = frame.header.find(mark) + len(mark)
+    return int(frame.header[at : frame.header.find(b"\r\n", at)])
+
+
+class _Asking:
+    """Requests whose answers come to one inbox, one request after the other."""
+
+    def __init__(self, connection: RawConnection, job: Job) -> None:
+        self._connection = connection
+        self._timeout = job.timeout
+        self._inbox = inbox()
+
+    @classmethod
+    async def of(cls, connection: RawConnection, job: Job) -> "_Asking":
+        """Ready to ask."""
+        asking = cls(connection, job)
+        connection.subscribe(asking._inbox)
+        await connection.flush()
+        return asking
+
+    async def one(self, subject: str, body: bytes) -> Frame:
+        """The answer. Raises Unreachable when nobody gives one."""
+        self._connection.write(frame_of(subject.encode(), body, self._inbox.encode()))
+        frame = (await self._some())[-1]
+        if frame.status == NO_RESPONDERS:
+            raise Unreachable("nats: no responders available for request")
+        return frame
+
+    async def _some(self) -> list[Frame]:
+        try:
+            async with asyncio.timeout(self._timeout):
+                while True:
+                    found = await self._connection.read()
+                    if found:
+                        return found
+        except TimeoutError:
+            raise Unreachable("nats: timeout") from None
+
+    async def many(self, subject: str, body: bytes) -> AsyncIterator[Frame]:
+        """All answers of a batch."""
+        self._connection.write(frame_of(subject.encode(), body, self._inbox.encode()))
+        while True:
+            for frame in await self._some():
+                if frame.status in (END_OF_BATCH, NONE_FOUND):
+                    return
+                if frame.status:
+                    text = frame.header.split(b"\r\n")[0].decode("utf-8", "replace")
+                    raise Unreachable(f"doing a direct get on the stream: {text}")
+                yield frame

@@ -1,0 +1,167 @@
+"""The clients of a benchmark in processes of their own, so that none waits for another one.
+
+Each process has some of the clients. All of them connect, wait for each other, and begin together;
+the clock is that of the machine, so their times can be compared. One client needs no other process.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import queue
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from importlib import import_module
+from threading import BrokenBarrierError
+from typing import TYPE_CHECKING
+
+from jsctl.client.connection import open_client
+from jsctl.client.raw import RawConnection, closed
+from jsctl.commands.bench.job import Job
+from jsctl.errors import JsctlError, Unreachable
+from jsctl.settings import Settings
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+    from multiprocessing.queues import Queue
+    from multiprocessing.synchronize import Barrier
+
+    from jsctl.render.reports.bench import Sample
+
+    Told = tuple[int, Sample | None, str, str]
+    """A client's number, and its sample, or the kind and text of its error."""
+
+READY_S = 60.0
+"""All clients have to be connected by then."""
+LOOK_S = 0.5
+"""How often it is seen whether the processes still run."""
+
+
+async def run_clients(settings: Settings, kind: str, jobs: Sequence[Job]) -> "list[Sample]":
+    """Runs all jobs at the same time; `kind` names their function as `module:name`.
+
+    Raises the first error, with the number of its client.
+    """
+    if len(jobs) == 1:
+        return await _run_here(settings, kind, jobs, _at_once)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(None, _run_processes, settings, kind, list(jobs))
+
+
+async def _at_once() -> None:
+    """Nobody else has to be waited for."""
+
+
+async def _run_here(
+    settings: Settings, kind: str, jobs: Sequence[Job], ready: Callable[[], "object"]
+) -> "list[Sample]":
+    module, _, name = kind.partition(":")
+    function = getattr(import_module(f"jsctl.commands.bench.{module}"), name)
+    async with AsyncExitStack() as stack:
+        connections: list[RawConnection] = []
+        for job in jobs:
+            client = await open_client(settings, what=f"client number {job.number}")
+            stack.push_async_callback(client.close)
+            connection = await RawConnection.take_over(client)
+            stack.push_async_callback(closed, connection)
+            connections.append(connection)
+        waiting = ready()
+        assert asyncio.iscoroutine(waiting)
+        await waiting
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = [
+                    tasks.create_task(_one(function, connection, job))
+                    for connection, job in zip(connections, jobs, strict=True)
+                ]
+        except* ClientFailed as group:
+            raise group.exceptions[0] from None
+        return [task.result() for task in running]
+
+
+class ClientFailed(Exception):
+    """A client's error, and which one it was."""
+
+    def __init__(self, number: int, error: JsctlError) -> None:
+        self.number = number
+        self.error = error
+        super().__init__(str(error))
+
+
+async def _one(
+    function: "Callable[[RawConnection, Job], object]", connection: RawConnection, job: Job
+) -> "Sample":
+    running = function(connection, job)
+    assert asyncio.iscoroutine(running)
+    try:
+        sample: Sample = await running
+    except JsctlError as error:
+        raise ClientFailed(job.number, error) from None
+    except OSError as error:
+        raise ClientFailed(job.number, Unreachable(f"nats: {error}")) from None
+    return sample
+
+
+def _run_processes(settings: Settings, kind: str, jobs: list[Job]) -> "list[Sample]":
+    context = multiprocessing.get_context("spawn")
+    count = min(len(jobs), max(2, os.cpu_count() or 1))
+    ready, told = context.Barrier(count), context.Queue()
+    running = [
+        context.Process(target=_work, args=(settings, kind, jobs[at::count], ready, told))
+        for at in range(count)
+    ]
+    for process in running:
+        process.start()
+    try:
+        return _samples(jobs, running, told)
+    finally:
+        for process in running:
+            process.terminate()
+            process.join()
+
+
+def _samples(
+    jobs: list[Job], running: "Sequence[BaseProcess]", told: "Queue[Told]"
+) -> "list[Sample]":
+    found: dict[int, Sample] = {}
+    while len(found) < len(jobs):
+        try:
+            number, sample, kind, text = told.get(timeout=LOOK_S)
+        except queue.Empty:
+            if all(process.exitcode is not None for process in running) and told.empty():
+                raise JsctlError("a process of the benchmark has ended without a result") from None
+            continue
+        if sample is None:
+            module = import_module("jsctl.errors")
+            error = getattr(module, kind, JsctlError)(text)
+            raise ClientFailed(number, error)
+        found[number] = sample
+    return [found[number] for number in sorted(found)]
+
+
+def _work(
+    settings: Settings, kind: str, jobs: list[Job], ready: "Barrier", told: "Queue[Told]"
+) -> None:
+    """What a process does."""
+
+    async def all_ready() -> None:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, ready.wait, READY_S)
+
+    try:
+        samples = asyncio.run(_run_here(settings, kind, jobs, all_ready))
+    except (ClientFailed, JsctlError, BrokenBarrierError) as error:
+        ready.abort()
+        _tell_failure(told, jobs[0].number, error)
+        return
+    except KeyboardInterrupt:
+        return
+    for job, sample in zip(jobs, samples, strict=True):
+        told.put((job.number, sample, "", ""))
+
+
+def _tell_failure(told: "Queue[Told]", number: int, error: BaseException) -> None:
+    if isinstance(error, BrokenBarrierError):
+        error = Unreachable("not all clients could connect")
+    if isinstance(error, ClientFailed):
+        number, error = error.number, error.error
+    told.put((number, None, type(error).__name__, str(error)))

@@ -1,0 +1,93 @@
+"""`object ls`, `info` and `watch`: commands that only read."""
+
+from jsctl.api.stream import StreamInfo
+from jsctl.client.buckets.kv import buckets_of
+from jsctl.client.buckets.objects import PREFIX, ObjectInfo
+from jsctl.commands.object.open import opened
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.render.column import sort_rows
+from jsctl.render.humanize import moment, number, size
+from jsctl.render.reports.objects import (
+    OBJECT_COLUMNS,
+    STORE_COLUMNS,
+    object_screen,
+    store_document,
+    store_screen,
+)
+
+
+async def ls(call: Call) -> None:
+    """All buckets, smallest first, or the objects of one."""
+    if call.text("bucket"):
+        await _list_objects(call)
+        return
+    async with call.manager() as manager:
+        found = buckets_of((await manager.streams()).items, PREFIX)
+    if call.flag("names"):
+        for info in found:
+            call.output.print(info.config.name.removeprefix(PREFIX))
+        return
+    if not found and not call.output.machine:
+        call.output.print("No Object Store buckets found")
+        return
+    rows = sort_rows(found, STORE_COLUMNS, "size")
+    call.output.report(rows, STORE_COLUMNS, "Object Store Buckets")
+
+
+async def _list_objects(call: Call) -> None:
+    async with opened(call) as (_, store):
+        found = await store.objects()
+    if call.flag("names"):
+        for info in found:
+            call.output.print(info.name)
+        return
+    if not found and not call.output.machine:
+        call.output.print("No entries found")
+        return
+    call.output.report(found, OBJECT_COLUMNS, "Bucket Contents")
+
+
+async def info(call: Call) -> None:
+    """Configuration and state of a bucket, or what an object is."""
+    name = call.text("file")
+    async with opened(call) as (_, store):
+        if name:
+            show_object(call, await store.info(name))
+        else:
+            show_store(call, await store.status())
+
+
+def show_store(call: Call, found: StreamInfo) -> None:
+    """The info screen of a bucket, or a document."""
+    if call.as_json:
+        call.output.json(store_document(found))
+        return
+    call.output.details(store_screen(found))
+
+
+def show_object(call: Call, found: ObjectInfo) -> None:
+    """The info screen of an object, or a document."""
+    if call.as_json:
+        call.output.json(found.document())
+        return
+    call.output.details(object_screen(found))
+
+
+async def watch(call: Call) -> None:
+    """Changes as they come, those that are kept first."""
+    async with opened(call) as (_, store), store.watch(history=True) as (_, change):
+        while True:
+            _print_change(call, await change())
+
+
+def _print_change(call: Call, found: ObjectInfo) -> None:
+    out = call.output
+    if out.machine:
+        out.json_line(found.document())
+    else:
+        word = out.theme.paint("DEL", "red") if found.deleted else out.theme.paint("PUT", "green")
+        text = f"[{moment(found.modified)}] {word} {found.bucket} > {found.name}"
+        if not found.deleted:
+            text += f": {size(found.size)} bytes in {number(found.chunks)} chunks"
+        out.print(text)
+    out.stdout.flush()

@@ -1,0 +1,12 @@
+"""`jsctl rtt`: the declaration."""
+
+from jsctl.commands.toolkit.grammar.spec import JSON, Argument, Command
+
+COMMAND = Command(
+    "rtt",
+    "Compute round-trip time to NATS server",
+    "rtt.run:rtt",
+    (Argument("iterations", "How many round trips to do when testing", default="5"),),
+    (JSON,),
+    examples=("jsctl rtt", "jsctl rtt 20 -j"),
+)

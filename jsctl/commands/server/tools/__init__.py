@@ -1,0 +1,1 @@
+"""Commands of `server` that need no server: passwords, mappings, configurations."""

@@ -1,0 +1,162 @@
+"""Streams into directories and back: what `backup` does, and what `stream` and `account` did."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsctl.api.codec import encode
+from jsctl.api.errors import ApiError
+from jsctl.api.stream import StreamConfig
+from jsctl.api.times import SECOND_NS, format_duration
+from jsctl.auth.files import make_folder
+from jsctl.backups.directory import Description, description_of
+from jsctl.client.backup import CHUNK_BYTES, WINDOW_BYTES, backup_stream, restore_stream
+from jsctl.commands.toolkit.assets.config_files import load_config
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import Conflict, JsctlError, NotFound, RequestFailed, UsageError
+from jsctl.render.details import Details
+from jsctl.render.humanize import counted, number, size
+from jsctl.render.reports.stream.screen import stream_screen
+
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
+
+MILLISECOND_NS = 1_000_000
+
+
+async def back_up(call: Call, manager: "Manager", name: str, directory: Path) -> None:
+    """One stream into a directory that is new or empty."""
+    held = (await manager.stream_info(name)).state.bytes
+    call.output.print(f'Starting backup of Stream "{name}" with {size(held)}')
+    if call.flag("check"):
+        call.output.print(
+            "\nHealth Check was requested, this can take a long time without progress reports\n"
+        )
+    try:
+        done = await backup_stream(
+            manager,
+            name,
+            directory,
+            consumers=call.switch("consumers") is not False,
+            check=call.flag("check"),
+            chunk_bytes=call.size("chunk-size", CHUNK_BYTES),
+            window_bytes=call.size("window-size", WINDOW_BYTES),
+        )
+    except ApiError as error:
+        raise RequestFailed(error, prefix=f"could not back up stream {name}") from None
+    took = format_duration(round(done.seconds * SECOND_NS / MILLISECOND_NS) * MILLISECOND_NS)
+    call.output.print(
+        f"\nReceived {size(done.bytes)} compressed data in {counted(done.chunks, 'chunk')} for "
+        f'stream "{name}" in {took}, {size(done.stream_bytes)} uncompressed'
+    )
+
+
+async def restore(call: Call, manager: "Manager", directory: Path) -> None:
+    """One stream from a directory, where its options say. Raises Conflict if it is there."""
+    description = description_of(directory)
+    name = description.name
+    if name in await manager.stream_names():
+        raise Conflict(f'Stream "{name}" already exist')
+    config = _configuration(call, description)
+    call.output.print(f'Starting restore of Stream "{name}" from file "{directory}"\n')
+    try:
+        done = await restore_stream(manager, directory, config, description.state)
+    except ApiError as error:
+        raise RequestFailed(error, prefix="restore failed") from None
+    seconds = round(done.seconds)
+    call.output.print(f'\nRestored stream "{name}" in {format_duration(seconds * SECOND_NS)}\n')
+    call.output.details(stream_screen(await manager.stream_info(name)))
+    call.output.print()
+
+
+def _configuration(call: Call, description: Description) -> dict[str, object]:
+    """That of the backup, or of a file, with what was given. Raises UsageError."""
+    config = dict(description.config)
+    if call.text("config"):
+        config = encode(load_config(call.text("config"), StreamConfig))
+        if config.get("name") != description.name:
+            raise UsageError("stream names may not be changed during restore")
+    placement: dict[str, object] = {}
+    if call.text("cluster"):
+        placement["cluster"] = call.text("cluster")
+    if call.texts("tag"):
+        placement["tags"] = list(call.texts("tag"))
+    if placement:
+        config["placement"] = placement
+    if call.integer("replicas") > 0:
+        config["num_replicas"] = call.integer("replicas")
+    return config
+
+
+def _backups_in(parent: Path, existing: Sequence[str]) -> list[Path]:
+    """The backups in a directory, one for each stream. Raises UsageError and Conflict."""
+    found = sorted(parent.iterdir())
+    for one in found:
+        if not one.is_dir():
+            raise UsageError(f'expected a directory "{one.name}"')
+        if one.name in existing:
+            raise Conflict(f'stream "{one.name}" exists already')
+        description_of(one)
+    return found
+
+
+async def back_up_account(call: Call) -> None:
+    """All streams, each into a directory of its name. Raises JsctlError if one failed."""
+    target = Path(call.text("target")).expanduser()
+    async with call.manager() as manager:
+        listing = await manager.streams()
+        if listing.missing:
+            count = len(listing.missing)
+            raise JsctlError(f"could not obtain stream information for {count} streams")
+        if listing.offline and not call.flag("force"):
+            count = len(listing.offline)
+            raise JsctlError(f"could not obtain stream information for {count} offline streams")
+        if not listing.items:
+            raise NotFound("no streams found")
+        screen = Details(f"Performing backup of all streams to {target}")
+        states = [one.state for one in listing.items]
+        screen.row("Streams", number(len(states)))
+        screen.row("Size", size(sum(state.bytes for state in states)))
+        screen.row("Consumers", number(sum(state.consumer_count for state in states)))
+        call.output.details(screen)
+        call.output.print()
+        if not call.confirm("Perform backup", prefix=""):
+            return
+        make_folder(target)
+        failed = await _all(call, manager, [one.config.name for one in listing.items], target)
+    if failed:
+        call.output.print("Backup failures: ")
+        for line in failed:
+            call.output.print(f"  {line}")
+        call.output.print()
+        raise JsctlError("backup failed")
+
+
+async def _all(call: Call, manager: "Manager", names: list[str], target: Path) -> list[str]:
+    failed: list[str] = []
+    for name in names:
+        try:
+            await back_up(call, manager, name, target / name)
+        except JsctlError as error:
+            call.output.print(f"Backup of {name} failed: {error}")
+            failed.append(f"{name}: {error}")
+        call.output.print()
+    return failed
+
+
+async def restore_account(call: Call) -> None:
+    """Every stream of a directory; nothing is begun when one of them is there already."""
+    parent = directory_of(call, "directory")
+    async with call.manager() as manager:
+        found = _backups_in(parent, await manager.stream_names())
+        call.output.print(f'Restoring backup of all {len(found)} streams in directory "{parent}"\n')
+        for directory in found:
+            await restore(call, manager, directory)
+
+
+def directory_of(call: Call, name: str) -> Path:
+    """A directory that is there. Raises NotFound."""
+    path = Path(call.text(name)).expanduser()
+    if not path.is_dir():
+        raise NotFound(f"'{path}' is a file" if path.exists() else f"path '{path}' does not exist")
+    return path

@@ -1,0 +1,27 @@
+"""What buckets of keys and buckets of objects have in common."""
+
+from typing import TYPE_CHECKING
+
+from jsctl.api.cluster import Placement
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import NeedsConfirmation, NotFound
+
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
+
+
+async def pick_bucket(call: Call, manager: "Manager", prefix: str, kind: str) -> str:
+    """A bucket from a list; `prefix` is that of their streams. Raises NotFound without one."""
+    names = [name for name in await manager.stream_names() if name.startswith(prefix)]
+    if not names:
+        raise NotFound(f"no {kind} buckets found")
+    if not call.prompts.possible:
+        raise NeedsConfirmation("cannot prompt for user input without a terminal")
+    return call.prompts.choose("Select a Bucket", [name.removeprefix(prefix) for name in names])
+
+
+def placement_of(call: Call) -> Placement | None:
+    """What `--cluster` and `--tags` say."""
+    if not (call.text("cluster") or call.texts("tags")):
+        return None
+    return Placement(cluster=call.text("cluster"), tags=call.texts("tags"))

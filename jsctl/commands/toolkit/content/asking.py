@@ -1,0 +1,90 @@
+"""Requests that are sent and told about, with all their replies."""
+
+import asyncio
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from jsctl.api.times import SECOND_NS, format_duration
+from jsctl.commands.toolkit.content.bodies import (
+    bodies_of,
+    header_lines,
+    headers_of,
+    print_body,
+    translated,
+)
+from jsctl.commands.toolkit.content.templates import fill
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import Unreachable, exit_code_of
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
+
+NO_RESPONDERS = "503"
+
+
+async def ask_all(client: "NatsClient", call: Call, subject: str, body: str = "body") -> int:
+    """Sends every body, `--count` times; without responders the exit status is 0, as with `nats`.
+
+    `body` names the argument that a body may stand in. With JSCTL_EXIT=detailed the status is
+    that of an unreachable server.
+    """
+    headers = headers_of(call) or None
+    answered = True
+    number = 0
+    for text_in in bodies_of(call, body):
+        for _ in range(call.integer("count", 1)):
+            number += 1
+            text, where = text_in, subject
+            if call.flag("templates"):
+                text, where = fill(text_in, number), fill(subject, number)
+            payload = text.encode("utf-8", "surrogateescape")
+            answered = await _ask(client, call, where, payload, headers) and answered
+    if not answered and call.environ.get("JSCTL_EXIT") == "detailed":
+        return exit_code_of(Unreachable(""), call.environ)
+    return 0
+
+
+async def _ask(
+    client: "NatsClient", call: Call, subject: str, payload: bytes, headers: dict[str, str] | None
+) -> bool:
+    """One request with all its replies; tells whether anybody answered."""
+    raw, wanted = call.flag("raw"), call.integer("replies", 1)
+    if not raw:
+        call.output.log(f'Sending request on "{subject}"')
+    inbox = client.new_inbox()
+    replies: asyncio.Queue[Msg] = asyncio.Queue()
+    subscription = await client.subscribe(inbox, cb=replies.put)
+    started = perf_counter_ns()
+    await client.publish(subject, payload, reply=inbox, headers=headers)
+    count = 0
+    wait = call.settings.timeout
+    try:
+        while not wanted or count < wanted:
+            try:
+                async with asyncio.timeout(wait):
+                    message = await replies.get()
+            except TimeoutError:
+                break
+            if (message.headers or {}).get("Status") == NO_RESPONDERS and not message.data:
+                call.output.log("No responders are available")
+                break
+            count += 1
+            _show(call, message, perf_counter_ns() - started, raw=raw)
+            if call.flag("wait-for-empty") and not message.data:
+                break
+            wait = call.duration("reply-timeout") / SECOND_NS
+    finally:
+        await subscription.unsubscribe()
+    return count > 0
+
+
+def _show(call: Call, message: "Msg", rtt_ns: int, *, raw: bool) -> None:
+    if not raw:
+        call.output.log(f"Received with rtt {format_duration(rtt_ns)}")
+        lines = header_lines(message.headers)
+        for line in [*lines, ""] if lines else []:
+            call.output.log(line)
+    body = translated(call, bytes(message.data), message.subject)
+    print_body(call, body, raw=False)

@@ -1,0 +1,93 @@
+"""`--watch`: a report again and again, on one connection, until it is interrupted."""
+
+import asyncio
+import io
+import time
+from collections.abc import Awaitable, Callable
+
+from jsctl.api.errors import ApiError
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import JsctlError
+
+_OTHER_SCREEN, _OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_AT_ONCE, _SHOWN = "\x1b[?2026h\x1b[H", "\x1b[J\x1b[?2026l"
+_REST_OF_LINE = "\x1b[K"
+
+Report = Callable[[Call], Awaitable[int | None]]
+
+
+async def watched(call: Call, report: Report) -> int | None:
+    """The report once, or with `--watch` until Ctrl-C; the first round may fail, later ones not.
+
+    On a terminal it fills the screen and what was shown last stays; elsewhere a blank line stands
+    between the rounds.
+    """
+    seconds = call.integer("watch")
+    if seconds <= 0:
+        return await report(call)
+    return await repeated(call, report, seconds)
+
+
+async def repeated(call: Call, report: Report, seconds: int, *, at_once: bool = True) -> int:
+    """The report every so many seconds until Ctrl-C; the first one now, or `at_once` not."""
+    screen = _Screen(call, seconds)
+    try:
+        async with call.one_connection():
+            if at_once:
+                await screen.show(report, patient=False)
+            while True:
+                await asyncio.sleep(seconds)
+                await screen.show(report, patient=screen.rounds > 0)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        assert task is not None
+        task.uncancel()
+    finally:
+        screen.leave()
+    return 0
+
+
+class _Screen:
+    """What people look at."""
+
+    def __init__(self, call: Call, seconds: int) -> None:
+        self._call = call
+        self._seconds = seconds
+        self._out = call.output.stdout
+        self._terminal = self._out.isatty() and not call.output.machine
+        self._last = ""
+        self.rounds = 0
+
+    async def show(self, report: Report, *, patient: bool) -> None:
+        """One round; `patient` tells errors and goes on."""
+        held = io.StringIO()
+        self._call.output.redirect(held)
+        try:
+            await report(self._call)
+        except (ApiError, JsctlError) as error:
+            if not patient:
+                raise
+            held.write(f"{error}\n")
+        finally:
+            self._call.output.redirect(self._out)
+        self._draw(held.getvalue())
+
+    def _draw(self, text: str) -> None:
+        if not self._terminal:
+            self._out.write(f"\n{text}" if self.rounds else text)
+        else:
+            now = time.strftime("%H:%M:%S")
+            head = f"every {self._seconds}s · {now} · Ctrl-C leaves\n\n"
+            lines = (head + text).splitlines()[: self._call.output.height or None]
+            body = "\r\n".join(line + _REST_OF_LINE for line in lines)
+            start = "" if self.rounds else _OTHER_SCREEN
+            self._out.write(f"{start}{_AT_ONCE}{body}{_SHOWN}")
+        self._out.flush()
+        self._last = text
+        self.rounds += 1
+
+    def leave(self) -> None:
+        """Back to the screen as it was, with the last report on it."""
+        if self._terminal and self.rounds:
+            self._out.write(_OWN_SCREEN + self._last)
+            self._out.flush()

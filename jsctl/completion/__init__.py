@@ -1,0 +1,58 @@
+"""What may come next on a command line, for the shells.
+
+`jsctl __complete [--shell NAME] -- WORDS` prints a line for each candidate, `value TAB help`; a
+last line `:file` or `:dir` leaves the word to the shell's own completion of paths. Nothing else
+is ever printed, and it always ends with status 0: a key was hit, not a command given.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from jsctl.completion.words import Answer, complete
+
+BREAKS = "=:"
+"""Where bash ends words of its own."""
+SHELLS = ("bash", "zsh", "fish", "powershell")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints the candidates for the last one of the words."""
+    given = list(arguments)
+    shell = given[1] if given[:1] == ["--shell"] and len(given) > 1 else ""
+    words = given[given.index("--") + 1 :] if "--" in given else given
+    if shell == "bash":
+        words = joined(words)
+    try:
+        answer = complete(words, os.environ)
+    except Exception:  # noqa: BLE001 - a traceback in the middle of a command line helps nobody
+        return 0
+    last = words[-1] if words else ""
+    cut = max(last.rfind(mark) + 1 for mark in BREAKS) if shell == "bash" else 0
+    sys.stdout.write(_lines(answer, last[:cut]))
+    return 0
+
+
+def joined(words: Sequence[str]) -> list[str]:
+    """Words as people wrote them; bash breaks them at `=` and `:`."""
+    found: list[str] = []
+    glue = False
+    for word in words:
+        mark = bool(word) and all(character in BREAKS for character in word)
+        if found and (mark or glue):
+            found[-1] += word
+        else:
+            found.append(word)
+        glue = mark
+    return found
+
+
+def _lines(answer: Answer, prefix: str) -> str:
+    lines = [
+        f"{value[len(prefix) :]}\t{help_text}" if help_text else value[len(prefix) :]
+        for value, help_text in answer.candidates
+        if value.startswith(prefix) and value.isprintable()
+    ]
+    if answer.paths:
+        lines.append(f":{answer.paths}")
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,75 @@
+"""What the check of streams found, a row for each replica."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from jsctl.api.stream import ReplicaCheck, SequenceRange, StreamCheck
+from jsctl.render.column import Column
+from jsctl.render.humanize import number, size
+
+RANGES_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """One replica of one stream."""
+
+    stream: str
+    replica: ReplicaCheck
+    differs: bool
+
+    @property
+    def verdict(self) -> str:
+        """In a few words."""
+        one = self.replica
+        if one.offline:
+            return "offline"
+        if not one.done:
+            return "unfinished"
+        if one.lost:
+            return "lost messages"
+        if one.damaged:
+            return "damaged"
+        if self.differs:
+            return "other messages than the leader"
+        return "repaired" if one.repaired or one.findings else "whole"
+
+
+def check_rows(checks: Mapping[str, StreamCheck]) -> list[CheckRow]:
+    """Streams and servers by name."""
+    return [
+        CheckRow(name, replica, replica.name in check.different)
+        for name, check in sorted(checks.items())
+        for replica in check.replicas
+    ]
+
+
+def ranges_text(ranges: Iterable[SequenceRange]) -> str:
+    """The first ranges, and how many more there are."""
+    told = [
+        f"{one.first}" if one.first == one.last else f"{one.first}-{one.last}" for one in ranges
+    ]
+    more = len(told) - RANGES_SHOWN
+    return ", ".join(told[:RANGES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+CHECK_COLUMNS: tuple[Column[CheckRow], ...] = (
+    Column("stream", "Stream", lambda row: row.stream),
+    Column("server", "Server", lambda row: row.replica.name),
+    Column(
+        "bytes",
+        "Read",
+        lambda row: row.replica.bytes,
+        lambda row: size(row.replica.bytes),
+        priority=1,
+    ),
+    Column("findings", "Findings", lambda row: row.replica.findings),
+    Column(
+        "repaired",
+        "Repaired",
+        lambda row: row.replica.repaired,
+        lambda row: number(row.replica.repaired),
+    ),
+    Column("damaged", "Damaged", lambda row: ranges_text(row.replica.damaged)),
+    Column("verdict", "Verdict", lambda row: row.verdict),
+)

@@ -1,0 +1,243 @@
+"""Archives of audits: what is written can be read, what is damaged is refused, rules see issues."""
+
+import json
+import re
+import shlex
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jsctl.cli import main
+from jsctl.commands.audit.archive import MANIFEST, BadName, Reader, Writer, path_of
+from jsctl.errors import JsctlError, UsageError
+from tests.commands.conftest import Result
+from tests.support.nats_process import real_server
+from tests.support.real_cli import Answer, differences, nats, needs_nats
+
+Run = Callable[..., Result]
+SERVERS = ("n1", "n2")
+NOW = "2026-11-23T06:00:00Z"
+READING = (
+    "audit analyze {bad}",
+    "audit analyze {bad} --max-examples 1",
+    "audit analyze {bad} --max-examples 0",
+    "audit analyze {bad} --skip server_001 --skip CLUSTER_001",
+    "audit analyze {bad} --markdown",
+    "audit analyze {empty}",
+    "audit analyze {bad} --save {saved}",
+    "audit analyze --load {good}",
+    "audit analyze",
+    "audit analyze /nope.zip",
+    "audit checks",
+    "audit checks --json",
+)
+
+
+def write(path: Path, documents: list[tuple[dict[str, str], object]]) -> Path:
+    writer = Writer(path)
+    for tags, document in documents:
+        writer.add(document, tags)
+    writer.add({"version": "v", "capture_timestamp": NOW}, {"special": "audit_gather_metadata"})
+    writer.finish()
+    return path
+
+
+def troubled() -> list[tuple[dict[str, str], object]]:
+    """Two servers with something wrong in nearly every respect."""
+    found: list[tuple[dict[str, str], object]] = []
+    for at, server in enumerate(SERVERS):
+        where = {"server": server, "cluster": "a b"}
+
+        def add(kind: str, data: object, where: dict[str, str] = where) -> None:
+            tags = {**where, "artifact_type": kind}
+            found.append((tags, {"server": {"name": where["server"]}, "data": data}))
+
+        add(
+            "variables",
+            {
+                "version": f"2.1{at}.0",
+                "mem": 1024 * (1 + 9 * at),
+                "cores": 2,
+                "cpu": 199.0 * at,
+                "slow_consumers": at,
+                "now": NOW,
+                "tls_cert_not_after": "2026-11-20T00:00:00Z" if at else "2026-12-01T06:00:00Z",
+                "leaf": {"tls_cert_not_after": "2026-11-25T06:00:00Z"},
+            },
+        )
+        gateway = {"configured": True}
+        outbound = {"east": gateway, "west": {"configured": not at}}
+        add("gateways", {"outbound_gateways": outbound, "inbound_gateways": {"east": [gateway]}})
+        add("health", {"status": "ok" if at else "unavailable", "status_code": 503})
+        add("leafs", {"leafs": [{"name": "leaf 1"}] if at else []})
+        add(
+            "jetstream_info",
+            {
+                "ha_assets": 1001 * at,
+                "memory": 95,
+                "storage": 10,
+                "config": {"max_memory": 100, "max_storage": 100, "domain": "d e"},
+                "meta_cluster": {"leader": server, "replicas": [{"name": "n3", "offline": True}]},
+            },
+        )
+        stream = {
+            "name": "S",
+            "config": {"name": "S", "max_msgs": 100, "max_bytes": 1000, "max_consumers": 2},
+            "state": {
+                "messages": 95,
+                "bytes": 10,
+                "last_seq": 100 - 50 * at,
+                "num_subjects": 2_000_000,
+                "consumer_count": 2,
+            },
+            "cluster": {"name": "a b", "leader": "n1"},
+        }
+        found.append(
+            ({"account": "APP", **where, "stream": "S", "artifact_type": "stream_info"}, stream)
+        )
+    return found
+
+
+@pytest.fixture
+def archives(tmp_path: Path) -> dict[str, str]:
+    """One with troubles, one with nothing in it; a place for a report, and a report."""
+    bad = write(tmp_path / "bad.zip", troubled())
+    empty = write(tmp_path / "empty.zip", [])
+    good = tmp_path / "report.json"
+    assert main(["audit", "analyze", str(bad), "--save", str(good)]) == 0
+    return {"bad": str(bad), "empty": str(empty), "saved": str(tmp_path / "s"), "good": str(good)}
+
+
+@needs_nats
+@pytest.mark.processes
+def test_both_tools_see_the_same_issues(cli: Run, archives: dict[str, str]) -> None:
+    pairs: list[tuple[str, Answer, Answer]] = []
+    for line in READING:
+        words = shlex.split(line.format(**archives))
+        theirs = nats(*words)
+        Path(archives["saved"]).unlink(missing_ok=True)
+        ours = cli(*words)
+        pair = [Answer(one.code, _in_order(one.out), one.err) for one in (theirs, ours)]
+        pairs.append((line, pair[0], pair[1]))
+    told = differences(pairs)
+    assert not told, told
+
+
+def _in_order(out: str) -> str:
+    """`nats` counts outcomes and compares gateways in an order of chance; markdown has a time."""
+    head, mark, counts = out.partition("Summary of Checks:")
+    head = re.sub(r"produced .*|(?<=outbound gateways) .*(?=\n)", "", head)
+    return head + mark + "\n".join(sorted(counts.splitlines()))
+
+
+@needs_nats
+@pytest.mark.processes
+def test_the_real_tool_shows_a_report_of_ours(archives: dict[str, str]) -> None:
+    done = nats("audit", "analyze", "--load", archives["good"])
+    assert (done.code, "[FAIL] [META_001]" in done.out) == (0, True)
+
+
+def test_every_rule_but_those_of_metadata_finds_its_issue(
+    archives: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    assert main(["audit", "analyze", archives["bad"], "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)["checks"]
+    fine = {one["check"]["code"] for one in results if one["outcome_string"] == "PASS"}
+    assert fine == {"ACCOUNTS_001", "JETSTREAM_004", "JETSTREAM_005"}
+    assert stat.S_IMODE(Path(archives["good"]).stat().st_mode) == 0o600
+
+
+def test_limits_of_accounts_are_those_of_their_claims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tags = {"account": "APP", "server": "n1", "cluster": "C", "artifact_type": "account_info"}
+    limits = {"nats": {"limits": {"conn": 10, "subs": 10, "leaf": -1}}}
+    data = {"client_connections": 11, "subscriptions": 10, "decoded_jwt": limits}
+    path = write(tmp_path / "a.zip", [(tags, {"data": data})])
+    assert main(["audit", "analyze", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "[FAIL] [ACCOUNTS_001]" in out
+    assert "account APP (on n1) exceeded client connections limit (110.0%, 11/10)" in out
+    assert "account APP (on n1) using 100.0% of subscriptions limit (10/10)" in out
+
+
+def test_what_is_no_report_is_not_shown(archives: dict[str, str], tmp_path: Path) -> None:
+    assert main(["audit", "analyze", "--load", archives["bad"]]) == 1
+    assert main(["audit", "analyze", "--load", str(tmp_path / "nope")]) == 1
+    (tmp_path / "other").write_text('{"type": "other"}')
+    assert main(["audit", "analyze", "--load", str(tmp_path / "other")]) == 1
+
+
+def test_a_report_is_not_overwritten_unasked(archives: dict[str, str]) -> None:
+    before = Path(archives["good"]).read_bytes()
+    assert main(["audit", "analyze", archives["empty"], "--save", archives["good"]]) == 1
+    assert Path(archives["good"]).read_bytes() == before
+    words = ["audit", "analyze", archives["empty"], "--save", archives["good"], "-f"]
+    assert main(words) == 0
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "a\\b"])
+def test_names_cannot_leave_the_archive(name: str) -> None:
+    with pytest.raises(BadName):
+        path_of({"server": name, "cluster": "C", "artifact_type": "health"}, 1)
+
+
+def test_pages_of_one_document_follow_each_other(tmp_path: Path) -> None:
+    tags = {"server": "n1", "cluster": "C", "artifact_type": "connections"}
+    reader = Reader(write(tmp_path / "p.zip", [(tags, {"page": page}) for page in range(3)]))
+    assert list(reader.each(**tags)) == [{"page": 0}, {"page": 1}, {"page": 2}]
+
+
+def test_damaged_archives_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    for content in (b"", b"PK nothing"):
+        path.write_bytes(content)
+        with pytest.raises(UsageError, match="failed to open archive"):
+            Reader(path)
+    for manifest in ("[]", "{", '{"capture/a": []}', '{"capture/a": 1}'):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(MANIFEST, manifest)
+        with pytest.raises(UsageError):
+            Reader(path)
+
+
+def test_nothing_is_left_of_an_archive_that_fails(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "a.zip")
+    writer.add({}, {"special": "x"})
+    writer.discard()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(JsctlError, match="failed to create archive"):
+        Writer(tmp_path / "no" / "a.zip")
+
+
+@pytest.mark.processes
+def test_a_server_is_gathered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "server.conf"
+    config.write_text(
+        "accounts {\n  SYS { users [{user: s, password: s}] }\n"
+        "  APP {\n    jetstream: enabled\n    users [{user: a, password: a}]\n  }\n}\n"
+        "system_account: SYS\n"
+    )
+    target = str(tmp_path / "a.zip")
+    with real_server(tmp_path, "-c", config) as url:
+        app = ["-s", url, "--user", "a", "--password", "a"]
+        assert main([*app, "stream", "add", "S", "--subjects", "s", "--defaults"]) == 0
+        system = ["-s", url, "--user", "s", "--password", "s"]
+        words = ["audit", "gather", "-o", target, "--no-server-profiles", "--no-progress"]
+        assert main([*system, *words]) == 0
+        assert main([*app, "audit", "gather", "-o", f"{target}.2", "--no-progress"]) == 1
+        assert main([*system, "audit", "gather", "--cpu-profile-duration", "16s"]) == 1
+    assert not Path(f"{target}.2").exists()
+    assert stat.S_IMODE(Path(target).stat().st_mode) == 0o600
+    reader = Reader(Path(target))
+    assert reader.names("stream", account="APP") == ["S"]
+    assert len(reader.names("artifact_type")) == 18
+    assert reader.metadata()["version"]
+    capsys.readouterr()
+    assert main(["audit", "analyze", target]) == 0
+    ours = capsys.readouterr().out
+    assert "[PASS] [SERVER_001]" in ours

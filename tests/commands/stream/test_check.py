@@ -1,0 +1,88 @@
+"""`jsctl stream check` against brokers: damage is found, told, repaired; scripts hear of it."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jsctl.testing import Cluster
+from tests.commands.conftest import Result
+
+Run = Callable[..., Result]
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[Cluster]:
+    with Cluster(3) as running:
+        yield running
+
+
+@pytest.fixture
+def ask(brokers: Cluster, cli: Run) -> Run:
+    return lambda *words: cli("--server", ",".join(brokers.urls), "--timeout", "30s", *words)
+
+
+def segments(brokers: Cluster, name: str) -> list[Path]:
+    return sorted(brokers[name].store_dir.rglob("*.seg"))
+
+
+def test_without_streams_there_is_nothing_to_check(ask: Run) -> None:
+    result = ask("stream", "check")
+    assert (result.code, result.out) == (0, "No Streams defined\n")
+
+
+def test_a_stream_that_is_not_there_is_named(ask: Run) -> None:
+    result = ask("stream", "check", "NONE")
+    assert result.code == 1
+    assert "stream not found" in result.err
+
+
+def test_sound_replicas_are_whole(ask: Run, brokers: Cluster) -> None:
+    ask("stream", "add", "ORDERS", "--subjects", "orders.>", "--replicas", "3", "--defaults")
+    ask("stream", "add", "M", "--subjects", "m", "--storage", "memory", "--defaults")
+    ask("pub", "orders.1", "x" * 2000, "--count", "50", "-J")
+    result = ask("stream", "check")
+    assert result.code == 0, result
+    assert "2 of 2 streams are whole on all replicas" in result.out
+    assert result.out.count("whole ") >= 4
+    result = ask("stream", "check", "ORDERS", "-j")
+    document = json.loads(result.out)
+    assert document["whole"]
+    (check,) = document["streams"].values()
+    assert [one["name"] for one in check["replicas"]] == sorted(brokers.names)
+    assert all(one["bytes"] > 100_000 for one in check["replicas"])
+
+
+def test_damage_under_a_running_server_is_found_and_repaired(ask: Run, brokers: Cluster) -> None:
+    victim = brokers.names[1]
+    (path,) = [one for one in segments(brokers, victim) if one.stat().st_size > 100_000]
+    with path.open("r+b") as file:
+        file.seek(50_000)
+        file.write(bytes(9000))
+    result = ask("stream", "check", "ORDERS", "-j")
+    assert result.code == 0, result
+    (check,) = json.loads(result.out)["streams"].values()
+    (found,) = [one for one in check["replicas"] if one["name"] == victim]
+    assert found["findings"] == 1
+    assert 4 <= found["repaired"] <= 7
+    assert not any(one["findings"] for one in check["replicas"] if one["name"] != victim)
+    text = ask("stream", "check", "ORDERS").out
+    assert "repaired" not in text.split("Verdict")[1]
+
+
+def test_what_is_lost_on_all_is_told_and_ends_with_status_1(ask: Run, brokers: Cluster) -> None:
+    ask("stream", "add", "ALONE", "--subjects", "alone", "--replicas", "1", "--defaults")
+    ask("pub", "alone", "y" * 300_000, "--count", "60", "-J")
+    paths = [one for name in brokers.names for one in segments(brokers, name)]
+    sizes = {one: one.stat().st_size for one in paths}
+    first = max(sizes, key=lambda one: (sizes[one] > 7_000_000, -int(one.stem)))
+    with first.open("r+b") as file:
+        file.seek(4_000_000)
+        file.write(bytes(10))
+    result = ask("stream", "check", "ALONE")
+    lost = "lost messages" in result.out
+    assert result.code == int(lost), result
+    if not lost:
+        assert "repaired" in result.out, "the log still had it"

@@ -1,0 +1,31 @@
+"""Info screens: rows that line up, sections, and sentences in their place."""
+
+from jsctl.render.details import Details
+
+
+def test_a_line_stands_in_the_place_of_rows_and_keeps_its_section() -> None:
+    screen = Details("Head")
+    screen.row("Name", "x")
+    screen.section("Permissions", parent=True)
+    screen.section("Publish", indent=2)
+    screen.text("No permissions defined")
+    screen.section("Subscribe", indent=2)
+    screen.row("Allow", ">")
+    assert screen.render() == (
+        "Head\n\n"
+        "   Name: x\n\n"
+        "Permissions:\n\n"
+        "  Publish:\n\n"
+        "   No permissions defined\n\n"
+        "  Subscribe:\n\n"
+        "    Allow: >\n"
+    )
+
+
+def test_a_line_is_no_row_for_machines() -> None:
+    screen = Details("")
+    screen.section("Publish")
+    screen.text("nothing: at all")
+    screen.row("Allow", ">")
+    assert screen.sections() == {"Publish": {"Allow": ">"}}
+    assert "\n nothing: at all\n" in screen.render()
