@@ -1,15 +1,17 @@
 """What holds for all tests: signals, the quick run, and the order of parallel runs."""
 
+import gc
 import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
 
 from tests.support.alone import taking_part
-from tests.support.quick import is_left_out, is_quick, refuse_programs
+from tests.support.quick import choose_profile, is_left_out, is_quick, refuse_programs
+from tests.support.sharing import Sharing
 
 TESTS = Path(__file__).parent
 LONGEST_FIRST = (
@@ -28,14 +30,9 @@ LONGEST_FIRST = (
     "test_tidy.py",
 )
 """Where parallel runs begin; at the end, short tests let all workers end at the same time."""
-
-
-settings.register_profile(
-    "suite",
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],  # Of a busy machine, not of a strategy
-)
-settings.load_profile("suite")
+COLLECT_AFTER = (20_000, 20, 20)
+"""As in a broker that runs. With the interpreter's own (700 objects) a quarter of the time of the
+dashboard's tests goes into looking through what will stay."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(*COLLECT_AFTER)
+    choose_profile(quick=config.getoption("quick"))
     if config.getoption("quick"):
         refuse_programs()
 
@@ -76,6 +75,12 @@ def _turn(item: pytest.Item) -> tuple[bool, int]:
     name = item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
     turn = next((n for n, one in enumerate(LONGEST_FIRST) if name.startswith(one)), 99)
     return item.get_closest_marker("alone") is not None, turn
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> object:
+    """Files stay whole, and those with a Spark session together."""
+    return Sharing(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

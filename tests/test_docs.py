@@ -20,7 +20,11 @@ from jsctl.commands.toolkit.grammar.spec import Command, Group
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "cli.md"
 BEGIN, END = "<!-- commands: begin -->\n", "<!-- commands: end -->\n"
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "commands").glob("*.md")),
+]
 
 
 def leaves(node: Command | Group, path: str) -> Iterator[tuple[str, tuple[str, ...], str]]:

@@ -7,6 +7,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -53,12 +54,6 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
-
-
 def dotted(node: ast.expr) -> str:
     if isinstance(node, ast.Attribute):
         return f"{dotted(node.value)}.{node.attr}"
@@ -70,38 +65,32 @@ def text_of(path: Path) -> str:
     return path.read_text()
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What rules look at; trees of all files would keep the garbage collector busy."""
+
+    functions: list[tuple[int, str, int]]
+    """First line, name, number of lines."""
+    calls: list[tuple[int, str]]
+    """Line, and what is called."""
+    silent: list[str]
+    """What is public and has no docstring."""
+
+
 @cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(text_of(path), str(path))
+def parts_of(path: Path) -> Parts:
+    tree = ast.parse(text_of(path), str(path))
+    found = Parts([], [], list(silent(tree)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            size = (node.end_lineno or node.lineno) - node.lineno + 1
+            found.functions.append((node.lineno, node.name, size))
+        elif isinstance(node, ast.Call) and (called := dotted(node.func)):
+            found.calls.append((node.lineno, called))
+    return found
 
 
-def long_parts(path: Path) -> Iterator[str]:
-    lines = text_of(path).split("\n")
-    if len(lines) - 1 > FILE_LINES_MAX:
-        yield f"{len(lines) - 1} lines"
-    for number, line in enumerate(lines, 1):
-        if len(line) > LINE_LENGTH_MAX:
-            yield f"{number}: over {LINE_LENGTH_MAX} characters"
-    for function in functions(tree_of(path)):
-        size = (function.end_lineno or function.lineno) - function.lineno + 1
-        if size > FUNCTION_LINES_MAX:
-            yield f"{function.lineno}: {function.name} has {size} lines"
-
-
-def banned_calls(path: Path) -> Iterator[str]:
-    name = name_of(path)
-    banned = dict(BANNED_CALLS)
-    if name.startswith("tests/") and name not in WAIT_HELPERS:
-        banned |= BANNED_IN_TESTS
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Call) and (called := dotted(node.func)) in banned:
-            yield f"{node.lineno}: {called} ({banned[called]})"
-
-
-def silent_names(path: Path) -> Iterator[str]:
-    if not name_of(path).startswith("jsctl/") or not text_of(path).strip():
-        return
-    tree = tree_of(path)
+def silent(tree: ast.Module) -> Iterator[str]:
     if not ast.get_docstring(tree):
         yield "a module starts with a docstring"
     for node in tree.body:
@@ -111,6 +100,33 @@ def silent_names(path: Path) -> Iterator[str]:
             and not ast.get_docstring(node)
         ):
             yield f"{node.lineno}: {node.name} has no docstring"
+
+
+def long_parts(path: Path) -> Iterator[str]:
+    lines = text_of(path).split("\n")
+    if len(lines) - 1 > FILE_LINES_MAX:
+        yield f"{len(lines) - 1} lines"
+    for number, line in enumerate(lines, 1):
+        if len(line) > LINE_LENGTH_MAX:
+            yield f"{number}: over {LINE_LENGTH_MAX} characters"
+    for first, name, size in parts_of(path).functions:
+        if size > FUNCTION_LINES_MAX:
+            yield f"{first}: {name} has {size} lines"
+
+
+def banned_calls(path: Path) -> Iterator[str]:
+    name = name_of(path)
+    banned = dict(BANNED_CALLS)
+    if name.startswith("tests/") and name not in WAIT_HELPERS:
+        banned |= BANNED_IN_TESTS
+    for line, called in parts_of(path).calls:
+        if called in banned:
+            yield f"{line}: {called} ({banned[called]})"
+
+
+def silent_names(path: Path) -> Iterator[str]:
+    if name_of(path).startswith("jsctl/") and text_of(path).strip():
+        yield from parts_of(path).silent
 
 
 def debts(path: Path) -> Iterator[str]:

@@ -8,9 +8,12 @@ import pytest
 from nats.aio.client import Client
 from nats.js import JetStreamContext
 
+from jsctl.broker.accel.choice import PURE_VARIABLE
 from jsctl.testing import Broker, RealServer
 from tests.support.kept import kept
 
+PURE = "jsctl, pure"
+"""Our server without the compiled loop of the lane."""
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
 _NUMBERS = count(1)
 
@@ -18,10 +21,17 @@ _NUMBERS = count(1)
 @pytest.fixture(scope="session")
 def brokers() -> Iterator[Callable[[str], Broker]]:
     """One server of each kind."""
-    yield from kept(lambda kind: KINDS[kind]("-js", name="one"))
+    pure = {PURE_VARIABLE: "1"}
+    yield from kept(
+        lambda kind: (
+            Broker("-js", name="pure", environment=pure)
+            if kind == PURE
+            else KINDS[kind]("-js", name="one")
+        )
+    )
 
 
-@pytest.fixture(scope="session", params=list(KINDS))
+@pytest.fixture(scope="session", params=[*KINDS, PURE])
 def broker(request: pytest.FixtureRequest, brokers: Callable[[str], Broker]) -> Broker:
     """A server with JetStream, shared by all tests: names must be fresh."""
     return brokers(str(request.param))

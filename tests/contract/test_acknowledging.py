@@ -40,7 +40,7 @@ async def standing(js: JetStreamContext, name: str) -> tuple[int, int, int]:
 
 async def confirm(client: Client, message: Msg, body: bytes = b"+ACK") -> None:
     """Acknowledge and wait until the server has taken it."""
-    await client.request(message.reply, body, timeout=5)
+    await client.request(message.reply, body, timeout=WAIT_S)
 
 
 async def again(pull: Puller) -> tuple[bytes, int, float]:
@@ -154,7 +154,7 @@ async def test_ended_ones_do_not_come_again(
     await confirm(client, await pull.next(), b"+TERM not for us")
     assert (await again(pull))[:2] == (b"m2", 1)
     assert (await again(pull))[:2] == (b"m2", 2)
-    advisory = (await told.next_msg(timeout=5)).data
+    advisory = (await told.next_msg(timeout=WAIT_S)).data
     assert b'"stream_seq":1' in advisory
     assert b'"reason":"not for us"' in advisory
 

@@ -131,6 +131,30 @@ async def test_a_large_payload_and_one_too_large(client: Client, other: Client, 
         await other.publish(fresh, body + b"x")
 
 
+def test_who_listens_twice_gets_message_by_message(broker: Broker, fresh: str) -> None:
+    """Two subscriptions of one connection: nothing of a message comes behind the next one."""
+    sizes = [5] * 30 + list(range(1, 30))
+    said = [f"SUB {fresh}.* 1\r\nSUB {fresh}.> 2\r\n"]
+    said += [
+        f"PUB {fresh}.a {size}\r\n{str(number % 10) * size}\r\n"
+        for number, size in enumerate(sizes)
+    ]
+    said += [f"PUB {fresh}.b{number} 5\r\n{number:05d}\r\n" for number in range(30)]
+    with (
+        socket.create_connection(("127.0.0.1", broker.port), WAIT_S) as peer,
+        peer.makefile("rb") as stream,
+    ):
+        connect = 'CONNECT {"verbose":false,"pedantic":false}\r\n'
+        peer.sendall((connect + "".join(said) + "PING\r\n").encode())
+        heard: list[bytes] = []
+        while (line := stream.readline()) != b"PONG\r\n":
+            assert line
+            if line.startswith(b"MSG"):
+                heard.append(line.split()[1] + b" " + stream.readline().strip())
+    assert len(heard) == 2 * (len(sizes) + 30)
+    assert heard[::2] == heard[1::2]
+
+
 async def test_drain_delivers_the_rest(client: Client, other: Client, fresh: str) -> None:
     seen: list[bytes] = []
 

@@ -40,15 +40,15 @@ async def test_streams_are_read_below_the_prefix_of_the_domain(
     await js.add_stream(name=name, subjects=[f"{name}.>"], allow_direct=True)
     await js.publish(f"{name}.x", b"1")
     pulled = await js.pull_subscribe(f"{name}.>", "D")
-    (message,) = await pulled.fetch(1, timeout=5)
+    (message,) = await pulled.fetch(1, timeout=30)
     await message.ack_sync()
     assert (message.data, message.metadata.sequence.stream) == (b"1", 1)
     prefix = f"$JS.{domain}.API" if domain else "$JS.API"
-    by_number = await client.request(f"{prefix}.DIRECT.GET.{name}", b'{"seq":1}', timeout=5)
-    by_subject = await client.request(f"{prefix}.DIRECT.GET.{name}.{name}.x", timeout=5)
+    by_number = await client.request(f"{prefix}.DIRECT.GET.{name}", b'{"seq":1}', timeout=30)
+    by_subject = await client.request(f"{prefix}.DIRECT.GET.{name}.{name}.x", timeout=30)
     assert (by_number.data, by_subject.data) == (b"1", b"1")
 
 
 async def test_other_domains_are_not_there(client: Client) -> None:
     with pytest.raises(NoRespondersError):
-        await client.request("$JS.moon.API.CONSUMER.MSG.NEXT.S.D", b"1", timeout=5)
+        await client.request("$JS.moon.API.CONSUMER.MSG.NEXT.S.D", b"1", timeout=30)

@@ -48,7 +48,7 @@ def crosses(listener: Caller, publisher: Caller) -> bool:
         publisher.ask(b"PUB x 1\r\na\r\n")
         return any(line.startswith("MSG x") for line in listener.ask(b""))
 
-    return wait_for(arrived, "a message across the route", 10)
+    return wait_for(arrived, "a message across the route")
 
 
 @pytest.mark.parametrize("kind", list(KINDS))

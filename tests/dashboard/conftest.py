@@ -12,12 +12,15 @@ from textual.pilot import Pilot
 
 from jsctl.dashboard.app import Dashboard
 from jsctl.dashboard.connection.link import Dialer
-from jsctl.dashboard.connection.poller import Poller, Show
+from jsctl.dashboard.connection.poller import DETAILS_MAX_S, Poller, Show
 from jsctl.dashboard.model.snapshot import Snapshot
 from jsctl.dashboard.options import DashboardOptions
 from jsctl.settings import Context, Settings
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
 from tests.support.waiting import eventually
+
+SEEN_S = 2 * DETAILS_MAX_S
+"""On a busy machine a first look at the details may take so long that the next waits a minute."""
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +58,7 @@ class Driven:
         return self.app.snapshot
 
     async def until(
-        self, fact: Callable[[Snapshot], object], what: str, deadline_s: float = 60.0
+        self, fact: Callable[[Snapshot], object], what: str, deadline_s: float = SEEN_S
     ) -> None:
         """Waits until the snapshot is so; AssertionError."""
 

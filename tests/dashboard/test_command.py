@@ -80,7 +80,7 @@ def test_rights_come_from_contexts_and_the_file(
         (("--once", "--size", "1x1"), "--size must be between"),
         (("--once", "-o", "pdf"), "--output must be one of text, json, svg"),
         (("--refresh", "1ms"), "--refresh must be between 200ms and 60s"),
-        (("--once", "--system-context", "nobody"), 'unknown context "nobody"'),
+        (("--once", "--system-context", "nobody"), 'context not found: "nobody"'),
     ],
 )
 def test_what_is_wrong_is_named(

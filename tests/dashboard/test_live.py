@@ -11,6 +11,7 @@ import nats.errors
 import pytest
 from nats.js import JetStreamContext
 from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
+from nats.js.errors import BadRequestError
 
 from jsctl.dashboard.connection.link import Dialer
 from jsctl.dashboard.connection.poller import Poller
@@ -35,7 +36,15 @@ async def js(cluster: Cluster) -> AsyncIterator[JetStreamContext]:
     cluster.wait_whole()
     client = await nats.connect(cluster.urls)
     context = client.jetstream(timeout=30)
-    await context.add_stream(name="ORDERS", subjects=["orders.>"], num_replicas=3)
+
+    async def placed() -> bool:
+        # nats-server's meta leader may not have heard yet of the room that the others have.
+        with contextlib.suppress(BadRequestError):
+            await context.add_stream(name="ORDERS", subjects=["orders.>"], num_replicas=3)
+            return True
+        return False
+
+    await eventually(placed, "room for three replicas")
     await context.add_consumer(
         "ORDERS", ConsumerConfig(durable_name="billing", ack_policy=AckPolicy.EXPLICIT)
     )

@@ -84,7 +84,7 @@ class Running:
         async def look() -> bool:
             return bool(fact())
 
-        await eventually(look, what, 10.0)
+        await eventually(look, what)
 
 
 @asynccontextmanager

@@ -27,7 +27,7 @@ from jsctl.dashboard.screens.seeking import parse_seek
 from jsctl.dashboard.widgets.grid import Grid
 from jsctl.errors import JsctlError, NotAllowed
 from jsctl.testing import Broker, RealServer
-from tests.dashboard.conftest import Drive, Driven, settings_of
+from tests.dashboard.conftest import SEEN_S, Drive, Driven, settings_of
 from tests.support.waiting import eventually
 
 KINDS: dict[str, type[Broker]] = {"nats-server": RealServer, "jsctl": Broker}
@@ -192,7 +192,7 @@ async def test_backing_up(
         return
     assert chosen in await made.run(link, chosen)
     written = {one.name for one in (tmp_path / chosen).iterdir()}
-    assert written == {"backup.json", "stream.tar.s2"}
+    assert written == {"backup.json", "stream.arc.s2"}
     assert "not empty" in made.check(chosen)
 
 
@@ -227,7 +227,7 @@ async def test_unpinning(link: Link, js: JetStreamContext, name: str) -> None:
     pulled = await link.client.subscribe(inbox)
     body = b'{"batch": 5, "group": "A", "expires": 5000000000}'
     await link.client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{name}.pinned", body, reply=inbox)
-    await pulled.next_msg(timeout=5)
+    await pulled.next_msg(timeout=30)
 
     async def pinned() -> bool:
         now = await looked(link)
@@ -307,7 +307,7 @@ class Reader:
             return fact()
 
         try:
-            await eventually(look, what)
+            await eventually(look, what, SEEN_S)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{text_of(self.driven.app)}") from None
 

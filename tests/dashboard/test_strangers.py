@@ -10,6 +10,7 @@ from jsctl.dashboard.model.snapshot import Alert, Event, Level, Snapshot
 from jsctl.dashboard.once import document_of, text_of
 from tests.dashboard.sample import sample
 from tests.dashboard.shots import open_stream, showing
+from tests.support.quick import examples
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +86,7 @@ async def test_foreign_names_everywhere(turn: int) -> None:
 
 
 @given(name=st.text(max_size=30))
-@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(4), deadline=None, suppress_health_check=list(HealthCheck))
 async def test_any_name(name: str) -> None:
     async with showing(dressed(name)) as driven:
         await driven.press("2", "enter")

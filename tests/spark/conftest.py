@@ -11,6 +11,7 @@ from jsctl.spark.java.class_archive import SWITCH
 from jsctl.testing import Broker, RealServer
 from tests.support.filling import Filler
 from tests.support.kept import kept
+from tests.support.sharing import together
 from tests.support.spark_tables import Tables
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ _NUMBERS = count(1)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests in which the server hardly matters run on nats-server; on the other in long runs."""
     for item in items:
+        file = item.nodeid.partition("::")[0]
+        if "spark" in getattr(item, "fixturenames", ()) and together(item.nodeid) == file:
+            raise pytest.UsageError(f"{file} uses the session: it belongs into SPARK_SESSION")
         call = getattr(item, "callspec", None)
         if call is None or item.get_closest_marker("one_server") is None:
             continue

@@ -14,6 +14,7 @@ import pytest
 from jsctl.testing import HOST, BrokerFactory
 from tests.spark.conftest import KINDS
 from tests.support.filling import Filler, plain
+from tests.support.ports import free_port
 from tests.support.process_tree import kill_tree
 from tests.support.waiting import wait_for
 
@@ -138,13 +139,6 @@ def test_spark_connect(place: Place, tmp_path: Path) -> None:
     finally:
         kill_tree(server.pid)
         server.wait()
-
-
-def free_port() -> int:
-    """One that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 def listens(port: int) -> bool:
