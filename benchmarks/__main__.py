@@ -1,4 +1,6 @@
-"""Run all comparisons on this machine and print ratios; `--quick` for smaller counts.
+"""Run comparisons on this machine and print ratios; `--quick` for smaller counts.
+
+Without names all of them run: `mixed`, `runs`, `processes`, and what `growth` has parts of.
 
 Both sides run in one go, one after the other, so that a ratio holds although the machine's speed
 drifts. Each figure is the median of several runs. Ratios above 1 mean that jsctl is better. The
@@ -9,8 +11,9 @@ import argparse
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from benchmarks import cases, figure, mixed, process, servers
+from benchmarks import cases, figure, growth, mixed, process, servers
 from benchmarks.figure import Figure
 from benchmarks.servers import OURS, REAL, REAL_ALWAYS, Kind
 from benchmarks.wire import Address
@@ -214,21 +217,55 @@ def processes(scale: int) -> list[tuple[str, Figure, Figure, str]]:
     ]
 
 
+def compare_growth(part: str, scale: int) -> list[Line]:
+    """One part of what there is when there is much: each run has servers of its own."""
+    found: list[dict[str, Figure]] = []
+    for kind in (OURS, REAL):
+        runs = [growth.PARTS[part](kind, scale) for _ in range(RUNS)]
+        found.append({key: figure.median([run[key] for run in runs]) for key in runs[0]})
+    ours, theirs = found
+    return [
+        Line(title, ours[key], theirs[key], "default sync", aim)
+        for title, key, aim in growth.ROWS
+        if key in ours
+    ]
+
+
+def tables(scale: int) -> dict[str, Callable[[], list[Line]]]:
+    """What can be asked for by name, processes apart."""
+    return {
+        "mixed": lambda: compare_mixed(scale),
+        "runs": lambda: compare(scale),
+        **{part: partial(compare_growth, part, scale) for part in growth.PARTS},
+    }
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
+    known = [*tables(1), "processes", "growth"]
     parser.add_argument("--quick", action="store_true", help="a tenth of the messages")
-    scale = 10 if parser.parse_args().quick else 1
+    parser.add_argument("names", nargs="*", help=f"what to run: {', '.join(known)}")
+    asked = parser.parse_args()
+    unknown = set(asked.names) - set(known)
+    if unknown:
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+    wanted = set(asked.names or known)
+    if "growth" in wanted:
+        wanted |= set(growth.PARTS)
+    scale = 10 if asked.quick else 1
     print(f"jsctl and nats-server side by side on {platform.machine()}, medians of {RUNS}\n")
-    for title, measure in (("mixed traffic", compare_mixed), ("runs", compare)):
+    for title, measure in tables(scale).items():
+        if title not in wanted:
+            continue
         print(
             f"{title:44}{'jsctl':>14}{'nats-server':>14}{'ratio':>10}"
             f" {'CPU us a message':>17} {'aim':>7}"
         )
-        for line in measure(scale):
+        for line in measure():
             print(line.text())
         print()
-    for title, ours, theirs, bound in processes(scale):
+    for title, ours, theirs, bound in processes(scale) if "processes" in wanted else ():
         print(f"{title:48}{_number(ours):>14}{_number(theirs):>14}  {bound}")
 
 

@@ -8,8 +8,8 @@ from jsctl.broker.jetstream.consumers.config import with_defaults
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.protocol.deliveries import singly
+from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
-from jsctl.broker.store.record import encode_frame
 
 MESSAGES = 200_000
 PAYLOAD = b"x" * 128
@@ -22,7 +22,7 @@ def filled() -> MemoryStore:
     for first in range(1, MESSAGES, 1000):
         seqs = range(first, first + 1000)
         rows = [(seq, START_NS, b"orders.%d" % (seq % 10), b"", PAYLOAD) for seq in seqs]
-        store.append(encode_frame(rows), first)
+        store.append(frame_of(rows), first)
     return store
 
 

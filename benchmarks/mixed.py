@@ -6,6 +6,7 @@ is asked of the stream.
 
 import selectors
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from benchmarks.cases import STREAM, make_stream
@@ -28,23 +29,33 @@ MEMBERS = 4
 WINDOW = 4_096
 LOOP_S = 60.0
 KEYS = 1_000
+ACROSS_S = 0.5
+"""How long interest may take to reach another server."""
 
 
 # Core messages
 
 
 def to_subscribers(
-    at: Address, count: int, patterns: Sequence[bytes], *, queue: bytes = b"", headers: bool = False
+    at: Address,
+    count: int,
+    patterns: Sequence[bytes],
+    *,
+    queue: bytes = b"",
+    headers: bool = False,
+    across: Address | None = None,
 ) -> Figure:
     """From one connection to one more for each pattern; published messages a second.
 
     All patterns match all messages; the members of a queue group share them. Without patterns
-    nobody listens.
+    nobody listens. Who listens does so at another server, `across` a route, if there is one.
     """
-    receivers = [Wire(at) for _ in patterns]
+    receivers = [Wire(across or at) for _ in patterns]
     for wire, pattern in zip(receivers, patterns, strict=True):
         wire.send(b"SUB %s %s 1\r\n" % (pattern, queue))
         wire.flush()
+    if across is not None:
+        time.sleep(ACROSS_S)
     pool = mixed(PREFIX, POOL, headers=headers)
     chunks = list(buffers(repeated(pool, count)))
     expected = sum(len(message.delivered(b"1")) for message in repeated(pool, count))

@@ -4,9 +4,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from benchmarks.cases import make_stream
 from benchmarks.wire import Address, Wire
+from jsctl.broker.accel.choice import PURE_VARIABLE
 from jsctl.testing import HOST, Broker, Cluster, RealServer
 
 ALWAYS = "jetstream { sync_interval: always }\n"
@@ -22,7 +24,15 @@ class Kind:
     config: str = ""
 
 
+class PureBroker(Broker):
+    """Ours, with the lane's loop in Python."""
+
+    def __init__(self, *words: str, **settings: Any) -> None:
+        super().__init__(*words, environment={PURE_VARIABLE: "1"}, **settings)
+
+
 OURS = Kind("jsctl", Broker)
+OURS_PURE = Kind("jsctl, pure", PureBroker)
 REAL = Kind("nats-server", RealServer)
 REAL_ALWAYS = Kind("nats-server, sync always", RealServer, ALWAYS)
 

@@ -71,19 +71,27 @@ class Wire:
                 return data[:end]
             data += self.receive()
 
+    def give_back(self, data: bytes) -> None:
+        """What was received too much; it comes first with the next call."""
+        self._rest = data + self._rest
+
     def flush(self) -> None:
         """Everything sent so far was taken by the server."""
         self.send(b"PING\r\n")
         self.wait_for(b"PONG\r\n")
 
     def count(self, text: bytes, wanted: int, counted: int = 0) -> int:
-        """Read until `text` was seen `wanted` times in all; the new total."""
+        """Read until `text` was seen `wanted` times in all; the new total.
+
+        The beginning of one more is kept for the next call.
+        """
         tail = b""
         keep = len(text) - 1
         while counted < wanted:
             data = tail + self.receive()
             counted += data.count(text)
             tail = data[-keep:] if keep else b""
+        self._rest = tail
         return counted
 
     def read_bytes(self, wanted: int) -> None:
