@@ -36,13 +36,11 @@ from jsctl.broker.handlers.decisions import (
 )
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
-from jsctl.broker.jsapi.check_answers import check_answer
 from jsctl.broker.jsapi.damaged_reads import DamagedReads
 from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.live_view import ApiView
-from jsctl.broker.jsapi.rescuing import lower_quorum
 from jsctl.broker.peers.items import Answered, Forward, ForwardReply
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
@@ -50,8 +48,11 @@ from jsctl.broker.sessions.last_line import LastLine
 if TYPE_CHECKING:
     from jsctl.broker.handlers import api
     from jsctl.broker.handlers.api import Route
+    from jsctl.broker.jsapi import check_answers, rescuing
 else:
     api = lazy.module("jsctl.broker.handlers.api")
+    check_answers = lazy.module("jsctl.broker.jsapi.check_answers")
+    rescuing = lazy.module("jsctl.broker.jsapi.rescuing")
 
 LEADERLESS_NS = 2_000_000_000
 """How long a request waits for its group to have a leader."""
@@ -296,7 +297,7 @@ class ApiService:
         if isinstance(decided[0], AwaitRepair):
             self._await_repair(request, decided[0], final)
         elif isinstance(decided[0], CheckStream):
-            self.answer(request, check_answer(self.view, decided[0]))
+            self.answer(request, check_answers.check_answer(self.view, decided[0]))
         else:
             self._carry_out(request, decided[0])
 
@@ -333,7 +334,7 @@ class ApiService:
             case Gather():
                 self.gathering.begin(decision)
             case Rescue():
-                self.answer(request, lower_quorum(self.engine, decision))
+                self.answer(request, rescuing.lower_quorum(self.engine, decision))
 
     def _propose_meta(
         self,

@@ -145,12 +145,12 @@ class MessageStore(StreamStore):
                 continue
             if waits_for_room(one):
                 continue  # It is not all in its file yet.
-            found.append(EnvelopeCheck(files.path(one.number), one.size))
+            found.append(EnvelopeCheck(files.path(one.number), one.size, of=one))
             path, size = files.catalogue_path(one.number), one.catalogue.size
             if one.sealed and not one.catalogue.unwritten:
-                found.append(EnvelopeCheck(path, -1, is_catalogue=True))
+                found.append(EnvelopeCheck(path, -1, is_catalogue=True, of=one))
             elif size:
-                found.append(EnvelopeCheck(path, size))
+                found.append(EnvelopeCheck(path, size, of=one))
         if self._durable is not None:
             found.append(
                 SmallCheck(f"{files.directory}/{DURABLE_NAME}", damage_of_slots, required=True)
@@ -161,25 +161,36 @@ class MessageStore(StreamStore):
     def suspect(self, check: FileCheck) -> tuple[int, int] | None:
         """See `StreamStore`."""
         files = self._files
-        for at, one in enumerate(files.segments):
-            if check.path == files.catalogue_path(one.number):
-                one.damaged = True
-                return 1, 0
-            if check.path == files.path(one.number) and check.size <= one.size:
-                one.damaged = True
-                if one is files.segments[-1]:
-                    files.roll()
-                # What is read next is what the next start would find, also if the file is gone.
-                files.close_file(one)
-                self._file_records.forget_chunk()
-                last = files.firsts[at + 1] - 1
-                return files.firsts[at], last
+        if not check.path.startswith(f"{files.directory}/"):
+            return None  # Of a store that this one has replaced.
+        if isinstance(check, EnvelopeCheck):
+            return self._suspect_segment(check)
         if check.path.endswith(INDEX_NAME):
             # It is only a shortcut, and made anew when it is worth it.
             files.disk.remove(check.path)
             return 1, 0
         self._doubtful = check.path.endswith(DURABLE_NAME)
         return (1, 0) if self._doubtful else None
+
+    def _suspect_segment(self, check: EnvelopeCheck) -> tuple[int, int] | None:
+        """A segment or its catalogue does not check."""
+        files = self._files
+        at = next((at for at, one in enumerate(files.segments) if one is check.of), None)
+        if at is None:
+            return None  # Given up, or written anew.
+        one = files.segments[at]
+        job = self._job
+        if job is not None and any(rewrite.number == one.number for rewrite in job.rewrites):
+            return None  # Perhaps the new one was read, which is not `one`.
+        one.damaged = True
+        if check.path == files.catalogue_path(one.number):
+            return 1, 0
+        if one is files.segments[-1]:
+            files.roll()
+        # What is read next is what the next start would find, also if the file is gone.
+        files.close_file(one)
+        self._file_records.forget_chunk()
+        return files.firsts[at], files.firsts[at + 1] - 1
 
     def close(self) -> None:
         """Release files; nothing is synced. Not while a job is running."""

@@ -18,6 +18,7 @@ from jsctl.broker.store.segments.segment import (
     HEAD_BYTES,
     SEAL,
     Envelope,
+    Segment,
     envelope_length,
     walk,
 )
@@ -94,6 +95,8 @@ class EnvelopeCheck:
     size: int
     is_catalogue: bool = False
     """Where there is none, nothing is wrong."""
+    of: Segment | None = None
+    """Whose file it was when the check began: one that is written anew is another one."""
     damage: str = ""
     done: bool = False
     read: int = 0
