@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import Any
 
 import pytest
@@ -68,6 +69,7 @@ def test_all_interfaces_are_told_by_their_addresses(kind: type[Broker], host: st
         assert sorted(found[len(hosts) :]) == sorted((host, str(b.port)) for host in hosts)
 
 
+@cache
 def _addresses() -> list[str]:
     """What the machine's interfaces have, as a real server puts it."""
     with _pair(KINDS["nats-server"], "-a", "0.0.0.0") as (a, _):
