@@ -115,6 +115,7 @@ def test_a_server_that_leaves_is_told_no_more(kind: type[Broker]) -> None:
         assert said["ldm"] is True
         assert said["connect_urls"] == [f"127.0.0.1:{b.port}"]
         wait_for(lambda: _urls(b) == [f"127.0.0.1:{b.port}"], "the other one's own address only")
+        a.kill()  # It would stay for ten seconds more.
 
 
 @pytest.mark.parametrize("text", ["a:b", "a:b:c"])
