@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from jsctl.broker.conf.mapper import LoadedConfig
 
 PROGRAM = "jsctl broker"
+LOAD_AFTER_S = 0.1
+"""How long a new server waits before it loads what requests need."""
 COLLECT_AFTER = (20_000, 20, 20)
 """Thresholds of the collector: what a turn makes for some hundred messages is gone before it looks.
 With the interpreter's own (700 objects) a fifth of a busy broker's time went into looking."""
@@ -289,15 +291,19 @@ class Server:
         sys.setswitchinterval(SWITCH_S)
         gc.enable()
         self._info("Server is ready")
-        asyncio.get_running_loop().call_soon(self._load_ahead)
+        asyncio.get_running_loop().call_later(LOAD_AFTER_S, self._load_ahead)
 
     def _load_ahead(self) -> None:
         """What the first request of a kind would wait for, one module between two turns.
 
+        As long as a module took others have the time: servers that have just found each other
+        shake hands, and who is not told of a third one in time cannot go there when this one ends.
         The collector need not look through them later either.
         """
+        began = time.monotonic()
         if lazy.ahead():
-            asyncio.get_running_loop().call_soon(self._load_ahead)
+            pause_s = time.monotonic() - began
+            asyncio.get_running_loop().call_later(pause_s, self._load_ahead)
         else:
             gc.freeze()
             self._log.line(LogLevel.DEBUG, "Loaded what requests need")
