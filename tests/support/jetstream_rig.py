@@ -9,7 +9,6 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.stream import StreamInfo
 from jsctl.broker.handlers import api, direct, lists, streams
@@ -194,7 +193,7 @@ class Rig:
             self.leaders[made.name] = StreamLeader(stream, interested=lambda subject: self.interest)
         leader = self.leaders[made.name]
         if made.revision != leader.stream.revision:
-            self._log(leader, [leader.configure(made.revision, dumps(made.config))])
+            self._log(leader, [leader.configure(made.revision, made.config)])
         if made.request is None:
             return None
         return streams.create_response(self, made, leader.stream)

@@ -7,6 +7,7 @@ replies. Once a turn, when something happened, the leader says what to publish a
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
 
+from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.words import AckPolicy
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes
@@ -58,6 +59,8 @@ class ConsumerReplica:
     """What the stream's replica here has to have applied before a start is chosen, as the leader
     of a term has it: (term, index). None while that is not known."""
     _told_damage: tuple[int, int] | None = None
+    _coming: ConsumerConfig | None = None
+    """The newest config that the log took while this server leads."""
     _said: list[OutgoingMessage] = field(default_factory=list)
     """To be published once the entries of this drain are applied."""
 
@@ -180,6 +183,7 @@ class ConsumerReplica:
         self._listening.end()
         leader, self.leader = self.leader, None
         self._start_behind = None
+        self._coming = None
         self._tickets.clear()
         self._said.clear()
         self._due_ns = None
@@ -317,8 +321,14 @@ class ConsumerReplica:
 
     def _propose_config(self) -> None:
         self.assigned.config_refused = False
-        if self.leader is not None and not self._is_current():
-            self.assigned.propose_config(config_entry(self.assignment.config), self)
+        if self.leader is None:
+            return
+        wanted = self.assignment.config
+        # One that is on its way counts: it would undo what was wanted again meanwhile.
+        if wanted != (self._coming or self.consumer.config):
+            self.assigned.propose_config(config_entry(wanted), self)
+            if not self.assigned.config_refused:
+                self._coming = wanted
 
     # Durability
 

@@ -229,10 +229,14 @@ class StreamReplica:
 
     def _propose_config(self) -> None:
         self.assigned.config_refused = False
-        if self.leading is not None and not self._is_current():
-            config = dumps(self.assignment.config)
-            entry = self.leading.admission.configure(self.assignment.revision, config)
-            self.assigned.propose_config(entry, self)
+        if self.leading is None:
+            return
+        admission, wanted = self.leading.admission, self.assignment
+        # One that is on its way counts: it would undo what was wanted again meanwhile.
+        if self.stream.revision == 0 or wanted.config != admission.config:
+            self.assigned.propose_config(admission.configure(wanted.revision, wanted.config), self)
+            if not self.assigned.config_refused:
+                admission.configured(wanted.revision, wanted.config)
 
     def _answer(self) -> None:
         if self.leading is not None and self.assigned.is_owed and self._is_current():

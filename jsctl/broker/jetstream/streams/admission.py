@@ -1,9 +1,10 @@
 """The leader's side of a stream: which publishes are taken, and as what.
 
 `StreamLeader` exists only while this server leads the stream's group and has applied its own
-first entry. It judges a turn's publishes by applied and in-flight state, gives them sequences and
-a time, and encodes them once. Whether the log takes the entries is told by `proposed`, that they
-are applied by `applied`; acks are published by the caller when their entry is applied.
+first entry. It judges a turn's publishes by applied and in-flight state, and by the newest config
+that the log has before them; it gives them sequences and a time, and encodes them once. Whether the
+log takes the entries is told by `proposed`, that they are applied by `applied`; acks are published
+by the caller when their entry is applied.
 
 Theory of operation: batches without headers, or with new message ids and nothing else, on a stream
 without per-message rules take the short way, a handful of list operations for a whole batch.
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 
 from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError, api_error
+from jsctl.api.stream import StreamConfig
 from jsctl.broker.jetstream.streams.absent import is_ingest
 from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Checks, Taken
 from jsctl.broker.jetstream.streams.entries import (
@@ -89,16 +91,23 @@ class StreamLeader:
         self._overhead = self._measure(0, 0, 0)
         self._header_overhead = self._measure(0, 1, 0) - 1
         self._timers = Timers(stream, self.in_flight)
+        self._coming: tuple[int, StreamConfig] | None = None
+        """Revision and config that the log took, and that may not be applied yet."""
         self._revision = -1
         self._checks: Checks
+        self.config: StreamConfig
+        """What publishes are judged by: the newest config in the log, applied or not."""
         self._short = False
         self._payload_max = 0
         self._reconfigure()
 
     def _reconfigure(self) -> None:
-        config = self.stream.config
-        self._revision = self.stream.revision
-        self._checks = Checks(self.stream, self.in_flight, self.interested)
+        stream = self.stream
+        self._revision = stream.revision
+        if self._coming is not None and self._coming[0] <= stream.revision:
+            self._coming = None
+        self.config = config = stream.config if self._coming is None else self._coming[1]
+        self._checks = Checks(stream, config, self.in_flight, self.interested)
         self._short = self._checks.trivial
         self._payload_max = config.max_msg_size if config.max_msg_size > 0 else 1 << 62
 
@@ -154,7 +163,7 @@ class StreamLeader:
             (seq, now, item[0], item[2], item[3]) for seq, item in enumerate(batch, first)
         ]
         acks = []
-        if not self.stream.config.no_ack:
+        if not self.config.no_ack:
             acks = [(item[1], ack % seq) for seq, item in enumerate(batch, first) if item[1]]
         entry = make_messages(rows, Flags.IDS if ids else Flags.NONE)
         self.in_flight.add(Batch(rows, size, acks, ids, self._last_id, entry))
@@ -167,7 +176,7 @@ class StreamLeader:
         made = Admitted()
         building = _Building(self._last_id)
         self._checks.begin(self._next_seq, building.rows)
-        no_ack = self.stream.config.no_ack
+        no_ack = self.config.no_ack
         for subject, reply, headers, payload, _ in batch:
             ingest = is_ingest(reply)
             if no_ack:
@@ -239,7 +248,7 @@ class StreamLeader:
         return None
 
     def _refuse(self, batch: Sequence[Publish], refusal: ApiError) -> list[Ack]:
-        if self.stream.config.no_ack:
+        if self.config.no_ack:
             return []
         payload = self._rejection(refusal)
         return [(item[1], payload) for item in batch if item[1]]
@@ -267,9 +276,14 @@ class StreamLeader:
         """A REMOVE entry, for messages that were consumed."""
         return encode_remove(seqs)
 
-    def configure(self, revision: int, config: bytes) -> bytes:
+    def configure(self, revision: int, config: StreamConfig) -> bytes:
         """A CONFIG entry."""
-        return encode_config(revision, config)
+        return encode_config(revision, dumps(config))
+
+    def configured(self, revision: int, config: StreamConfig) -> None:
+        """The log took a CONFIG entry: what is admitted from now on is stored behind it."""
+        self._coming = revision, config
+        self._reconfigure()
 
     # Time.
 

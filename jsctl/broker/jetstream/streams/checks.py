@@ -6,6 +6,7 @@ A table of checks runs in the order of the real server; the first refusal wins.
 from collections.abc import Callable
 
 from jsctl.api.errors import ApiError, api_error
+from jsctl.api.stream import StreamConfig
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams import publish_headers as known
 from jsctl.broker.jetstream.streams.absent import counter_refusal, is_batch, late_refusal
@@ -38,12 +39,15 @@ class Taken:
 
 
 class Checks:
-    """The rules of one revision of a stream's config."""
+    """The rules of one revision of a stream's config, which may still be on its way to it."""
 
     def __init__(
-        self, stream: Stream, in_flight: InFlight, interested: Callable[[bytes], bool]
+        self,
+        stream: Stream,
+        config: StreamConfig,
+        in_flight: InFlight,
+        interested: Callable[[bytes], bool],
     ) -> None:
-        config = stream.config
         self._stream = stream
         self._store = stream.store
         self._config = config
@@ -150,7 +154,7 @@ class Checks:
 
     def _seen(self, message_id: bytes, now_ns: int) -> int | None:
         self.message_id = message_id
-        if self._stream.dedupe.window_ns <= 0:
+        if self._config.duplicate_window <= 0:
             return None
         waiting = self._in_flight.ids.get(message_id)
         if waiting is not None:

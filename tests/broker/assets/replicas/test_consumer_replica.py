@@ -1,6 +1,7 @@
 """A consumer's replicas in a cluster that runs: deliveries go on whoever leads."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -47,6 +48,19 @@ def test_any_server_is_asked(cluster: ClusterPlay) -> None:
     cluster.run(0.5)
     info = cluster["n1"].request_all("$JS.API.CONSUMER.INFO.S.C", 0.5)[0]
     assert (info["ack_floor"]["consumer_seq"], info["num_pending"]) == (3, 2)
+
+
+def test_a_config_that_is_wanted_again_is_behind_the_one_on_its_way(cluster: ClusterPlay) -> None:
+    leader = led(cluster)
+    replica = leader.engine.assets.consumers[("A", "S", "C")]
+    first = replica.assignment
+    for config in (replace(first.config, description="other"), first.config):
+        replica.assign(replace(first, config=config))
+    leader.turn()
+    cluster.run(0.5)
+    found = [one.engine.assets.consumers[("A", "S", "C")].consumer for one in cluster]
+    assert [one.config for one in found] == 3 * [first.config]
+    assert len({one.config_revision for one in found}) == 1
 
 
 def test_the_next_leader_goes_on_where_the_last_one_was(cluster: ClusterPlay) -> None:

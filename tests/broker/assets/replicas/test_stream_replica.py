@@ -1,6 +1,7 @@
 """A stream's replicas in a cluster that runs: who admits, who answers, what survives."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -124,6 +125,18 @@ def test_new_subjects_count_from_the_answer_on(cluster: ClusterPlay) -> None:
     led(cluster).request_all("$JS.API.STREAM.UPDATE.S", 1, **stream(subjects=["t.>"]))
     assert [ack["seq"] for ack in publish(client, subject="t.x")] == [1]
     assert publish(client, subject="s.x") == []
+
+
+def test_a_config_that_is_wanted_again_is_behind_the_one_on_its_way(cluster: ClusterPlay) -> None:
+    leader = led(cluster)
+    replica = leader.engine.assets.streams[("A", "S")]
+    first = replica.assignment
+    for number, config in enumerate((replace(first.config, max_msgs=5), first.config), 1):
+        replica.assign(replace(first, config=config, revision=first.revision + number))
+    leader.turn()
+    cluster.run(0.5)
+    found = [one.engine.assets.streams[("A", "S")].stream for one in cluster]
+    assert [(one.revision, one.config.max_msgs) for one in found] == 3 * [(3, -1)]
 
 
 def test_interest_and_work_queues_let_go_of_what_was_consumed(cluster: ClusterPlay) -> None:

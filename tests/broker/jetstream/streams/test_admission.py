@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
 from jsctl.api.stream import StreamConfig, SubjectTransform
 from jsctl.api.words import Discard, Retention
@@ -367,9 +366,36 @@ def test_large_turns_are_split_into_entries() -> None:
 def test_a_new_config_counts_from_when_it_is_applied() -> None:
     rig = Rig()
     config = replace(rig.stream.config, max_msg_size=2)
-    rig.propose(Admitted([rig.leader.configure(2, dumps(config))], [[]]))
+    rig.propose(Admitted([rig.leader.configure(2, config)], [[]]))
     rig.settle()
     assert rig.error()[0] == 10054
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"max_msgs": 2, "discard": Discard.NEW}, 10077),
+        ({"max_msg_size": 2}, 10054),
+        ({"sealed": True}, 10109),
+    ],
+)
+def test_a_config_in_the_log_counts_for_what_comes_behind_it(
+    change: dict[str, Any], code: int
+) -> None:
+    """Else more would be stored after the update was answered than it allows."""
+    rig = Rig()
+    rig.publish((b"s.a", "1"), (b"s.a", "2"))
+    config = replace(rig.stream.config, **change)
+    rig.propose(Admitted([rig.leader.configure(2, config)], [[]]))
+    rig.leader.configured(2, config)
+    rig.publish((b"s.a", "3"))
+    assert list(rig.answers) == ["3"] and rig.answers["3"]["error"]["err_code"] == code
+    rig.settle()
+    assert rig.seqs() == [1, 2]
+    assert rig.error()[0] == code
+    rig.propose(Admitted([rig.leader.configure(3, StreamConfig(name="S"))], [[]]))
+    rig.settle()
+    assert rig.ask()["seq"] == 3, "what was on its way is applied, and does not count for ever"
 
 
 def test_entries_with_bounds_made_by_the_leader() -> None:
