@@ -278,7 +278,7 @@ class Assets:
         if replica is None:
             return
         self.unsettled.pop(replica.group.name, None)
-        replica.stream.watchers.pop(key[2], None)
+        replica.stream.unwatch(key[2])
         self.pushers.remove(replica)
         replica.end(CONSUMER_DELETED)
         self._tombstone(replica.group)

@@ -44,8 +44,9 @@ class ConsumedMessages:
 
     def take(self) -> tuple[list[int], list[OutgoingMessage]]:
         """Those that nobody needs any more, in order, and what is published behind them."""
-        seqs = sorted(self.seqs)
-        self.seqs.clear()
+        seqs, last = sorted(self.seqs), self.stream.store.last_seq
+        # A majority may have stored, delivered and acknowledged what is not applied here yet.
+        self.seqs = {seq for seq in seqs if seq > last}
         said, self._said = self._said, []
         return [seq for seq in seqs if self._is_done_with(seq)], said
 

@@ -129,6 +129,12 @@ class LeadingStream:
         if self.consumed.seqs or self._unsure:
             self._remove_consumed()
 
+    def settle_consumed(self) -> None:
+        """Propose the removal of what consumers are done with by now: one of them is to go, and
+        whoever comes in its place would need all of it once more."""
+        if self.consumed.seqs and self._assigned.group.raft.accepting:
+            self._remove_consumed()
+
     def _remove_consumed(self) -> None:
         """Not before all consumers are known: after a restart a stream may lead when this server
         was not told yet of those that were made meanwhile, or not yet made their replicas."""

@@ -146,7 +146,7 @@ class StreamReplica:
             if self.stored.stream.config.subjects != leading.subjects:
                 leading.subscribe()
             self._answer()
-            if leading.admission.next_due_ns() is not None:
+            if leading.consumed.seqs or leading.admission.next_due_ns() is not None:
                 self.context.queue.wake(self.group.name, self)
 
     def _tell_watchers(self, entry: StreamEntry, before: int) -> None:
@@ -265,6 +265,12 @@ class StreamReplica:
         assert self.leading is not None, "the leader removes what was consumed"
         self.leading.consumed.add(seqs, said)
         self.context.queue.wake(self.group.name, self)
+
+    def unwatch(self, consumer: str) -> None:
+        """A consumer is to have no replica here any more."""
+        if self.leading is not None:
+            self.leading.settle_consumed()
+        self.watchers.pop(consumer, None)
 
     def consumed_anew(self) -> None:
         """Look at every message: after a change of leader, or of the set of consumers."""

@@ -62,6 +62,41 @@ def test_a_state_that_a_consumer_receives_tells_what_it_has_consumed(cluster: Cl
     assert [left(server) for server in cluster] == [1, 1, 1]
 
 
+def have_acked(leader: ServerPlay, *seqs: int) -> None:
+    """Its replica of the consumer applies acks, and says so."""
+    known = leader.engine.assets.consumers[("A", "S", "C")]
+    state, now_ns = known.consumer.state, leader.cluster.now_ns
+    state.deliver(seqs, 1, now_ns)
+    state.ack(seqs, now_ns)
+    known.stream.consumed(known.consumer.take_acked(), [])
+
+
+def test_a_message_that_is_consumed_before_it_is_applied_here_goes_when_it_is(
+    cluster: ClusterPlay,
+) -> None:
+    """Others are a majority without the stream's leader, and one of them may lead the consumer."""
+    leader = made(cluster, "workqueue")
+    have_acked(leader, 1)
+    cluster.run(0.5)
+    publish(leader, 2)
+    cluster.run(1)
+    assert left(leader) == 1
+    assert leader.engine.assets.streams[("A", "S")].store.first_seq == 2
+
+
+def test_what_was_consumed_goes_before_another_consumer_could_get_it(cluster: ClusterPlay) -> None:
+    leader = made(cluster, "workqueue")
+    publish(leader, 2)
+    have_acked(leader, 1)
+    assets = leader.engine.assets
+    old = assets.consumers[("A", "S", "C")].assignment
+    new = replace(old, group=replace(old.group, name=f"{old.group.name}x"))
+    assets.follow(MetaChange(ChangeKind.REMOVED, "A", "S", "C", old))
+    assets.follow(MetaChange(ChangeKind.ADDED, "A", "S", "C", None, new))
+    cluster.run(1)
+    assert left(leader) == 1
+
+
 def test_what_a_consumer_elsewhere_needs_stays(cluster: ClusterPlay) -> None:
     """While members change, a stream may be led where a consumer has no replica."""
     leader = made(cluster, "interest")
