@@ -4,8 +4,9 @@
 
 Each seed is run with three and with five servers: with plain streams and many faults, with streams
 and consumers of all kinds, with messages that have a time to live, with disks that fail, with one
-that rots, and with servers that sync in their own loops. One that fails is printed with what is
-needed of its plan, and the run ends with status 1; the drawing that is named makes it again.
+that rots, with servers that sync in their own loops, and with requests that change streams and
+consumers all the time. One that fails is printed with what is needed of its plan, and the run ends
+with status 1; the drawing that is named makes it again.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from jsctl.broker.errors import BrokerError
 from tests.simulation.plan import (
     Plan,
     draw,
+    draw_changes,
     draw_kinds,
     draw_loop,
     draw_rot,
@@ -36,6 +38,7 @@ DRAWINGS: tuple[Callable[[int, int], Plan], ...] = (
     draw_storage,
     draw_rot,
     draw_loop,
+    draw_changes,
 )
 
 

@@ -87,6 +87,13 @@ class Checker:
             found = self.groups[name] = History(name)
         return found
 
+    def consumers(self, group: str, stream: str, name: str) -> list[ConsumerBooks]:
+        """Of a consumer's group, and of those that had its name and are no more."""
+        found = [one.consumer for one in self.groups.values() if one.consumer is not None]
+        same = [one for one in found if one.key == (stream, name)]
+        mine = [one for one in same if one.group == group]
+        return mine + [one for one in same if one.group != group and not self.exists(one.group)]
+
     def excused(self, name: str) -> bool:
         """Whether a group lost more than is allowed for, or a consumer's stream did."""
         known = self.history(name)
@@ -136,7 +143,8 @@ class Checker:
             if raft.standing.kind is StandingKind.WHOLE:
                 raise Violation(f"{machine.name} takes what is left of {group.name} for whole")
         known = machine.log.groups.get(group.name)
-        if known is None and raft.members.voters == (raft.me,):
+        begun = 0 if known is None else known.last
+        if begun < FOUNDING_ENTRIES and raft.members.voters == (raft.me,):
             self._founded_again(self.history(group.name))
         if known is None or is_memory(group.name) or raft.standing.kind is not StandingKind.WHOLE:
             return
@@ -151,8 +159,8 @@ class Checker:
 
     @staticmethod
     def _founded_again(known: History) -> None:
-        """A crash may take the founding of a group on its only server, if nothing came behind it:
-        it is founded again then, as the assignment is by now."""
+        """A crash may take the founding of a group on its only server, or the end of it, if
+        nothing came behind it: it is founded again then, as the assignment is by now."""
         if len(known.entries) <= FOUNDING_ENTRIES:
             known.entries.clear()
             known.snapshots.clear()
@@ -276,10 +284,17 @@ class Checker:
             unit,
             self.told,
             lambda: self.history(stream).books,
-            lambda: self._passed_over(stream),
+            lambda: self.passed_over(stream),
+            lambda: self._log_end(stream),
         )
 
-    def _passed_over(self, name: str) -> set[int]:
+    def _log_end(self, name: str) -> int:
+        """How far anybody's log of a group goes."""
+        processes = [machine.process for machine in self.machines if machine.process]
+        found = [process.engine.groups.by_name.get(name) for process in processes]
+        return max((group.raft.last_index for group in found if group is not None), default=0)
+
+    def passed_over(self, name: str) -> set[int]:
         """Messages that nobody can bring back: their stream had one replica once."""
         if not self.history(name).was_alone:
             return set()
@@ -300,8 +315,8 @@ class Checker:
                 one = other.consumer
                 if one is None or one.books() is not books or not self.exists(name):
                     continue
-                for seq in books.model.consumed:
-                    if one.needs(seq) and not self.excused(name):
+                for seq, index in books.model.consumed:
+                    if index > one.since and one.needs(seq) and not self.excused(name):
                         raise Violation(f"{books.name} removes {seq}, which {one.name} needs")
             books.model.consumed.clear()
 
@@ -400,5 +415,5 @@ def snapshot_of(process: Process, group: RaftGroup) -> bytes:
     engine = process.engine
     if group.name == "_meta_":
         return engine.meta.state.snapshot()
-    unit = next(unit for unit in engine.assets.consumers.values() if unit.group is group)
-    return unit.consumer.snapshot()
+    assert isinstance(group.unit, ConsumerReplica)
+    return group.unit.consumer.snapshot()

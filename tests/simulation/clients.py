@@ -47,8 +47,8 @@ class Hub:
         """Whether a group lost more than it can bear."""
         self.look: Callable[[Process, RaftGroup], None] = lambda process, group: None
         """The checker's look at a group that promises something."""
-        self.consumer: Callable[[str], ConsumerBooks | None] = lambda name: None
-        """What is known of a consumer's group."""
+        self.consumers: Callable[[str, str, str], list[ConsumerBooks]] = lambda *names: []
+        """What is known of a consumer: of its group, and behind it of those that had its name."""
         self.told = Told()
         self.delivered = 0
         self.slow = 0
@@ -101,9 +101,8 @@ class Hub:
             self._pub_ack(process, subject, payload)
         elif kind == "k":
             stream, consumer, seq = extra.split("-")
-            unit = process.engine.assets.consumers.get((ACCOUNT, stream, consumer))
-            if unit is not None and not payload:
-                self.confirmed.add((unit.group.name, int(seq)))
+            if not payload:
+                self._confirmed(process, stream, consumer, int(seq))
         elif reply.startswith(b"$JS.ACK."):
             self._delivery(process, reply, payload)
 
@@ -117,22 +116,41 @@ class Hub:
             self.look(process, unit.group)
             self._acks.append((unit.group.name, document["seq"], self.payloads[subject]))
 
+    def _confirmed(self, process: Process, stream: str, consumer: str, seq: int) -> None:
+        """An ack counts. One that is confirmed when the message is gone may be that of a consumer
+        which was deleted, and made again, meanwhile."""
+        unit = process.engine.assets.consumers.get((ACCOUNT, stream, consumer))
+        if unit is None:
+            return
+        self.look(process, unit.group)
+        for known in self.consumers(unit.group.name, stream, consumer):
+            if known.is_done(seq):
+                self.confirmed.add((known.group, seq))
+                return
+        if not self.excused(unit.group.name):
+            raise Violation(f"{process.machine.name} confirms an ack of {seq}, which did not count")
+
     def _delivery(self, process: Process, reply: bytes, payload: bytes) -> None:
         self.delivered += 1
         _, _, stream, consumer, count, seq, *_ = reply.decode().split(".")
         unit = process.engine.assets.consumers.get((ACCOUNT, stream, consumer))
-        name = "" if unit is None else unit.group.name
-        if (name, int(seq)) in self.confirmed and not self.excused(name):
+        if unit is None:
+            return
+        name = unit.group.name
+        self.look(process, unit.group)
+        holder = process.engine.assets.streams.get((ACCOUNT, stream))
+        if holder is not None:
+            self.look(process, holder.group)
+        found = self.consumers(name, stream, consumer)
+        if not found or self.excused(name):
+            return
+        # What waited until other messages were gone may be the last word of one that was deleted,
+        # and made again, meanwhile.
+        known = next((one for one in found if not one.refusal(int(seq), int(count))), found[0])
+        if (known.group, int(seq)) in self.confirmed:
             raise Violation(f"{process.machine.name} delivers {seq} to {consumer} after its ack")
-        if unit is not None:
-            self.look(process, unit.group)
-            holder = process.engine.assets.streams.get((ACCOUNT, stream))
-            if holder is not None:
-                self.look(process, holder.group)
-            known = self.consumer(name)
-            if known is not None and not self.excused(name):
-                known.delivers(int(seq), int(count), payload)
-                known.meter(process, self.world.now_ns, len(payload))
+        known.delivers(int(seq), int(count), payload)
+        known.meter(process, self.world.now_ns, len(payload))
 
 
 class Publisher:

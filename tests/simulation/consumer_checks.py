@@ -62,8 +62,10 @@ class ConsumerBooks:
         told: Told,
         books: Callable[[], Books | None],
         passed_over: Callable[[], Collection[int]],
+        stream_index: Callable[[], int],
     ) -> None:
         assignment = unit.assignment
+        self.group = unit.group.name
         self.config = config = assignment.config
         self.stream, self.name = assignment.stream, assignment.name
         self.filters = filters_of(config)
@@ -74,6 +76,9 @@ class ConsumerBooks:
         self.first = 0
         """From here on it delivers; 0 before it knows."""
         self.last = 0
+        self.since = 0
+        """It began when the stream's log went up to here: of what is removed by then, nobody asked
+        it whether it needs that."""
         self.pending: dict[int, Waiting] = {}
         self.done: set[int] = set()
         self.exhausted: set[int] = set()
@@ -81,6 +86,7 @@ class ConsumerBooks:
         self.books = books
         self.passed_over = passed_over
         """Messages that it may leave out, as they are lost for good."""
+        self._stream_index = stream_index
         self._cseq = 0
         self._floor = 0
         self._term = 0
@@ -118,6 +124,7 @@ class ConsumerBooks:
     def start(self, first: int, resume: int, last_seqs: Sequence[int]) -> None:
         """It begins before `first`."""
         self.first, self.last = first, first - 1
+        self.since = self._stream_index()
         self._floor = first - 1
 
     def deliver(self, seqs: Sequence[int], first_seq: int, time_ns: int) -> None:
@@ -207,16 +214,28 @@ class ConsumerBooks:
         books = self.books()
         if books is None or books.values.get(seq) != payload:
             raise self._broken(f"sends {payload[:20]!r} as {seq}, which is not stored like that")
+        refusal = self.refusal(seq, count)
+        if refusal:
+            raise self._broken(refusal)
+        if self.needs_acks and self.replicated:
+            self._seen[seq] = count
+
+    def refusal(self, seq: int, count: int) -> str:
+        """Why a delivery must not leave; empty if it may."""
         if 0 < self.config.max_deliver < count:
-            raise self._broken(f"sends {seq} {count} times")
+            return f"sends {seq} {count} times"
         if not (self.needs_acks and self.replicated):
-            return
+            return ""
         held = self.pending.get(seq)
         if seq > self.last or (held is not None and count > held.count):
-            raise self._broken(f"sends {seq} for the time {count} before that is committed")
+            return f"sends {seq} for the time {count} before that is committed"
         if count <= self._seen.get(seq, 0):
-            raise self._broken(f"sends {seq} for the time {count} again")
-        self._seen[seq] = count
+            return f"sends {seq} for the time {count} again"
+        return ""
+
+    def is_done(self, seq: int) -> bool:
+        """Whether a message was delivered, and waits for no ack."""
+        return seq <= self.last and seq not in self.pending
 
     def meter(self, sender: object, now_ns: int, size: int) -> None:
         """A delivery of so many bytes leaves: a bucket of tokens allows it, which does not get

@@ -5,7 +5,7 @@ time the server starts: promises are checked against it without reading disks al
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from jsctl.broker.errors import DiskError
@@ -27,11 +27,24 @@ class MachineDisk(SimDisk):
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
         self.unopenable: set[str] = set()
+        self.refused: set[str] = set()
+        """Files that did not open once, or could not be read."""
+        self.when_refused: Callable[[str], None] = lambda path: None
+        """Told of each read that fails."""
 
     def open(self, path: str, *, create: bool = False) -> SimFile:
         if path in self.unopenable:
+            self.refused.add(path)
             raise DiskError(f"{path}: cannot open: I/O error")
         return super().open(path, create=create)
+
+    def check_readable(self, path: str, offset: int, length: int) -> None:
+        try:
+            super().check_readable(path, offset, length)
+        except DiskError:
+            self.refused.add(path)
+            self.when_refused(path)
+            raise
 
     def readable_again(self, place: tuple[str, int, int]) -> None:
         """What could not be read can be read."""

@@ -17,11 +17,11 @@ from tests.simulation.chat import Room
 from tests.simulation.disk_queue import DiskQueue
 from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk
 from tests.simulation.port import Hub, Port, Publish
-from tests.simulation.rot import Decay
+from tests.simulation.rot import Decay, note_refused
 from tests.simulation.settings import ROUTE_PORT, Settings
 from tests.simulation.sockets import Socket, dial
 from tests.simulation.violation import Violation
-from tests.simulation.watch import CheckedOutbox, CheckedTraffic, Watch
+from tests.simulation.watch import CheckedOutbox, CheckedTraffic, Watch, watch_removals
 from tests.simulation.world import MS, SECOND, Network
 
 ACCOUNT = "$G"
@@ -80,11 +80,12 @@ class Machine:
         self._new_disk()
 
     def _new_disk(self) -> None:
-        self.disk = MachineDisk(random.Random(self.world.random.randrange(1 << 60)))
         self.incarnation = bytes(INCARNATION_BYTES)
         """What the server calls the present disk, once it has seen it."""
         self.log = DurableLog()
-        self.decay = Decay()
+        self.decay = decay = Decay()
+        self.disk = disk = MachineDisk(random.Random(self.world.random.randrange(1 << 60)))
+        disk.when_refused = lambda path: note_refused(disk, decay, path)
 
     @property
     def life(self) -> int:
@@ -228,6 +229,7 @@ class Process:
         engine = self.engine
         self.machine.incarnation = engine.options.incarnation
         engine.groups.outbox = CheckedOutbox(self)
+        watch_removals(self)
         traffic = CheckedTraffic(self.node.router)
         traffic.process = self
         engine.context.traffic = traffic

@@ -28,6 +28,8 @@ ROT_FAULTS = ("rot", "rot", "unreadable", "unopenable")
 """Of the bytes that a disk holds; only in plans of their own."""
 ROT_COMPANY = ("crash", "crash_leader", "isolate", "step_down", "step_down", "remove_peer", "scale")
 """What happens besides in these."""
+CHANGES = ("consumer", "consumer", "limit", "step_down")
+"""Requests that meet what is on its way."""
 REQUESTS = {
     "step_down": 3.0,
     "meta_step_down": 1.0,
@@ -214,6 +216,32 @@ def draw_storage(seed: int, servers: int = 3) -> Plan:
     plan = draw_kinds(seed, servers)
     rng = random.Random(seed * 1000 + 700 + servers)
     return replace(plan, items=_with_storage(rng, list(plan.items[:1]), 5))
+
+
+def draw_changes(seed: int, servers: int = 3) -> Plan:
+    """A plan of the same kinds in which consumers are made again, and limits change, all the time.
+
+    Streams let go of what was consumed, or refuse what is too much: there it counts what was on
+    its way when something changed.
+    """
+    plan = draw_kinds(seed, servers)
+    rng = random.Random(seed * 1000 + 600 + servers)
+    kinds = tuple(
+        StreamKind(
+            retention=rng.choice(["workqueue", "interest"]),
+            consumers=(ConsumerKind(push=rng.random() < 0.5),),
+        )
+        if rng.random() < 0.6
+        else replace(one, discard="new")
+        for one in plan.kinds
+    )
+    changes = [
+        Item(at, kind, rng.randrange(60), rng.randrange(1 << 16), rng.choice([0, 2, 20, 50]))
+        for at in range(1_200, 3_000, rng.choice([150, 250]))
+        for kind in [rng.choice(CHANGES)]
+    ]
+    items = sorted([*plan.items[:1], *changes], key=lambda one: one.at_ms)
+    return replace(plan, kinds=kinds, items=tuple(items), sync_ms=rng.choice([2.0, 15.0, 60.0]))
 
 
 def draw_loop(seed: int, servers: int = 3) -> Plan:

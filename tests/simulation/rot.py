@@ -61,7 +61,7 @@ class Decay:
 
     def may_lack(self, name: str) -> set[int]:
         """Messages that a replica of a stream need not have any more."""
-        return self.lost.get(name, set())
+        return set(self.lost.get(name, ()))
 
 
 def choose(disk: MachineDisk, rng: random.Random, decay: Decay) -> Place | None:
@@ -105,7 +105,7 @@ def spoil(disk: MachineDisk, rng: random.Random, decay: Decay, place: Place) -> 
 
 def note(disk: MachineDisk, decay: Decay, place: Place) -> None:
     """A place is about to be damaged, or not to be readable."""
-    path, start, end = place
+    path = place[0]
     decay.places.append(place)
     kind, name = kind_of(path), group_of(path)
     if kind == LOG:
@@ -116,13 +116,32 @@ def note(disk: MachineDisk, decay: Decay, place: Place) -> None:
     elif kind == STATE:
         decay.doubtful.add(name)
     elif kind == SEGMENT:
-        lost = decay.lost.setdefault(name, set())
-        lost |= told_by(disk.content(path), start, end, whole=name in decay.catalogues)
+        _note_messages(disk, decay, place)
     elif path.startswith("streams") and not path.endswith("index"):
         decay.catalogues.add(name)
         for other, first, last in list(decay.places):
             if kind_of(other) == SEGMENT and group_of(other) == name and other in disk.paths():
                 decay.lost[name] |= told_by(disk.content(other), first, last, whole=True)
+
+
+def note_refused(disk: MachineDisk, decay: Decay, path: str) -> None:
+    """A read failed: of a segment that may hold more by now than when it became unreadable."""
+    if kind_of(path) == SEGMENT:
+        for bad, start, end in disk.unreadable:
+            if bad == path:
+                _note_messages(disk, decay, (path, *_pages(start, end)))
+
+
+def _note_messages(disk: MachineDisk, decay: Decay, place: Place) -> None:
+    path, start, end = place
+    name = group_of(path)
+    lost = decay.lost.setdefault(name, set())
+    lost |= told_by(disk.content(path), start, end, whole=name in decay.catalogues)
+
+
+def _pages(start: int, end: int) -> tuple[int, int]:
+    """A file is read by whole pages."""
+    return start // PAGE * PAGE, -(-end // PAGE) * PAGE
 
 
 def note_unreadable(disk: MachineDisk, decay: Decay, *, starting: bool = False) -> None:
@@ -132,7 +151,7 @@ def note_unreadable(disk: MachineDisk, decay: Decay, *, starting: bool = False) 
         if kind == LOG:
             decay.log = decay.log or starting
         elif kind != STATE and path in disk.paths():
-            note(disk, decay, (path, start // PAGE * PAGE, -(-end // PAGE) * PAGE))
+            note(disk, decay, (path, *_pages(start, end)))
 
 
 def told_by(data: bytes, start: int, end: int, *, whole: bool) -> set[int]:

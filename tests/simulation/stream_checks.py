@@ -50,7 +50,7 @@ class Books:
         entry = decode(data)
         if isinstance(entry, Messages):
             self._messages(index, entry)
-        self.model.apply(entry)
+        self.model.apply(index, entry)
         self.stream.apply(index, entry)
         self._compare_model()
 

@@ -28,8 +28,9 @@ class StreamModel:
 
     def __init__(self, config: StreamConfig) -> None:
         self.config = config
-        self.consumed: list[int] = []
-        """Removed because nobody needs them any more; whoever looks takes them."""
+        self.consumed: list[tuple[int, int]] = []
+        """(sequence, index of the entry) of what was removed because nobody needs it any more;
+        whoever looks takes them."""
         self.rows: dict[int, tuple[bytes, int]] = {}
         self.over: dict[int, int] = {}
         """Messages with a time to live -> when it is over."""
@@ -43,7 +44,7 @@ class StreamModel:
         ages = self.config.max_age > 0
         return [seq for seq in self.rows if seq in self.over or (ages and seq not in self.immortal)]
 
-    def apply(self, entry: StreamEntry) -> None:
+    def apply(self, index: int, entry: StreamEntry) -> None:
         """Take one entry."""
         match entry:
             case Messages():
@@ -53,7 +54,7 @@ class StreamModel:
             case Delete():
                 self.rows.pop(entry.seq, None)
             case RemoveMessages():
-                self._remove(entry)
+                self._remove(index, entry)
             case Purge():
                 self._purge(entry)
             case Config():
@@ -61,6 +62,7 @@ class StreamModel:
                 self._limit()
 
     def _store(self, entry: Messages) -> None:
+        before = len(self.rows)
         for record in decode_frame(bytes(entry.frame.view)):
             if record.seq not in entry.skipped:
                 self.rows[record.seq] = (record.subject, record.time_ns)
@@ -68,7 +70,8 @@ class StreamModel:
                 self._learn_ttl(record)
         self._limit()
         most = self.config.max_msgs
-        if 0 < most < len(self.rows):
+        # One that takes the place of the oldest on its subject does not make it any fuller.
+        if 0 < most < len(self.rows) and before < len(self.rows):
             raise Violation(f"{self.config.name} took a message above its limit of {most}")
 
     def _learn_ttl(self, record: Record) -> None:
@@ -77,10 +80,10 @@ class StreamModel:
         elif b"Nats-TTL: 1s" in record.headers:
             self.over[record.seq] = record.time_ns + SECOND
 
-    def _remove(self, entry: RemoveMessages) -> None:
+    def _remove(self, index: int, entry: RemoveMessages) -> None:
         gone = [seq for seq in entry.seqs if self.rows.pop(seq, None)]
         if self.config.retention is not Retention.LIMITS:
-            self.consumed += gone
+            self.consumed += [(seq, index) for seq in gone]
             return
         for seq in gone:
             if seq not in self.over:

@@ -1,6 +1,7 @@
 """Streams and consumers of all kinds, plain publishing, disks that fail, clocks that are set."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from tests.simulation.plan import (
     Item,
     Plan,
     StreamKind,
+    draw_changes,
     draw_kinds,
     draw_storage,
     shrink,
@@ -18,6 +20,42 @@ from tests.simulation.run import Simulation, failure
 from tests.simulation.test_simulation_kind_mutants import IgnoresFailedDisks
 
 BLOCK = 5
+FOUND = [
+    # A log ended within what founds a group.
+    (draw_storage, 20000039, 3),
+    # Messages were stored behind a config in the log that does not allow them.
+    (draw_changes, 14, 5),
+    (draw_changes, 21, 3),
+    # A message that takes the place of another one is stored above the limit.
+    (draw_changes, 2, 5),
+    # What was on its way of a consumer counted for the one that was made in its place.
+    (draw_kinds, 8000032, 3),
+    (draw_storage, 10000042, 5),
+    (draw_kinds, 88002, 3),
+]
+"""(drawing, seed, servers)"""
+
+
+AGAIN_MS = (1346, 1597, 1825, 1958, 2219, 2557, 2797, 3066)
+
+
+def _made_again(seed: int) -> Plan:
+    """Consumers of a work queue and of a stream with interest are deleted and made all the time."""
+    return Plan(
+        seed,
+        3,
+        delay_ms=0.3,
+        sync_ms=15.0,
+        streams=((3, "file", -1), (3, "memory", -1)),
+        kinds=(
+            StreamKind("workqueue"),
+            StreamKind("interest", consumers=(ConsumerKind(push=True),)),
+        ),
+        chaos_ms=3_500,
+        items=tuple(Item(at, "consumer", number, 0, 10) for number, at in enumerate(AGAIN_MS)),
+    )
+
+
 BEHIND = Plan(
     4,
     3,
@@ -60,6 +98,26 @@ def test_fixed_seeds_of_all_kinds(servers: int, first: int) -> None:
 def test_fixed_seeds_of_failing_disks(first: int) -> None:
     for seed in range(first, first + BLOCK):
         plan = draw_storage(seed)
+        assert not failure(plan), plan
+
+
+@pytest.mark.parametrize(("drawing", "seed", "servers"), FOUND)
+def test_seeds_of_all_kinds_that_failed_once(
+    drawing: Callable[[int, int], Plan], seed: int, servers: int
+) -> None:
+    plan = drawing(seed, servers)
+    assert not failure(plan), plan
+
+
+@pytest.mark.parametrize("seed", [1, 13])
+def test_what_is_consumed_before_the_streams_leader_applied_it_goes(seed: int) -> None:
+    assert not failure(_made_again(seed))
+
+
+@pytest.mark.parametrize("first", [0, 5])
+def test_fixed_seeds_of_changes(first: int) -> None:
+    for seed in range(first, first + BLOCK):
+        plan = draw_changes(seed)
         assert not failure(plan), plan
 
 

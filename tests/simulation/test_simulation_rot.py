@@ -33,8 +33,13 @@ FOUND = [
     (6000025, 5),
     # A replica that a damaged leader brings up lacks what that lacks, until it is repaired.
     (3029, 3),
-    # What the only replica has lost is not acknowledged, and its work queue keeps it.
-    pytest.param(3092, 3, marks=pytest.mark.xfail(reason="21 counts as lost, and was not damaged")),
+    # What is written where the disk cannot be read is as unreadable as what was there before.
+    (3092, 3),
+    # The scrub is right about files that could not be opened, or read, for a while.
+    (20000001, 5),
+    (20000010, 5),
+    # A consumer was made while the entry that removes a message was on its way.
+    (20000008, 3),
 ]
 """(seed, servers)"""
 

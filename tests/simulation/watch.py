@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from jsctl.broker.assets.traffic import RouterTraffic
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage, singly
 from jsctl.broker.raft.types import Message, PeerId
+from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.turn import DiskBatch
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ class Watch(Protocol):
     def turned(self, process: Process) -> None:
         """A turn is over."""
 
+    def leaves(self, process: Process, group: RaftGroup) -> None:
+        """A server is about to let go of a group."""
+
     def durable(self, process: Process, batch: DiskBatch) -> None:
         """A batch ran."""
 
@@ -48,6 +52,18 @@ class CheckedTraffic(RouterTraffic):
     def deliver(self, account: str, said: Sequence[OutgoingMessage]) -> None:
         self.process.machine.watch.says(self.process, singly(said))
         super().deliver(account, said)
+
+
+def watch_removals(process: Process) -> None:
+    """Show the watch groups that go within a turn, while they can be looked at."""
+    groups = process.engine.groups
+    remove = groups.remove
+
+    def watched(group: RaftGroup) -> None:
+        process.machine.watch.leaves(process, group)
+        remove(group)
+
+    groups.remove = watched  # type: ignore[method-assign]  # only of this one
 
 
 @dataclass

@@ -47,9 +47,7 @@ class SimFile:
 
     def read(self, offset: int, length: int) -> bytes:
         inode = self._check()
-        for bad, start, end in self._disk.unreadable:
-            if bad == self.path and offset < end and start < offset + length:
-                raise DiskError(f"{self.path}: cannot read: I/O error")
+        self._disk.check_readable(self.path, offset, length)
         return bytes(inode.cached[offset : offset + length])
 
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
@@ -225,6 +223,12 @@ class SimDisk:
         self._used -= count
 
     # Faults
+
+    def check_readable(self, path: str, offset: int, length: int) -> None:
+        """Raises DiskError where some of it is unreadable."""
+        for bad, start, end in self.unreadable:
+            if bad == path and offset < end and start < offset + length:
+                raise DiskError(f"{path}: cannot read: I/O error")
 
     def keep(self, inode: Inode, start: int, data: bytes | bytearray) -> None:
         """Make bytes durable."""
