@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from jsctl.api.words import AckPolicy
 from jsctl.broker.jetstream.consumers.acks import next_subject
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.replication.group import RaftGroup
@@ -123,11 +124,14 @@ class Hub:
         if unit is None:
             return
         self.look(process, unit.group)
-        for known in self.consumers(unit.group.name, stream, consumer):
+        found = self.consumers(unit.group.name, stream, consumer)
+        for known in found:
             if known.is_done(seq):
                 self.confirmed.add((known.group, seq))
                 return
-        if not self.excused(unit.group.name):
+        # One behind the floor of deliveries is answered, but does not count, as with nats-server.
+        explicit = any(known.config.ack_policy is AckPolicy.EXPLICIT for known in found)
+        if explicit and not self.excused(unit.group.name):
             raise Violation(f"{process.machine.name} confirms an ack of {seq}, which did not count")
 
     def _delivery(self, process: Process, reply: bytes, payload: bytes) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from jsctl.broker.assets.repair.agent import RepairAgent
 from jsctl.broker.assets.repair.range_server import RangeServer
 from jsctl.broker.assets.repair.repairs import records_of
 from jsctl.broker.peers.items import RangeAnswer, RangeRequest
@@ -40,6 +41,8 @@ FOUND = [
     (20000010, 5),
     # A consumer was made while the entry that removes a message was on its way.
     (20000008, 3),
+    # A delivery waited until other messages were removed, and left behind the one that followed it.
+    (31000005, 3),
 ]
 """(seed, servers)"""
 
@@ -67,6 +70,12 @@ def _frames_of_the_log_are_not_verified(patch: Patch) -> None:
 
 def _damaged_messages_are_taken_for_removed(patch: Patch) -> None:
     patch.setattr(LostRecords, "add", lambda self, seq, facts: None)
+
+
+def _hopeless_at_once(patch: Patch) -> None:
+    """A damaged message counts as lost for good before any other replica was asked for it."""
+    judge = RepairAgent.judge
+    patch.setattr(RepairAgent, "judge", lambda self, lost, voters: judge(self, lost, ()))
 
 
 def _the_last_message_of_an_answer_is_left_out(patch: Patch) -> None:

@@ -6,6 +6,7 @@ replies. Once a turn, when something happened, the leader says what to publish a
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import InitVar, dataclass, field
+from itertools import filterfalse
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.words import AckPolicy
@@ -20,7 +21,11 @@ from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, nex
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
 from jsctl.broker.jetstream.consumers.facts import ConsumerTurn
-from jsctl.broker.jetstream.consumers.leader import LEADERSHIP_CHANGE, ConsumerLeader
+from jsctl.broker.jetstream.consumers.leader import (
+    LEADERSHIP_CHANGE,
+    ConsumerLeader,
+    is_answer,
+)
 from jsctl.broker.jetstream.consumers.starting import begin, starts_alike
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.protocol.deliveries import OutgoingMessage
@@ -103,10 +108,10 @@ class ConsumerReplica:
         acked = self.consumer.take_acked()
         said, self._said = self._said, []
         if acked and self.stream.takes_away:
-            # Who is told that an ack counts finds the message gone.
-            self.stream.consumed(acked, said)
-        else:
-            self._publish(said)
+            # Who is told that an ack counts finds the message gone; deliveries do not wait for it.
+            self.stream.consumed(acked, list(filter(is_answer, said)))
+            said = list(filterfalse(is_answer, said))
+        self._publish(said)
         if self.leader is not None:
             self._answer()
             self.context.queue.wake(self.group.name, self)

@@ -460,6 +460,11 @@ def _answer(reply: bytes) -> Item:
     return reply, b"", b"", b"", b""
 
 
+def is_answer(said: OutgoingMessage) -> bool:
+    """Whether this says that an ack counts, and nothing else."""
+    return isinstance(said, tuple) and not any(said[1:])
+
+
 def _sample_of(text: str) -> int:
     return int(text.removesuffix("%")) if text else 0
 

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
+from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.replication.state_import import pieces
 from tests.support.cluster_play import ClusterPlay, ServerPlay
 from tests.support.stream_requests import consumer, stream
@@ -95,6 +97,31 @@ def test_what_was_consumed_goes_before_another_consumer_could_get_it(cluster: Cl
     assets.follow(MetaChange(ChangeKind.ADDED, "A", "S", "C", None, new))
     cluster.run(1)
     assert left(leader) == 1
+
+
+def test_deliveries_do_not_wait_until_others_are_gone(
+    cluster: ClusterPlay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who acknowledges is answered then; what the same entry delivers leaves at once."""
+    leader = made(cluster, "workqueue")
+    publish(leader, 2)
+    client = leader.connect("a")
+    client.subscribe("next")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b"1", "next")
+    cluster.run(0.5)
+    (first,) = (reply for _, reply, _ in client.messages if reply)
+    waiting: list[OutgoingMessage] = []
+
+    def keep(self: StreamReplica, seqs: list[int], said: list[OutgoingMessage]) -> None:
+        waiting.extend(said)
+
+    monkeypatch.setattr(StreamReplica, "consumed", keep)
+    client.subscribe("answer")
+    pull = b"PUB $JS.API.CONSUMER.MSG.NEXT.S.C next 1\r\n1\r\n"
+    client.send(b"PUB %b answer 4\r\n+ACK\r\n" % first.encode() + pull)
+    cluster.run(0.5)
+    assert len([reply for _, reply, _ in client.messages if reply]) == 2
+    assert len(waiting) >= 1 and not client.heard("answer")
 
 
 def test_what_a_consumer_elsewhere_needs_stays(cluster: ClusterPlay) -> None:
