@@ -24,6 +24,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta.entries import assign_consumer
+from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest
 
 NAME_LENGTH = 8
@@ -159,8 +160,8 @@ def _consumers_max(stream: StreamAssignment, account: AccountQuota | None) -> in
 # Peers.
 
 
-def _online(view: View, peers: Iterable[str]) -> list[str]:
-    up = {server.peer for server in view.servers() if server.online}
+def _online(servers: Iterable[ServerFacts], peers: Iterable[str]) -> list[str]:
+    up = {server.peer for server in servers if server.online}
     return [peer for peer in peers if peer in up]
 
 
@@ -175,7 +176,8 @@ def _group(view: View, stream: StreamAssignment, config: ConsumerConfig) -> Grou
     """Peers for a new consumer, from those of its stream. Raises ApiError."""
     peers = list(stream.group.peers)
     count = rules.replicas_of(config, stream.config)
-    online = _online(view, peers)
+    servers = view.servers()
+    online = _online(servers, peers)
     if not peers or count // 2 + 1 > len(online) or config.num_replicas > len(peers):
         raise api_error("JSInsufficientResourcesErr")
     if count < len(peers):
@@ -191,7 +193,7 @@ def _group(view: View, stream: StreamAssignment, config: ConsumerConfig) -> Grou
         storage="memory" if memory else "file",
         cluster=stream.group.cluster,
         preferred=leaders[view.jitter(len(leaders))],
-        incarnations=incarnations(view.servers(), peers, "memory" if memory else "file"),
+        incarnations=incarnations(servers, peers, "memory" if memory else "file"),
         founders=tuple(peers),
     )
 
@@ -205,7 +207,7 @@ def _regrouped(
         spare = [peer for peer in stream.group.peers if peer not in peers]
         if len(peers) + len(spare) < count:
             raise api_error("JSConsumerReplicasExceedsStream")
-        online = _online(view, spare)
+        online = _online(view.servers(), spare)
         ranked = _shuffled(view, online) + [peer for peer in spare if peer not in online]
         peers += ranked[: count - len(peers)]
     elif count < len(peers):

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import api_error
-from jsctl.api.subjects import parse_api
 from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
@@ -47,7 +46,7 @@ from jsctl.broker.sessions.last_line import LastLine
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import api
-    from jsctl.broker.handlers.api import Route
+    from jsctl.broker.handlers.api import Resolved, Route
     from jsctl.broker.jsapi import check_answers, rescuing
 else:
     api = lazy.module("jsctl.broker.handlers.api")
@@ -111,6 +110,7 @@ class ApiService:
     _leaving: list[Leaving] = field(default_factory=list)
     _next_token: int = 1
     _retry_due_ns: int = 0
+    _resolved: "tuple[bytes, Resolved | None]" = (b"", None)
 
     def __post_init__(self) -> None:
         self._damaged = DamagedReads(self.engine.context)
@@ -166,17 +166,25 @@ class ApiService:
         know better: after a moment, and not for ever."""
         return held.hops == 0 or (waited and held.hops < HOPS_MAX)
 
+    def _resolve(self, request: ApiRequest) -> "Resolved | None":
+        """The route; on its way a request asks for it several times in a row."""
+        subject, found = self._resolved
+        if subject != request.subject:
+            found = api.resolve(request.subject)
+            self._resolved = request.subject, found
+        return found
+
     def _target(self, request: ApiRequest) -> Decider | None:
-        resolved = api.resolve(request.subject)
+        resolved = self._resolve(request)
         if resolved is None or (resolved.route.system and not request.system):
             return None
         return resolved.route.target
 
     def _group_of(self, target: Decider, request: ApiRequest) -> str:
-        call = parse_api(request.subject)
-        if target is Decider.META_LEADER or call is None:
+        resolved = self._resolve(request)
+        if target is Decider.META_LEADER or resolved is None:
             return META_GROUP
-        meta = self.view.meta
+        meta, call = self.view.meta, resolved.call
         stream = meta.stream(request.account, call.stream)
         if stream is None:
             return META_GROUP
@@ -213,7 +221,7 @@ class ApiService:
             self.answer(request, self._unavailable(request))
 
     def _unavailable(self, request: ApiRequest) -> bytes:
-        resolved = api.resolve(request.subject)
+        resolved = self._resolve(request)
         assert resolved is not None
         return api.refusal(resolved.route, api_error("JSClusterNotAvailErr"))
 
@@ -281,7 +289,7 @@ class ApiService:
 
     def _decide(self, request: ApiRequest, final: bool = False) -> None:
         """`final`: what waits for a repair does so no longer."""
-        resolved = api.resolve(request.subject)
+        resolved = self._resolve(request)
         if resolved is None:
             return
         decided: list[Decision] = []

@@ -21,7 +21,7 @@ from typing import Generic, Protocol, TypeVar
 
 from jsctl.broker.subject.families import Families
 from jsctl.broker.subject.matching import matches
-from jsctl.broker.subject.validity import has_wildcard
+from jsctl.broker.subject.validity import has_wildcard, literal_start
 
 CACHE_ENTRIES_MAX = 4096
 """Cached answers per account; at the limit a quarter of them, the oldest, is dropped."""
@@ -152,7 +152,12 @@ class Sublist(Generic[T, M]):
             cache.clear()
         else:
             # Of a subject that looks like a pattern itself, the walk takes each token literally.
-            stale = [one for one in cache if matches(one, pattern) or has_wildcard(one)]
+            start = literal_start(pattern)
+            stale = [
+                one
+                for one in cache
+                if b"*" in one or b">" in one or (one.startswith(start) and matches(one, pattern))
+            ]
             for subject in stale:
                 del cache[subject]
 

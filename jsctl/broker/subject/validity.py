@@ -38,6 +38,11 @@ def has_wildcard(subject: bytes) -> bool:
     return _WILDCARD.search(subject) is not None
 
 
+def literal_start(pattern: bytes) -> bytes:
+    """What every subject begins with that a pattern matches; it may leave out some."""
+    return pattern.partition(b"*")[0].partition(b">")[0]
+
+
 def tokens(subject: bytes) -> list[bytes]:
     """The tokens, in order."""
     return subject.split(b".")

@@ -181,15 +181,19 @@ SPREAD = 40
 def test_creating_takes_no_more_where_there_are_many(storage: str) -> None:
     """Neither streams nor consumers look at those that are there already."""
     client = NodePlay().connect("a")
-    streams, consumers, infos = [], [], []
+    streams, consumers, watches, infos = [], [], [], []
     for number in range(FIRST + MORE):
         name = f"S{number}"
         body = {"name": name, "subjects": [name], "storage": storage}
         streams.append(calls_of(client, f"STREAM.CREATE.{name}", **body))
         made = consumer(f"C{number}") | {"stream_name": "S0"}
         consumers.append(calls_of(client, f"CONSUMER.CREATE.S0.C{number}", **made))
+        config = {"deliver_subject": f"_INBOX.{number}", "flow_control": True}
+        config |= {"idle_heartbeat": SECOND_NS, "ack_policy": "none", "mem_storage": True}
+        watch = {"stream_name": "S0", "config": config | {"name": f"W{number}"}}
+        watches.append(calls_of(client, f"CONSUMER.CREATE.S0.W{number}", **watch))
         infos.append(calls_of(client, f"STREAM.INFO.{name}"))
-    for calls in (streams, consumers, infos):
+    for calls in (streams, consumers, watches, infos):
         assert min(calls[-FIRST:]) - min(calls[:FIRST]) < SPREAD
 
 

@@ -1,8 +1,8 @@
 """Push consumers on this server, told when it matters to them who listens.
 
 An account that nobody began or ceased to listen in costs one look a turn, however many consumers
-it has; a change costs those whose subject it is about one question. Only patterns with wildcards
-are compared with all subjects.
+it has; a change costs those whose subject it is about one question. A pattern with wildcards is
+followed token by token: each consumer listens to some of its own, to be told what is acknowledged.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.replica_context import AccountTraffic
-from jsctl.broker.subject.matching import matches
+from jsctl.broker.subject.patterns import PatternSet
 from jsctl.broker.subject.validity import has_wildcard
 
 _Replicas = dict[str, ConsumerReplica]
@@ -18,11 +18,38 @@ _Replicas = dict[str, ConsumerReplica]
 
 
 @dataclass(slots=True)
+class _Account:
+    """Push consumers by the subject they deliver to, which has no wildcards."""
+
+    replicas: dict[bytes, _Replicas] = field(default_factory=dict)
+    subjects: PatternSet = field(default_factory=PatternSet)
+    """The same subjects, each its own owner."""
+
+    def put(self, subject: bytes, replica: ConsumerReplica) -> None:
+        self.replicas.setdefault(subject, {})[replica.group.name] = replica
+        self.subjects.insert(subject, subject.decode())
+
+    def remove(self, subject: bytes, group: str) -> None:
+        there = self.replicas[subject]
+        del there[group]
+        if not there:
+            del self.replicas[subject]
+            self.subjects.remove(subject, subject.decode())
+
+    def matching(self, patterns: set[bytes]) -> set[bytes]:
+        """The subjects that a pattern matches."""
+        found = {pattern for pattern in patterns if pattern in self.replicas}
+        for pattern in filter(has_wildcard, patterns):
+            found.update(subject.encode() for subject in self.subjects.owners_meeting(pattern))
+        return found
+
+
+@dataclass(slots=True)
 class Pushers:
     """By account, then by the subject they deliver to."""
 
     traffic: AccountTraffic
-    _by_account: dict[str, dict[bytes, _Replicas]] = field(default_factory=dict)
+    _by_account: dict[str, _Account] = field(default_factory=dict)
     _places: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     """Group -> where its replica is."""
 
@@ -35,8 +62,7 @@ class Pushers:
         self.remove(replica)
         if subject:
             self._places[replica.group.name] = place
-            by_subject = self._by_account.setdefault(replica.account, {})
-            by_subject.setdefault(subject, {})[replica.group.name] = replica
+            self._by_account.setdefault(replica.account, _Account()).put(subject, replica)
 
     def remove(self, replica: ConsumerReplica) -> None:
         """A replica is gone."""
@@ -44,11 +70,9 @@ class Pushers:
         if place is None:
             return
         account, subject = place
-        by_subject = self._by_account[account]
-        del by_subject[subject][replica.group.name]
-        if not by_subject[subject]:
-            del by_subject[subject]
-        if not by_subject:
+        there = self._by_account[account]
+        there.remove(subject, replica.group.name)
+        if not there.replicas:
             del self._by_account[account]
 
     def clear(self) -> None:
@@ -58,24 +82,15 @@ class Pushers:
 
     def concerned(self) -> Iterator[ConsumerReplica]:
         """Those for whom somebody began to listen since the last call, or nobody does any more."""
-        for account, by_subject in self._by_account.items():
+        for account, there in self._by_account.items():
             changes = self.traffic.changes(account)
             if changes is None:
-                subjects: Iterable[bytes] = by_subject
+                subjects: Iterable[bytes] = there.replicas
             elif changes:
-                subjects = _matching(by_subject, set(changes))
+                subjects = there.matching(set(changes))
             else:
                 continue
             for subject in subjects:
-                for replica in by_subject[subject].values():
+                for replica in there.replicas[subject].values():
                     if replica.interest_changed():
                         yield replica
-
-
-def _matching(subjects: Iterable[bytes], patterns: set[bytes]) -> set[bytes]:
-    """Those of literal subjects that a pattern matches."""
-    wild = [pattern for pattern in patterns if has_wildcard(pattern)]
-    found = patterns.intersection(subjects)
-    for pattern in wild:
-        found.update(subject for subject in subjects if matches(subject, pattern))
-    return found

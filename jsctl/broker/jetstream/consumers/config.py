@@ -121,7 +121,10 @@ def with_defaults(
     if config.ack_policy is AckPolicy.FLOW_CONTROL and not pedantic:
         changed["flow_control"] = True
         changed["idle_heartbeat"] = FLOW_CONTROL_HEARTBEAT_NS
-    return replace(config, **changed)  # type: ignore[arg-type]  # names of int and bool fields
+    new = {name: value for name, value in changed.items() if getattr(config, name) != value}
+    if not new:
+        return config
+    return replace(config, **new)  # type: ignore[arg-type]  # names of int and bool fields
 
 
 def _pedantic(text: str) -> ApiError:

@@ -13,6 +13,9 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 
+UNDATED = -1
+"""Stands for the index of an entry that is not applied yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -46,7 +49,7 @@ class GroupAssignment:
     excluded: tuple[str, ...] = ()
     """Evacuated peers: not chosen again while this group is not whole."""
     origin: Origin | None = None
-    since: int = 0
+    since: int = UNDATED
     """Index of the meta log's entry that gave it its present `peers` and `former`."""
 
     @property

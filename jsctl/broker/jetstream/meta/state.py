@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
 from jsctl.broker.jetstream.meta.assignments import (
+    UNDATED,
     ConsumerAssignment,
     GroupAssignment,
     StreamAssignment,
@@ -36,8 +37,6 @@ from jsctl.broker.jetstream.meta.listening import ListenedSubjects
 from jsctl.broker.jetstream.meta.loads import Loads
 from jsctl.broker.subject.patterns import PatternSet
 
-UNDATED = -1
-"""Stands for the index of an entry that is still in flight."""
 _K = TypeVar("_K", str, tuple[str, str])
 _V = TypeVar("_V")
 
@@ -448,7 +447,7 @@ def _dated(made: Assignment, before: Assignment | None, index: int) -> Assignmen
         known = before.group
         if (known.peers, known.former) == (group.peers, group.former):
             index = known.since
-    return replace(made, group=replace(group, since=index))
+    return made if group.since == index else replace(made, group=replace(group, since=index))
 
 
 def _settled(group: GroupAssignment, document: Document) -> GroupAssignment | None:
