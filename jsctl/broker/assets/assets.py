@@ -19,6 +19,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
     StreamAssignment,
+    ends_with_process,
 )
 from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
 from jsctl.broker.raft.core import Raft
@@ -119,6 +120,10 @@ class Assets:
             if self._waits(key, f"consumers/{assignment.group.name}", assignment, newest):
                 stream.absent[assignment.name] = AbsentConsumer.of(assignment)
                 return
+            if self._is_over(assignment):
+                self.unremembered[key] = assignment
+                self.context.unused.append(assignment)
+                return
             replica = self._build_consumer(assignment, stream)
         else:
             replica.assign(assignment)
@@ -144,6 +149,15 @@ class Assets:
             self.unremembered[key] = assignment
             return True
         return False
+
+    def _is_over(self, assignment: ConsumerAssignment) -> bool:
+        """Whether a consumer ended with the process before. Where this server alone is the meta
+        group it is deleted; a cluster keeps the assignment, and the consumer begins anew."""
+        if assignment.group.incarnations.get(self.context.me) == self.starter.boot:
+            return False
+        meta = self.context.groups.by_name.get(META_GROUP)
+        alone = meta is not None and meta.raft.members.voters == (self.context.me,)
+        return alone and ends_with_process(assignment)
 
     @property
     def knows_all(self) -> bool:

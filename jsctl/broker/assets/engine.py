@@ -260,6 +260,7 @@ class Engine:
         if self.assets.waiting:
             meta = self.meta.state
             self.assets.retry(lambda account, stream: meta.consumers(account, stream).values())
+            self.reconfigurator.remove_unused()
         if groups.changes:
             changes, groups.changes = groups.changes, []
             for change in changes:

@@ -95,6 +95,12 @@ class StreamAssignment:
     """Counts config changes; the stream's own log carries it with each."""
 
 
+def ends_with_process(made: StreamAssignment | ConsumerAssignment) -> bool:
+    """Whether it is gone when its server's process ends, and who made it makes another one."""
+    is_ephemeral = isinstance(made, ConsumerAssignment) and not made.config.durable_name
+    return is_ephemeral and made.group.storage == "memory" and len(made.group.members) == 1
+
+
 Document = dict[str, object]
 
 

@@ -21,6 +21,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     StreamAssignment,
     consumer_document,
     consumer_from,
+    ends_with_process,
     stream_document,
     stream_from,
 )
@@ -356,7 +357,7 @@ class Meta:
     def _passes(self, foreseen: Mapping[Key, Assignment | None]) -> bool:
         changes = [(self._seen(key), made) for key, made in foreseen.items()]
         return bool(changes) and all(
-            one is None or _is_passing(one) for change in changes for one in change
+            one is None or ends_with_process(one) for change in changes for one in change
         )
 
     def is_passing(self, entry: bytes) -> bool:
@@ -417,12 +418,6 @@ class Meta:
             state.put(consumer_from(made))
         self.drop_in_flight()
         self._changes.extend(_differences(before, state))
-
-
-def _is_passing(made: Assignment) -> bool:
-    """Whether it is gone when its server's process ends, and who made it makes another one."""
-    is_ephemeral = isinstance(made, ConsumerAssignment) and not made.config.durable_name
-    return is_ephemeral and made.group.storage == "memory" and len(made.group.members) == 1
 
 
 _ASSETS = ("stream", "consumer")
