@@ -7,6 +7,7 @@ Prints millions of messages per second, best of several rounds, for chunks as th
 
 import time
 from collections.abc import Callable
+from itertools import count
 
 from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.interest.targets import Sink
@@ -50,14 +51,14 @@ class Bench:
 
 def rate(bench: Bench, message: Callable[[int], bytes]) -> float:
     """Messages per second through `bench`, best round."""
-    count = CHUNK_BYTES // len(message(0))
-    chunk = b"".join([message(number) for number in range(count)])
+    size = CHUNK_BYTES // len(message(0))
     best = 1e9
     for _ in range(ROUNDS):
+        chunk = b"".join([message(number) for number in range(size)])
         start = time.perf_counter()
         bench.turn(chunk)
         best = min(best, time.perf_counter() - start)
-    return count / best
+    return size / best
 
 
 def plain(size: int) -> Callable[[int], bytes]:
@@ -84,6 +85,12 @@ def subjects(size: int) -> Callable[[int], bytes]:
     return lambda number: line % (number % 100, size, b"x" * size)
 
 
+def news(size: int) -> Callable[[int], bytes]:
+    """A subject that never came before, as acknowledgements have it."""
+    line, counter = b"PUB foo.%08d %d\r\n%s\r\n", count()
+    return lambda number: line % (next(counter), size, b"x" * size)
+
+
 def mixed(size: int) -> Callable[[int], bytes]:
     """Sizes that change with every message."""
     return lambda number: (
@@ -102,6 +109,7 @@ SHAPES: list[tuple[str, Callable[[int], bytes]]] = [
     ("headers and new reply, 128 B", headers(128)),
     ("100 subjects, 128 B", subjects(128)),
     ("sizes 128 to 177 B", mixed(128)),
+    ("new subject each, 128 B", news(128)),
 ]
 
 

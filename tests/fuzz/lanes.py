@@ -12,6 +12,8 @@ MESSAGES = (
     b"PUB q.l 1\r\nx\r\n",
     b"HPUB c.a 12 14\r\nNATS/1.0\r\n\r\nhi\r\n", b"HPUB s.a _I.2 12 12\r\nNATS/1.0\r\n\r\n\r\n",
     b"PUB d.a 2\r\nhi\r\n", b"PUB none _I.3 1\r\nx\r\n", b"PUB r.a $JS.ACK.x 1\r\nx\r\n",
+    b"PUB s.x.1 1\r\nx\r\n", b"PUB s.x.2 _I.4 1\r\nx\r\n", b"PUB s..3 1\r\nx\r\n",
+    b"PUB s.x. 1\r\nx\r\n",
     b"HPUB q.l 29 30\r\nNATS/1.0\r\nNats-Trace-Dest: t\r\n\r\nx\r\n",
 )  # fmt: skip
 CONNECTS = (
@@ -19,6 +21,8 @@ CONNECTS = (
     b',"no_responders":true',
     b',"echo":false,"no_responders":true',
     b',"headers":false',
+    b',"user":"free"',
+    b',"user":"free","no_responders":true',
 )
 
 
@@ -50,6 +54,7 @@ class LaneTables(Target):
     share = 0.5
     words = (
         b"PUB o 1\r\nx\r\n", b"PUB t r 1\r\nx\r\n", b"PUB s 0\r\n\r\n", b"PUB q 1\r\nx\r\n",
+        b"HPUB ss.1 2 3\r\nabc\r\n", b"PUB ss.22 0\r\n\r\n", b"PUB ooo.1.2 1\r\nx\r\n",
         b"HPUB m 2 3\r\nabc\r\n", b"PUB g.2 2\r\nxy\r\n" * 9, b"Nats-Trace-Dest",
         b" ", b"\t", b"\r\n",
     )  # fmt: skip

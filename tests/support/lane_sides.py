@@ -22,9 +22,10 @@ LIMITS = RoutingLimits(payload_bytes_max=4096, control_line_bytes_max=2048)
 USER = UserOptions(
     name="u",
     password="p",
-    permissions=PermissionRules(publish=SubjectPermission(deny=("deny.>",))),
+    permissions=PermissionRules(publish=SubjectPermission(deny=("deny.>", "s.x.no"))),
 )
-OPTIONS = Options(auth=AuthOptions(users=(USER,)))
+FREE = UserOptions(name="free", password="p")
+OPTIONS = Options(auth=AuthOptions(users=(USER, FREE)))
 
 
 class Side:

@@ -24,7 +24,11 @@ class Peer:
 
 @dataclass(slots=True)
 class World:
-    """A table with some fans, by the first letter of the subject; others go step by step."""
+    """A table with some fans, by the first letter of the subject; others go step by step.
+
+    As many tokens decide as the subject begins with letters of fans, but one: `oo.1` and `oo.2` are
+    a family, `o.1` and `o.2` are none.
+    """
 
     twin: Twin
     payload_max: int = 70_000
@@ -58,9 +62,10 @@ class World:
             ),
         }
 
-    def ask(self, origin: object, subject: bytes) -> tuple[int, int]:
+    def ask(self, origin: object, subject: bytes) -> tuple[int, int, int]:
         self.asked.append(subject)
-        return self.numbers.get(subject[:1], STOP), contract.MISS_COST
+        depth = len(subject) - len(subject.lstrip(b"nohtsmqg")) - 1
+        return self.numbers.get(subject[:1], STOP), contract.MISS_COST, max(depth, 0)
 
     def route(
         self, data: bytes, position: int = 0, flags: int = FLAGS, budget: int = PLENTY, lot: int = 7

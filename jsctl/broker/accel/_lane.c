@@ -25,6 +25,10 @@
 #define OUTPUT_BYTES_MAX ((int64_t)32 << 20)
 #define SUBJECTS_MAX 16384
 #define LEGS_MAX 65536
+#define FAMILIES_MAX 4096
+#define DEPTHS_MAX 4
+#define DOTS_MAX 31
+#define KEPT_MAX 1024
 #define SIZE_DIGITS_MAX 9
 #define STOPS_MAX 8
 #define TEXT_MAX (1 << 20)
@@ -84,6 +88,14 @@ typedef struct {
     int fan;
 } Slot;
 
+/* Subjects that begin so, and have as many dots, have one fan. */
+typedef struct {
+    PyObject *prefix; /* NULL: free */
+    const char *start;
+    uint32_t size, hash, dots, kept;
+    int fan;
+} Family;
+
 typedef struct {
     PyObject_HEAD
     Text verb, header_verb;
@@ -94,6 +106,9 @@ typedef struct {
     uint64_t seed;
     Slot *slots;
     uint32_t slot_count, subject_count;
+    Family *families;
+    uint32_t family_room, family_count;
+    uint8_t depths[DOTS_MAX + 1][DEPTHS_MAX], depth_counts[DOTS_MAX + 1]; /* by dots */
     Target *targets;
     int target_count, target_room;
     Fan *fans;
@@ -182,22 +197,28 @@ static void table_drop_output(Table *table) {
  * is taken out first, and the table refuses to work. */
 static void table_forget(Table *table) {
     Slot *slots = table->slots;
+    Family *families = table->families;
     Target *targets = table->targets;
     Fan *fans = table->fans;
-    uint32_t slot_count = table->slot_count;
+    uint32_t slot_count = table->slot_count, family_room = table->family_room;
     int target_count = table->target_count, fan_count = table->fan_count;
     table->state = AT_WORK;
     table_drop_output(table);
     table->slots = NULL;
+    table->families = NULL;
     table->targets = NULL;
     table->fans = NULL;
     PyMem_Free(table->touched);
     table->touched = NULL;
     table->slot_count = table->subject_count = 0;
+    table->family_room = table->family_count = 0;
+    memset(table->depth_counts, 0, sizeof table->depth_counts);
     table->target_count = table->target_room = table->fan_count = table->fan_room = 0;
     table->legs_known = 0;
     for (uint32_t i = 0; i < slot_count; i++) Py_CLEAR(slots[i].subject);
     PyMem_Free(slots);
+    for (uint32_t i = 0; i < family_room; i++) Py_CLEAR(families[i].prefix);
+    PyMem_Free(families);
     for (int i = 0; i < fan_count; i++) fan_free(&fans[i]);
     PyMem_Free(fans);
     for (int i = 0; i < target_count; i++) Py_CLEAR(targets[i].peer);
@@ -526,9 +547,30 @@ static int slots_ready(Table *table) {
     return 1;
 }
 
-/* Ask for the fan of a subject. 1 when it was learned, 0 when it cannot be, -1 with an error. */
+/* Know the fan of a subject; 0 when there is no room for it, which only costs time. The subject is
+ * taken over. */
+static int keep(Table *table, PyObject *subject, uint32_t hash, Py_ssize_t size, int fan) {
+    const char *start = PyBytes_AsString(subject);
+    Slot *slot = NULL;
+    if (slots_ready(table))
+        slot = slot_of(table->slots, table->slot_count, hash, start, (uint32_t)size);
+    if (slot == NULL || slot->subject != NULL) {
+        Py_DECREF(subject);
+        return 0;
+    }
+    slot->subject = subject;
+    slot->start = start;
+    slot->size = (uint32_t)size;
+    slot->hash = hash;
+    slot->fan = fan;
+    table->subject_count++;
+    return 1;
+}
+
+/* Ask for the fan of a subject, and how many of its tokens decide on it. 1 when it was learned, 0
+ * when it cannot be, -1 with an error. */
 static int learn(Table *table, PyObject *origin, uint32_t hash, const char *start, Py_ssize_t size,
-                 int64_t *cost) {
+                 int64_t *cost, int *depth) {
     if (is_full(table) || memchr(start, '\t', (size_t)size) || memchr(start, '\r', (size_t)size))
         return 0;
     PyObject *subject = PyBytes_FromStringAndSize(start, size);
@@ -542,7 +584,7 @@ static int learn(Table *table, PyObject *origin, uint32_t hash, const char *star
     }
     int number;
     long long asked;
-    int good = PyArg_ParseTuple(answer, "iL", &number, &asked);
+    int good = PyArg_ParseTuple(answer, "iLi", &number, &asked, depth);
     Py_DECREF(answer);
     if (!good) {
         Py_DECREF(subject);
@@ -554,26 +596,118 @@ static int learn(Table *table, PyObject *origin, uint32_t hash, const char *star
         return -1;
     }
     *cost += asked;
-    Slot *slot = NULL;
-    if (slots_ready(table))
-        slot = slot_of(table->slots, table->slot_count, hash, start, (uint32_t)size);
-    if (slot == NULL || slot->subject != NULL) {
-        Py_DECREF(subject);
-        return 0;
-    }
-    slot->subject = subject;
-    slot->start = PyBytes_AsString(subject);
-    slot->size = (uint32_t)size;
-    slot->hash = hash;
-    slot->fan = number;
-    table->subject_count++;
-    return 1;
+    return keep(table, subject, hash, size, number);
 }
 
 static Slot *known(Table *table, uint32_t hash, const char *start, Py_ssize_t size) {
     if (table->slot_count == 0) return NULL;
     Slot *slot = slot_of(table->slots, table->slot_count, hash, start, (uint32_t)size);
     return slot != NULL && slot->subject != NULL ? slot : NULL;
+}
+
+/* -- families --------------------------------------------------------------------------------- */
+
+/* Count the dots of a subject, and note where the token behind each begins; -1 for subjects that are
+ * of no family: with an empty token, with too many, or not for the loop at all. */
+static int dots_of(const char *start, Py_ssize_t size, uint16_t *behind) {
+    int count = 0;
+    Py_ssize_t token = 0;
+    for (Py_ssize_t i = 0; i < size; i++) {
+        if (start[i] == '.') {
+            if (i == token || count == DOTS_MAX) return -1;
+            token = i + 1;
+            behind[count++] = (uint16_t)token; /* SUBJECT_BYTES_MAX at most */
+        } else if (start[i] == '\t' || start[i] == '\r') {
+            return -1;
+        }
+    }
+    return token == size ? -1 : count;
+}
+
+static uint32_t family_hash(const Table *table, const char *start, uint32_t size, int dots) {
+    return hash_of(table->seed + (uint64_t)dots, start, (Py_ssize_t)size);
+}
+
+/* As `slot_of`, for a prefix of subjects with so many dots. */
+static Family *family_place(Family *families, uint32_t room, uint32_t hash, const char *start,
+                            uint32_t size, uint32_t dots) {
+    uint32_t mask = room - 1, place = hash & mask;
+    for (int probe = 0; probe < PROBES_MAX; probe++, place = (place + 1) & mask) {
+        Family *family = &families[place];
+        if (family->prefix == NULL) return family;
+        if (family->hash == hash && family->size == size && family->dots == dots
+            && memcmp(family->start, start, size) == 0)
+            return family;
+    }
+    return NULL;
+}
+
+static Family *family_of(Table *table, const char *start, int dots, const uint16_t *behind) {
+    if (table->family_room == 0) return NULL;
+    for (int i = 0; i < table->depth_counts[dots]; i++) {
+        uint32_t size = behind[table->depths[dots][i] - 1];
+        Family *family = family_place(table->families, table->family_room,
+                                      family_hash(table, start, size, dots), start, size,
+                                      (uint32_t)dots);
+        if (family != NULL && family->prefix != NULL) return family;
+    }
+    return NULL;
+}
+
+static int families_ready(Table *table) {
+    if (table->family_room > 2 * table->family_count) return 1;
+    uint32_t wanted = table->family_room ? 2 * table->family_room : SLOTS_MIN;
+    Family *families = PyMem_Calloc(wanted, sizeof(Family));
+    if (families == NULL) return 0;
+    for (uint32_t i = 0; i < table->family_room; i++) {
+        Family *old = &table->families[i];
+        if (old->prefix == NULL) continue;
+        Family *place = family_place(families, wanted, old->hash, old->start, old->size, old->dots);
+        if (place != NULL) {
+            *place = *old;
+        } else {
+            Py_CLEAR(old->prefix);
+            table->family_count--;
+        }
+    }
+    PyMem_Free(table->families);
+    table->families = families;
+    table->family_room = wanted;
+    return 1;
+}
+
+/* Whether prefixes of so many tokens are looked for, from now on. */
+static int depth_known(Table *table, int dots, int depth) {
+    int count = table->depth_counts[dots];
+    for (int i = 0; i < count; i++)
+        if (table->depths[dots][i] == depth) return 1;
+    if (count == DEPTHS_MAX) return 0;
+    table->depths[dots][count] = (uint8_t)depth;
+    table->depth_counts[dots]++;
+    return 1;
+}
+
+/* So many tokens decide on a subject that was learned. Where there is no room for that it only costs
+ * time; -1 with an error. */
+static int family_add(Table *table, const char *start, int dots, const uint16_t *behind, int depth,
+                      int fan) {
+    if (depth < 1 || depth > dots || table->family_count >= FAMILIES_MAX) return 0;
+    if (!depth_known(table, dots, depth) || !families_ready(table)) return 0;
+    uint32_t size = behind[depth - 1], hash = family_hash(table, start, size, dots);
+    Family *family = family_place(table->families, table->family_room, hash, start, size,
+                                  (uint32_t)dots);
+    if (family == NULL || family->prefix != NULL) return 0;
+    PyObject *prefix = PyBytes_FromStringAndSize(start, (Py_ssize_t)size);
+    if (prefix == NULL) return -1;
+    family->prefix = prefix;
+    family->start = PyBytes_AsString(prefix);
+    family->size = size;
+    family->hash = hash;
+    family->dots = (uint32_t)dots;
+    family->kept = 0;
+    family->fan = fan;
+    table->family_count++;
+    return 0;
 }
 
 /* -- one message ------------------------------------------------------------------------------ */
@@ -756,16 +890,21 @@ static PyObject *bytes_or(PyObject *nothing, const char *start, Py_ssize_t size)
     return size ? PyBytes_FromStringAndSize(start, size) : Py_NewRef(nothing);
 }
 
-/* One row for all sinks of a fan; 0 with an error set. */
-static int sinks_take(Table *table, const Fan *fan, const Message *message, PyObject *subject,
+/* One row for all sinks of a fan; 0 with an error set. `slot` is NULL for a subject that is not known
+ * by itself. */
+static int sinks_take(Table *table, const Fan *fan, const Message *message, const Slot *slot,
                       PyObject *origin) {
     Py_ssize_t at = message->header_size > 0 ? message->header_size : 0;
+    PyObject *subject = slot != NULL
+                            ? Py_NewRef(slot->subject)
+                            : PyBytes_FromStringAndSize(message->subject, message->subject_size);
     PyObject *reply = bytes_or(table->nothing, message->reply, message->reply_size);
     PyObject *headers = bytes_or(table->nothing, message->body, at);
     PyObject *payload = bytes_or(table->nothing, message->body + at, message->size - at);
     PyObject *row = NULL;
-    if (reply != NULL && headers != NULL && payload != NULL)
+    if (subject != NULL && reply != NULL && headers != NULL && payload != NULL)
         row = PyTuple_Pack(5, subject, reply, headers, payload, origin);
+    Py_XDECREF(subject);
     Py_XDECREF(reply);
     Py_XDECREF(headers);
     Py_XDECREF(payload);
@@ -842,19 +981,46 @@ typedef struct {
 
 enum { TAKEN, LEFT, FAILED };
 
+/* Find the fan of a subject that is not known by itself: that of its family, or ask. The first of a
+ * family are kept as well: those that come often are found faster. */
+static int fan_found(Table *table, Call *call, const Message *message, uint32_t hash, int *fan) {
+    const char *start = message->subject;
+    Py_ssize_t size = message->subject_size;
+    uint16_t behind[DOTS_MAX];
+    int dots = dots_of(start, size, behind), depth = 0;
+    Family *family = dots > 0 ? family_of(table, start, dots, behind) : NULL;
+    if (family != NULL) {
+        *fan = family->fan;
+        if (family->kept < KEPT_MAX && table->subject_count < SUBJECTS_MAX / 2) {
+            PyObject *subject = PyBytes_FromStringAndSize(start, size);
+            if (subject == NULL) return FAILED;
+            family->kept++;
+            keep(table, subject, hash, size, *fan);
+        }
+        return TAKEN;
+    }
+    int learned = learn(table, call->origin, hash, start, size, &call->cost, &depth);
+    if (learned < 0) return FAILED;
+    Slot *slot = learned ? known(table, hash, start, size) : NULL;
+    if (slot == NULL) return LEFT;
+    *fan = slot->fan;
+    return dots > 0 && family_add(table, start, dots, behind, depth, *fan) < 0 ? FAILED : TAKEN;
+}
+
 /* Take one message that was read, if it is for the loop. */
 static int message_take(Table *table, Call *call, Message *message) {
     Py_ssize_t size = message->subject_size;
     uint32_t hash = hash_of(table->seed, message->subject, size);
     Slot *slot = known(table, hash, message->subject, size);
-    if (slot == NULL) {
-        int learned = learn(table, call->origin, hash, message->subject, size, &call->cost);
-        if (learned < 0) return FAILED;
-        if (learned > 0) slot = known(table, hash, message->subject, size);
-        if (slot == NULL) return LEFT;
+    int number;
+    if (slot != NULL) {
+        number = slot->fan;
+    } else {
+        int found = fan_found(table, call, message, hash, &number);
+        if (found != TAKEN) return found;
     }
-    if (slot->fan == STOP) return LEFT;
-    Fan *fan = &table->fans[slot->fan];
+    if (number == STOP) return LEFT;
+    Fan *fan = &table->fans[number];
     if (message->reply != NULL && fan->weight == 0 && (call->flags & ANSWERS)) return LEFT;
     if (!(call->flags & HEARS) && fan_holds(table, fan, call->origin)) return LEFT;
     if (message->header_size > 0 && asks_for_trace(message)) return LEFT;
@@ -867,9 +1033,8 @@ static int message_take(Table *table, Call *call, Message *message) {
         if (message->header_size >= 0) message_strip(message);
         if (!fan_write(table, fan, message, &call->lot)) return LEFT;
     }
-    if (fan->sink_count && !sinks_take(table, fan, message, slot->subject, call->origin))
-        return FAILED;
-    fan_count(table, slot->fan, message);
+    if (fan->sink_count && !sinks_take(table, fan, message, slot, call->origin)) return FAILED;
+    fan_count(table, number, message);
     call->count++;
     call->size += message->size;
     call->cost += MESSAGE_COST + fan->weight;

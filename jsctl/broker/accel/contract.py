@@ -51,6 +51,15 @@ LEGS_MAX = 65536
 """A table that knows so many subjects, or whose fans have so many legs, is `full`: it learns
 nothing more until it is cleared."""
 
+FAMILIES_MAX = 4096
+DEPTHS_MAX = 4
+DOTS_MAX = 31
+"""Families that a table knows, lengths of their prefixes for one number of dots, and dots of their
+subjects; what is beyond is asked for one by one."""
+KEPT_MAX = 1024
+"""So many subjects of a family are kept by themselves, too, while the table is not half full: those
+that come often are found faster. The rest, which may all be different, need no room."""
+
 LOT_FACTOR = 6364136223846793005
 LOT_STEP = 1442695040888963407
 LOT_MASK = (1 << 64) - 1
@@ -75,9 +84,11 @@ Passed: TypeAlias = tuple[int, int, int, int, int, Outputs | None]
 """(position, messages, bytes of headers and payloads, cost, lot, outputs); outputs are None when
 no message was taken. The peers, sinks and members of a call are in a fixed order."""
 
-Miss: TypeAlias = Callable[[Any, bytes], tuple[int, int]]
-"""Asked once for each subject, with the origin: the number of its fan, or STOP; and what that
-cost."""
+Miss: TypeAlias = Callable[[Any, bytes], tuple[int, int, int]]
+"""Asked once for each subject or family, with the origin: the number of the fan, or STOP; what
+that cost; and how many tokens of the subject, from the first on, decide on it together with their
+number, 0 if all do. Subjects that have these tokens and as many in all, none of them empty, are a
+family: they have the same fan."""
 
 
 class LaneTable(Protocol):

@@ -30,6 +30,7 @@ from jsctl.broker.accel.contract import (
     drawn,
     next_lot,
 )
+from jsctl.broker.accel.families import LaneFamilies
 from jsctl.broker.accel.fan import (
     NO_SIZE,
     Known,
@@ -42,7 +43,8 @@ from jsctl.broker.accel.fan import (
     take_written,
 )
 from jsctl.broker.accel.repeats import (
-    WORD_MAX,
+    ROWS_LINE_MIN,
+    WORDS_USUAL,
     RowText,
     Shape,
     fixed_size,
@@ -61,16 +63,10 @@ ROWS_MAX = 512
 """Rows that are looked at together. When they cannot be taken together there are no more in that
 call: what is looked at in vain must not be looked at again and again."""
 
-ROWS_LINE_MIN = 2 * WORD_MAX + 64
-"""Lines may be so long where rows are looked for, so that none can exceed its maximum."""
-
-WORDS_USUAL = 32
-"""Bytes of subject and reply, as far as the output of many rows is foreseen by their size."""
-
 Head = tuple[Known, bytes, int, int]
 """(subject, reply, header size, size) of a message; the header size is -1 without headers."""
 
-NO_HEAD = LaneHead(b"", b"", -1, -1)
+NO_HEAD, NO_FAN = LaneHead(b"", b"", -1, -1), LaneFan([], None, [], [])
 NOTHING_BEFORE: Head = (Known(None, b"", 0, 0), b"", -1, -1)
 _NOTHING: dict[bytes, Plain] = {}
 
@@ -112,6 +108,7 @@ class PureTable:
         """By verb and subject."""
         self._plain: dict[bytes, Plain] = {}
         """What goes to some peers and nowhere else, by verb without headers and subject."""
+        self._families = LaneFamilies()
         self._targets: list[LaneTarget] = []
         self._fans: list[LaneFan] = []
         self._legs_known = 0
@@ -153,19 +150,29 @@ class PureTable:
 
     def _ask(self, subject: bytes) -> Known | None:
         """What is known of a subject, perhaps after asking; None where it cannot be learned."""
-        if len(subject) > SUBJECT_BYTES_MAX or b"\t" in subject or b"\r" in subject or self.full:
+        if len(subject) > SUBJECT_BYTES_MAX or b"\t" in subject or b"\r" in subject:
             return None
-        number, cost = self._miss(self._origin, subject)
+        family = self._families.find(subject)
+        if family is not None:
+            return self._known(family.fan, subject, kept=family.keeps(len(self._entries)))
+        if self.full:
+            return None
+        number, cost, depth = self._miss(self._origin, subject)
         self._left -= cost
         if not STOP <= number < len(self._fans):
             raise ValueError("no such fan")
         fan = None if number == STOP else self._fans[number]
-        front = self._verb + subject
-        known = Known(fan, subject, len(front) + 1, len(self._header_verb + subject) + 1)
-        self._entries[subject] = self._fronts[front] = known
-        self._header_fronts[self._header_verb + subject] = known
-        if known.plain is not None:
-            self._plain[front] = known.plain
+        self._families.add(subject, depth, fan)
+        return self._known(fan, subject, kept=True)
+
+    def _known(self, fan: LaneFan | None, subject: bytes, *, kept: bool) -> Known:
+        front, header_front = self._verb + subject, self._header_verb + subject
+        known = Known(fan, subject, len(front) + 1, len(header_front) + 1)
+        if kept:
+            self._entries[subject] = self._fronts[front] = known
+            self._header_fronts[header_front] = known
+            if known.plain is not None:
+                self._plain[front] = known.plain
         return known
 
     # One call
@@ -178,7 +185,7 @@ class PureTable:
         self._count = self._written = 0
         self._touched: list[LaneFan] = []
         self._bulk: Callable[[int], int] | None = None
-        self._head, self._before = NO_HEAD, NOTHING_BEFORE
+        self._head, self._head_fan, self._before = NO_HEAD, NO_FAN, NOTHING_BEFORE
         self._repeats = 0
         self._in_rows = self._line_max >= ROWS_LINE_MIN
 
@@ -241,7 +248,7 @@ class PureTable:
             if size != before:
                 last, before, repeats = entry, size, 0
             elif fan.batch and (entry is last or repeats * self._in_rows > ROWS_AFTER):
-                self._head = LaneHead(entry.subject, b"", -1, size)
+                self._head, self._head_fan = LaneHead(entry.subject, b"", -1, size), fan
                 self._bulk = self._run if entry is last else self._rows
                 break
             else:
@@ -368,9 +375,9 @@ class PureTable:
         self._repeats += 1
         if not fan.batch:
             return
-        is_run = at < 0 and known is before[0] and reply == before[1]
+        is_run = at < 0 and known.subject == before[0].subject and reply == before[1]
         if is_run or self._repeats * self._in_rows > ROWS_AFTER:
-            self._head = LaneHead(known.subject, reply, at, size)
+            self._head, self._head_fan = LaneHead(known.subject, reply, at, size), fan
             self._bulk = self._run if is_run else self._rows
 
     def _count_in(self, fan: LaneFan, sizes: list[int]) -> None:
@@ -389,15 +396,9 @@ class PureTable:
         each = fan.words + len(fan.legs) * stride
         return min(left, (OUTPUT_BYTES_MAX - self._written) // each)
 
-    def _fan_of(self, head: LaneHead) -> LaneFan:
-        fan = self._entries[head.subject].fan
-        assert fan is not None
-        return fan
-
     def _run(self, position: int) -> int:
         """The same line, without headers, at every stride from `position` on; perhaps nowhere."""
-        data, head = self._data, self._head
-        fan = self._fan_of(head)
+        data, head, fan = self._data, self._head, self._head_fan
         line = data[position : data.find(b"\n", position, position + self._reach) + 1]
         size, stride = head.size, len(line) + head.size + 2
         front, _, word = line.rpartition(b" ")
@@ -422,10 +423,9 @@ class PureTable:
 
     def _rows(self, position: int) -> int:
         """As many messages of one shape as follow; perhaps none."""
-        head = self._head
+        head, fan = self._head, self._head_fan
         shape = Shape(head.header_size, head.size, bool(head.reply))
         verb = self._verb if shape.header_size < 0 else self._header_verb
-        fan = self._fan_of(head)
         fixed = fixed_size(verb, shape)
         most = min(self._affordable(fan, fixed + WORDS_USUAL), ROWS_MAX)
         expression = row_expression(verb, shape)

@@ -27,6 +27,12 @@ SHAPES_MAX = 512
 WORD_MAX = 500
 """Longer subjects and replies are none of a row, so that its line has a bound."""
 
+ROWS_LINE_MIN = 2 * WORD_MAX + 64
+"""Lines may be so long where rows are looked for, so that none can exceed its maximum."""
+
+WORDS_USUAL = 32
+"""Bytes of subject and reply, as far as the output of many rows is foreseen by their size."""
+
 RowText = tuple[bytes, bytes, bytes, bytes]
 """(subject, reply, headers, payload); what is not there is empty."""
 

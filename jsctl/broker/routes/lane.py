@@ -99,6 +99,7 @@ class RouteLane:
                 account,
                 ROUTE,
                 anything,
+                by_first_token=True,
                 words=(VERB + words, HEADER_VERB + words),
                 stops=STOPS,
                 line_max=parser.line_max - len(words),

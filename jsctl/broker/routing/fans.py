@@ -44,17 +44,20 @@ class Fans:
         kind: PeerKind,
         may: May,
         *,
+        by_first_token: bool,
         words: tuple[bytes, bytes],
         stops: tuple[bytes, ...],
         line_max: int,
         payload_max: int,
     ) -> None:
-        """`words` are what canonical messages begin with, without and with headers."""
+        """`words` are what canonical messages begin with, without and with headers;
+        `by_first_token`: `may` answers the same for all subjects that have it in common."""
         self._table = table(*words, stops, line_max, payload_max, self._fan_of)
         self._delivery = delivery
         self._account = account
         self._kind = kind
         self._may = may
+        self._by_first_token = by_first_token
         self._generation = account.sublist.generation
         self._undecided = False
         """Something that was told holds for one call only."""
@@ -100,15 +103,17 @@ class Fans:
         self._undecided = False
         self._served = 0
 
-    def _fan_of(self, origin: Outbound, subject: bytes) -> tuple[int, int]:
-        """The number of a subject's fan, and what it cost to find it."""
+    def _fan_of(self, origin: Outbound, subject: bytes) -> tuple[int, int, int]:
+        """The number of a subject's fan, what it cost to find it, and whom else it is for."""
         if not self._may(origin, subject):
-            return STOP, MISS_COST
-        plan = self._account.sublist.match(subject)
+            return STOP, MISS_COST, 0
+        sublist = self._account.sublist
+        plan = sublist.match(subject)
         number = self._by_plan.get(plan)
         if number is None:
             number = self._by_plan[plan] = self._number(plan) if self._is_plain(plan) else STOP
-        return number, plan.built * MISS_COST
+        depth = sublist.deciding(subject) if self._by_first_token else 0
+        return number, plan.built * MISS_COST, depth
 
     def _is_plain(self, plan: SublistResult) -> bool:
         if plan.bridges or plan.shadows:

@@ -127,6 +127,7 @@ class Lane:
                 session.account,
                 CLIENT,
                 may_publish,
+                by_first_token=permissions is None,
                 words=WORDS,
                 stops=RESERVED_REPLIES,
                 line_max=self._line_max,

@@ -43,6 +43,15 @@ class Families(Generic[M]):
                 return answer
         return None
 
+    def depth_of(self, subject: bytes) -> int:
+        """How many tokens decide on the answer for a subject that is of a known family; 0 if it is
+        of none."""
+        dots = subject.count(b".")
+        depths, answers = self._by_dots.get(dots, ((), {}))
+        if subject.find(b"..") >= 0 or subject.endswith(b"."):
+            return 0
+        return next((depth for depth in depths if _prefix(subject, depth, dots) in answers), 0)
+
     def find_common(self, subjects: Sequence[bytes]) -> M | None:
         """The answer that all of these have, if they differ in their last tokens only, and that is
         a family's: the inboxes of one client, as they come in batches."""

@@ -186,16 +186,23 @@ class Sublist(Generic[T, M]):
         tokens = subject.split(b".")
         if not all(tokens):
             return self._build((), ())
-        depth = self._collect(tokens, plain, groups)
+        # Where no token has a say, the first one is as good as none: prefixes have one at least.
+        depth = max(1, self._collect(tokens, plain, groups))
         if len(plain) == 1 and not groups:
             answer = self._singles.get(id(plain[0]))
             if answer is None:
                 answer = self._singles[id(plain[0])] = self._build((plain[0],), ())
         else:
             answer = self._build(tuple(plain), tuple(tuple(one) for one in groups.values()))
-        if 0 < depth < len(tokens):
+        if depth < len(tokens):
             self._families.add(subject, depth, answer)
         return answer
+
+    def deciding(self, subject: bytes) -> int:
+        """How many of a subject's tokens, from the first on, decide on its answer together with
+        their number: any others behind them, but empty ones, are answered the same. 0: all do, as
+        far as is known."""
+        return self._families.depth_of(subject)
 
     def match_many(self, subjects: Sequence[bytes]) -> list[M]:
         """The answers for a batch of subjects, in order."""

@@ -66,6 +66,56 @@ def test_each_subject_is_asked_for_once(twin: Twin) -> None:
     assert world.asked == [b"o.1", b"x", b"o.1"]
 
 
+def published(subjects: list[bytes]) -> bytes:
+    return b"".join(b"PUB %s 1\r\nx\r\n" % subject for subject in subjects)
+
+
+def test_a_family_is_asked_for_once(twin: Twin) -> None:
+    """Subjects that begin the same and have as many tokens; each is told by its own name."""
+    world = World(twin)
+    subjects = [b"ss.%d" % number for number in range(3000)]
+    _, count, _, cost, _, outputs = world.route(published(subjects))
+    assert (world.asked, count) == ([b"ss.0"], 3000)
+    assert cost == contract.MISS_COST + 3000 * (contract.MESSAGE_COST + 2 * contract.SINK_COST)
+    rows = [(subject, b"", b"", b"x", "a") for subject in subjects]
+    assert outputs == ([], [("f", rows), ("g", rows)], [])
+    world.route(published([b"oo.1.2", b"oo.3.4", b"oo.5", b"ooo.1.2", b"ooo.1.3", b"ooo.2.3"]))
+    assert world.asked[1:] == [b"oo.1.2", b"oo.5", b"ooo.1.2", b"ooo.2.3"]
+    world.table.clear()
+    world.fill()
+    world.route(published([b"ss.1"]))
+    assert world.asked[-1] == b"ss.1"
+
+
+def test_a_family_fills_no_table(twin: Twin) -> None:
+    world = World(twin)
+    for start in range(0, 2 * contract.SUBJECTS_MAX, 4096):
+        subjects = [b"nn.%d" % number for number in range(start, start + 4096)]
+        assert world.route(published(subjects))[1] == 4096
+    assert (world.asked, world.table.full) == ([b"nn.0"], False)
+
+
+def test_what_is_of_no_family(twin: Twin) -> None:
+    """Empty tokens, and what is not for the loop at all, whatever it begins with."""
+    world = World(twin)
+    odd = [b"oo..1", b"oo.1.", b"oo.", b"oo"]
+    deep = b"oo" + b".x" * (contract.DOTS_MAX + 1)
+    world.route(published([b"oo.1.1", b"oo.1", *odd, deep + b"1", deep + b"2"]))
+    assert world.asked == [b"oo.1.1", b"oo.1", *odd, deep + b"1", deep + b"2"]
+    for wrong in (b"oo.\t", b"oo.\r", b"oo." + b"1" * contract.SUBJECT_BYTES_MAX):
+        data = published([b"oo.2", wrong])
+        assert world.route(data)[0] == data.index(b"PUB " + wrong)
+
+
+def test_so_many_lengths_of_prefixes_are_looked_for(twin: Twin) -> None:
+    """For one number of dots; others are asked for subject by subject."""
+    world = World(twin)
+    names = [b"o" * count + b".1.2.3.4.5.6." for count in range(2, 8)]
+    world.route(published([name + b"%d" % n for n in (1, 2) for name in names]))
+    others = names[contract.DEPTHS_MAX :]
+    assert world.asked == [name + b"1" for name in names] + [name + b"2" for name in others]
+
+
 def test_sinks_get_rows(twin: Twin) -> None:
     data = b"PUB s.1 r 1\r\nx\r\nHPUB s.2 12 13\r\nNATS/1.0\r\n\r\ny\r\n"
     rows = [(b"s.1", b"r", b"", b"x", "a"), (b"s.2", b"", b"NATS/1.0\r\n\r\n", b"y", "a")]
@@ -257,6 +307,7 @@ def test_without_memory_nothing_is_lost_and_nothing_comes_twice() -> None:
     assert found is not None
     data = (
         b"PUB o 1\r\nx\r\nPUB t r 2\r\nyy\r\nHPUB m 2 3\r\nabc\r\nPUB g 1\r\nz\r\nPUB s 1\r\nq\r\n"
+        b"PUB ss.1 1\r\na\r\nPUB ss.2 1\r\nb\r\nPUB oo.1 1\r\nc\r\nPUB oo.2 1\r\nd\r\n"
     )
     expected = summed([World(found).table.route(data, 0, None, FLAGS, PLENTY, 7)[5]])
     failed = stopped = whole = 0
@@ -326,7 +377,11 @@ def test_rows_are_not_looked_at_again_and_again(monkeypatch: pytest.MonkeyPatch)
 # Both beside each other
 
 SUBJECTS = st.sampled_from(
-    [b"n", b"o.1", b"o.2", b"h", b"t", b"s", b"m", b"q", b"g.1", b"g.2", b"x"]
+    [
+        *(b"n", b"o.1", b"o.2", b"h", b"t", b"s", b"m", b"q", b"g.1", b"g.2", b"x"),
+        *(b"oo.1", b"oo.22", b"oo..1", b"oo.1.", b"ss.1", b"ss.2", b"hh.1", b"hh.2", b"qq.1"),
+        *(b"qq.2", b"ooo.1.2", b"ooo.1.3", b"ooo.2.3", b"ooo.1", b"oooo.1.2"),
+    ]
 )
 REPLIES = st.sampled_from([b"", b"", b"_I.1 ", b"_I.22 ", b"_R_.x "])
 PAYLOADS = st.sampled_from([b"", b"x", b"PUB o 1\r\nx\r\n", b"\r\n\r\n", b"y" * 40, b"N" * 20])

@@ -1,6 +1,7 @@
 """Consumers that end with the process are not there when it runs again."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -8,13 +9,13 @@ from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import SECOND_NS, NodePlay, PlayClient
 from tests.support.stream_requests import consumer, stream
 
-KEPT = {
+KEPT: dict[str, dict[str, Any]] = {
     "durable": {},
     "durablemem": {"mem_storage": True},
     "file": {"durable_name": "", "inactive_threshold": 300 * SECOND_NS},
 }
 """One in memory that has a durable name begins anew. What has a stream in memory is there, too."""
-GONE = {"durable_name": "", "mem_storage": True, "inactive_threshold": 300 * SECOND_NS}
+GONE: dict[str, Any] = {"durable_name": "", "mem_storage": True, "inactive_threshold": 300 * SECOND_NS}
 
 
 def another_run(play: NodePlay) -> NodePlay:

@@ -32,7 +32,8 @@ PAYLOADS = [
     b"c.a 5\r\nPUB c.a 5\r\nPUB",
 ]
 SUBJECTS = [b"c.a", b"c.b", b"s.a", b"s.b", b"r.a", b"q.a", b"none", b"deny.x", b"$NRG.x", b"c..a"]
-SUBJECTS += [b"d.a", b"d.b", b"q.l", b"q.m"]
+SUBJECTS += [b"d.a", b"d.b", b"q.l", b"q.m", b"s.x.1", b"s.x.2", b"s..2", b"s.x.", b"s.*", b"r.>"]
+SUBJECTS += [b"deny.y", b"s.x.no", b"_GR_.x", b"$NRG.y"]
 REPLIES = [b"", b"", b"_I.1", b"_I.22", b"$JS.ACK.x", b"other"]
 single = st.builds(
     message,
@@ -84,8 +85,18 @@ rare = st.sampled_from(
     ]
 )
 inputs = st.lists(st.one_of(single, runs, runs, rows, rows, control), min_size=1, max_size=8)
+FREE = b',"user":"free"'
+"""Who may publish anything: subjects that begin the same are asked for once."""
 connects = st.sampled_from(
-    [b"", b',"no_responders":true', b',"echo":false,"no_responders":true', b',"verbose":true']
+    [
+        b"",
+        FREE,
+        FREE,
+        b',"no_responders":true',
+        FREE + b',"no_responders":true',
+        FREE + b',"echo":false,"no_responders":true',
+        b',"verbose":true',
+    ]
 )
 
 
@@ -128,3 +139,10 @@ def test_long_run_that_ends_badly() -> None:
         check(
             b"PUB c.a 1\r\nx\r\n" * 15 + b"PUB c.a 1\r\nx" + wrong + b"PUB c.a 1\r\nx\r\n", [], b""
         )
+
+
+def test_who_may_not_publish_all_of_a_family_is_told_so() -> None:
+    """And who may publish anything is not, nor for what begins as what nobody may publish."""
+    names = (b"s.x.1", b"s.x.no", b"s.x.2", b"$NRG.a.b", b"$NRG.a.c", b"_GR_.a", b"_GR_.b")
+    for connect in (b"", FREE):
+        check(b"".join(message(name, b"", b"x", None, b"PUB") for name in names * 2), [], connect)
