@@ -15,7 +15,11 @@ KEPT: dict[str, dict[str, Any]] = {
     "file": {"durable_name": "", "inactive_threshold": 300 * SECOND_NS},
 }
 """One in memory that has a durable name begins anew. What has a stream in memory is there, too."""
-GONE: dict[str, Any] = {"durable_name": "", "mem_storage": True, "inactive_threshold": 300 * SECOND_NS}
+GONE: dict[str, Any] = {
+    "durable_name": "",
+    "mem_storage": True,
+    "inactive_threshold": 300 * SECOND_NS,
+}
 
 
 def another_run(play: NodePlay) -> NodePlay:
@@ -23,7 +27,7 @@ def another_run(play: NodePlay) -> NodePlay:
     return NodePlay(disk=play.disk, jitter=random.Random(play.now_ns).randrange)
 
 
-def make(client: PlayClient, name: str, **more: object) -> None:
+def make(client: PlayClient, name: str, **more: Any) -> None:
     answer = client.ask(f"$JS.API.CONSUMER.CREATE.S.{name}", **consumer(name, **more))
     assert "error" not in answer
 
