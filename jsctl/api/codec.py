@@ -29,6 +29,7 @@ Convert = Callable[[Any], Any]
 _ESCAPES = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _DEFAULT_WIRE = Wire()
 
 
@@ -182,8 +183,10 @@ def dumps(value: object, *, indent: int | None = None) -> bytes:
     Takes API objects and what `encode` returns. With `indent`, pretty as on a terminal.
     """
     document = encode(value) if is_dataclass(value) and not isinstance(value, type) else value
-    separators = (",", ": ") if indent else (",", ":")
-    text = json.dumps(document, ensure_ascii=False, separators=separators, indent=indent)
+    if indent:
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ": "), indent=indent)
+    else:
+        text = _ENCODER.encode(document)
     return text.translate(_ESCAPES).encode("utf-8", "replace")
 
 

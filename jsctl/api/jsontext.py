@@ -39,7 +39,7 @@ def parse(text: bytes | str, *, bytes_max: int = TEXT_BYTES_MAX) -> object:
     if decoded.count("[") + decoded.count("{") > DEPTH_MAX:
         _check_depth(decoded)
     try:
-        document: object = json.loads(decoded, parse_float=_finite, parse_constant=_constant)
+        document: object = _DECODER.decode(decoded)
     except _Constant as error:
         raise DecodeError(_about_constant(decoded, error.args[0])) from None
     except DecodeError:
@@ -108,6 +108,10 @@ def _finite(text: str) -> float:
 
 def _constant(word: str) -> object:
     raise _Constant(word)
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_constant)
+"""One for all: making it takes as long as it takes to read a request."""
 
 
 def _about_constant(text: str, word: str) -> str:
