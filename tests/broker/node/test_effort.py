@@ -77,8 +77,14 @@ def test_changing_a_large_group_costs_what_it_takes_to_look_at_its_members() -> 
     assert sum(session.out_messages for session in flood.play.node.sessions) >= 600
 
 
+def told_apart(flood: Flood) -> Flood:
+    """Somebody listens to one subject of the stream, so that each is looked up."""
+    flood.sender.send(b"SUB S.none 9\r\n")
+    return flood
+
+
 def test_publishes_to_new_subjects_are_cut_and_all_of_them_stored() -> None:
-    flood = Flood("S")
+    flood = told_apart(Flood("S"))
     flood.send(b"".join(b"PUB S.%d 1\r\nx\r\n" % n for n in range(20_000)))
     flood.finish(flood.sender)
     assert flood.turns >= 4
@@ -107,8 +113,17 @@ def test_plain_publishes_to_one_subject_are_never_cut() -> None:
     assert len(flood.sender.messages) == 20_000
 
 
-def test_what_a_client_sent_before_it_went_is_carried_out() -> None:
+def test_new_subjects_that_nobody_tells_apart_cost_no_more_than_one() -> None:
     flood = Flood("S")
+    flood.send(b"".join(b"PUB S.%d 1\r\nx\r\n" % n for n in range(20_000)))
+    flood.finish(flood.sender)
+    assert flood.turns == 2
+    flood.play.turn()
+    assert flood.sender.ask("$JS.API.STREAM.INFO.S")["state"]["messages"] == 20_000
+
+
+def test_what_a_client_sent_before_it_went_is_carried_out() -> None:
+    flood = told_apart(Flood("S"))
     data = b"".join(b"PUB S.%d 1\r\nx\r\n" % n for n in range(10_000))
     conn = flood.sender.conn
     flood.play._once(TurnInputs(chunks=[(conn, data)], closed=[(conn, "Client Closed")]))
