@@ -8,7 +8,7 @@ from jsctl.api.cluster import PeerInfo
 from jsctl.api.fields import ZERO_TIME, Int64, Json, Time, Uint64, embed, omit, struct, unknown
 from jsctl.api.monitoring.accountz import AccountStat
 from jsctl.api.server import ClientInfo, DataStats, ServerInfo
-from jsctl.api.stream import StreamState
+from jsctl.api.stream import SequenceRange, StreamState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +233,22 @@ class StreamLeaderElectedAdvisory:
     stream: str = ""
     leader: str = ""
     replicas: tuple[PeerInfo, ...] = ()
+    domain: str = omit("")
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamDamageAdvisory:
+    """`stream_damage`, the broker's own: messages of the replica on `server` are damaged."""
+
+    head: TypedEvent = embed(TypedEvent)
+    stream: str = ""
+    server: str = ""
+    action: str = ""
+    """`found`, `lost` (no replica has them), `repaired`."""
+    messages: Uint64 = 0
+    ranges: tuple[SequenceRange, ...] = omit(())
+    """The first of them."""
     domain: str = omit("")
     extra: dict[str, Json] = unknown()
 

@@ -341,6 +341,27 @@ class SourceInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceRange:
+    """Both ends are included."""
+
+    first: Uint64 = 0
+    last: Uint64 = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDamage:
+    """Messages that a server cannot read in its replica; the broker's own."""
+
+    name: str = ""
+    """The server."""
+    messages: Uint64 = 0
+    lost: Uint64 = omit(0)
+    """Of these, those that no replica has; the others are being repaired."""
+    ranges: tuple[SequenceRange, ...] = omit(())
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamInfo:
     """A stream as `STREAM.INFO` and `STREAM.LIST` tell it."""
 
@@ -353,6 +374,7 @@ class StreamInfo:
     sources: tuple[SourceInfo, ...] = omit(())
     alternates: tuple[StreamAlternate, ...] = omit(())
     ts: Time = ZERO_TIME
+    damage: tuple[ReplicaDamage, ...] = omit((), key="jsctl_damage")
     extra: dict[str, Json] = unknown()
 
 
@@ -380,14 +402,6 @@ class PubAck:
     batch: str = omit("")
     count: Uint64 = omit(0)
     extra: dict[str, Json] = unknown()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceRange:
-    """Both ends are included."""
-
-    first: Uint64 = 0
-    last: Uint64 = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,9 @@
 """Replies in, snapshots out: what is believed, kept, marked and forgotten."""
 
+from typing import Any
+
 from jsctl.api.times import SECOND_NS, format_time
+from jsctl.dashboard.model.advisories import event_of
 from jsctl.dashboard.model.model import Model, Told
 from jsctl.dashboard.model.snapshot import Badge, Level, PeerState, Snapshot
 
@@ -249,6 +252,44 @@ def test_lost_messages_and_silent_mirrors_are_told() -> None:
         "B": "2 messages lost",
         "M": "mirror O was never heard",
     }
+
+
+def test_damage_is_yellow_with_its_range_until_it_is_repaired() -> None:
+    model = Model()
+
+    def told(second: int, **more: Any) -> tuple[Level, str, Badge]:
+        at_ns = T0 + second * SECOND_NS
+        now = looked(model, at_ns, jsz("n1", at_ns, detail("S", cluster_of("n1", "n2"), **more)))
+        (one,) = now.streams
+        return one.level, one.why, now.badge
+
+    found = {"name": "n2", "messages": 12, "ranges": [{"first": 5, "last": 16}]}
+    # The leader's own damaged messages are `lost` in its state, too, while they are fetched.
+    state = {"messages": 5, "last_seq": 20, "lost": {"msgs": [5], "bytes": 9}}
+    assert told(0, jsctl_damage=[found], state=state) == (
+        Level.WARN,
+        "12 messages damaged on n2, being repaired: 5-16",
+        Badge.DEGRADED,
+    )
+    assert told(1) == (Level.OK, "", Badge.HEALTHY)
+    given_up = {**found, "lost": 12}
+    assert told(2, jsctl_damage=[given_up])[:2] == (
+        Level.BAD,
+        "12 messages lost on all replicas: 5-16",
+    )
+
+
+def test_events_of_damage() -> None:
+    for action, level, said in (
+        ("found", Level.WARN, "1,200 messages damaged on n2"),
+        ("lost", Level.BAD, "1,200 messages lost: no replica has them"),
+        ("repaired", Level.OK, "1,200 messages repaired on n2"),
+    ):
+        document: Doc = {"type": "io.nats.jetstream.advisory.v1.stream_damage", "stream": "S"}
+        document |= {"server": "n2", "action": action, "messages": 1200}
+        event = event_of("$JS.EVENT.ADVISORY.STREAM.DAMAGE.S", document, T0)
+        assert event is not None
+        assert (event.level, event.who, event.said) == (level, "S", said)
 
 
 def test_events_heard_twice_are_shown_once() -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import cast
 
-from jsctl.api.stream import StreamConfig
+from jsctl.api.stream import ReplicaDamage, StreamConfig
 from jsctl.broker.handlers.consumer_info import ConsumersView
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
 from jsctl.broker.handlers.view import AccountQuota, AccountUsage, GroupView
@@ -77,6 +77,9 @@ class OneBroker:
 
     def leader_of(self, group: str) -> str:
         return self.group_leader
+
+    def damage(self, assigned: GroupAssignment) -> tuple[ReplicaDamage, ...]:
+        return ()
 
     def has_interest(self, account: str, subject: bytes) -> bool:
         return subject in self.listening

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from jsctl.api.consumer import ConsumerInfo
-from jsctl.api.stream import StreamInfo
+from jsctl.api.stream import ReplicaDamage, StreamInfo
 from jsctl.broker.handlers import api, direct, lists, streams
 from jsctl.broker.handlers.decisions import (
     Decision,
@@ -25,7 +25,7 @@ from jsctl.broker.handlers.decisions import (
 from jsctl.broker.handlers.view import AccountQuota, AccountUsage, GroupView, PeerView
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
-from jsctl.broker.jetstream.meta.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import ChangeKind, Meta
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
@@ -105,6 +105,9 @@ class Rig:
                 ]
                 return GroupView(name, self.cluster, "n0", self.now_ns, replicas, True)
         return None
+
+    def damage(self, assigned: GroupAssignment) -> tuple[ReplicaDamage, ...]:
+        return ()
 
     def has_interest(self, account: str, subject: bytes) -> bool:
         return False

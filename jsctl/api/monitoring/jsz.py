@@ -19,7 +19,7 @@ from jsctl.api.fields import (
     struct,
     unknown,
 )
-from jsctl.api.stream import SourceInfo, StreamConfig, StreamState
+from jsctl.api.stream import ReplicaDamage, SequenceRange, SourceInfo, StreamConfig, StreamState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +147,7 @@ class StreamDetail:
     direct_consumer_detail: tuple[ConsumerInfo, ...] = omit(())
     mirror: SourceInfo | None = omit(None)
     sources: tuple[SourceInfo, ...] = omit(())
+    damage: tuple[ReplicaDamage, ...] = omit((), key="jsctl_damage")
     stream_raft_group: str = omit("")
     consumer_raft_groups: tuple[RaftGroupDetail, ...] = omit(())
     extra: dict[str, Json] = unknown()
@@ -160,6 +161,61 @@ class AccountDetail:
     id: str = ""
     stats: JetStreamStats = embed(JetStreamStats)
     stream_detail: tuple[StreamDetail, ...] = omit(())
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubFinding:
+    """Damage that a scrub found; the names are empty for what belongs to the server itself."""
+
+    time: Time = ZERO_TIME
+    account: str = omit("")
+    stream: str = omit("")
+    consumer: str = omit("")
+    text: str = ""
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamagedStream:
+    """A stream of which the server cannot read some messages in its replica."""
+
+    account: str = ""
+    stream: str = ""
+    messages: Uint64 = 0
+    lost: Uint64 = 0
+    """Of these, those that no replica has; the others are being repaired."""
+    ranges: tuple[SequenceRange, ...] = ()
+    """The first of them."""
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scrub:
+    """How far a server is with reading all that rests on its disks; the broker's own."""
+
+    interval: Nanos = 0
+    """How often a pass begins; 0: never."""
+    rate: Int64 = 0
+    """Bytes in a second, at most."""
+    running: bool = False
+    passes: int = 0
+    """That ended since the start of the server."""
+    began: Time = omit("")
+    """Of the last pass."""
+    ended: Time = omit("")
+    """Of the last pass that ended."""
+    bytes: Uint64 = 0
+    """Read in the last pass, of `total`."""
+    total: Uint64 = 0
+    repaired: Uint64 = 0
+    """Messages that came back since the start of the server."""
+    found: Uint64 = 0
+    """Findings since the start of the server."""
+    findings: tuple[ScrubFinding, ...] = ()
+    """The last of them, the newest first."""
+    damaged: tuple[DamagedStream, ...] = ()
+    """What is damaged now, by whomever it was found."""
     extra: dict[str, Json] = unknown()
 
 
@@ -182,4 +238,5 @@ class Jsz:
     meta_cluster: MetaClusterInfo | None = omit(None)
     account_details: tuple[AccountDetail, ...] = omit(())
     total: int = 0
+    scrub: Scrub | None = omit(None, key="jsctl_scrub")
     extra: dict[str, Json] = unknown()

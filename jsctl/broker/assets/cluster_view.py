@@ -7,7 +7,12 @@ from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.peers.election_timeout import ElectionTimeout
-from jsctl.broker.peers.items import Announcement, DamagedReplicas, ServerNews
+from jsctl.broker.peers.items import (
+    Announcement,
+    DamagedReplica,
+    DamagedReplicas,
+    ServerNews,
+)
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.raft.types import Timing
 
@@ -21,7 +26,7 @@ class NewsSource(Protocol):
         """The news of this moment. `removed`: an operator removed this server."""
 
     def damaged(self) -> DamagedReplicas:
-        """Of which groups its replica has damage."""
+        """Which of its replicas have damage."""
 
 
 class ClusterView:
@@ -38,8 +43,8 @@ class ClusterView:
         """What each server told last."""
         self.leaders: dict[str, Announcement] = {}
         """Group name -> who leads it."""
-        self.damaged: dict[str, DamagedReplicas] = {}
-        """What each server told last of its replicas."""
+        self._damaged: dict[str, dict[str, DamagedReplica]] = {}
+        """What each server told last of its replicas, by group."""
         self.removed = False
         """An operator removed this server from the cluster."""
         self._news = news
@@ -56,8 +61,20 @@ class ClusterView:
 
     def is_damaged(self, group: str, peer: str) -> bool:
         """Whether a server told of damage in its replica of a group."""
-        known = self.damaged.get(peer)
-        return known is not None and group in known.groups
+        return group in self._damaged.get(peer, ())
+
+    def hear_damage(self, peer: str, told: DamagedReplicas) -> None:
+        """A server tells which of its replicas have damage."""
+        self._damaged[peer] = {one.group: one for one in told.replicas}
+
+    def damage_of(self, group: str, peer: str) -> DamagedReplica | None:
+        """What a server that is heard told of damage in its replica of a group."""
+        if not self.online(peer):
+            return None
+        if peer == self.options.me:
+            mine = self.own_damage().replicas
+            return next((one for one in mine if one.group == group), None)
+        return self._damaged.get(peer, {}).get(group)
 
     def pace(self) -> Timing:
         """What groups are to keep time by, as late as servers were lately."""

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from jsctl import __version__
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.engine_options import EngineOptions, ServerCard
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.placement import ServerFacts
-from jsctl.broker.peers.items import DamagedReplicas, ServerNews
+from jsctl.broker.peers.items import DamagedReplica, DamagedReplicas, ServerNews
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.replication.groups import Groups
 
 DAMAGED_MAX = 1000
 """Damaged replicas that are named; what is not is taken for whole."""
+RANGES_MAX = 8
+"""Ranges of a damaged replica that are named."""
 COUNT_NS = 250_000_000
 """How old may be what every stream has to be asked for: others hear of it more seldom."""
 
@@ -27,8 +30,7 @@ class _Held:
     store_reserved: int = 0
     replicated: int = 0
     """Groups that have more than one member."""
-    damaged: tuple[str, ...] = ()
-    """Groups whose replica here has damage."""
+    damaged: tuple[DamagedReplica, ...] = ()
 
 
 @dataclass(slots=True)
@@ -69,7 +71,8 @@ class OwnNews:
         return ServerNews(facts, card.server_id, card.host, __version__, lame_duck=leaving)
 
     def damaged(self) -> DamagedReplicas:
-        """What others have to know before they leave a group's leadership to this server."""
+        """What others have to know before they leave a group's leadership to this server, and
+        what leaders tell operators."""
         return DamagedReplicas(self._newest().damaged)
 
     def _newest(self) -> _Held:
@@ -80,10 +83,10 @@ class OwnNews:
 
     def _count(self) -> _Held:
         memory = store = memory_reserved = store_reserved = 0
-        damaged: list[str] = []
+        damaged: list[DamagedReplica] = []
         for replica in self.assets.streams.values():
             if replica.store.is_damaged and len(damaged) < DAMAGED_MAX:
-                damaged.append(replica.group.name)
+                damaged.append(damage_of(replica))
             used = replica.store.size_bytes
             reserved = max(replica.stream.config.max_bytes, 0)
             if replica.volatile:
@@ -103,3 +106,12 @@ class OwnNews:
             replicated,
             tuple(damaged),
         )
+
+
+def damage_of(replica: StreamReplica) -> DamagedReplica:
+    """What is known of the damage in a replica."""
+    seqs = replica.store.lost
+    ranges = [one for _, one in zip(range(RANGES_MAX), seqs.ranges(), strict=False)]
+    # What is gone meanwhile may still be named there.
+    lost = min(len(replica.hopeless), len(seqs))
+    return DamagedReplica(replica.group.name, len(seqs), lost, ranges)

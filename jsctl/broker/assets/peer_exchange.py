@@ -104,7 +104,7 @@ class PeerExchange:
                 told = Eviction(news.facts.incarnation)
                 self._outbox.parcel(frame.sender).evictions.append(told)
         for damaged in frame.damaged:
-            cluster.damaged[frame.sender] = damaged
+            cluster.hear_damage(frame.sender, damaged)
         if any(one.life == cluster.options.life for one in frame.evictions):
             self._meta.told_to_go()
 

@@ -232,6 +232,7 @@ def stream_info(
         domain=view.domain,
         cluster=cluster_info(view, found.group),
         ts=format_time(view.now_ns),
+        damage=view.damage(found.group),
     )
 
 

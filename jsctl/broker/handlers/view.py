@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from jsctl.api.stream import ReplicaDamage
 from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.jetstream.streams.admission import StreamLeader
@@ -129,6 +131,9 @@ class View(Protocol):
 
     def group(self, name: str) -> GroupView | None:
         """The group as seen here; None when this server is not a member."""
+
+    def damage(self, assigned: GroupAssignment) -> tuple[ReplicaDamage, ...]:
+        """Replicas with messages that cannot be read, as far as their servers are heard."""
 
     def stream_leader(self, account: str, name: str) -> StreamLeader | None:
         """The admission of a stream that this server leads."""

@@ -19,11 +19,13 @@ from jsctl.api.events import (
     ServerOutOfSpaceAdvisory,
     ServerRemovedAdvisory,
     StreamActionAdvisory,
+    StreamDamageAdvisory,
     StreamLeaderElectedAdvisory,
     StreamQuorumLostAdvisory,
     TypedEvent,
 )
 from jsctl.api.server import ClientInfo as ClientBody
+from jsctl.api.stream import SequenceRange
 from jsctl.api.times import format_time
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 
@@ -101,6 +103,27 @@ class Advisories:
             domain=self.domain,
         )
         return _subject("CONSUMER", "PAUSE", stream, consumer), dumps(body)
+
+    def stream_damage(
+        self,
+        server: str,
+        stream: str,
+        action: str,
+        messages: int,
+        ranges: tuple[SequenceRange, ...],
+    ) -> Message:
+        """Messages of a replica are damaged (`found`), on all replicas (`lost`), or whole again
+        (`repaired`)."""
+        body = StreamDamageAdvisory(
+            head=self._head("stream_damage"),
+            stream=stream,
+            server=server,
+            action=action,
+            messages=messages,
+            ranges=ranges,
+            domain=self.domain,
+        )
+        return _subject("STREAM", "DAMAGE", stream), dumps(body)
 
     # Groups.
 

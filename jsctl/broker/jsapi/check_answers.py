@@ -1,6 +1,7 @@
 """How far the check of a stream is, as an answer of its leader."""
 
 from collections.abc import Iterable
+from itertools import islice
 
 from jsctl.api.codec import dumps
 from jsctl.api.responses import StreamCheckResponse
@@ -10,7 +11,7 @@ from jsctl.broker.assets.repair.stream_checks import StreamCheckup
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.answers import head
 from jsctl.broker.handlers.decisions import CheckStream
-from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.broker.jsapi.live_view import ApiView, sequence_ranges
 from jsctl.broker.peers.items import ReplicaReport
 
 RANGES_TOLD = 1000
@@ -60,5 +61,4 @@ def _replica(view: ApiView, peer: str, report: ReplicaReport | None) -> ReplicaC
 
 
 def _ranges(ranges: Iterable[tuple[int, int]]) -> tuple[SequenceRange, ...]:
-    found = [SequenceRange(first=first, last=last) for first, last in ranges]
-    return tuple(found[:RANGES_TOLD])
+    return sequence_ranges(islice(ranges, RANGES_TOLD))

@@ -1,7 +1,9 @@
 """The broker as API handlers see it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from jsctl.api.stream import ReplicaDamage, SequenceRange
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
@@ -159,6 +161,21 @@ class ApiView:
             log_index=group.raft.last_index,
         )
 
+    def damage(self, assigned: GroupAssignment) -> tuple[ReplicaDamage, ...]:
+        """Replicas with messages that cannot be read, by the names of their servers."""
+        cluster = self.engine.cluster
+        found = [
+            ReplicaDamage(
+                name=self.name_of(peer),
+                messages=one.messages,
+                lost=one.lost,
+                ranges=sequence_ranges(one.ranges),
+            )
+            for peer in assigned.members
+            if (one := cluster.damage_of(assigned.name, peer)) is not None
+        ]
+        return tuple(sorted(found, key=lambda one: one.name))
+
     @staticmethod
     def _assigned(group: RaftGroup) -> GroupAssignment | None:
         replica = group.unit
@@ -195,6 +212,11 @@ class ApiView:
             lag=lag,
             pending=assigned is not None and peer not in raft.members,
         )
+
+
+def sequence_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[SequenceRange, ...]:
+    """Ranges as answers name them."""
+    return tuple(SequenceRange(first=first, last=last) for first, last in ranges)
 
 
 def known_leader(engine: Engine, group: RaftGroup) -> str:

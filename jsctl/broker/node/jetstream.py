@@ -9,7 +9,12 @@ from collections.abc import Callable, Sequence
 from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes, StreamServes
+from jsctl.broker.assets.replicas.facts import (
+    ConsumerAdvisories,
+    ConsumerServes,
+    ReplicaDamageChanged,
+    StreamServes,
+)
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.assets.traffic import RouterTraffic
 from jsctl.broker.interest.targets import Sink
@@ -38,6 +43,8 @@ REFRESH_NS = 250_000_000
 CALM_NS = 2_000_000_000
 """So long after the last change a server alone goes on to look: nothing else makes a difference."""
 ID_LENGTH = 22
+_NO_CHANGE = (ConsumerAdvisories, ReplicaDamageChanged)
+"""Facts behind which everything stands as before."""
 
 
 class JetStream:
@@ -155,7 +162,7 @@ class JetStream:
                 case ConsumerServes():
                     self.api.answer(fact.request, answer_body(self.view, fact))
                 case _:
-                    changed = changed or not isinstance(fact, ConsumerAdvisories)
+                    changed = changed or not isinstance(fact, _NO_CHANGE)
                     self._advisories.tell(fact)
         return changed
 

@@ -42,6 +42,7 @@ from jsctl.broker.peers.items import (
     RangeRequest,
     Removals,
     ReplicaReport,
+    Returned,
     ServerNews,
     StateAck,
     StateChunk,
@@ -383,14 +384,6 @@ def _read_eviction(data: FrameReader) -> Eviction:
     return Eviction(data.u64())
 
 
-def _write_damaged(out: FrameWriter, item: DamagedReplicas) -> None:
-    out.each(item.groups, out.text)
-
-
-def _read_damaged(data: FrameReader) -> DamagedReplicas:
-    return DamagedReplicas(tuple(data.each(data.text)))
-
-
 def _write_answered(out: FrameWriter, item: Answered) -> None:
     out.text(item.account)
     out.small(item.reply)
@@ -398,6 +391,17 @@ def _write_answered(out: FrameWriter, item: Answered) -> None:
 
 def _read_answered(data: FrameReader) -> Answered:
     return Answered(data.text(), data.small())
+
+
+def _write_returned(out: FrameWriter, item: Returned) -> None:
+    out.text(item.account)
+    out.small(item.reply)
+    out.small(item.subject)
+    out.flag(item.untouched)
+
+
+def _read_returned(data: FrameReader) -> Returned:
+    return Returned(data.text(), data.small(), data.small(), data.flag())
 
 
 def _keep_heartbeat(frame: PeerFrame, item: PeerHeartbeat) -> None:
@@ -421,8 +425,9 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     MetaProposal: (13, _write_proposal, _read_proposal, "proposals"),
     AccountUse: (14, _write_use, _read_use, "uses"),
     Eviction: (15, _write_eviction, _read_eviction, "evictions"),
-    DamagedReplicas: (20, _write_damaged, _read_damaged, "damaged"),
+    DamagedReplicas: (22, repair_codec.write_damaged, repair_codec.read_damaged, "damaged"),
     Answered: (21, _write_answered, _read_answered, "answered"),
+    Returned: (23, _write_returned, _read_returned, "returned"),
     RangeRequest: (16, repair_codec.write_wanted, repair_codec.read_wanted, "wanted"),
     RangeAnswer: (17, repair_codec.write_found, repair_codec.read_found, "found"),
     CheckRequest: (18, repair_codec.write_check, repair_codec.read_check, "checks"),

@@ -125,6 +125,17 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class Returned:
+    """A request that came in at the receiver is not answered by who was to decide on it."""
+
+    account: str
+    reply: bytes
+    subject: bytes
+    untouched: bool
+    """Nothing was done about it, so it may be passed on once more; else that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
 class ServerNews:
     """What a server tells of itself: on first contact, on change, and now and then."""
 
@@ -178,10 +189,23 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True)
-class DamagedReplicas:
-    """Groups of which the sender's replica has damage that it knows of; none: it is whole."""
+class DamagedReplica:
+    """Damage that the sender knows of in its replica of a stream."""
 
-    groups: tuple[str, ...]
+    group: str
+    messages: int
+    """That cannot be read."""
+    lost: int
+    """Of these, those that no replica has."""
+    ranges: list[tuple[int, int]]
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedReplicas:
+    """All of the sender's replicas that have damage; none: all are whole."""
+
+    replicas: tuple[DamagedReplica, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +291,7 @@ Item = (
     | Eviction
     | DamagedReplicas
     | Answered
+    | Returned
     | RangeRequest
     | RangeAnswer
     | CheckRequest
@@ -296,6 +321,7 @@ class PeerFrame:
     evictions: list[Eviction] = field(default_factory=list)
     damaged: list[DamagedReplicas] = field(default_factory=list)
     answered: list[Answered] = field(default_factory=list)
+    returned: list[Returned] = field(default_factory=list)
     wanted: list[RangeRequest] = field(default_factory=list)
     found: list[RangeAnswer] = field(default_factory=list)
     checks: list[CheckRequest] = field(default_factory=list)
@@ -329,6 +355,7 @@ class PeerFrame:
             self.evictions,
             self.damaged,
             self.answered,
+            self.returned,
             self.gathers,
             self.gathered,
             self.wanted,

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
-from jsctl.broker.peers.items import CheckRequest, RangeAnswer, RangeRequest, ReplicaReport
+from jsctl.broker.peers.items import (
+    CheckRequest,
+    DamagedReplica,
+    DamagedReplicas,
+    RangeAnswer,
+    RangeRequest,
+    ReplicaReport,
+)
 
 
 def _write_ranges(out: FrameWriter, ranges: Sequence[tuple[int, int]]) -> None:
@@ -18,6 +25,27 @@ def _read_ranges(data: FrameReader) -> list[tuple[int, int]]:
     if len(bounds) % 2 or not ascending or any(first > last for first, last in found):
         raise ProtocolError("peer frame: ranges do not ascend")
     return found
+
+
+def write_damaged(out: FrameWriter, item: DamagedReplicas) -> None:
+    """Which replicas of a server have damage."""
+
+    def write(one: DamagedReplica) -> None:
+        out.text(one.group)
+        out.u64(one.messages)
+        out.u64(one.lost)
+        _write_ranges(out, one.ranges)
+
+    out.each(item.replicas, write)
+
+
+def read_damaged(data: FrameReader) -> DamagedReplicas:
+    """Inverse."""
+
+    def read() -> DamagedReplica:
+        return DamagedReplica(data.text(), data.u64(), data.u64(), _read_ranges(data))
+
+    return DamagedReplicas(tuple(data.each(read)))
 
 
 def write_wanted(out: FrameWriter, item: RangeRequest) -> None:

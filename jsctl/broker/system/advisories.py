@@ -1,7 +1,8 @@
 """Advisories of JetStream: what became of streams, consumers, groups, servers and requests.
 
 Each is told once: of the meta state by its leader, of a group by the group's leader, of a
-request by the server it came in on. Nothing is built unless somebody listens.
+request by the server it came in on, of a damaged replica by its own server. Nothing is built
+unless somebody listens.
 """
 
 from dataclasses import dataclass, field
@@ -14,14 +15,18 @@ from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
-from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, MetaChanged
+from jsctl.broker.assets.replicas.facts import (
+    ConsumerAdvisories,
+    MetaChanged,
+    ReplicaDamageChanged,
+)
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.facts import Advisory
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import MetaServer
 from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jsapi.live_view import ApiView, known_leader
+from jsctl.broker.jsapi.live_view import ApiView, known_leader, sequence_ranges
 from jsctl.broker.replication.group import LeaderChange, RaftGroup
 from jsctl.broker.system.outlet import EventOutlet
 
@@ -84,7 +89,9 @@ class JetStreamAdvisories:
 
     # Facts
 
-    def tell(self, fact: MetaChanged | LeaderChange | ConsumerAdvisories) -> None:
+    def tell(
+        self, fact: MetaChanged | LeaderChange | ConsumerAdvisories | ReplicaDamageChanged
+    ) -> None:
         """Tell who listens what was found out on this server."""
         match fact:
             case MetaChanged():
@@ -94,6 +101,17 @@ class JetStreamAdvisories:
                 self._leader_changed(fact.group, fact.leader)
             case ConsumerAdvisories():
                 self._consumer_facts(fact.assignment, fact.advisories)
+            case ReplicaDamageChanged():
+                self._damage_changed(fact)
+
+    def _damage_changed(self, fact: ReplicaDamageChanged) -> None:
+        account, stream = fact.account, fact.stream
+        if self._wanted(account, "STREAM", "DAMAGE", stream):
+            ranges = sequence_ranges(fact.ranges)
+            built = self._build().stream_damage(
+                self.view.server_name, stream, fact.news.value, fact.messages, ranges
+            )
+            self._tell(account, built)
 
     # The meta state
 

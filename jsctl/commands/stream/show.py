@@ -26,6 +26,7 @@ from jsctl.render.reports.stream.tables import (
     is_system_stream,
     replication_graph,
     replication_rows,
+    report_columns,
 )
 from jsctl.render.table import table
 
@@ -88,7 +89,8 @@ async def _report(call: Call) -> None:
         return
     key = next((word for word in _SORTS if call.flag(word)), "bytes")
     rows = sort_rows([StreamRow(info) for info in infos], REPORT_COLUMNS, key)
-    output.table(rows, REPORT_COLUMNS, "Stream Report", raw=call.flag("raw"))
+    columns = report_columns(rows, machine=output.machine)
+    output.table(rows, columns, "Stream Report", raw=call.flag("raw"))
     if output.machine:
         return
     output.print()

@@ -6,6 +6,7 @@ from jsctl.api.subjects import parse_api
 from jsctl.dashboard.model.documents import Document, flag, integer, section, text
 from jsctl.dashboard.model.snapshot import Event, Level
 from jsctl.dashboard.model.tracks import time_of
+from jsctl.render.humanize import counted
 
 CATEGORIES = ("all", "problems", "changes", "api", "clients")
 """What the list of events can be limited to."""
@@ -86,6 +87,16 @@ def _elected(document: Document) -> Line:
 
 def _quorum_lost(document: Document) -> Line:
     return Level.BAD, "quorum", _asset(document), "lost its quorum: no writes"
+
+
+def _damaged(document: Document) -> Line:
+    server, count = text(document, "server"), integer(document, "messages")
+    messages, action = counted(count, "message"), text(document, "action")
+    if action == "repaired":
+        return Level.OK, "damage", _asset(document), f"{messages} repaired on {server}"
+    if action == "lost":
+        return Level.BAD, "damage", _asset(document), f"{messages} lost: no replica has them"
+    return Level.WARN, "damage", _asset(document), f"{messages} damaged on {server}"
 
 
 def _max_deliver(document: Document) -> Line:
@@ -177,6 +188,7 @@ _BUILDERS: dict[str, Callable[[Document], Line | None]] = {
     "domain_leader_elected": _elected,
     "stream_quorum_lost": _quorum_lost,
     "consumer_quorum_lost": _quorum_lost,
+    "stream_damage": _damaged,
     "max_deliver": _max_deliver,
     "terminated": _terminated,
     "nak": _naked,

@@ -69,8 +69,9 @@ def judge_stream(stream: Stream, *, discard_new: bool) -> Judgement:
     group = judge_peers(stream.peers, stream.leader, stream.replicas)
     if group[0] is Level.BAD:
         return group
-    if stream.lost:
-        return Level.BAD, f"{counted(stream.lost, 'message')} lost"
+    damage = _judge_damage(stream)
+    if damage[0] is Level.BAD or (damage is not FINE and group[0] is not Level.WARN):
+        return damage
     if group[0] is Level.WARN:
         return group
     for source in stream.sources:
@@ -85,6 +86,21 @@ def judge_stream(stream: Stream, *, discard_new: bool) -> Judgement:
             if most > 0 and used > LIMIT_HIGH * most:
                 return Level.WARN, f"{used / most:.0%} of its limit, then refuses messages"
     return (Level.NOTE, "sealed") if stream.sealed else FINE
+
+
+def _judge_damage(stream: Stream) -> Judgement:
+    """What no replica has is bad; what one of them cannot read is fetched from the others. A
+    server that tells only how many there are has given them up."""
+    if not stream.damage:
+        if stream.lost:
+            return Level.BAD, f"{counted(stream.lost, 'message')} lost"
+        return FINE
+    worst = max(stream.damage, key=lambda one: (one.lost, one.messages))
+    if worst.lost:
+        lost = counted(worst.lost, "message")
+        return Level.BAD, f"{lost} lost on all replicas: {worst.ranges}"
+    count = counted(worst.messages, "message")
+    return Level.WARN, f"{count} damaged on {worst.server}, being repaired: {worst.ranges}"
 
 
 def _judge_source(source: Source) -> Judgement:

@@ -114,6 +114,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Damage:
+    """Messages that a server cannot read in its replica of a stream."""
+
+    server: str
+    messages: int = 0
+    lost: int = 0
+    """Of these, those that no replica has."""
+    ranges: str = ""
+    """The first of them, for people."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stream:
     """A stream; `lag` is what all its consumers have not got yet, `rate` is stored a second."""
 
@@ -138,6 +150,7 @@ class Stream:
     num_subjects: int = 0
     deleted: int = 0
     lost: int = 0
+    damage: tuple[Damage, ...] = ()
     consumers: int = 0
     sealed: bool = False
     leader: str = ""

@@ -7,6 +7,7 @@ keeps what was known when nobody tells any more.
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from jsctl.api.stream import SequenceRange
 from jsctl.api.times import parse_time
 from jsctl.dashboard.model.documents import (
     NOTHING,
@@ -23,6 +24,7 @@ from jsctl.dashboard.model.history import Meter, Trail
 from jsctl.dashboard.model.judge import judge_consumer, judge_server, judge_stream
 from jsctl.dashboard.model.snapshot import (
     Consumer,
+    Damage,
     Kind,
     Level,
     Peer,
@@ -31,6 +33,7 @@ from jsctl.dashboard.model.snapshot import (
     Source,
     Stream,
 )
+from jsctl.render.reports.stream.checks import ranges_text
 
 KINDS = (("KV_", Kind.BUCKET), ("OBJ_", Kind.OBJECTS), ("$MQTT_", Kind.OTHER))
 
@@ -245,6 +248,7 @@ class StreamTrack(GroupTrack):
             num_subjects=integer(state, "num_subjects"),
             deleted=integer(state, "num_deleted"),
             lost=_lost(state),
+            damage=tuple(map(_damage, sections(self.document, "jsctl_damage"))),
             consumers=integer(state, "consumer_count"),
             sealed=flag(config, "sealed"),
             leader=leader,
@@ -265,6 +269,19 @@ class StreamTrack(GroupTrack):
 def _lost(state: Document) -> int:
     found = section(state, "lost").get("msgs")
     return len(found) if isinstance(found, list) else 0
+
+
+def _damage(found: Document) -> Damage:
+    ranges = [
+        SequenceRange(first=integer(one, "first"), last=integer(one, "last"))
+        for one in sections(found, "ranges")
+    ]
+    return Damage(
+        server=text(found, "name"),
+        messages=integer(found, "messages"),
+        lost=integer(found, "lost"),
+        ranges=ranges_text(ranges),
+    )
 
 
 def _sources(document: Document) -> tuple[Source, ...]:

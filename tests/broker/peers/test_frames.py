@@ -19,6 +19,7 @@ from jsctl.broker.peers.items import (
     Answered,
     CheckRequest,
     ChunkKind,
+    DamagedReplica,
     DamagedReplicas,
     Forward,
     ForwardReply,
@@ -31,6 +32,7 @@ from jsctl.broker.peers.items import (
     RangeRequest,
     Removals,
     ReplicaReport,
+    Returned,
     ServerNews,
     StateAck,
     StateChunk,
@@ -79,8 +81,13 @@ whole = st.builds(
         st.builds(Removals, text, text, text, st.lists(u64, max_size=3)), max_size=2
     ),
     answered=st.lists(st.builds(Answered, text, small), max_size=2),
+    returned=st.lists(st.builds(Returned, text, small, small, st.booleans()), max_size=2),
     damaged=st.lists(
-        st.builds(DamagedReplicas, st.lists(text, max_size=3).map(tuple)), max_size=2
+        st.builds(
+            DamagedReplicas,
+            st.lists(st.builds(DamagedReplica, text, u64, u64, ranges), max_size=3).map(tuple),
+        ),
+        max_size=2,
     ),
     wanted=st.lists(st.builds(RangeRequest, small, u64, ranges), max_size=2),
     checks=st.lists(st.builds(CheckRequest, small, u64), max_size=2),

@@ -22,6 +22,7 @@ MAY_DIFFER = {
     "jsctl_version",
     "jsctl_internal_errors",
     "jsctl_lane",
+    "jsctl_scrub",
     "git_commit",
     "feature_flags",
     "sync_always",

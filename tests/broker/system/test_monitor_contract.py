@@ -27,6 +27,8 @@ OURS = {
     "jsctl_version",
     "jsctl_internal_errors",
     "jsctl_lane",
+    "jsctl_scrub",
+    "jsctl_scrub.*",
     "jetstream.config.sync_always",
     "config.sync_always",
 }

@@ -11,7 +11,9 @@ from jsctl.api.stream import (
     ConsumerLimits,
     ExternalStream,
     LostData,
+    ReplicaDamage,
     Republish,
+    SequenceRange,
     SourceInfo,
     StreamAlternate,
     StreamConfig,
@@ -44,6 +46,7 @@ from jsctl.render.reports.stream.tables import (
     is_system_stream,
     replication_graph,
     replication_rows,
+    report_columns,
 )
 
 NOW = "2026-11-21T08:17:10Z"
@@ -103,6 +106,26 @@ def test_rows_of_the_stream_report() -> None:
     assert raw[3:9] == [2, 1234, 2048, 2, 6, 2]
     assert cells(LIST_COLUMNS, StreamRow(STREAM))[0] == "ORDERS"
     assert cells(LIST_COLUMNS, StreamRow(STREAM))[3:] == ["1,234", "2.0 KiB", "5.00s"]
+
+
+def test_damaged_replicas_are_shown_where_there_are_any() -> None:
+    ranges = (SequenceRange(first=3, last=9), SequenceRange(first=12, last=12))
+    damaged = replace(
+        STREAM,
+        damage=(
+            ReplicaDamage(name="n1", messages=8, ranges=ranges),
+            ReplicaDamage(name="n2", messages=8, lost=2, ranges=ranges),
+        ),
+    )
+    rows = [StreamRow(STREAM), StreamRow(damaged)]
+    assert report_columns(rows[:1]) == REPORT_COLUMNS, "as the table of nats"
+    (extra,) = report_columns(rows)[len(REPORT_COLUMNS) :]
+    assert report_columns(rows[:1], machine=True)[-1] is extra
+    assert [extra.cell(row) for row in rows] == ["", "n1: 8, n2: 8 (2 lost)"]
+    screen = stream_screen(damaged).render()
+    assert "Damaged Messages: 8 on n1 (being repaired): 3-9, 12" in screen
+    assert "8 on n2 (2 lost): 3-9, 12" in screen
+    assert "Damaged Messages" not in stream_screen(STREAM).render()
 
 
 def test_cluster_cells() -> None:

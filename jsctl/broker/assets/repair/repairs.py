@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from jsctl.broker.assets.repair.agent import RepairAgent, common
 from jsctl.broker.assets.repair.own_log import from_own_log
 from jsctl.broker.assets.repair.range_server import RangeServer
+from jsctl.broker.assets.replicas.facts import DamageNews, ReplicaDamageChanged
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.errors import Damaged
@@ -54,8 +55,10 @@ class Repair:
     saving: bool = False
     looked_at: SeqSet = field(default_factory=SeqSet)
     """What the own log was asked for."""
+    told: SeqSet = field(default_factory=SeqSet)
+    """What of it was told to be damaged."""
     back: int = 0
-    """Messages that were put back."""
+    """Messages that were put back, and not told of yet."""
     examine: tuple[int, int] = (0, 0)
     """A sequence, and how many bytes behind it are to be read, as damage seldom comes alone."""
 
@@ -148,9 +151,15 @@ class Repairs:
     def _look(self) -> None:
         for replica in self._streams.values():
             name = replica.group.name
-            if replica.store.lost and name not in self._repairs:
-                self._repairs[name] = Repair(replica)
-                self._log(replica, LogLevel.ERROR, replica.store.lost, "damaged on this server")
+            if not replica.store.lost and name not in self._repairs:
+                continue
+            repair = self._repairs.setdefault(name, Repair(replica))
+            fresh = repair.lost.copy()
+            for first, last in common(repair.told, repair.lost).ranges():
+                fresh.remove_range(first, last)
+            repair.told = repair.lost.copy()
+            if fresh:
+                self._tell(replica, DamageNews.FOUND, fresh, "damaged on this server")
 
     def _is_over(self, repair: Repair) -> bool:
         replica = repair.replica
@@ -161,11 +170,19 @@ class Repairs:
         replica.hopeless = SeqSet()
         # What was consumed meanwhile could not be told from its subject.
         replica.consumed_anew()
-        if repair.back:
-            account, name = replica.key
-            text = f"Stream '{account} > {name}': {repair.back} damaged messages are whole again"
-            self._context.log(LogLevel.INFO, text)
+        self._tell_back(repair)
         return True
+
+    def _tell_back(self, repair: Repair) -> None:
+        """What was put back is durable: say so."""
+        count, repair.back = repair.back, 0
+        if not count:
+            return
+        account, name = repair.replica.key
+        text = f"Stream '{account} > {name}': {count} damaged messages are whole again"
+        self._context.log(LogLevel.INFO, text)
+        fact = ReplicaDamageChanged(account, name, DamageNews.REPAIRED, count)
+        self._context.facts.append(fact)
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
@@ -189,6 +206,8 @@ class Repairs:
         self._judge(repair)
         if repair.unsaved >= UNSAVED_BYTES_MAX or (repair.unsaved and self._is_done(repair)):
             self._save(repair)
+        if not repair.unsaved and self._is_done(repair):
+            self._tell_back(repair)
         busy = repair.held is not None or repair.unsaved >= UNSAVED_BYTES_MAX
         if repair.lost and not busy and self._may_ask(repair):
             self._ask(repair)
@@ -219,7 +238,7 @@ class Repairs:
         fresh = repair.agent.judge(repair.lost, voters)
         replica.hopeless = repair.agent.hopeless
         if fresh:
-            self._log(replica, LogLevel.ERROR, fresh, "lost: no replica has them")
+            self._tell(replica, DamageNews.LOST, fresh, "lost: no replica has them")
             replica.mended()
 
     def _examine(self, repair: Repair) -> None:
@@ -303,13 +322,16 @@ class Repairs:
 
         checkpoints.when_written(replica.group, saved)
 
-    def _log(self, replica: StreamReplica, level: LogLevel, seqs: SeqSet, what: str) -> None:
+    def _tell(self, replica: StreamReplica, news: DamageNews, seqs: SeqSet, what: str) -> None:
         account, name = replica.key
         ranges = list(seqs.ranges())
-        told = ", ".join(told_range(*one) for one in ranges[:RANGES_TOLD])
+        named = tuple(ranges[:RANGES_TOLD])
+        fact = ReplicaDamageChanged(account, name, news, len(seqs), named)
+        self._context.facts.append(fact)
+        told = ", ".join(told_range(*one) for one in named)
         more = f" and {len(ranges) - RANGES_TOLD} more ranges" * (len(ranges) > RANGES_TOLD)
         text = f"Stream '{account} > {name}': {len(seqs)} messages are {what}: {told}{more}"
-        self._context.log(level, text)
+        self._context.log(LogLevel.ERROR, text)
 
 
 def told_range(first: int, last: int) -> str:

@@ -113,6 +113,11 @@ class Scrubber:
             self._next_ns = 0
 
     @property
+    def in_pass(self) -> bool:
+        """Whether a pass goes on."""
+        return self._pass is not None
+
+    @property
     def waiting(self) -> int:
         """Targets that somebody wants to be checked."""
         return len(self._urgent) + (self._is_urgent and self._target is not None)

@@ -6,6 +6,7 @@ they are about by its parts, not by the replica, which may be gone by then.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.facts import Advisory
@@ -53,4 +54,34 @@ class MetaChanged:
     """Whether this server led the meta group then: who leads tells others of it."""
 
 
-Fact = StreamServes | ConsumerServes | ConsumerAdvisories | MetaChanged | LeaderChange
+class DamageNews(Enum):
+    """What became of messages of a replica."""
+
+    FOUND = "found"
+    """They cannot be read here."""
+    LOST = "lost"
+    """Nor on any other replica."""
+    REPAIRED = "repaired"
+    """They can be read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaDamageChanged:
+    """Messages of a stream turned out to be damaged on this server, or are whole again."""
+
+    account: str
+    stream: str
+    news: DamageNews
+    messages: int
+    ranges: tuple[tuple[int, int], ...] = ()
+    """The first of them; what is repaired is only counted."""
+
+
+Fact = (
+    StreamServes
+    | ConsumerServes
+    | ConsumerAdvisories
+    | MetaChanged
+    | LeaderChange
+    | ReplicaDamageChanged
+)

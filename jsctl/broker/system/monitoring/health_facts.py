@@ -82,9 +82,8 @@ class HealthReport:
             and not replica.volatile
         ):
             ailment, reason = Ailment.WRITE_ERROR, DISK_FULL
-        lost = replica.store.state().lost if replica is not None else ()
-        if lost:
-            ailment, reason = Ailment.NOT_CURRENT, _damaged(lost)
+        if replica is not None and replica.store.is_damaged:
+            ailment, reason = Ailment.NOT_CURRENT, _damaged(replica)
         return AssetHealth(made.account, made.name, "", ailment, reason)
 
     def _consumer(self, engine: Engine, made: ConsumerAssignment) -> AssetHealth:
@@ -126,8 +125,10 @@ def _behind(group: RaftGroup) -> int:
     return behind if behind > BEHIND_MAX else 0
 
 
-def _damaged(ranges: tuple[tuple[int, int], ...]) -> str:
+def _damaged(replica: StreamReplica) -> str:
+    ranges, lost = replica.store.lost.ranges(), len(replica.hopeless)
     named = [f"{low}" if low == high else f"{low} to {high}" for low, high in ranges]
     more = len(named) - RANGES_NAMED_MAX
     text = ", ".join(named[:RANGES_NAMED_MAX]) + (f" and {more} more ranges" if more > 0 else "")
-    return f"messages {text} are damaged on this server"
+    what = f", {lost} of them on all replicas" if lost else ""
+    return f"messages {text} are damaged on this server{what}"

@@ -59,6 +59,7 @@ def jsz(view: ServerView, options: JSzOptions) -> Jsz:
             for account in _selected(facts.accounts, options)
         ),
         total=len(facts.accounts),
+        scrub=facts.scrub,
     )
 
 
@@ -141,6 +142,7 @@ def _stream_detail(
         ),
         mirror=info.mirror,
         sources=info.sources,
+        damage=info.damage,
         stream_raft_group=stream.raft_group if options.raft else "",
         consumer_raft_groups=(
             tuple(

@@ -26,6 +26,7 @@ from jsctl.broker.jsapi.live_view import ApiView, known_leader
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, Options, SyncMode
 from jsctl.broker.raft.types import Role
 from jsctl.broker.replication.group import RaftGroup
+from jsctl.broker.system.monitoring.scrub_facts import scrub
 from jsctl.broker.system.monitoring.view import (
     ConsumerFacts,
     JetStreamFacts,
@@ -89,6 +90,7 @@ class JetStreamReport:
             accounts=[self._account(name) for name in self.accounts],
             meta=self._meta() if clustered and founded else None,
             leads_meta=not clustered or (founded and self.engine.meta.group.leading),
+            scrub=scrub(self.engine),
         )
 
     # Use

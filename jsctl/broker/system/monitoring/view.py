@@ -18,6 +18,7 @@ from jsctl.api.monitoring.jsz import (
     JetStreamLimits,
     JetStreamStats,
     MetaClusterInfo,
+    Scrub,
 )
 from jsctl.api.monitoring.varz import ClusterOptsVarz, WebsocketOptsVarz
 from jsctl.api.server import DataStats
@@ -252,6 +253,7 @@ class JetStreamFacts:
     meta: MetaClusterInfo | None = None
     leads_meta: bool = True
     """This server is the meta leader; true without a cluster."""
+    scrub: Scrub | None = None
 
 
 class Ailment(Enum):

@@ -46,6 +46,8 @@ COMPACT: Mapping[str, str] = {
     JETSTREAM + "stream_action": "[Stream {action|title}] {stream}",
     JETSTREAM + "stream_batch_abandoned": "[Batch Abandoned]{stream} {domain|in_domain} abandoned "
     "batch {batch}: {reason}",
+    JETSTREAM + "stream_damage": "[Damage {action|title}] {stream} on {server}: "
+    "{messages|commas} messages",
     JETSTREAM + "stream_leader_elected": "[RAFT] Stream {stream} elected {leader} of "
     "{replicas|count} peers",
     JETSTREAM
@@ -202,6 +204,11 @@ EXTENDED: Mapping[str, tuple[str, ...]] = {
         *("Publish Batch Abandoned", "", "           Account: {account}"),
         *("            Domain: {domain}", "            Stream: {stream}"),
         *("             Batch: {batch}", "            Reason: {reason}"),
+    ),
+    JETSTREAM + "stream_damage": (
+        *("Stream Damage {action|title}", "", _STREAM, "        Server: {server}"),
+        "      Messages: {messages|commas}",
+        "@ranges",
     ),
     JETSTREAM + "stream_leader_elected": (
         *("Stream Leader Election", "", _STREAM, "        Leader: {leader}", *_PEERS),

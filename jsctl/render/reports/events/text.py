@@ -67,6 +67,8 @@ def _shown(line: str, event: Event) -> Iterator[str]:
         line = line[condition.end() :]
     if line == "@replicas":
         yield from _replicas(event.get("replicas"))
+    elif line == "@ranges":
+        yield from _ranges(event.get("ranges"))
     elif line == "@request":
         yield indented(_text(event.get("request")) or "Empty Request")
     elif line == "@response":
@@ -85,6 +87,12 @@ def _replicas(found: object) -> Iterator[str]:
             yield f"           Active: {_duration(peer.get('active'))}"
     if peers:
         yield ""
+
+
+def _ranges(found: object) -> Iterator[str]:
+    for one in found if isinstance(found, list) else []:
+        if isinstance(one, dict):
+            yield f"     Sequences: {_text(one.get('first'))} - {_text(one.get('last'))}"
 
 
 def _filled(line: str, event: Event) -> str:

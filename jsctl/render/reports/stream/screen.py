@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from jsctl.api.cluster import ClusterInfo
 from jsctl.api.fields import NANOS_MAX, ZERO_TIME
-from jsctl.api.stream import SourceInfo, StreamConfig, StreamInfo, StreamSource, StreamState
+from jsctl.api.stream import (
+    ReplicaDamage,
+    SourceInfo,
+    StreamConfig,
+    StreamInfo,
+    StreamSource,
+    StreamState,
+)
 from jsctl.api.words import Compression, Discard, PersistMode, Retention
 from jsctl.render.details import Details
 from jsctl.render.humanize import counted, duration, joined, limit, moment, number, size
@@ -16,6 +23,7 @@ from jsctl.render.reports.assets.parts import (
     peer_seen,
     peer_state,
 )
+from jsctl.render.reports.stream.checks import ranges_text
 from jsctl.render.reports.stream.tables import storage_word
 
 RETENTION_WORDS = {
@@ -187,6 +195,11 @@ def _edge(seq: int, when: str) -> str:
     return number(seq) if when in ("", ZERO_TIME) else f"{number(seq)} @ {moment(when)}"
 
 
+def _damage(one: ReplicaDamage) -> str:
+    lost = f"{number(one.lost)} lost" if one.lost else "being repaired"
+    return f"{number(one.messages)} on {one.name} ({lost}): {ranges_text(one.ranges)}"
+
+
 def _add_state(screen: Details, info: StreamInfo) -> None:
     state: StreamState = info.state
     screen.section("State")
@@ -195,6 +208,7 @@ def _add_state(screen: Details, info: StreamInfo) -> None:
     screen.row("Bytes", size(state.bytes))
     if state.lost is not None and state.lost.msgs:
         screen.row("Lost Messages", f"{number(len(state.lost.msgs))} ({size(state.lost.bytes)})")
+    screen.rows("Damaged Messages", map(_damage, info.damage))
     screen.row("First Sequence", _edge(state.first_seq, state.first_ts))
     screen.row("Last Sequence", _edge(state.last_seq, state.last_ts))
     deleted = state.num_deleted or len(state.deleted)

@@ -31,6 +31,14 @@ class StreamRow:
         return (len(lost.msgs), lost.bytes) if lost else (0, 0)
 
 
+def damage_text(info: StreamInfo) -> str:
+    """`n2: 12, n3: 5 lost` of servers that cannot read some messages of their replica."""
+    return ", ".join(
+        f"{one.name}: {number(one.messages)}" + (f" ({number(one.lost)} lost)" if one.lost else "")
+        for one in info.damage
+    )
+
+
 def is_system_stream(name: str) -> bool:
     """Streams behind buckets and MQTT, which are hidden unless asked for."""
     return name.startswith(SYSTEM_PREFIXES)
@@ -80,6 +88,20 @@ REPORT_COLUMNS: tuple[Column[StreamRow], ...] = (
     ),
     Column("replicas", "Replicas", lambda row: cluster_cell(row.info.cluster)),
 )
+
+
+DAMAGE_COLUMN: Column[StreamRow] = Column(
+    "damaged", "Damaged", lambda row: damage_text(row.info), priority=1
+)
+
+
+def report_columns(
+    rows: Sequence[StreamRow], *, machine: bool = False
+) -> tuple[Column[StreamRow], ...]:
+    """`REPORT_COLUMNS`; for people with what is damaged if anything is, for programs always."""
+    if machine or any(row.info.damage for row in rows):
+        return (*REPORT_COLUMNS, DAMAGE_COLUMN)
+    return REPORT_COLUMNS
 
 
 def last_message(info: StreamInfo) -> str:
