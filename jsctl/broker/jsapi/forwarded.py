@@ -1,7 +1,8 @@
 """Requests that went to another server to be decided on, until they are answered.
 
 A server that dies or stands still answers nothing: whoever asked hears of that as soon as it is
-seen to be down, and may ask again. It is not known what became of the request.
+seen to be down, and may ask again. It is not known what became of the request. A server that does
+not take a request says so, and it is passed on once more.
 """
 
 from collections import deque
@@ -17,12 +18,16 @@ OPEN_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class SentRequest:
+    """A request on its way."""
+
     request: ApiRequest
     peer: str
     boot: int
     """Of the process that it went to."""
     sent_ns: int
+    until_ns: int
+    """So long it may wait for a leader."""
 
 
 @dataclass(slots=True)
@@ -30,17 +35,17 @@ class Forwarded:
     """Of one server. `boot_of` gives the process that a peer is now, 0 when it is not heard."""
 
     boot_of: Callable[[str], int]
-    _open: dict[tuple[str, bytes], deque[_Open]] = field(default_factory=dict)
-    _order: deque[_Open] = field(default_factory=deque)
+    _open: dict[tuple[str, bytes], deque[SentRequest]] = field(default_factory=dict)
+    _order: deque[SentRequest] = field(default_factory=deque)
     """All that were sent, oldest first, answered or not."""
     _boots: dict[str, int] = field(default_factory=dict)
     """Processes that requests went to, when they were last looked at."""
 
-    def sent(self, request: ApiRequest, peer: str, now_ns: int) -> None:
+    def sent(self, request: ApiRequest, peer: str, now_ns: int, until_ns: int) -> None:
         """A request leaves for a server."""
         if not request.reply:
             return
-        one = _Open(request, peer, self.boot_of(peer), now_ns)
+        one = SentRequest(request, peer, self.boot_of(peer), now_ns, until_ns)
         self._open.setdefault((request.account, request.reply), deque()).append(one)
         self._order.append(one)
         self._boots[peer] = one.boot
@@ -55,7 +60,15 @@ class Forwarded:
             if not waiting:
                 del self._open[(account, reply)]
 
-    def _forget(self, one: _Open) -> None:
+    def returned(self, account: str, reply: bytes, subject: bytes) -> SentRequest | None:
+        """Who was to decide on a request does not; None if nobody waits for it any more."""
+        for one in self._open.get((account, reply), ()):
+            if one.request.subject == subject:
+                self._forget(one)
+                return one
+        return None
+
+    def _forget(self, one: SentRequest) -> None:
         waiting = self._open.get((one.request.account, one.request.reply))
         if waiting is not None and one in waiting:
             waiting.remove(one)

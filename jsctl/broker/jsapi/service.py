@@ -40,7 +40,7 @@ from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.live_view import ApiView
-from jsctl.broker.peers.items import Answered, Forward, ForwardReply
+from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
 
@@ -104,6 +104,9 @@ class ApiService:
     gathering: Gathering = field(init=False)
     farewells: Farewells = field(init=False)
     forwarded: Forwarded = field(init=False)
+    """Requests that came in here."""
+    passed_on: Forwarded = field(init=False)
+    """Requests of other servers, of which another one is to be told."""
     _damaged: DamagedReads = field(init=False)
     _held: list[HeldRequest] = field(default_factory=list)
     _reading: dict[int, ApiRequest] = field(default_factory=dict)
@@ -116,6 +119,7 @@ class ApiService:
         self._damaged = DamagedReads(self.engine.context)
         self.gathering = Gathering(self.view, self.engine, self.answer)
         self.forwarded = Forwarded(self._boot_of)
+        self.passed_on = Forwarded(self._boot_of)
         self.farewells = Farewells(self.view, self.engine, self.gathering.new_token, self.answer)
 
     def _boot_of(self, peer: str) -> int:
@@ -147,8 +151,8 @@ class ApiService:
             self._confirm(mine, request)
         elif leader and leader != self.view.me and self._may_pass_on(held, waited):
             forward = Forward(held.hops + 1, request)
-            if not held.hops:
-                self.forwarded.sent(request, leader, self.view.now_ns)
+            sent = self.passed_on if held.hops else self.forwarded
+            sent.sent(request, leader, self.view.now_ns, held.until_ns)
             self.engine.outbox.parcel(leader).forwards.append(forward)
         else:
             self._hold(held)
@@ -215,10 +219,29 @@ class ApiService:
         if target is None:
             return
         group = self._group_of(target, request)
-        if group in self.engine.groups.by_name and b".INFO." in request.subject:
+        # What is not known here may have been made by a leader that this server has not heard.
+        known = group != META_GROUP and group in self.engine.groups.by_name
+        if known and b".INFO." in request.subject:
             self._decide(request)
         else:
             self.answer(request, self._unavailable(request))
+
+    def give_back(self, request: ApiRequest, *, untouched: bool) -> None:
+        """A request of another server is not answered from here, nor by whom it was passed on."""
+        if not request.reply:
+            return
+        told = Returned(request.account, request.reply, request.subject, untouched)
+        self.engine.outbox.parcel(request.entry).returned.append(told)
+
+    def returned(self, told: Returned) -> None:
+        """A request that came in here is not answered by who was to decide on it."""
+        sent = self.forwarded.returned(told.account, told.reply, told.subject)
+        if sent is None:
+            return
+        if told.untouched:
+            self._hold(HeldRequest(sent.request, sent.until_ns, 0))
+        else:
+            self.answer(sent.request, self._unavailable(sent.request))
 
     def _unavailable(self, request: ApiRequest) -> bytes:
         resolved = self._resolve(request)
@@ -231,6 +254,8 @@ class ApiService:
         now_ns = self.view.now_ns
         for request in self.forwarded.unanswered(now_ns):
             self.answer(request, self._unavailable(request))
+        for request in self.passed_on.unanswered(now_ns):
+            self.give_back(request, untouched=False)
         self._damaged.tick()
         if self._leaving:
             leaving, self._leaving = self._leaving, []
@@ -281,11 +306,17 @@ class ApiService:
             request = self._reading.pop(token, None)
             if request is None:
                 continue
-            if good:
+            if good and self._leads(request):
                 self._decide(request)
             else:
                 self._hold_anew(request)
         return bool(reads)
+
+    def _leads(self, request: ApiRequest) -> bool:
+        """Whether this server still leads who decides: a leader that was confirmed in a turn may
+        have stepped down in the same turn."""
+        group = self.engine.groups.by_name.get(self.place(request) or "")
+        return group is not None and group.leading
 
     def _decide(self, request: ApiRequest, final: bool = False) -> None:
         """`final`: what waits for a repair does so no longer."""

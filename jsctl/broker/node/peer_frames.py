@@ -9,6 +9,7 @@ from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.usage import Usage
 from jsctl.broker.peers.frames import decode_frame
+from jsctl.broker.peers.items import PeerFrame
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.turn import LogLevel
@@ -60,13 +61,7 @@ class PeerFrames:
                 more = True
                 continue
             more = more or not frame.is_raft_only
-            if self.engine.cluster.liveness.is_fresh(frame.sender):
-                for forward in frame.forwards:
-                    self.api.take(forward.request, forward.hops)
-            for answered in frame.answered:
-                self.api.forwarded.answered(answered.account, answered.reply)
-            for reply in frame.replies:
-                self.api.answered(reply)
+            self._requests(frame)
             for request in frame.gathers:
                 self.api.gathering.asked(frame.sender, request)
             for gathered in frame.gathered:
@@ -75,6 +70,21 @@ class PeerFrames:
             if frame.uses:
                 self.usage.elsewhere[frame.sender] = list(frame.uses)
         return more
+
+    def _requests(self, frame: PeerFrame) -> None:
+        """Requests of a peer's clients, and answers for those of this server."""
+        is_fresh = self.engine.cluster.liveness.is_fresh(frame.sender)
+        for forward in frame.forwards:
+            if is_fresh:
+                self.api.take(forward.request, forward.hops)
+            else:
+                self.api.give_back(forward.request, untouched=True)
+        for returned in frame.returned:
+            self.api.returned(returned)
+        for answered in frame.answered:
+            self.api.forwarded.answered(answered.account, answered.reply)
+        for reply in frame.replies:
+            self.api.answered(reply)
 
     def send(self) -> None:
         """Everything for peers that collected in this turn."""

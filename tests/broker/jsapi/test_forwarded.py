@@ -17,13 +17,13 @@ def test_those_of_a_process_that_is_gone_come_back_once() -> None:
     boots = {"p": 1, "q": 2}
     open_ = Forwarded(lambda peer: boots.get(peer, 0))
     for number in range(6):
-        open_.sent(request(number, b"r%d" % (number // 2)), "pq"[number % 2], number)
+        open_.sent(request(number, b"r%d" % (number // 2)), "pq"[number % 2], number, 0)
     open_.answered("A", b"r0")
     assert open_.unanswered(10) == []
     boots["p"] = 3
     assert subjects(open_.unanswered(10)) == [2, 4]
     assert open_.unanswered(10) == []
-    open_.sent(request(7), "p", 11)
+    open_.sent(request(7), "p", 11, 0)
     del boots["q"], boots["p"]
     assert subjects(open_.unanswered(12)) == [1, 3, 5, 7]
     open_.answered("A", b"r1")
@@ -33,9 +33,9 @@ def test_those_of_a_process_that_is_gone_come_back_once() -> None:
 def test_what_nobody_waits_for_is_forgotten() -> None:
     boots = {"p": 1}
     open_ = Forwarded(lambda peer: boots[peer])
-    open_.sent(request(0), "p", 0)
-    open_.sent(request(1), "p", 5)
-    open_.sent(request(2, b""), "p", 5)
+    open_.sent(request(0), "p", 0, 0)
+    open_.sent(request(1), "p", 5, 0)
+    open_.sent(request(2, b""), "p", 5, 0)
     boots["p"] = 2
     assert subjects(open_.unanswered(FORGOTTEN_NS + 3)) == [1]
 
@@ -44,6 +44,18 @@ def test_only_so_many_are_remembered() -> None:
     boots = {"p": 1}
     open_ = Forwarded(lambda peer: boots[peer])
     for number in range(forwarded.OPEN_MAX + 5):
-        open_.sent(request(number), "p", 0)
+        open_.sent(request(number), "p", 0, 0)
     boots["p"] = 2
     assert subjects(open_.unanswered(1)) == list(range(5, forwarded.OPEN_MAX + 5))
+
+
+def test_what_is_returned_is_not_open_any_more() -> None:
+    open_ = Forwarded(lambda peer: 1)
+    for number in range(3):
+        open_.sent(request(number), "p", number, 10 + number)
+    assert open_.returned("A", b"r", b"9") is None
+    found = open_.returned("A", b"r", b"1")
+    assert found is not None and (found.request.subject, found.until_ns) == (b"1", 11)
+    assert open_.returned("A", b"r", b"1") is None
+    open_.boot_of = lambda peer: 2
+    assert subjects(open_.unanswered(3)) == [0, 2]
