@@ -197,6 +197,7 @@ class Server:
         self._make_node = make_node
         self._leave = leave
         self._ended = False
+        self._status = 0
         self._server_id = new_server_id()
         self._configured = options
         """As it was read: a reload is compared with that."""
@@ -233,12 +234,12 @@ class Server:
             self._files.remove()
             self._close()
             self._log.close()
-        return 1 if failures else 0
+        return 1 if failures else self._status
 
     def _close(self) -> None:
         """Let everybody go."""
         if self._ended:
-            self._leave(0)
+            self._leave(self._status)
         if self._edge is not None:
             self._edge.close()
         for listener in self._listeners.values():
@@ -255,7 +256,7 @@ class Server:
         signals.install(self._heard)
         self._files.write_pid()
         edge.bind(self._listeners)
-        reason = await edge.run(self._open)
+        reason, self._status = await edge.run(self._open)
         signals.uninstall()
         self._info(f"Server Exiting.. ({reason})")
         self._ended = True

@@ -191,6 +191,8 @@ class TurnOutputs:
     stop_accepting: bool = False
     exit: str | None = None
     """Set once: everything is flushed and closed, the process may end for this reason."""
+    exit_status: int = 0
+    """Of the process then: 0 where that was wanted."""
 
 
 Jitter = Callable[[int], int]

@@ -298,7 +298,7 @@ class RunningNode:
         outputs.faults += self._line.take()
         self._logs, self._departure.logs = [], []
         if self.server.tallies.failed:
-            outputs.exit = outputs.exit or self.server.tallies.failed
+            outputs.exit, outputs.exit_status = self.server.tallies.failed, 1
         if outputs.exit and self.jetstream is not None:
             self.jetstream.close()
         outputs.reload = self._system.take_reload()

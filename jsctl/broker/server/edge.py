@@ -59,7 +59,7 @@ class Edge:
         self._node = node
         self._log = log
         self._loop = asyncio.get_running_loop()
-        self._finished: asyncio.Future[str] = self._loop.create_future()
+        self._finished: asyncio.Future[tuple[str, int]] = self._loop.create_future()
         self._turns = Turns(node, self._perform, self._crashed, Clock(), options.edge)
         self._connections = Connections(self._turns, options.edge, options.client)
         self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
@@ -147,15 +147,15 @@ class Edge:
 
         return MonitorConnection(self._monitor)
 
-    async def run(self, body: Callable[[], Awaitable[None]]) -> str:
-        """Open everything by `body`, then serve until the node ends; the reason is returned.
+    async def run(self, body: Callable[[], Awaitable[None]]) -> tuple[str, int]:
+        """Open everything by `body`, then serve until the node ends; why, and the exit status.
 
         Clients have been sent everything then, and are let go by `close` or with the process.
         """
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             await body()
-            reason = await self._finished
+            ending = await self._finished
             # Who sees his connection end may start the next server on this directory.
             await asyncio.to_thread(self._stop_disk)
             self._close_listeners()
@@ -164,7 +164,7 @@ class Edge:
             self._tasks = None
             for task in list(self._running):
                 task.cancel()  # Handshakes and dials that still run have nobody to report to.
-        return reason
+        return ending
 
     def close(self) -> None:
         """Release threads and sockets; safe to call in any state."""
@@ -272,7 +272,7 @@ class Edge:
             listener.close()
         if outputs.exit is not None and not self._finished.done():
             self._turns.stop()
-            self._finished.set_result(outputs.exit)
+            self._finished.set_result((outputs.exit, outputs.exit_status))
 
     def _reload_for_requests(self) -> None:
         """Between two turns, as a reload changes what turns are run with."""
