@@ -430,6 +430,19 @@ class ReplicaCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaDifference:
+    """Where a replica differs from the leader's."""
+
+    name: str = ""
+    """The server."""
+    entry: Uint64 = 0
+    """The entry of the stream's log behind which that was seen."""
+    first: Uint64 = omit(0)
+    """The first messages that are not the same; left out where that was not found out."""
+    last: Uint64 = omit(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamCheck:
     """A check of a stream. `different`: servers whose messages are not the leader's."""
 
@@ -438,6 +451,7 @@ class StreamCheck:
     done: bool = False
     replicas: tuple[ReplicaCheck, ...] = ()
     different: tuple[str, ...] = omit(())
+    differences: tuple[ReplicaDifference, ...] = omit(())
 
     @property
     def is_whole(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from jsctl.broker.assets.repair.agent import RepairAgent
 from jsctl.broker.assets.repair.range_server import RangeServer
-from jsctl.broker.assets.repair.repairs import records_of
+from jsctl.broker.assets.repair.records import records_of
 from jsctl.broker.peers.items import RangeAnswer, RangeRequest
 from jsctl.broker.raft.types import WHOLE
 from jsctl.broker.replication import bootstrap

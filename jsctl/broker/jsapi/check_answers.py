@@ -1,11 +1,12 @@
 """How far the check of a stream is, as an answer of its leader."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import islice
 
 from jsctl.api.codec import dumps
 from jsctl.api.responses import StreamCheckResponse
-from jsctl.api.stream import ReplicaCheck, SequenceRange, StreamCheck
+from jsctl.api.stream import ReplicaCheck, ReplicaDifference, SequenceRange, StreamCheck
 from jsctl.api.times import format_time
 from jsctl.broker.assets.repair.stream_checks import StreamCheckup
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
@@ -26,6 +27,8 @@ def check_answer(view: ApiView, decision: CheckStream) -> bytes:
     if decision.start and isinstance(replica, StreamReplica):
         checkup = checks.start(replica)
     told = None if checkup is None else _check(view, checkup)
+    if told is not None and checks.differences.searching(decision.group):
+        told = replace(told, done=False)
     return dumps(StreamCheckResponse(head=head("stream_check"), check=told))
 
 
@@ -37,7 +40,16 @@ def _check(view: ApiView, checkup: StreamCheckup) -> StreamCheck:
         done=all(one.done or one.offline for one in replicas),
         replicas=tuple(sorted(replicas, key=lambda one: one.name)),
         different=tuple(sorted(map(view.name_of, checkup.replica.different))),
+        differences=_differences(view, checkup.replica),
     )
+
+
+def _differences(view: ApiView, replica: StreamReplica) -> tuple[ReplicaDifference, ...]:
+    found = [
+        ReplicaDifference(name=view.name_of(peer), entry=one.index, first=one.first, last=one.last)
+        for peer, one in replica.different.items()
+    ]
+    return tuple(sorted(found, key=lambda one: one.name))
 
 
 def _replica(view: ApiView, peer: str, report: ReplicaReport | None) -> ReplicaCheck:

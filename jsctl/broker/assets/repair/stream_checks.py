@@ -9,11 +9,12 @@ where nothing is damaged is told of, and nothing is done about it: who is right 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from jsctl.broker.assets.repair.differences import Differences
 from jsctl.broker.assets.repair.repairs import Repairs
 from jsctl.broker.assets.repair.scrub_targets import StreamTarget
 from jsctl.broker.assets.repair.scrubber import Scrubber
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
-from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.assets.replicas.stream_replica import Difference, StreamReplica
 from jsctl.broker.peers.items import CheckRequest, ReplicaReport
 from jsctl.broker.peers.outbox import PeerOutbox
 from jsctl.broker.turn import LogLevel
@@ -72,6 +73,7 @@ class StreamChecks:
         self._repairs = repairs
         self._online = online
         self._streams = streams
+        self.differences = Differences(context, outbox, online)
         self._local: dict[str, LocalCheck] = {}
         self._compared: dict[str, int] = {}
         self._report_ns = 0
@@ -115,20 +117,25 @@ class StreamChecks:
 
     def _compare(self, replica: StreamReplica, peer: str, report: ReplicaReport) -> None:
         mine = dict(replica.digests())
-        for index, told in report.digests:
-            digest = mine.get(index)
-            if digest is None:
-                continue
-            if encoded(digest) == told:
-                replica.different.pop(peer, None)
-            elif peer not in replica.different:
-                replica.different[peer] = index
-                account, name = replica.key
-                text = (
-                    f"Stream '{account} > {name}': behind entry {index} server {peer} has other"
-                    " messages than this leader, although no checksum says why"
-                )
-                self._context.log(LogLevel.ERROR, text)
+        both = [one for one in report.digests if one[0] in mine]
+        if not both:
+            return
+        # What they had in common before says nothing of now.
+        index, told = max(both)
+        known = replica.different.get(peer)
+        if encoded(mine[index]) == told:
+            replica.different.pop(peer, None)
+            return
+        if known is None:
+            replica.different[peer] = Difference(index)
+            account, name = replica.key
+            text = (
+                f"Stream '{account} > {name}': behind entry {index} server {peer} has other"
+                " messages than this leader, although no checksum says why"
+            )
+            self._context.log(LogLevel.ERROR, text)
+        if known is None or not known.first:
+            self.differences.look(replica, peer)
 
     # At a replica
 
@@ -171,6 +178,7 @@ class StreamChecks:
 
     def tick(self, now_ns: int) -> None:
         """Report what checks have found, and tell digests to leaders."""
+        self.differences.tick(now_ns)
         if now_ns >= self._report_ns and (self._local or self.checkups):
             self._report_ns = now_ns + REPORT_NS
             for name, local in list(self._local.items()):
@@ -203,7 +211,10 @@ class StreamChecks:
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
-        return self._report_ns if self._local else None
+        due_ns = self.differences.next_due_ns()
+        if self._local:
+            return self._report_ns if due_ns is None else min(due_ns, self._report_ns)
+        return due_ns
 
 
 def encoded(digest: int) -> bytes:

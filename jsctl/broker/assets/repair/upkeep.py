@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.engine_options import ScrubLimits
+from jsctl.broker.assets.repair.differences import FIRST_TOKEN
 from jsctl.broker.assets.repair.repairs import Repairs
 from jsctl.broker.assets.repair.scrub_targets import all_targets
 from jsctl.broker.assets.repair.scrubber import Scrubber
@@ -40,7 +41,10 @@ class Upkeep:
         for request in frame.wanted:
             self.repairs.asked(peer, request)
         for answer in frame.found:
-            self.repairs.told(peer, answer)
+            if answer.token >= FIRST_TOKEN:
+                self.checks.differences.told(peer, answer)
+            else:
+                self.repairs.told(peer, answer)
         for check in frame.checks:
             self.checks.asked(peer, check)
         for report in frame.reports:

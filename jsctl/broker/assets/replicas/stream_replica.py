@@ -38,6 +38,17 @@ DIGESTS_MAX = 64
 """A digest of the messages is kept for the last so many of each so many entries."""
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Another replica has other messages than this leader."""
+
+    index: int
+    """Behind which entry that was seen."""
+    first: int = 0
+    """The first messages that are not the same; 0: not known, or not yet."""
+    last: int = 0
+
+
 @dataclass(slots=True)
 class StreamReplica:
     """Implements `group.Replica` and `run_queue.Runner`."""
@@ -61,8 +72,8 @@ class StreamReplica:
     """Consumers without one."""
     hopeless: SeqSet = field(default_factory=SeqSet)
     """Messages whose bytes are damaged on every voter."""
-    different: dict[str, int] = field(default_factory=dict)
-    """Peers whose messages were not those of this leader, and behind which entry."""
+    different: dict[str, Difference] = field(default_factory=dict)
+    """Peers whose messages were not those of this leader."""
     _digests: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=DIGESTS_MAX))
     _applied: int = 0
     """The last entry."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from jsctl.api.stream import ReplicaCheck, SequenceRange, StreamCheck
+from jsctl.api.stream import ReplicaCheck, ReplicaDifference, SequenceRange, StreamCheck
 from jsctl.render.column import Column
 from jsctl.render.humanize import number, size
 
@@ -17,6 +17,7 @@ class CheckRow:
     stream: str
     replica: ReplicaCheck
     differs: bool
+    difference: ReplicaDifference | None = None
 
     @property
     def verdict(self) -> str:
@@ -31,17 +32,26 @@ class CheckRow:
         if one.damaged:
             return "damaged"
         if self.differs:
-            return "other messages than the leader"
+            return "other messages than the leader" + self._where()
         return "repaired" if one.repaired or one.findings else "whole"
+
+    def _where(self) -> str:
+        one = self.difference
+        if one is None or not one.first:
+            return ""
+        return f", first {ranges_text([SequenceRange(first=one.first, last=one.last)])}"
 
 
 def check_rows(checks: Mapping[str, StreamCheck]) -> list[CheckRow]:
     """Streams and servers by name."""
-    return [
-        CheckRow(name, replica, replica.name in check.different)
-        for name, check in sorted(checks.items())
-        for replica in check.replicas
-    ]
+    rows = []
+    for name, check in sorted(checks.items()):
+        known = {one.name: one for one in check.differences}
+        rows += [
+            CheckRow(name, one, one.name in check.different, known.get(one.name))
+            for one in check.replicas
+        ]
+    return rows
 
 
 def ranges_text(ranges: Iterable[SequenceRange]) -> str:

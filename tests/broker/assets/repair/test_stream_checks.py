@@ -5,11 +5,15 @@ from typing import Any
 
 import pytest
 
+from jsctl.broker.assets.repair.differences import Differences, Search
+from jsctl.broker.store.segments.segment import UnsoundBytes, encode_envelope, walk
 from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
 from tests.broker.assets.repair.test_repairs import COUNT, filled, follower, segments, whole
 from tests.broker.assets.test_damaged_replica import fill, keep, store_of
-from tests.support.cluster_play import ClusterPlay
+from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.frames import decode_frame, encode_frame
 
+FRAME = 2
 SUBJECT = "$JS.API.STREAM.CHECK.S"
 
 
@@ -98,11 +102,89 @@ def test_replicas_that_differ_without_damage_are_told_of() -> None:
     fill(cluster, leader, COUNT, 30)
     cluster.run(11)
     assert [line for line in leader.logs if "other messages than this leader" in line]
-    assert checked(cluster)["different"] == [victim.name]
+    check = checked(cluster)
+    assert check["different"] == [victim.name]
+    (found,) = check["differences"]
+    assert (found["name"], found["first"], found["last"]) == (victim.name, 7, 7)
+    assert found["entry"] > 0
+    assert [line for line in leader.logs if line.endswith("the first is 7")]
     assert store.load(7) is None, "nothing is done about it"
     for one in cluster:
         if one is not leader:
             assert not any("other messages" in line for line in one.logs)
+
+
+def altered(server: ServerPlay, count: int) -> None:
+    """Other bytes in the first messages of a server, with all checksums right."""
+    server.halt()
+    (path,) = segments(server)
+    data, rows = server.disk.content(path), 0
+    out, previous = [], 0
+    for envelope in walk(data, 0, 0):
+        assert not isinstance(envelope, UnsoundBytes)
+        content = data[envelope.start : envelope.end]
+        if envelope.kind == FRAME:
+            frame = decode_frame(content)
+            changed = [one._replace(payload=b"?" + one.payload[1:]) for one in frame]
+            many = max(count - rows, 0)
+            content = encode_frame([*changed[:many], *frame[many:]])
+            rows += len(frame)
+        head, previous = encode_envelope(envelope.kind, envelope.mark, previous, content)
+        out += [head, content]
+    server.disk.overwrite(path, b"".join(out))
+    for one in server.disk.paths():
+        if one.endswith(("/index", ".cat")):
+            server.disk.remove(one)
+    server.begin()
+
+
+def differences(cluster: ClusterPlay) -> list[tuple[str, int, int]]:
+    """As the leader tells them after a check."""
+    fill(cluster, cluster.leader(cluster.group_of("S")), COUNT, 30)
+    check = checked(cluster)
+    return [(one["name"], one["first"], one["last"]) for one in check.get("differences", [])]
+
+
+def test_what_the_leader_lacks_is_found() -> None:
+    cluster = filled()
+    leader = cluster.leader(cluster.group_of("S"))
+    store = store_of(leader)
+    store.remove([20, 21, 22, 90], store.mark)
+    others = [one.name for one in cluster if one is not leader]
+    assert differences(cluster) == [(name, 20, 22) for name in others]
+
+
+def test_other_bytes_are_found() -> None:
+    cluster = filled()
+    victim = follower(cluster)
+    altered(victim, 3)
+    cluster.run(3)
+    assert differences(cluster) == [(victim.name, 1, 3)]
+
+
+def test_what_limits_remove_meanwhile_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = filled(max_msgs=COUNT)
+    leader, victim = cluster.leader(cluster.group_of("S")), follower(cluster)
+    store = store_of(victim)
+    store.remove([150], store.mark)
+    asked: list[int] = []
+    ask_peer = Differences._ask
+
+    def busy(self: Differences, search: Search) -> None:
+        """The leader removes before each answer what the peer still told of."""
+        asked.append(search.begin)
+        ask_peer(self, search)
+        if len(asked) < 4:
+            client = leader.connect("a")
+            for _ in range(5):
+                client.publish("s.1", b"x")
+
+    monkeypatch.setattr(Differences, "_ask", busy)
+    fill(cluster, leader, COUNT, 30)
+    check = checked(cluster)
+    (found,) = check["differences"]
+    assert (found["first"], found["last"]) == (150, 150)
+    assert asked
 
 
 def test_replicas_are_equal_under_load_and_after_removals() -> None:
