@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from jsctl.errors import JsctlError
+from jsctl.errors import Conflict, JsctlError
 
 SECRET_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -31,6 +31,20 @@ def write_whole(path: Path, data: bytes | str, *, mode: int = SECRET_MODE) -> No
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def write_new(path: Path, data: str, *, what: str) -> None:
+    """The same for a file that must not be there yet. Raises Conflict, and JsctlError."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    write_whole(draft, data)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        raise Conflict(f"{what} {path} already exists") from None
+    except OSError as error:
+        raise JsctlError(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:

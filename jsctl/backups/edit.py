@@ -29,6 +29,7 @@ from jsctl.backups.archive import (
 )
 from jsctl.backups.directory import ARCHIVE, DESCRIPTION, Description, archive_of, description_of
 from jsctl.backups.filters import Dropped, Filter, Judge, is_tombstone
+from jsctl.backups.obfuscation import Obfuscator, key_file_of
 from jsctl.backups.s2 import BrokenStream, plain_chunk
 from jsctl.errors import Conflict, JsctlError, UsageError
 
@@ -46,6 +47,10 @@ class Edit:
     wanted: Filter = field(default_factory=Filter)
     renumber: bool = False
     dry_run: bool = False
+    hidden: Obfuscator | None = None
+    """Hides names and bodies."""
+    key_file: Path | None = None
+    """Where its keys come from, if they were there before."""
     tool: str = ""
     now_ns: int = 0
     progress: Callable[[int], None] = lambda _read: None
@@ -71,6 +76,16 @@ class Edited:
     state_bytes: int = 0
     too_old: int = 0
     warnings: list[str] = field(default_factory=list)
+    obfuscated: "Obfuscated | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Obfuscated:
+    """What was hidden; there is a key file where something was written."""
+
+    tokens: int
+    bodies: int
+    key_file: Path | None
 
 
 def edit_backup(source: Path, target: Path, edit: Edit) -> Edited:
@@ -98,11 +113,12 @@ def _in_place(target: Path, path: Path, description: Description, edit: Edit) ->
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.backup-", dir=target.parent))
     try:
         with open(draft / ARCHIVE, "xb", buffering=BUFFER_BYTES, opener=_secret) as out:
-            done = _Editor(path, description, edit, out).run()
+            editor = _Editor(path, description, edit, out)
+            done = editor.run()
             out.flush()
             os.fsync(out.fileno())
         write_whole(draft / DESCRIPTION, done.description.text())
-        draft.replace(target)
+        editor.commit(draft, target)
     except OSError as error:
         raise JsctlError(f"cannot write {target}: {error.strerror}") from None
     finally:
@@ -131,6 +147,7 @@ class _Editor:
         self.state = StateEntry(0, {})
         self.compressor = cramjam.snappy.Compressor()
         self.pending = 0
+        self.hidden = edit.hidden
         age = description.config.get("max_age")
         self.oldest_ns = edit.now_ns - age if isinstance(age, int) and age > 0 else None
 
@@ -145,6 +162,20 @@ class _Editor:
             self.out.write(self._head(exact=True))
         self._sum_up()
         return self.done
+
+    def commit(self, draft: Path, target: Path) -> None:
+        """The copy gets its place, and the keys theirs: both or none."""
+        path, new = key_file_of(target), False
+        if self.hidden is not None:
+            assert self.done.obfuscated is not None
+            new = self.hidden.save(path, self.edit.key_file)
+            self.done.obfuscated = replace(self.done.obfuscated, key_file=path)
+        try:
+            draft.replace(target)
+        except OSError:
+            if new:
+                path.unlink()
+            raise
 
     def _entries(self) -> Iterator[StateEntry | ConsumerEntry | MessageEntry]:
         with self.path.open("rb") as file:
@@ -213,6 +244,8 @@ class _Editor:
             self.done.consumers_dropped += 1
             return
         self.done.consumers_kept += 1
+        if self.hidden is not None:
+            entry = self.hidden.consumer(entry)
         name = f"{CONSUMERS}{entry.name}"
         self._write(entry_bytes(name, entry.time_ns, 0, b"", entry.data))
 
@@ -224,6 +257,9 @@ class _Editor:
             done.too_old += 1
         if self.edit.renumber:
             message = replace(message, sequence=done.kept)
+        if self.hidden is not None:
+            keep_body = bool(self.description.config.get("allow_msg_counter"))
+            message = self.hidden.message(message, keep_body=keep_body)
         done.first_sequence = done.first_sequence or message.sequence
         done.bytes += message.stored_bytes(memory=self.description.in_memory)
         self._write(
@@ -285,6 +321,7 @@ class _Editor:
             config.pop("first_seq", None)
         done.warnings = list(self._warnings(config))
         words = self.edit.wanted.words() + (["renumber"] if self.edit.renumber else [])
+        words += ["obfuscate"] if self.hidden is not None else []
         record: dict[str, object] = {"version": self.edit.tool} if self.edit.tool else {}
         record |= {"options": words, "source_digest": f"sha256:{_digest(self.path)}"}
         state = {
@@ -296,7 +333,13 @@ class _Editor:
             "last_ts": "0001-01-01T00:00:00Z",
             "consumer_count": done.consumers_kept,
         }
-        done.description = Description(config, state, record, self.description.source)
+        source = self.description.source
+        if self.hidden is not None:
+            record["obfuscated"] = True
+            config = self.hidden.config(config)
+            source = self.hidden.source_record(source) if source is not None else None
+            done.obfuscated = Obfuscated(len(self.hidden.originals), self.hidden.bodies, None)
+        done.description = Description(config, state, record, source)
 
     def _warnings(self, config: Mapping[str, object]) -> Iterator[str]:
         """Limits of the stream that will trim what is restored."""

@@ -123,6 +123,18 @@ GROUP = Group(
                     "Only shows what the edit would do, does not write the target",
                     Kind.FLAG,
                 ),
+                Option(
+                    "obfuscate",
+                    "Replace names and subjects with keyed hashes and message bodies with zeros "
+                    "of the same length. Keeps counter stream values. Writes the key file beside "
+                    "the target",
+                    Kind.FLAG,
+                ),
+                Option(
+                    "obfuscation-key",
+                    "Reuse the secret and mappings from an earlier key file",
+                    Kind.FILE,
+                ),
                 PROGRESS,
                 JSON,
             ),
@@ -152,6 +164,23 @@ GROUP = Group(
             (_SOURCE,),
             (PROGRESS, JSON),
             examples=("jsctl backup validate /backup/orders",),
+        ),
+        Command(
+            "lookup",
+            "Looks up obfuscated values in a key file",
+            "backup.edit:lookup",
+            (
+                Argument(
+                    "keyfile", "The key file written beside an obfuscated backup", required=True
+                ),
+                Argument(
+                    "value",
+                    "Obfuscated values to look up, subjects are looked up token by token",
+                    required=True,
+                    many=True,
+                ),
+            ),
+            examples=("jsctl backup lookup /backup/shown.keys.json 8j3d9s0a1k2m4n5p",),
         ),
     ),
 )

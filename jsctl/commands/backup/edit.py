@@ -2,49 +2,70 @@
 
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from jsctl import __version__
 from jsctl.api.times import parse_duration, parse_time
 from jsctl.backups.edit import Edit, Edited, edit_backup
 from jsctl.backups.filters import Filter
+from jsctl.backups.obfuscation import Obfuscator
 from jsctl.commands.backup.progress import reading
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.render.reports.backup import edited_table
 
 PATTERN_LENGTH_MAX = 1000
+KEEP_PRIVATE = (
+    "The key file maps the obfuscated names back to the originals: "
+    "share the backup, keep the key file private.\n"
+)
 
 
 def edit(call: Call) -> None:
     """Makes the copy, or says what it would be."""
     source, target = Path(call.text("source")), Path(call.text("target"))
     now_ns = time.time_ns()
-    wanted = _filter(call, now_ns)
-    wanted.check()
-    dry_run = call.flag("dry-run")
-    passes = 2 if wanted.per_subject else 1
-    with reading(call, "Editing", source, passes) as progress:
-        done = edit_backup(
-            source,
-            target,
-            Edit(
-                wanted=wanted,
-                renumber=call.flag("renumber"),
-                dry_run=dry_run,
-                tool=f"jsctl {__version__}",
-                now_ns=now_ns,
-                progress=progress,
-            ),
-        )
+    dry_run, keys = call.flag("dry-run"), call.text("obfuscation-key")
+    chosen = _filter(call, now_ns)
+    chosen.check()
+    wanted = Edit(
+        wanted=chosen,
+        renumber=call.flag("renumber"),
+        dry_run=dry_run,
+        hidden=_obfuscator(call, keys),
+        key_file=Path(keys).expanduser() if keys else None,
+        tool=f"jsctl {__version__}",
+        now_ns=now_ns,
+    )
+    per_subject = chosen.per_subject
+    with reading(call, "Editing", source, 2 if per_subject else 1) as progress:
+        done = edit_backup(source, target, replace(wanted, progress=progress))
     if call.as_json:
         call.output.json(_document(done))
         return
     theme = call.output.theme
     call.output.print(
-        edited_table(done, str(target), theme, dry_run=dry_run, per_subject=wanted.per_subject)
+        edited_table(done, str(target), theme, dry_run=dry_run, per_subject=per_subject)
     )
     call.output.print()
+    if done.obfuscated is not None and done.obfuscated.key_file is not None:
+        call.output.print(KEEP_PRIVATE)
+
+
+def _obfuscator(call: Call, keys: str) -> Obfuscator | None:
+    if call.flag("obfuscate"):
+        return Obfuscator.of_file(Path(keys).expanduser()) if keys else Obfuscator.fresh()
+    if keys:
+        raise UsageError("ObfuscationKeyFile requires Obfuscate")
+    return None
+
+
+def lookup(call: Call) -> None:
+    """What obfuscated names stand for."""
+    keys = Obfuscator.of_file(Path(call.text("keyfile")).expanduser())
+    for value in call.texts("value"):
+        call.output.print(keys.reveal(value))
 
 
 def _filter(call: Call, now_ns: int) -> Filter:
@@ -98,7 +119,10 @@ def _pattern(text: str) -> re.Pattern[bytes]:
 
 
 def _document(done: Edited) -> dict[str, object]:
-    return {
+    hidden = done.obfuscated
+    keys = {"key_file": str(hidden.key_file)} if hidden and hidden.key_file else {}
+    counts = {"tokens_mapped": hidden.tokens, "bodies_padded": hidden.bodies} if hidden else {}
+    return ({"obfuscation": {**counts, **keys}} if hidden else {}) | {
         "config": done.description.config,
         "state": done.description.state,
         "source_messages": done.source_messages,

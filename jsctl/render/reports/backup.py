@@ -143,6 +143,12 @@ def edited_table(
         ("Restored Consumers", number(_number(state, "consumer_count"))),
     ]
     title = "Dry Run, Nothing Was Written" if dry_run else "Backup Edit Report"
-    rules = (len(head) - 1, len(head) + len(counts) - 1)
+    rules: tuple[int, ...] = (len(head) - 1, len(head) + len(counts) - 1)
+    hidden = done.obfuscated
+    if hidden is not None:
+        rules = (*rules, rules[-1] + len(restored))
+        restored.append(("Obfuscated Tokens", number(hidden.tokens)))
+        restored.append(("Message Bodies Padded", number(hidden.bodies)))
+        restored += [("Key File", str(hidden.key_file))] if hidden.key_file else []
     rows = [*head, *counts, *restored]
     return table([], rows, title=title, theme=theme, rules_after=rules)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from jsctl.backups.archive import ArchiveReader, ConsumerEntry, MessageEntry
 from jsctl.cli import main
 from tests.commands.conftest import Result
 from tests.support.nats_process import real_server
@@ -205,3 +206,91 @@ def test_nothing_is_left_when_the_disk_is_full(
         signal.signal(signal.SIGXFSZ, handled)
     assert code == 1
     assert not [path for path in tmp_path.iterdir() if "copy" in path.name]
+
+
+def test_names_are_hidden_the_same_with_the_same_keys(
+    cli: Run, real: str, made: dict[str, Path], tmp_path: Path
+) -> None:
+    """One secret leads to one backup; the keys of either are read by the other."""
+    copies: list[Path] = []
+    first = tmp_path / "0"
+    flags = ("--no-progress", "--obfuscate")
+    assert nats("backup", "edit", str(made["orders"]), str(first), *flags).code == 0
+    keys = ("--obfuscation-key", f"{first}.keys.json")
+    for name in ("nats", "jsctl"):
+        home = tmp_path / name[:4]
+        target = home / "copy"
+        words = ("backup", "edit", str(made["orders"]), str(target), *flags, *keys)
+        done: Answer | Result = nats(*words) if name == "nats" else cli(*words)
+        assert done.code == 0, done.err
+        copies.append(target)
+        (tmp_path / f"{name}.out").write_text(done.out.replace(str(home), "H"))
+    outs = [(tmp_path / f"{name}.out").read_text() for name in ("nats", "jsctl")]
+    assert outs[0] == outs[1]
+    theirs, ours = (entries(copy) for copy in copies)
+    assert theirs == ours
+    infos = [json.loads((copy / "backup.json").read_text()) for copy in copies]
+    for info in infos:
+        info["edit"].pop("version"), info["config"].pop("consumer_limits", None)
+    assert infos[0] == infos[1]
+    both = [json.loads(Path(f"{copy}.keys.json").read_text()) for copy in copies]
+    assert both[0] == both[1]
+    assert Path(f"{copies[1]}.keys.json").stat().st_mode & 0o77 == 0
+    values = (*both[0]["map"], "KV_x", "unknown.token", infos[0]["config"]["subjects"][0])
+    answers = [
+        run("backup", "lookup", str(copies[0]) + ".keys.json", *values) for run in (nats, cli)
+    ]
+    assert (answers[0].code, answers[0].out) == (answers[1].code, answers[1].out)
+    assert "orders.>" in answers[1].out.split()
+    done = cli("-s", real, "backup", "restore", "stream", str(copies[1]), "--no-progress")
+    assert done.code == 0, done.err
+    name = infos[1]["config"]["name"]
+    shown = cli("-s", real, "stream", "get", name, "1").out
+    assert "body" not in shown and "orders" not in shown and "000000" in shown
+    assert cli("-s", real, "stream", "rm", name, "-f").code == 0
+
+
+def entries(directory: Path) -> list[object]:
+    with (directory / "stream.arc.s2").open("rb") as file:
+        found: list[object] = []
+        for entry in ArchiveReader(file):
+            if isinstance(entry, ConsumerEntry):
+                found.append((entry.name, json.loads(entry.data)))
+            elif isinstance(entry, MessageEntry):
+                found.append(entry)
+        return found
+
+
+OBFUSCATED_WRONG = (
+    "backup edit {orders} {target} --obfuscation-key {keys}",
+    "backup edit {orders} {target} --obfuscate --obfuscation-key /nope",
+    "backup edit {orders} {target} --obfuscate --obfuscation-key {bad}",
+    "backup edit {orders} {target} --obfuscate --obfuscation-key {keys} --dry-run --no-progress",
+    "backup lookup {bad} x",
+    "backup lookup {keys}",
+)
+
+
+def test_key_files_that_are_none_are_refused(
+    cli: Run, made: dict[str, Path], tmp_path: Path
+) -> None:
+    keys, bad = tmp_path / "k.json", tmp_path / "bad.json"
+    assert cli("backup", "edit", str(made["orders"]), str(tmp_path / "k"), "--obfuscate").code == 0
+    document = json.loads((tmp_path / "k.keys.json").read_text())
+    keys.write_text(json.dumps(document))
+    document["map"][next(iter(document["map"]))] = "another"
+    bad.write_text(json.dumps(document))
+    pairs: list[tuple[str, Answer, Answer]] = []
+    for line in OBFUSCATED_WRONG:
+        places = {"target": tmp_path / "t", "keys": keys, "bad": bad}
+        words = shlex.split(line.format(**made, **places))
+        ours = cli(*words)
+        pairs.append((line, nats(*words), Answer(ours.code, ours.out, ours.err)))
+    told = differences(pairs)
+    assert not told, told
+    again = cli("backup", "edit", str(made["orders"]), str(tmp_path / "k"), "--obfuscate")
+    assert (again.code, "is not empty" in again.err) == (1, True)
+    (tmp_path / "new.keys.json").write_text("{}")
+    taken = cli("backup", "edit", str(made["orders"]), str(tmp_path / "new"), "--obfuscate")
+    assert (taken.code, "key file" in taken.err, "already exists" in taken.err) == (1, True, True)
+    assert not (tmp_path / "new").exists()

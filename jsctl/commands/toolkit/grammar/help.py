@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jsctl.commands.toolkit.grammar.spec import Argument, Command, Group, Kind, Option, options_of
 from jsctl.settings import GLOBAL_FLAGS
@@ -61,7 +62,7 @@ def _paragraphs(text: str) -> str:
 
 
 def _listed(argument: Argument) -> str:
-    return f"[{argument.metavar}]" if argument.metavar else _usage(argument)
+    return f"[{argument.metavar}]" if argument.metavar else _usage(replace(argument, many=False))
 
 
 def _aliases(names: Sequence[str]) -> list[str]:
@@ -76,7 +77,7 @@ def _option_rows(options: Sequence[Option]) -> list[tuple[str, str]]:
 
 
 def _usage(argument: Argument) -> str:
-    dots = " ..." if argument.many else ""
+    dots = "..." if argument.many else ""
     return f"<{argument.name}>{dots}" if argument.required else f"[<{argument.name}>{dots}]"
 
 
