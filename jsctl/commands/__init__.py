@@ -109,6 +109,7 @@ REGISTRY: tuple[Entry, ...] = (
         "COMMAND",
     ),
     Entry("rtt", (), "jsctl.commands.rtt", "Compute round-trip time to NATS server", "COMMAND"),
+    Entry("schema", (), "jsctl.commands.schema", "Schema tools"),
     Entry("server", ("srv", "sys", "system"), "jsctl.commands.server", "Server information"),
     Entry("service", ("micro",), "jsctl.commands.service", "Services discovery and management"),
     Entry(

@@ -21,6 +21,7 @@ GROUPS = (
     "latency",
     "object",
     "rtt",
+    "schema",
     "service",
     "trace",
 )
