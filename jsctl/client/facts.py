@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.codec import decode
 from jsctl.api.monitoring.statsz import Statsz
-from jsctl.client.system import NatsSystem, SystemReply, SystemSource
+from jsctl.client.system import MonitorSystem, NatsSystem, SystemReply, SystemSource
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
@@ -51,7 +51,7 @@ async def known_servers(system: SystemSource) -> int:
 def source_options(system: SystemSource, options: Mapping[str, object]) -> dict[str, object]:
     """Options of a CONNZ request as this source spells them."""
     state = options.get("state")
-    if isinstance(system, NatsSystem) or not isinstance(state, int):
+    if not isinstance(system, MonitorSystem) or not isinstance(state, int):
         return dict(options)
     return {**options, "state": CLOSED_WORDS[state]}
 

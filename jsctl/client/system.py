@@ -227,7 +227,7 @@ class MonitorSystem:
         return [
             reply
             for reply in replies
-            if (not server_id or reply.server.id == server_id) and _matches(reply.server, where)
+            if (not server_id or reply.server.id == server_id) and chosen(reply.server, where)
         ]
 
     async def _one(
@@ -278,9 +278,10 @@ def _query(kind: str, options: Mapping[str, object]) -> dict[str, str]:
     return query
 
 
-def _matches(server: ServerInfo, where: EventFilterOptions) -> bool:
+def chosen(server: ServerInfo, where: EventFilterOptions) -> bool:
+    """Whether a server is one of those that are asked."""
     pairs = (
-        (where.server_name, server.name),
+        (where.server_name, server.id if where.server_name == server.id else server.name),
         (where.cluster, server.cluster),
         (where.host, server.host),
         (where.domain, server.domain),

@@ -11,7 +11,6 @@ from jsctl.api.fields import ZERO_TIME
 from jsctl.api.times import format_time
 from jsctl.auth.files import write_whole
 from jsctl.commands.audit import rules, server_rules
-from jsctl.commands.audit.archive import Document, Reader
 from jsctl.commands.audit.catalog import CHECKS, Check
 from jsctl.commands.audit.examples import (
     FAIL,
@@ -25,6 +24,7 @@ from jsctl.commands.audit.examples import (
     objects,
     text,
 )
+from jsctl.commands.toolkit.archives.files import Document, Reader
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, NotFound, UsageError
 from jsctl.render.details import Details

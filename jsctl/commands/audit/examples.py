@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from jsctl.commands.audit.archive import Document, Reader
+from jsctl.commands.toolkit.archives.files import Document, Reader
 
 PASS, WARN, FAIL, SKIP = "PASS", "WARN", "FAIL", "SKIP"
 OUTCOMES = (PASS, WARN, FAIL, SKIP)

@@ -15,8 +15,8 @@ from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS, format_duration, format_time
 from jsctl.client.facts import connection_facts
 from jsctl.client.system import NatsSystem, SystemReply
-from jsctl.commands.audit.archive import LOG, METADATA, UNCLUSTERED, BadName, Writer
 from jsctl.commands.audit.examples import at, objects, text
+from jsctl.commands.toolkit.archives.files import LOG, METADATA, UNCLUSTERED, BadName, Writer
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, NotFound, UsageError
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 
-from jsctl.commands.audit.archive import Document, Reader
 from jsctl.commands.audit.catalog import Check
 from jsctl.commands.audit.examples import (
     FAIL,
@@ -17,6 +16,7 @@ from jsctl.commands.audit.examples import (
     replicas,
     text,
 )
+from jsctl.commands.toolkit.archives.files import Document, Reader
 from jsctl.render.humanize import size
 
 

@@ -1,7 +1,6 @@
 """The rules of checks about single servers."""
 
 from jsctl.api.times import SECOND_NS, format_duration, parse_time
-from jsctl.commands.audit.archive import Reader
 from jsctl.commands.audit.catalog import Check
 from jsctl.commands.audit.examples import (
     FAIL,
@@ -14,6 +13,7 @@ from jsctl.commands.audit.examples import (
     number,
     text,
 )
+from jsctl.commands.toolkit.archives.files import Reader
 from jsctl.render.humanize import size
 
 DAY_NS = 86_400 * SECOND_NS

@@ -10,6 +10,7 @@ from jsctl.commands.server.request import GROUP as REQUEST
 from jsctl.commands.server.watch import GROUP as WATCH
 from jsctl.commands.toolkit.grammar.live import PICTURE
 from jsctl.commands.toolkit.grammar.spec import JSON, Argument, Command, Group, Kind, Option
+from jsctl.commands.toolkit.monitoring.flags import ARCHIVE
 
 _SERVER_SORTS = (
     *("name", "cluster", "conns", "conn", "subs", "sub", "routes", "route"),
@@ -71,7 +72,7 @@ GROUP = Group(
             "Show information about a single server",
             "server.show:info",
             (Argument("server", "Server ID or Name to inspect"),),
-            (JSON,),
+            (JSON, ARCHIVE),
             aliases=("i",),
             examples=("jsctl server info", "jsctl server info n1 -j"),
         ),
@@ -85,6 +86,7 @@ GROUP = Group(
                 Option("sort", "Sort servers by a key", default="rtt", choices=_SERVER_SORTS),
                 REVERSE,
                 COMPACT,
+                ARCHIVE,
             ),
             aliases=("ls",),
             examples=("jsctl server list", "jsctl server ls --sort mem"),

@@ -6,6 +6,7 @@ from jsctl.client.facts import known_servers, statsz_of
 from jsctl.client.system import NoSystemRights, SystemReply
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import NO_RESULTS, ask, count_of
+from jsctl.errors import NotFound
 from jsctl.render.charts import line_chart
 from jsctl.render.humanize import counted, number
 from jsctl.render.reports.server.info import server_screen
@@ -28,7 +29,8 @@ async def list_servers(call: Call) -> None:
     """All servers, the nearest first."""
     try:
         async with call.system() as system:
-            replies = await ask(system, "", where=ANYWHERE, wanted=count_of(call, "expect"))
+            wanted = count_of(call, "expect")
+            replies = await ask(system, "", where=ANYWHERE, wanted=wanted)
     except NoSystemRights:
         raise NoSystemRights(NO_RESULTS) from None
     if call.flag("json") and call.output.form == "table":
@@ -36,7 +38,9 @@ async def list_servers(call: Call) -> None:
         return
     facts = [(reply.server, statsz_of(reply), reply.rtt_ns) for reply in replies]
     rows = server_rows(facts, short=call.flag("compact"))
-    rows = sort_servers(rows, call.text("sort"), reverse=call.flag("reverse"))
+    # Nobody measured the way to a server that was not asked.
+    key = "name" if call.text("archive") and call.text("sort") == "rtt" else call.text("sort")
+    rows = sort_servers(rows, key, reverse=call.flag("reverse"))
     call.output.table(rows, SERVER_COLUMNS, "Server Overview", footer=server_footer(rows))
     clusters = cluster_rows(rows)
     if clusters and not call.output.machine:
@@ -105,12 +109,14 @@ async def info(call: Call) -> None:
     where = EventFilterOptions(server_name=name, exact_match=True) if name else ANYWHERE
     try:
         async with call.system() as system:
-            if by_id:
+            if by_id and not call.text("archive"):
                 replies = await system.gather("VARZ", server_id=name)
             else:
                 replies = await system.gather("VARZ", where=where, expected=1)
     except NoSystemRights:
         raise NoSystemRights(NO_RESULTS) from None
+    if not replies and call.text("archive"):
+        raise NotFound(f'no captured data for server "{name}" in {call.text("archive")}')
     if not replies:
         raise NoSystemRights(NO_RESULTS)
     if call.as_json:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jsctl.cli import main
-from jsctl.commands.audit.archive import MANIFEST, BadName, Reader, Writer, path_of
+from jsctl.commands.toolkit.archives.files import MANIFEST, BadName, Reader, Writer, path_of
 from jsctl.errors import JsctlError, UsageError
 from tests.commands.conftest import Result
 from tests.support.nats_process import real_server

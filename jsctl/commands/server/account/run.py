@@ -20,6 +20,10 @@ async def info(call: Call) -> None:
     where = EventFilterOptions(server_name=host, exact_match=bool(host))
     async with call.system() as system:
         replies = await system.gather("ACCOUNTZ", {"account": name}, where=where, expected=1)
+    if not replies and call.text("archive"):
+        place = f' on host "{host}"' if host else ""
+        text = f'no captured data for account "{name}"{place} in {call.text("archive")}'
+        raise NotFound(text)
     if not replies:
         raise NotFound(NO_RESPONSES)
     if replies[0].error is not None:

@@ -3,9 +3,9 @@
 from jsctl.commands.server.flags import COMPACT, FILTERS, LIMIT, REVERSE
 from jsctl.commands.toolkit.grammar.live import WATCH
 from jsctl.commands.toolkit.grammar.spec import JSON, Argument, Command, Group, Kind, Option
-from jsctl.commands.toolkit.monitoring.flags import TOP, connection_sorts
+from jsctl.commands.toolkit.monitoring.flags import ARCHIVE, TOP, connection_sorts
 
-_WHERE = (*FILTERS, WATCH)
+_WHERE = (*FILTERS, WATCH, ARCHIVE)
 _TRAFFIC_SORTS = ("subs", "in-bytes", "out-bytes")
 _JETSTREAM_SORTS = (
     *("name", "cluster", "streams", "consumers", "msgs", "mbytes", "bytes"),
@@ -116,6 +116,7 @@ def _server_reports() -> tuple[Command, ...]:
             "server.report.downgrade:downgrade",
             (Argument("api", "Target API level to check compatibility against", required=True),),
             (
+                ARCHIVE,
                 Option("json", "Output the downgrade report in JSON format", Kind.FLAG),
                 Option(
                     "all",

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from jsctl.api.codec import encode
 from jsctl.api.monitoring.jsz import AccountDetail, Jsz, JSzOptions, StreamDetail
 from jsctl.client.facts import known_servers
-from jsctl.client.system import NoSystemRights, SystemReply
+from jsctl.client.system import SystemReply
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.commands.toolkit.monitoring.asking import NO_RESULTS
+from jsctl.commands.toolkit.monitoring.asking import nothing_from
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.column import Column
 
@@ -69,7 +69,7 @@ async def _collect(system: "SystemSource") -> dict[str, dict[str, StreamDetail]]
     options = JSzOptions(accounts=True, streams=True, consumer=True, config=True, limit=PAGE)
     replies = await system.gather("JSZ", encode(options), expected=await known_servers(system))
     if not replies:
-        raise NoSystemRights(NO_RESULTS)
+        raise nothing_from(system)
     for reply in replies:
         page = _accounts(reply)
         offset = 0

@@ -1,6 +1,7 @@
 """`jsctl server request`: the table of its commands."""
 
 from jsctl.commands.toolkit.grammar.spec import Argument, Command, Group, Kind, Option
+from jsctl.commands.toolkit.monitoring.flags import ARCHIVE
 
 _OPTIONS = (
     Option("limit", "Limit the responses to so many records", Kind.INTEGER, default="2048"),
@@ -31,7 +32,7 @@ def _request(
     arguments: tuple[Argument, ...] = (_WAIT,),
 ) -> Command:
     run = f"server.request.documents:{name.replace('-', '_')}"
-    return Command(name, text, run, arguments, options, aliases=aliases)
+    return Command(name, text, run, arguments, (*options, ARCHIVE), aliases=aliases)
 
 
 def _network_requests() -> tuple[Command, ...]:
@@ -170,7 +171,7 @@ def _process_requests() -> tuple[Command, ...]:
                 ),
                 Argument("dir", "Set the output directory for profile files", default="."),
             ),
-            (Option("level", "Set the debug level of the profile", Kind.INTEGER),),
+            (Option("level", "Set the debug level of the profile", Kind.INTEGER), ARCHIVE),
             examples=("jsctl server request profile heap --name n1",),
         ),
         _request(

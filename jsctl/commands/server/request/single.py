@@ -7,6 +7,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from jsctl.api.server import EventFilterOptions
 from jsctl.api.times import SECOND_NS
 from jsctl.client.system import NatsSystem, SystemReply
 from jsctl.commands.toolkit.invocation.call import Call
@@ -41,12 +42,33 @@ async def profile(call: Call) -> int:
     if name == "cpu":
         options["duration"] = settings.timeout_ns
         settings = replace(settings, timeout_ns=settings.timeout_ns + GRACE_NS)
-    async with call.client() as client:
-        system = NatsSystem(client, settings)
-        replies = await ask(system, "PROFILEZ", options, where=request_filter(call))
+    where = request_filter(call)
+    if call.text("archive"):
+        replies = _captured(call, name, where)
+    else:
+        async with call.client() as client:
+            system = NatsSystem(client, settings)
+            replies = await ask(system, "PROFILEZ", options, where=where)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     written = [_written(call, reply, directory, f"{name}-{stamp}-") for reply in replies]
     return 0 if any(written) else 1
+
+
+def _captured(call: Call, name: str, where: EventFilterOptions) -> list[SystemReply]:
+    from jsctl.commands.toolkit.archives.source import open_archive
+
+    level, place = call.integer("level"), Path(call.text("archive")).expanduser()
+    for flag in ("host", "tags"):
+        if call.given(flag):
+            raise UsageError(f"unsupported option for archive profilez: {flag}")
+    with open_archive(place) as archive:
+        found = archive.profiles(name, level, where)
+    if not found:
+        call.output.note(
+            f'no captured profiles matched "{name}" at level {level} in {place}; '
+            "an audit has goroutine at the levels 1 and 2, and the others at 0"
+        )
+    return found
 
 
 def _written(call: Call, reply: SystemReply, directory: Path, prefix: str) -> bool:

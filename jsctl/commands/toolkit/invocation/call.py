@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from jsctl.api.times import parse_duration
@@ -142,8 +143,15 @@ class Call:
 
     @asynccontextmanager
     async def system(self) -> "AsyncIterator[SystemSource]":
-        """The system account, or the monitoring ports when some are set."""
+        """The system account, the monitoring ports when some are set, or an `--archive`."""
         from jsctl.client.system import open_system
+
+        if self.text("archive"):
+            from jsctl.commands.toolkit.archives.source import open_archive
+
+            with open_archive(Path(self.text("archive")).expanduser()) as archive:
+                yield archive
+            return
 
         if self.settings.monitor:
             yield open_system(None, self.settings)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from jsctl.api.errors import ApiError
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError
+from jsctl.errors import JsctlError, UsageError
 
 _OTHER_SCREEN, _OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _AT_ONCE, _SHOWN = "\x1b[?2026h\x1b[H", "\x1b[J\x1b[?2026l"
@@ -23,6 +23,8 @@ async def watched(call: Call, report: Report) -> int | None:
     between the rounds.
     """
     seconds = call.integer("watch")
+    if seconds > 0 and call.text("archive"):
+        raise UsageError("--watch is not supported when using --archive")
     if seconds <= 0:
         return await report(call)
     return await repeated(call, report, seconds)

@@ -7,7 +7,7 @@ from jsctl.api.server import EventFilterOptions
 from jsctl.client.facts import known_servers, source_options
 from jsctl.client.system import NoSystemRights
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import UsageError
+from jsctl.errors import JsctlError, NotFound, UsageError
 
 if TYPE_CHECKING:
     from jsctl.client.system import SystemReply, SystemSource
@@ -70,8 +70,17 @@ async def ask(
     given = source_options(system, options or {})
     replies = await system.gather(kind, given, where=where, expected=expected)
     if not replies:
-        raise NoSystemRights(NO_RESULTS)
+        raise nothing_from(system)
     return replies
+
+
+def nothing_from(system: "SystemSource") -> JsctlError:
+    """The error for no answers at all."""
+    from jsctl.commands.toolkit.archives.source import ArchiveSystem
+
+    if isinstance(system, ArchiveSystem):
+        return NotFound(f"no captured server data in {system.path}")
+    return NoSystemRights(NO_RESULTS)
 
 
 async def _servers_if_told(system: "SystemSource") -> int:

@@ -2,6 +2,7 @@
 
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 
+ARCHIVE = Option("archive", "Read data from an archive file")
 TOP = Option("top", "Limit results to the top results", Kind.INTEGER, default="1000")
 
 

@@ -6,6 +6,7 @@
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -143,16 +144,33 @@ class Reader:
 
     def each(self, **tags: str) -> Iterator[Document]:
         """The documents with all these tags, page by page. Raises UsageError for a broken one."""
+        for _, document in self.tagged(**tags):
+            yield document
+
+    def tagged(self, **tags: str) -> Iterator[tuple[Mapping[str, str], Document]]:
+        """The same, each with all of its tags."""
         for path in sorted(self._tags):
             if path.endswith(".json") and tags.items() <= self._tags[path].items():
-                yield self._document(path)
+                yield self._tags[path], self._document(path)
 
-    def _document(self, path: str) -> Document:
+    def contents(self, **tags: str) -> Iterator[tuple[Mapping[str, str], bytes]]:
+        """What is no document, with its tags. Raises UsageError for a broken one."""
+        for path in sorted(self._tags):
+            if not path.endswith(".json") and tags.items() <= self._tags[path].items():
+                yield self._tags[path], self._content(path)
+
+    def _content(self, path: str) -> bytes:
         try:
             if self._zip.getinfo(path).file_size > DOCUMENT_BYTES_MAX:
                 raise UsageError(f"{path} is larger than {DOCUMENT_BYTES_MAX} bytes")
-            document = json.loads(self._zip.read(path))
-        except (ValueError, zipfile.BadZipFile, OSError, EOFError, RecursionError) as error:
+            return self._zip.read(path)
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
+            raise UsageError(f"failed to decode file {path}: {error}") from None
+
+    def _document(self, path: str) -> Document:
+        try:
+            document = json.loads(self._content(path))
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"failed to decode file {path}: {error}") from None
         if not isinstance(document, dict):
             raise UsageError(f"failed to decode file {path}: it is no object")

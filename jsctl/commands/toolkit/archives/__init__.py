@@ -1,0 +1,1 @@
+"""Archives of audits: written, read, and asked as if they were servers."""
