@@ -21,6 +21,10 @@ def violations(document: object, schema: Schema) -> list[str]:
 
 
 def _violations(value: object, schema: Schema, place: str) -> Iterator[Violation]:
+    wrong = list(_type(value, schema["type"], place)) if "type" in schema else []
+    if wrong:
+        yield from wrong
+        return
     for keyword, wanted in schema.items():
         check = _CHECKS.get(keyword)
         if check is not None:
@@ -166,7 +170,6 @@ def _schemas(wanted: object) -> Sequence[Schema]:
 
 
 _CHECKS: Mapping[str, Callable[[object, object, str], Iterator[Violation]]] = {
-    "type": _type,
     "required": _required,
     "items": _items,
     "minimum": _minimum,
