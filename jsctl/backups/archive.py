@@ -25,6 +25,8 @@ NAME_BYTES_MAX = 1 << 20
 ENTRY_BYTES_MAX = 256 * 1024 * 1024
 """Four times the largest payload that a server can be told to take."""
 VARINT_BYTES_MAX = 10
+HEAD_PAD = 320
+"""Room for the state in an archive's head, so that it can be written again."""
 
 
 class NotABackup(BrokenStream):

@@ -4,14 +4,21 @@
 """
 
 import json
-from collections.abc import Mapping
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
-from jsctl.auth.files import read_bytes
-from jsctl.errors import JsctlError, NotFound, UsageError
+from jsctl.auth.files import make_folder, read_bytes, write_whole
+from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
+
+BUFFER_BYTES = 1 << 20
 
 DESCRIPTION = "backup.json"
 ARCHIVE = "stream.arc.s2"
@@ -86,3 +93,52 @@ def description_of(directory: Path) -> Description:
     others = (parts[key] for key in ("state", "edit", "source"))
     state, edit, source = (part if isinstance(part, dict) else None for part in others)
     return Description(config, state or {}, edit, source)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A directory beside its place, until it is whole."""
+
+    draft: Path
+    target: Path
+
+    @contextmanager
+    def archive(self) -> Iterator[BinaryIO]:
+        """The archive to be written; it is on the disk afterwards."""
+        with open(self.draft / ARCHIVE, "xb", buffering=BUFFER_BYTES, opener=_secret) as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+
+    def describe(self, description: Description) -> None:
+        """Writes `backup.json`."""
+        write_whole(self.draft / DESCRIPTION, description.text())
+
+    def commit(self) -> None:
+        """The directory appears in its place. Raises OSError."""
+        self.draft.replace(self.target)
+
+
+@contextmanager
+def staged(target: Path) -> Iterator[Stage]:
+    """Where to write a backup; nothing is left of one that is not committed.
+
+    Raises Conflict for a target that is not empty, and JsctlError for what the disk refuses.
+    """
+    target = target.absolute()
+    if target.exists() and not target.is_dir():
+        raise Conflict(f"target {target} exists and is not a directory")
+    if target.is_dir() and any(target.iterdir()):
+        raise Conflict(f"target directory {target} is not empty")
+    make_folder(target.parent)
+    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.backup-", dir=target.parent))
+    try:
+        yield Stage(draft, target)
+    except OSError as error:
+        raise JsctlError(f"cannot write {target}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _secret(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

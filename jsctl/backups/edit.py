@@ -5,20 +5,15 @@ subject is known only when all of it was seen. The copy is made in a folder besi
 """
 
 import hashlib
-import os
-import shutil
-import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
-import cramjam
-
-from jsctl.auth.files import make_folder, write_whole
 from jsctl.backups.archive import (
     CONSUMERS,
+    HEAD_PAD,
     ArchiveReader,
     ConsumerEntry,
     MessageEntry,
@@ -27,15 +22,12 @@ from jsctl.backups.archive import (
     entry_bytes,
     state_bytes,
 )
-from jsctl.backups.directory import ARCHIVE, DESCRIPTION, Description, archive_of, description_of
+from jsctl.backups.directory import Description, Stage, archive_of, description_of, staged
 from jsctl.backups.filters import Dropped, Filter, Judge, is_tombstone
 from jsctl.backups.obfuscation import Obfuscator, key_file_of
-from jsctl.backups.s2 import BrokenStream, plain_chunk
-from jsctl.errors import Conflict, JsctlError, UsageError
+from jsctl.backups.s2 import BrokenStream, Packed, plain_chunk
+from jsctl.errors import UsageError
 
-HEAD_PAD = 320
-"""Room for the state in an archive's head, so that it can be written again."""
-BUFFER_BYTES = 1 << 20
 SLOT_BYTES = {True: 24, False: 16}
 """What the reference implementation counts for a kept key, compacted or not."""
 
@@ -104,30 +96,12 @@ def edit_backup(source: Path, target: Path, edit: Edit) -> Edited:
 
 
 def _in_place(target: Path, path: Path, description: Description, edit: Edit) -> Edited:
-    target = target.absolute()
-    if target.exists() and not target.is_dir():
-        raise Conflict(f"target {target} exists and is not a directory")
-    if target.is_dir() and any(target.iterdir()):
-        raise Conflict(f"target directory {target} is not empty")
-    make_folder(target.parent)
-    draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.backup-", dir=target.parent))
-    try:
-        with open(draft / ARCHIVE, "xb", buffering=BUFFER_BYTES, opener=_secret) as out:
+    with staged(target) as stage:
+        with stage.archive() as out:
             editor = _Editor(path, description, edit, out)
             done = editor.run()
-            out.flush()
-            os.fsync(out.fileno())
-        write_whole(draft / DESCRIPTION, done.description.text())
-        editor.commit(draft, target)
-    except OSError as error:
-        raise JsctlError(f"cannot write {target}: {error.strerror}") from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        editor.commit(stage, done.description)
     return done
-
-
-def _secret(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 class _Editor:
@@ -145,8 +119,7 @@ class _Editor:
         self.subjects: set[str] = set()
         self.kept_subjects: set[str] = set()
         self.state = StateEntry(0, {})
-        self.compressor = cramjam.snappy.Compressor()
-        self.pending = 0
+        self.packed = Packed(out) if out is not None else None
         self.hidden = edit.hidden
         age = description.config.get("max_age")
         self.oldest_ns = edit.now_ns - age if isinstance(age, int) and age > 0 else None
@@ -163,15 +136,16 @@ class _Editor:
         self._sum_up()
         return self.done
 
-    def commit(self, draft: Path, target: Path) -> None:
+    def commit(self, stage: Stage, description: Description) -> None:
         """The copy gets its place, and the keys theirs: both or none."""
-        path, new = key_file_of(target), False
+        path, new = key_file_of(stage.target), False
+        stage.describe(description)
         if self.hidden is not None:
             assert self.done.obfuscated is not None
             new = self.hidden.save(path, self.edit.key_file)
             self.done.obfuscated = replace(self.done.obfuscated, key_file=path)
         try:
-            draft.replace(target)
+            stage.commit()
         except OSError:
             if new:
                 path.unlink()
@@ -269,14 +243,11 @@ class _Editor:
         )
 
     def _write(self, data: bytes, *, last: bool = False) -> None:
-        if self.out is None:
+        if self.packed is None:
             return
-        self.pending += self.compressor.compress(data)
+        self.packed.write(data)
         if last:
-            self.out.write(bytes(self.compressor.finish()))
-        elif self.pending >= BUFFER_BYTES:
-            self.out.write(bytes(self.compressor.flush()))
-            self.pending = 0
+            self.packed.end()
 
     def _head(self, *, exact: bool) -> bytes:
         """The archive's state; how many messages there are is known at the end."""

@@ -21,6 +21,8 @@ BLOCK_BYTES_MAX = 4 * 1024 * 1024
 """What S2 allows."""
 PART_BYTES = 64 * 1024
 """The library's own blocks."""
+BUFFER_BYTES = 1 << 20
+"""So much waits before a block is written."""
 _IDENTIFIER_CHUNK = b"\xff\x06\x00\x00S2sTwO"
 _POLYNOMIAL = 0x82F63B78
 _MASK_DELTA = 0xA282EAD8
@@ -58,6 +60,26 @@ def _checked(kind: int, body: bytes) -> bytes:
     if masked(crc32c(data)) != int.from_bytes(body[:4], "little"):
         raise BrokenStream("a block of the archive is damaged: its checksum is another one")
     return data
+
+
+class Packed:
+    """Bytes on their way into a file, compressed block by block."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._compressor = cramjam.snappy.Compressor()
+        self._pending = 0
+
+    def write(self, data: bytes) -> None:
+        """More of it; a block leaves when it is full."""
+        self._pending += self._compressor.compress(data)
+        if self._pending >= BUFFER_BYTES:
+            self._out.write(bytes(self._compressor.flush()))
+            self._pending = 0
+
+    def end(self) -> None:
+        """What is left."""
+        self._out.write(bytes(self._compressor.finish()))
 
 
 def plain_chunk(data: bytes) -> bytes:

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from nats import errors
 from nats.aio.client import Client, Srv
 from nats.aio.transport import TcpTransport
+from nats.protocol.command import hpub_cmd
 from nats.protocol.parser import ERR_RE
 
+from jsctl.client.headers import Headers
 from jsctl.client.login import Login
 from jsctl.client.refusals import Refusals, is_passing, sentence_of
 from jsctl.errors import JsctlError
@@ -60,6 +62,30 @@ class NatsClient(Client):
         if not is_passing(said):
             await super()._process_err(err_msg)
         self._err = errors.Error(text)
+
+    async def _process_headers(self, headers: bytes) -> "dict[str, str] | None":
+        """With the bytes that they came as."""
+        found = await super()._process_headers(headers)
+        return Headers(found, bytes(headers)) if found else found
+
+    async def _send_publish(
+        self,
+        subject: str,
+        reply: str,
+        payload: bytes,
+        payload_size: int,
+        headers: "dict[str, Any] | None",
+    ) -> None:
+        """Headers that came with a message leave as they came."""
+        if not isinstance(headers, Headers):
+            await super()._send_publish(subject, reply, payload, payload_size, headers)
+            return
+        command = hpub_cmd(subject, reply, bytearray(headers.block), payload)
+        self.stats["out_msgs"] += 1
+        self.stats["out_bytes"] += payload_size
+        await self._send_command(command)
+        if self._flush_queue is not None and self._flush_queue.empty():
+            await self._flush_pending()
 
     async def _process_pong(self) -> None:
         """The answer to a ping that nobody waits for any more is not an error."""

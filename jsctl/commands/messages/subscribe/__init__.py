@@ -57,6 +57,12 @@ COMMAND = Command(
             "Subscribe using batched direct gets instead of a durable consumer "
             "(requires JetStream)",
         ),
+        Option(
+            "backup",
+            "Records every received message into a stream backup in this directory",
+            metavar="DIRECTORY",
+        ),
+        _flag("quiet", "Do not print received messages, only record them with --backup", "q"),
     ),
     examples=(
         "jsctl sub 'orders.>'",

@@ -7,6 +7,7 @@ from jsctl.api.errors import ApiError
 from jsctl.api.stream import RawStreamMsg, StreamInfo, StreamState
 from jsctl.api.subjects import AckSubject
 from jsctl.api.times import SECOND_NS, format_time, parse_time
+from jsctl.client.headers import Headers
 from jsctl.client.manager import Manager
 from jsctl.client.stored import NO_MESSAGE, direct_answer
 from jsctl.commands.messages.subscribe.show import Shown, ignored_by
@@ -104,6 +105,7 @@ async def _show_all(
 
 def _show(shown: Shown, stream: str, message: RawStreamMsg) -> None:
     lines = message.hdrs.decode("utf-8", "replace").split("\r\n")[1:]
-    headers = dict(line.split(": ", 1) for line in lines if ": " in line)
+    values = dict(line.split(": ", 1) for line in lines if ": " in line)
+    headers = Headers(values, message.hdrs) if values else None
     stored = AckSubject(stream, "", 0, message.seq, 0, parse_time(message.time), 0)
-    shown.show(message.subject, "", headers or None, message.data, stored=stored, direct=True)
+    shown.show(message.subject, "", headers, message.data, stored=stored, direct=True)

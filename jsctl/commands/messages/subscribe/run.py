@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from jsctl.commands.messages.subscribe.record import recording
 from jsctl.commands.messages.subscribe.show import Arrived, Shown, ignored_by, show_all
 from jsctl.commands.toolkit.content.bodies import check_subject
 from jsctl.commands.toolkit.invocation.call import Call
@@ -38,7 +39,8 @@ async def subscribe(call: Call) -> int:
 
         await subscribe_stream(call, shown)
     else:
-        await _subscribe_core(call, list(subjects), shown)
+        async with recording(call, shown, list(subjects)):
+            await _subscribe_core(call, list(subjects), shown)
     if shown.reporting:
         shown.report(redraw=False)
     return 0
@@ -54,6 +56,15 @@ def _check(call: Call, subjects: tuple[str, ...], *, jetstream: bool) -> None:
         raise UsageError("streams subscribe support only 1 subject")
     if jetstream and call.text("queue"):
         raise UsageError("a queue group cannot be used with JetStream, use --durable")
+    if call.flag("quiet") and not call.text("backup"):
+        raise UsageError("--quiet requires --backup")
+    if call.flag("quiet") and call.given("dump"):
+        raise UsageError("--quiet cannot be combined with --dump")
+    counting = ("report-subjects", "report-subscriptions", "graph")
+    if call.text("backup") and any(map(call.flag, counting)):
+        raise UsageError(
+            "--backup cannot be combined with --report-subjects, --report-subscriptions or --graph"
+        )
     if call.flag("report-subjects") and call.flag("report-subscriptions"):
         raise UsageError("only one of --report-subjects and --report-subscriptions can be used")
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 REPORT_SECONDS = 1.0
 CLEAR = "\x1b[2J\x1b[H"
 
+Record = Callable[[str, AckSubject | None, Mapping[str, str] | None, bytes], None]
+"""Hears of every message that is shown: subject, where it is stored, headers, body."""
+
 Arrived = asyncio.Queue[tuple[str, "Msg"]]
 """Pairs of the subscription's pattern and a message."""
 
@@ -45,6 +48,7 @@ class Shown:
         self._limit = call.integer("count")
         self._started_ns = monotonic_ns()
         self._folder = self._dump_folder()
+        self.record: Record | None = None
 
     @property
     def done(self) -> bool:
@@ -75,6 +79,10 @@ class Shown:
     ) -> None:
         """One message; `pattern` is the subscription it came by, `direct` that no consumer did."""
         self.count += 1
+        if self.record is not None:
+            self.record(subject, stored, headers, data)
+            if self.call.flag("quiet"):
+                return
         if self.reporting:
             key = pattern if self.call.flag("report-subscriptions") else subject
             messages, size = self.counts.get(key, (0, 0))
@@ -97,6 +105,10 @@ class Shown:
 
     def show_reply(self, subject: str, headers: Mapping[str, str] | None, data: bytes) -> None:
         """The answer to the request that was shown last."""
+        if self.record is not None:
+            self.record(subject, None, headers, data)
+            if self.call.flag("quiet"):
+                return
         if self.call.flag("raw"):
             print_body(self.call, data, raw=True)
         elif self.call.output.form in ("json", "jsonl") or self.call.given("dump"):

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
+from jsctl.api.stream import StreamInfo
 from jsctl.api.subjects import api_subject
 from jsctl.api.times import SECOND_NS, format_duration, format_time
 from jsctl.api.words import AckPolicy, DeliverPolicy
 from jsctl.client.manager import Manager
 from jsctl.client.requests import api_prefix
 from jsctl.commands.messages.subscribe.direct import show_directly
+from jsctl.commands.messages.subscribe.record import recording
 from jsctl.commands.messages.subscribe.show import Arrived, Shown, show_all, stored_of
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import NotFound, UsageError
+from jsctl.errors import Conflict, NotFound, UsageError
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -36,13 +38,42 @@ async def subscribe_stream(call: Call, shown: Shown) -> None:
         stream = await _stream(call, manager, subject)
         if call.flag("match-replies"):
             raise UsageError("cannot enable --match-replies for JetStream streams")
-        if call.flag("direct"):
-            info = await manager.stream_info(stream)
-            await show_directly(call, manager, info, subject, shown)
-        elif call.text("durable"):
-            await _from_durable(call, manager, stream, subject, shown)
-        else:
-            await _from_ephemeral(call, manager, stream, subject, shown)
+        if call.text("backup") and call.flag("direct") and call.flag("last-per-subject"):
+            raise UsageError(
+                "--backup cannot be combined with --last-per-subject on a direct get "
+                "subscription, it delivers one message per batch"
+            )
+        info = await manager.stream_info(stream)
+        subjects = await _recorded(call, manager, info, subject)
+        async with recording(call, shown, subjects, info.config):
+            if call.flag("direct"):
+                await show_directly(call, manager, info, subject, shown)
+            elif call.text("durable"):
+                await _from_durable(call, manager, stream, subject, shown)
+            else:
+                await _from_ephemeral(call, manager, stream, subject, shown)
+
+
+async def _recorded(call: Call, manager: Manager, info: StreamInfo, subject: str) -> list[str]:
+    """The subjects that a backup is of. Raises Conflict for a durable that owes messages."""
+    given = [subject] if subject else list(info.config.subjects)
+    durable = call.text("durable")
+    if not call.text("backup") or not durable:
+        return given
+    try:
+        found = await manager.consumer_info(info.config.name, durable)
+    except ApiError as error:
+        if error.err_code != CONSUMER_NOT_FOUND:
+            raise
+        return given
+    if found.num_ack_pending:
+        raise Conflict(
+            f'--backup cannot start on durable "{durable}" with {found.num_ack_pending} '
+            "unacknowledged messages, their redeliveries would arrive out of sequence order"
+        )
+    config = found.config or ConsumerConfig()
+    filters = config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())
+    return list(filters) or given
 
 
 async def _stream(call: Call, manager: Manager, subject: str) -> str:

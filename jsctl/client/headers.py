@@ -1,0 +1,33 @@
+"""Headers of a message as they came: a dictionary for reading, the bytes for passing them on.
+
+A dictionary has one value of each name, and a name can have several.
+"""
+
+from collections.abc import Iterable, Mapping
+
+VERSION = b"NATS/1.0"
+
+
+class Headers(dict[str, str]):
+    """The last value of each name; `block` has all of them, in their order."""
+
+    def __init__(self, values: Mapping[str, str], block: bytes) -> None:
+        super().__init__(values)
+        self.block = block
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> "Headers | None":
+        """Headers of these names and values; None for none."""
+        listed = list(pairs)
+        if not listed:
+            return None
+        lines = "".join(f"{name}: {value}\r\n" for name, value in listed)
+        return cls(dict(listed), VERSION + b"\r\n" + lines.encode() + b"\r\n")
+
+
+def block_of(headers: Mapping[str, str] | None) -> bytes:
+    """The bytes of headers that came with a message, or of any; empty for none."""
+    if isinstance(headers, Headers):
+        return headers.block
+    made = Headers.of((headers or {}).items())
+    return made.block if made is not None else b""
