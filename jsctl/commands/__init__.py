@@ -62,6 +62,12 @@ REGISTRY: tuple[Entry, ...] = (
         "An interactive view of the cluster, worst things first",
         "COMMAND",
     ),
+    Entry(
+        "dlq",
+        (),
+        "jsctl.commands.dlq",
+        "Dead letters: messages that consumers gave up",
+    ),
     Entry("errors", ("err", "error"), "jsctl.commands.errors", "Error code documentation"),
     Entry(
         "events", ("event", "e"), "jsctl.commands.events", "Show Advisories and Events", "COMMAND"
