@@ -3,9 +3,11 @@
 A dictionary has one value of each name, and a name can have several.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 VERSION = b"NATS/1.0"
+_ONE_LINE = {ord("\r"): " ", ord("\n"): " "}
+"""A value ends where its line ends."""
 
 
 class Headers(dict[str, str]):
@@ -21,8 +23,16 @@ class Headers(dict[str, str]):
         listed = list(pairs)
         if not listed:
             return None
-        lines = "".join(f"{name}: {value}\r\n" for name, value in listed)
+        lines = "".join(f"{name}: {value.translate(_ONE_LINE)}\r\n" for name, value in listed)
         return cls(dict(listed), VERSION + b"\r\n" + lines.encode() + b"\r\n")
+
+
+def pairs_of(block: bytes) -> Iterator[tuple[str, str]]:
+    """Names and values of a block, without its first line."""
+    for line in block.split(b"\r\n")[1:]:
+        name, colon, value = line.partition(b":")
+        if colon:
+            yield name.decode("utf-8", "replace"), value.strip().decode("utf-8", "replace")
 
 
 def block_of(headers: Mapping[str, str] | None) -> bytes:

@@ -1,7 +1,7 @@
 """Messages of a stream in order, through a consumer that exists only meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ async def read_stream(
     from_time: str = "",
     subject: str = "",
     headers_only: bool = False,
-) -> AsyncIterator[StoredMessage]:
+) -> AsyncGenerator[StoredMessage, None]:
     """Everything from a sequence or a time on that is there when it begins, then it ends.
 
     Raises ApiError, and Unreachable when the server falls silent.
@@ -94,7 +94,7 @@ async def _batch(
             if ack is None:
                 break
             found += 1
-            headers = dict(message.headers or {})
+            headers = message.headers or {}
             yield StoredMessage(
                 ack.stream_seq, message.subject, ack.time_ns, ack.pending, headers, message.data
             )

@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import RawStreamMsg
+from jsctl.client.headers import Headers, block_of, pairs_of
 from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
 
 NO_MESSAGE = ApiError(404, 10037, "no message found")
-_OWN = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Num-Pending")
-_STATUS = ("Status", "Description")
+_OWN = (
+    *("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"),
+    *("Nats-Num-Pending", "Nats-Last-Sequence"),
+)
 
 
 def stored_answer(answer: bytes) -> dict[str, object]:
@@ -42,15 +45,23 @@ def direct_answer(message: "Msg") -> RawStreamMsg:
     seq = headers.get("Nats-Sequence", "")
     if status or not seq.isdigit():
         raise ApiError(int(status) if status.isdigit() else 0, 0, headers.get("Description", ""))
-    kept = {key: value for key, value in headers.items() if key not in (*_OWN, *_STATUS)}
-    lines = "".join(f"{key}: {value}\r\n" for key, value in kept.items())
+    kept = Headers.of(_without_envelope(list(pairs_of(block_of(message.headers)))))
     return RawStreamMsg(
         subject=headers.get("Nats-Subject", ""),
         seq=int(seq),
-        hdrs=f"NATS/1.0\r\n{lines}\r\n".encode() if kept else b"",
+        hdrs=kept.block if kept is not None else b"",
         data=bytes(message.data),
         time=headers.get("Nats-Time-Stamp", ""),
     )
+
+
+def _without_envelope(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The server's headers stand behind those of the message, which may have the same names."""
+    for name in _OWN:
+        at = max((at for at, (key, _) in enumerate(pairs) if key == name), default=-1)
+        if at >= 0:
+            del pairs[at]
+    return pairs
 
 
 def header_of(message: RawStreamMsg, key: str) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
-from jsctl.backups.filters import headers_of
-from jsctl.client.headers import Headers
+from jsctl.client.headers import Headers, pairs_of
 from jsctl.commands.dlq.letters import (
     NO_MESSAGE,
     NO_STREAM,
@@ -98,7 +97,7 @@ async def _replayed(call: Call, manager: "Manager", letter: Letter) -> str:
     subject = call.text("to") or message.subject
     kept = [
         (name, value)
-        for name, value in headers_of(message.hdrs)
+        for name, value in pairs_of(message.hdrs)
         if not name.lower().startswith(_OF_THE_FIRST_TIME)
     ]
     origin = [

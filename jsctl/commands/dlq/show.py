@@ -70,10 +70,10 @@ async def inspect(call: Call) -> None:
     call.output.details(screen_of(row))
     if message is None:
         return
-    from jsctl.backups.filters import headers_of
+    from jsctl.client.headers import Headers, pairs_of
 
     call.output.print()
-    lines = header_lines(dict(headers_of(message.hdrs)))
+    lines = header_lines(Headers(dict(pairs_of(message.hdrs)), message.hdrs))
     for line in [*lines, ""] if lines else []:
         call.output.print(line)
     print_body(call, message.data, raw=False)

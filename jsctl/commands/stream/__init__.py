@@ -151,14 +151,19 @@ GROUP = Group(
         Command(
             "copy",
             "Creates a new stream based on the configuration of another, does not copy data",
-            "stream.config:copy",
+            "stream.copy:copy",
             (
                 Argument("source", "Source stream to copy", required=True),
                 Argument("destination", "New stream to create", required=True),
             ),
             (JSON,),
-            more_options="stream.config:copy_options",
+            more_options="stream.copy:copy_options",
             aliases=("cp",),
+            examples=(
+                "jsctl stream copy ORDERS ORDERS-2 --subjects 'orders2.>'",
+                "jsctl stream copy ORDERS ORDERS --to prod-west --data",
+                "jsctl stream copy ORDERS OLD --prefix old --data --max-age 0s",
+            ),
         ),
         Command(
             "rmm",

@@ -1,4 +1,4 @@
-"""`stream add`, `edit` and `copy`: from flags, a file and answers to a configuration."""
+"""`stream add` and `edit`: from flags, a file and answers to a configuration."""
 
 import json
 from dataclasses import Field, dataclass, fields, replace
@@ -359,22 +359,3 @@ async def edit(call: Call) -> int | None:
         call.output.print(f"Stream {old.name} was updated\n")
     show_stream(call, info)
     return 0
-
-
-async def copy(call: Call) -> None:
-    """A new stream with the configuration of another, changed by flags."""
-    async with call.manager() as manager:
-        source = await manager.stream_info(check_name(call.text("source"), "stream"))
-        config = replace(
-            as_request(source.config), name=check_name(call.text("destination"), "stream")
-        )
-        if not call.given("subjects") and config.mirror is None:
-            raise UsageError("the copy needs --subjects of its own")
-        config = with_flags(call, config)
-        check_config(config)
-        try:
-            info = await manager.create_stream(config, level=required_level(config))
-        except ApiError as error:
-            raise RequestFailed(error, prefix=f"could not create Stream {config.name}") from None
-    _say(call, f"Stream {config.name} was created\n")
-    show_stream(call, info)

@@ -92,3 +92,19 @@ def test_replies_are_matched(one_server: Broker, tmp_path: Path) -> None:
         found[name] = re.sub(r"\d\d:\d\d:\d\d ", "", text)
     assert found["jsctl"] == found["nats"]
     assert found["jsctl"].count("Matched reply on INBOX") == 2
+
+
+HEADERS = """
+stream add H --subjects h --defaults
+pub h body -H A:1 -H A:2 -H 'B:{{Count}}' -J
+stream get H 1
+req nobody.there x -H A:1 -H A:2
+pub h body -H A
+"""
+
+
+def test_a_header_has_several_values_and_words_in_braces(same: Same) -> None:
+    same(HEADERS, tidy=lambda text: CREATED.sub("", text))
+
+
+CREATED = re.compile(r"Stream H was created.*", re.DOTALL)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from jsctl.api.errors import ApiError
 from jsctl.api.times import SECOND_NS, format_duration, format_time
 from jsctl.client.requests import Requester
-from jsctl.commands.toolkit.content.bodies import bodies_of, check_subject, headers_of
+from jsctl.commands.toolkit.content.bodies import (
+    HeaderPairs,
+    bodies_of,
+    check_subject,
+    filled_headers,
+    header_pairs,
+)
 from jsctl.commands.toolkit.content.templates import fill, unique_id
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, Unreachable, UsageError
@@ -33,7 +39,7 @@ async def publish(call: Call) -> None:
     check_subject(call.text("subject"))
     if call.text("reply"):
         check_subject(call.text("reply"))
-    headers = {**headers_of(call), **_schedule(call)}
+    headers = [*header_pairs(call), *_schedule(call).items()]
     if call.flag("atomic"):
         await _publish_batch(call, headers)
         return
@@ -71,7 +77,7 @@ class _Sender:
     """Sends one message after the other, by JetStream if asked."""
 
     def __init__(
-        self, client: "NatsClient", call: Call, headers: dict[str, str], log: Callable[[str], None]
+        self, client: "NatsClient", call: Call, headers: HeaderPairs, log: Callable[[str], None]
     ) -> None:
         self._client = client
         self._call = call
@@ -86,7 +92,7 @@ class _Sender:
         if call.flag("templates"):
             body, subject = fill(body, number + 1), fill(subject, number + 1)
         payload = body.encode("utf-8", "surrogateescape")
-        headers = self._headers or None
+        headers = filled_headers(self._headers, number + 1)
         if not call.flag("jetstream"):
             await self._client.publish(subject, payload, call.text("reply"), headers)
             if self._log is not _silent:  # what is told one by one is proved one by one
@@ -162,7 +168,7 @@ def _schedule(call: Call) -> dict[str, str]:
     return headers
 
 
-async def _publish_batch(call: Call, headers: dict[str, str]) -> None:
+async def _publish_batch(call: Call, headers: HeaderPairs) -> None:
     """All lines of stdin, stored together or not at all."""
     if not call.flag("jetstream") or call.text("send-on") != "newline" or call.given("body"):
         raise UsageError(
@@ -175,12 +181,14 @@ async def _publish_batch(call: Call, headers: dict[str, str]) -> None:
     async with call.client() as client:
         requests = Requester(client, call.settings)
         for at, body in enumerate(bodies, 1):
-            more = {**headers, BATCH_ID: batch, BATCH_SEQUENCE: str(at)}
+            placed = [*headers, (BATCH_ID, batch), (BATCH_SEQUENCE, str(at))]
+            last = [(BATCH_COMMIT, "1")] if at == len(bodies) else []
+            more = filled_headers([*placed, *last], at)
             call.output.log(f'Adding {len(body)} bytes to batch on subject "{subject}"')
             if at < len(bodies):
                 await client.publish(subject, body, headers=more)
                 continue
-            answer = await stored(requests, subject, body, {**more, BATCH_COMMIT: "1"})
+            answer = await stored(requests, subject, body, more)
     call.output.log(
         f"Wrote batch ID: {batch} Messages: {len(bodies)} Sequence: {answer.get('seq')}"
     )

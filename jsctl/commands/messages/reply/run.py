@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS
 from jsctl.commands.toolkit.content.bodies import (
+    HeaderPairs,
+    filled_headers,
     header_lines,
-    headers_of,
+    header_pairs,
     run_command,
     write_bytes,
 )
@@ -28,7 +30,7 @@ async def reply(call: Call) -> int:
     subject, queue = call.text("subject"), call.text("queue")
     if not (call.given("body") or call.flag("echo") or call.text("command")):
         raise UsageError("body or --echo or --command are required")
-    headers = headers_of(call)
+    headers = header_pairs(call)
     limit = call.integer("count")
     requests: asyncio.Queue[Msg] = asyncio.Queue()
     async with call.client() as client:
@@ -49,7 +51,7 @@ async def reply(call: Call) -> int:
 
 
 async def _answer(
-    client: "NatsClient", call: Call, message: "Msg", number: int, headers: dict[str, str]
+    client: "NatsClient", call: Call, message: "Msg", number: int, headers: HeaderPairs
 ) -> None:
     call.output.log(f'[#{number}] Received on subject "{message.subject}":')
     for line in header_lines(message.headers):
@@ -59,11 +61,11 @@ async def _answer(
         await asyncio.sleep(random.random() * call.duration("sleep") / SECOND_NS)
     if not message.reply:
         return
-    answer, more = _body(call, message, number), dict(headers)
+    answer, more = _body(call, message, number), list(headers)
     if call.flag("echo"):
-        more = {**(message.headers or {}), **headers, COUNTER: str(number)}
+        more = [*(message.headers or {}).items(), *headers, (COUNTER, str(number))]
     try:
-        await client.publish(message.reply, answer, headers=more or None)
+        await client.publish(message.reply, answer, headers=filled_headers(more, number))
     except ValueError as error:
         call.output.log(f"Could not publish reply: {error}")
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.commands.toolkit.content.bodies import (
     bodies_of,
+    filled_headers,
     header_lines,
-    headers_of,
+    header_pairs,
     print_body,
     translated,
 )
@@ -30,7 +31,7 @@ async def ask_all(client: "NatsClient", call: Call, subject: str, body: str = "b
     `body` names the argument that a body may stand in. With JSCTL_EXIT=detailed the status is
     that of an unreachable server.
     """
-    headers = headers_of(call) or None
+    pairs = header_pairs(call)
     answered = True
     number = 0
     for text_in in bodies_of(call, body):
@@ -40,6 +41,7 @@ async def ask_all(client: "NatsClient", call: Call, subject: str, body: str = "b
             if call.flag("templates"):
                 text, where = fill(text_in, number), fill(subject, number)
             payload = text.encode("utf-8", "surrogateescape")
+            headers = filled_headers(pairs, number)
             answered = await _ask(client, call, where, payload, headers) and answered
     if not answered and call.environ.get("JSCTL_EXIT") == "detailed":
         return exit_code_of(Unreachable(""), call.environ)

@@ -3,11 +3,16 @@
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from jsctl.commands.toolkit.content.templates import fill
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, UsageError
+
+if TYPE_CHECKING:
+    from jsctl.client.headers import Headers
 
 HEADER = Option("header", "Adds headers to the message", Kind.LIST, short="H", metavar="K:V")
 TEMPLATES = Option(
@@ -24,15 +29,30 @@ TRANSLATE = Option("translate", "Translate the data by a command", metavar="COMM
 NIL_BODY = "nil body"
 
 
-def headers_of(call: Call) -> dict[str, str]:
-    """The `-H K:V` options. Raises UsageError."""
-    found: dict[str, str] = {}
+HeaderPairs = Sequence[tuple[str, str]]
+
+
+def header_pairs(call: Call) -> HeaderPairs:
+    """The `-H K:V` options; a name may be there several times. Raises UsageError."""
+    found: list[tuple[str, str]] = []
     for text in call.texts("header"):
         key, colon, value = text.partition(":")
-        if not colon or not key.strip():
-            raise UsageError(f"invalid header {text!r}, expected KEY:VALUE")
-        found[key.strip()] = value.strip()
+        if not colon or not key.strip() or len(key.split()) > 1:
+            raise UsageError(f'invalid header "{text}"', hints=("headers are KEY:VALUE",))
+        found.append((key.strip(), value.strip()))
     return found
+
+
+def headers_of(call: Call) -> dict[str, str]:
+    """The same where a name has one value."""
+    return dict(header_pairs(call))
+
+
+def filled_headers(pairs: HeaderPairs, count: int) -> "Headers | None":
+    """Headers of a message, with the words in braces filled in."""
+    from jsctl.client.headers import Headers
+
+    return Headers.of((name, fill(value, count)) for name, value in pairs)
 
 
 def check_subject(subject: str) -> str:
@@ -64,8 +84,18 @@ def _is_terminal() -> bool:
 
 
 def header_lines(headers: Mapping[str, str] | None) -> list[str]:
-    """`Key: value`, sorted as natscli does."""
-    return [f"{key}: {value}" for key, value in sorted((headers or {}).items())]
+    """`Key: value`, sorted as natscli does; all values of a name."""
+    from jsctl.client.headers import Headers, pairs_of
+
+    every = pairs_of(headers.block) if isinstance(headers, Headers) else ()
+    several: dict[str, list[str]] = {}
+    for key, value in every:
+        several.setdefault(key, []).append(value)
+    return [
+        f"{key}: {value}"
+        for key, last in sorted((headers or {}).items())
+        for value in several.get(key, [last])
+    ]
 
 
 def print_body(call: Call, body: bytes, *, raw: bool) -> None:
