@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 BATCH = 500
 BATCH_BYTES = 4 * 1024 * 1024
 INACTIVE_NS = 60 * SECOND_NS
+AGAIN_S = 0.02
+NO_RESPONDERS = "503"
+
+
+class _NotKnownYet(Unreachable):
+    """The consumer is on a server that this one has not heard of it from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +72,19 @@ async def read_stream(
             mem_storage=True,
         ),
     )
+    loop = asyncio.get_running_loop()
+    patience = loop.time() + manager.settings.timeout
     try:
         left = info.num_pending
         while left > 0:
-            async for message in _batch(manager, stream, info.name, min(BATCH, left)):
-                left = message.pending
-                yield message
+            try:
+                async for message in _batch(manager, stream, info.name, min(BATCH, left)):
+                    left = message.pending
+                    yield message
+            except _NotKnownYet:
+                if loop.time() > patience:
+                    raise
+                await asyncio.sleep(AGAIN_S)
     finally:
         await asyncio.shield(manager.delete_consumer(stream, info.name))
 
@@ -85,13 +98,14 @@ async def _batch(
     inbox = client.new_inbox()
     subscription = await client.subscribe(inbox)
     body = dumps({"batch": count, "max_bytes": BATCH_BYTES, "expires": settings.timeout_ns})
-    found = 0
+    found, status = 0, ""
     try:
         await client.publish(subject.decode(), body, reply=inbox)
         while found < count:
             message = await subscription.next_msg(timeout=settings.timeout + 1)
             ack = parse_ack(message.reply.encode())
             if ack is None:
+                status = (message.headers or {}).get("Status", "")
                 break
             found += 1
             headers = message.headers or {}
@@ -105,4 +119,5 @@ async def _batch(
     finally:
         await subscription.unsubscribe()
     if not found:
-        raise Unreachable(f"stream {stream} stopped delivering")
+        kind = _NotKnownYet if status == NO_RESPONDERS else Unreachable
+        raise kind(f"stream {stream} stopped delivering (status {status})")
