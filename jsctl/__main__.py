@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 INTERRUPTED = 130
@@ -34,7 +35,14 @@ def main() -> int:
         leave(run_completion(sys.argv[2:]))
     from jsctl.cli import main as run_cli
 
-    return run_cli(sys.argv[1:])
+    return run_cli(sys.argv[1:], _near)
+
+
+def _near(words: Sequence[str]) -> tuple[str, ...]:
+    """Hints for a name that nobody knows; what they need is loaded only then."""
+    from jsctl.completion.near import near_hints
+
+    return near_hints(words, os.environ)
 
 
 if __name__ == "__main__":

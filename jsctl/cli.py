@@ -7,7 +7,7 @@ parser at all. Commands raise; this is the one place that prints errors and deci
 
 import os
 import sys
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from jsctl import __version__
 from jsctl.api.errors import ApiError
 from jsctl.commands import REGISTRY, Entry
 from jsctl.commands.toolkit.grammar.spec import Command, Group, Kind, Option, options_of
-from jsctl.errors import JsctlError, RequestFailed, UsageError, exit_code_of
+from jsctl.errors import JsctlError, NotFound, RequestFailed, UsageError, exit_code_of
 from jsctl.settings import GLOBAL_FLAGS, GlobalFlag, Settings, load
 
 PROGRAM = "jsctl"
@@ -42,19 +42,25 @@ class Found(NamedTuple):
     words: tuple[str, ...]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+Hints = Callable[[Sequence[str]], tuple[str, ...]]
+"""What a command line may have meant, for one that names something that is not there."""
+
+
+def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: ()) -> int:
     """Run one command line; the exit status is returned."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and (raw := _raw_entry(words[0])) is not None:
         return _run_raw(raw, words[1:])
     flags: dict[str, str] = {}
+    given = tuple(words)
     try:
         flags, words = hoist(words)
         return _dispatch(flags, words)
     except ApiError as error:
-        return _failed(RequestFailed(error, prefix=getattr(error, "about", "")), flags)
+        failure = RequestFailed(error, prefix=getattr(error, "about", ""))
+        return _failed(_hinted(failure, flags, given, hints), flags)
     except JsctlError as error:
-        return _failed(error, flags)
+        return _failed(_hinted(error, flags, given, hints), flags)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -266,7 +272,8 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
         values = parse(command, found.inherited, found.words)
     except UsageError as error:
         if error.show_help:
-            raise _WithHelp(str(error), help_of(found, full=False)) from None
+            page = help_of(found, full=False)
+            raise _WithHelp(str(error), page, hints=error.hints) from None
         raise
     from jsctl.commands.toolkit.invocation.call import Call, function_of
     from jsctl.commands.toolkit.invocation.output import make_output
@@ -290,14 +297,29 @@ async def _awaited(result: "Awaitable[int | None]") -> int | None:
     return await result
 
 
+def _as_document(flags: dict[str, str]) -> bool:
+    """Whether errors are for programs: with a format for them, and not with a mere `-j`."""
+    form = flags.get("render") or os.environ.get("JSCTL_FORMAT", "")
+    return form in ("json", "jsonl", "yaml")
+
+
+def _hinted(
+    error: JsctlError, flags: dict[str, str], words: Sequence[str], hints: Hints
+) -> JsctlError:
+    """With a hint about names, where somebody sees it and there is none yet."""
+    missing = error.kind == NotFound.kind and not error.hints
+    if missing and (sys.stderr.isatty() or _as_document(flags)):
+        error.hints = hints(words)
+    return error
+
+
 def _failed(error: JsctlError, flags: dict[str, str]) -> int:
     sys.stdout.flush()
-    if flags.get("render") in ("json", "jsonl", "yaml"):
+    if _as_document(flags):
         from jsctl.render.formats import as_json_line
 
-        document = {"class": error.kind, "message": str(error), "hint": " ".join(error.hints)}
-        if isinstance(error, RequestFailed):
-            document["code"] = str(error.error.err_code)
+        document: dict[str, object] = {"code": error.code} if error.code else {}
+        document |= {"class": error.kind, "message": str(error), "hint": " ".join(error.hints)}
         print(as_json_line({"error": document}), file=sys.stderr)
         return exit_code_of(error, os.environ)
     if isinstance(error, _WithHelp):

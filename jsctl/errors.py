@@ -22,6 +22,8 @@ class JsctlError(Exception):
 
     kind = "error"
     exit_code = 1
+    code = 0
+    """That of the JetStream API, if it says so."""
 
     def __init__(self, message: str, *, hints: tuple[str, ...] = ()) -> None:
         self.hints = hints
@@ -94,6 +96,7 @@ class RequestFailed(JsctlError):
 
     def __init__(self, error: Refusal, *, prefix: str = "", hints: tuple[str, ...] = ()) -> None:
         self.error = error
+        self.code = error.err_code
         self.kind, self.exit_code = _KINDS.get(error.code, ("error", 1))
         super().__init__(f"{prefix}: {error}" if prefix else str(error), hints=hints)
 

@@ -220,8 +220,13 @@ class ContextStore:
         try:
             return load_context_file(self.path(name))
         except FileNotFoundError:
-            known = ", ".join(self.names()) or "none"
-            raise NotFound(f'context not found: "{name}"', hints=(f"known: {known}",)) from None
+            from difflib import get_close_matches
+
+            names = self.names()
+            near = get_close_matches(name, names, 3)
+            meant = [f"did you mean {', '.join(near)}?"] if near else []
+            hints = (*meant, f"known: {', '.join(names) or 'none'}")
+            raise NotFound(f'context not found: "{name}"', hints=hints) from None
 
     def save(self, name: str, context: Context) -> None:
         """Writes a context; only the owner may read it."""

@@ -1,6 +1,6 @@
 """Where on a command line a word stands, and so what it may be."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jsctl.cli import FORMATS, Found, walk
@@ -93,6 +93,23 @@ def complete(words: Sequence[str], environ: Mapping[str, str]) -> Answer:
         names = ((one.name, one.help) for one in node.commands if not one.hidden)
         return Answer(_starting(names, word))
     return _argument(place, node, word, environ)
+
+
+def named_values(words: Sequence[str]) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Of a whole command line each word that names something: its kind, the word, what else is
+    needed to ask for names of that kind."""
+    place = _place(words)
+    for name, value in place.values.items():
+        kind = _kind_of(place, name)
+        if kind:
+            yield kind, value, place.values
+    if place.flags.get("context"):
+        yield "context", place.flags["context"], {}
+
+
+def flags_of(words: Sequence[str]) -> dict[str, str]:
+    """The global flags of a command line, by their key."""
+    return dict(_place(words).flags)
 
 
 def _starts(names: Sequence[str]) -> set[str]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jsctl.commands.context.show import show_context, store_of
+from jsctl.commands.toolkit.assets.picking import near_names
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, NotFound, UsageError
 from jsctl.settings import CONTEXT_KEYS, DEFAULT_URL, Context, check_context_name
@@ -113,7 +114,7 @@ def select(call: Call) -> None:
     if not name:
         name = call.prompts.choose("Select a Context", names, default=store.selected())
     if not store.exists(name):
-        raise NotFound("unknown context", hints=(f"known: {', '.join(names)}",))
+        raise NotFound("unknown context", hints=(*near_names(name, names), _known(names)))
     store.select(name)
     show_context(call, name)
 
@@ -139,3 +140,7 @@ def previous(call: Call) -> None:
     if not name:
         raise NotFound("no default context and no name supplied")
     show_context(call, name)
+
+
+def _known(names: list[str]) -> str:
+    return f"known: {', '.join(names)}"

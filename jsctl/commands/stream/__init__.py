@@ -2,7 +2,7 @@
 
 from jsctl.commands.stream.cluster import GROUP as CLUSTER
 from jsctl.commands.stream.flags import API_LEVEL, QUERY, TRANSLATE
-from jsctl.commands.toolkit.assets.flags import ADDING, BULK, CONFIG_FILE, STREAM
+from jsctl.commands.toolkit.assets.flags import ADDING, BULK, CONFIG_FILE, STREAM, WAIT
 from jsctl.commands.toolkit.grammar.live import PICTURE, WATCH
 from jsctl.commands.toolkit.grammar.spec import (
     FORCE,
@@ -21,6 +21,7 @@ _EDIT_ONLY = (
     FORCE,
     Option("interactive", "Edit the configuring using your editor", Kind.SWITCH, short="i"),
     Option("dry-run", "Only shows differences, do not edit the stream", Kind.FLAG),
+    WAIT,
     JSON,
 )
 

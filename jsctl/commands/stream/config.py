@@ -3,16 +3,24 @@
 import json
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jsctl.api.cluster import Placement
+from jsctl.api.cluster import ClusterInfo, Placement
 from jsctl.api.codec import decode, wire_of
 from jsctl.api.errors import ApiError
-from jsctl.api.stream import ConsumerLimits, Republish, StreamConfig, StreamSource, SubjectTransform
+from jsctl.api.stream import (
+    ConsumerLimits,
+    Republish,
+    StreamConfig,
+    StreamInfo,
+    StreamSource,
+    SubjectTransform,
+)
 from jsctl.api.words import PersistMode
 from jsctl.client.manager import as_request
 from jsctl.commands.stream.change import confirm_bucket
 from jsctl.commands.stream.show import show_stream
+from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
 from jsctl.commands.toolkit.assets.config_files import edited, load_config
 from jsctl.commands.toolkit.assets.config_flags import (
     apply_flags,
@@ -21,11 +29,15 @@ from jsctl.commands.toolkit.assets.config_flags import (
     parse_age,
     value_of,
 )
+from jsctl.commands.toolkit.assets.moving import LOOK_NS
 from jsctl.commands.toolkit.assets.picking import check_name, stream_of
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import RequestFailed, UsageError
 from jsctl.render.humanize import duration
+
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
 
 DUPLICATE_WINDOW = "2m0s"
 BYTES_WHEN_REQUIRED = "256MB"
@@ -351,11 +363,26 @@ async def edit(call: Call) -> int | None:
         confirm_bucket(call, old.name)
         if not call.confirm(f"Really edit Stream {old.name}"):
             return 0
-        try:
-            info = await manager.update_stream(new, level=required_level(new))
-        except ApiError as error:
-            raise RequestFailed(error, prefix=f"could not edit Stream {old.name}") from None
+        info = await _updated(call, manager, new)
     if not call.as_json:
         call.output.print(f"Stream {old.name} was updated\n")
     show_stream(call, info)
     return 0
+
+
+async def _updated(call: Call, manager: "Manager", config: StreamConfig) -> StreamInfo:
+    """Updates; with `--wait` returns when the replicas have caught up."""
+    name = config.name
+    try:
+        info = await manager.update_stream(config, level=required_level(config))
+    except ApiError as error:
+        raise RequestFailed(error, prefix=f"could not edit Stream {name}") from None
+    if not call.given("wait"):
+        return info
+    quick = manager.with_timeout(LOOK_NS)
+
+    async def look() -> ClusterInfo | None:
+        return (await quick.stream_info(name)).cluster
+
+    await wait_for_replicas(call, look, config.num_replicas, f'stream "{name}"')
+    return await manager.stream_info(name)

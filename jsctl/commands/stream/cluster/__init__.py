@@ -1,7 +1,7 @@
 """`jsctl stream cluster`: the table of its commands."""
 
 from jsctl.commands.stream.flags import QUERY
-from jsctl.commands.toolkit.assets.flags import PREFERRED, STREAM
+from jsctl.commands.toolkit.assets.flags import PREFERRED, STREAM, WAIT
 from jsctl.commands.toolkit.grammar.spec import FORCE, JSON, Argument, Command, Group, Option
 
 GROUP = Group(
@@ -36,15 +36,15 @@ GROUP = Group(
             "Evacuates a stream from a specific peer",
             "stream.cluster.peers:evacuate_peer",
             (STREAM, Argument("peer", "The name of the peer to evacuate")),
-            (FORCE, JSON),
-            examples=("jsctl stream cluster evacuate ORDERS n3 --force",),
+            (FORCE, JSON, WAIT),
+            examples=("jsctl stream cluster evacuate ORDERS n3 --force --wait 10m",),
         ),
         Command(
             "peer-remove",
             "Removes a peer from the stream cluster",
             "stream.cluster.peers:peer_remove",
             (STREAM, Argument("peer", "The name of the peer to remove")),
-            (FORCE,),
+            (FORCE, WAIT),
             aliases=("pr",),
         ),
         Command(

@@ -1,13 +1,18 @@
 """`stream cluster peer-remove`, `evacuate` and `cancel-move`."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import ClusterInfo
 from jsctl.commands.stream.show import show_stream
-from jsctl.commands.toolkit.assets.moving import LOOK_NS, POLL_SECONDS, evacuate
+from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
+from jsctl.commands.toolkit.assets.moving import LOOK_NS, POLL_SECONDS, LookUp, evacuate
 from jsctl.commands.toolkit.assets.picking import stream_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Aborted, Conflict, UsageError
+
+if TYPE_CHECKING:
+    from jsctl.client.manager import Manager
 
 CANCEL_SECONDS = 10.0
 
@@ -28,6 +33,8 @@ async def peer_remove(call: Call) -> None:
         call.output.log(f'Removing peer "{peer}"')
         await manager.remove_stream_peer(name, peer)
         call.output.log(f'Requested removal of peer "{peer}"')
+        look = _looks_at(manager, name)
+        await wait_for_replicas(call, look, found.config.num_replicas, f'stream "{name}"')
 
 
 async def evacuate_peer(call: Call) -> None:
@@ -35,15 +42,22 @@ async def evacuate_peer(call: Call) -> None:
     async with call.manager() as manager:
         found = await stream_of(call, manager)
         name = found.config.name
-        quick = manager.with_timeout(LOOK_NS)
+        look = _looks_at(manager, name)
 
         async def request(peer: str) -> None:
             await manager.evacuate_stream(name, peer)
 
-        async def look() -> ClusterInfo | None:
-            return (await quick.stream_info(name)).cluster
-
         await evacuate(call, found.cluster, "stream", name, request, look)
+        await wait_for_replicas(call, look, found.config.num_replicas, f'stream "{name}"')
+
+
+def _looks_at(manager: "Manager", name: str) -> LookUp:
+    quick = manager.with_timeout(LOOK_NS)
+
+    async def look() -> ClusterInfo | None:
+        return (await quick.stream_info(name)).cluster
+
+    return look
 
 
 async def cancel_move(call: Call) -> None:

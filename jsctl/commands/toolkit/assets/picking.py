@@ -70,13 +70,18 @@ async def _from_list(call: Call, manager: "Manager", wanted: str) -> str:
 def unknown_stream(name: str, names: list[str]) -> NotFound:
     """The error for a name that no stream has, with near ones."""
     text = f'stream "{name}": stream not found ({STREAM_NOT_FOUND})'
-    return NotFound(text, hints=near_names(name, names))
+    return _coded(NotFound(text, hints=near_names(name, names)), STREAM_NOT_FOUND)
 
 
 def unknown_consumer(stream: str, name: str, names: list[str]) -> NotFound:
     """The same for a consumer."""
     text = f'consumer "{stream} > {name}": consumer not found ({CONSUMER_NOT_FOUND})'
-    return NotFound(text, hints=near_names(name, names))
+    return _coded(NotFound(text, hints=near_names(name, names)), CONSUMER_NOT_FOUND)
+
+
+def _coded(error: NotFound, code: int) -> NotFound:
+    error.code = code
+    return error
 
 
 def near_names(name: str, names: list[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import click
 from jsctl.commands.toolkit.grammar.spec import Argument, Command, Kind, Option, options_of
 from jsctl.commands.toolkit.grammar.values import Value, check_value
 from jsctl.errors import UsageError
+from jsctl.settings import GLOBAL_FLAGS
 
 
 def parse(command: Command, inherited: Sequence[Option], words: Sequence[str]) -> dict[str, Value]:
@@ -28,7 +29,7 @@ def parse(command: Command, inherited: Sequence[Option], words: Sequence[str]) -
     except click.NoSuchOption as error:
         length = "long" if error.option_name.startswith("--") else "short"
         text = f"unknown {length} flag '{error.option_name}'"
-        raise UsageError(text, show_help=True) from None
+        raise UsageError(text, show_help=True, hints=_near(error.option_name, options)) from None
     except click.BadOptionUsage as error:
         text = f"expected argument for flag '{error.option_name}'"
         raise UsageError(text, show_help=True) from None
@@ -37,6 +38,20 @@ def parse(command: Command, inherited: Sequence[Option], words: Sequence[str]) -
     if context.args:
         raise UsageError(f"unexpected argument {context.args[0]}", show_help=True)
     return _checked(command, options, context.params)
+
+
+NEAR = 0.75
+"""So much alike a flag has to be to be meant."""
+
+
+def _near(name: str, options: Sequence[Option]) -> tuple[str, ...]:
+    """Flags that are spelled alike, those of every command too."""
+    from difflib import get_close_matches
+
+    names = [f"--{one}" for option in options for one in (option.name, *option.aliases)]
+    names += [f"--{flag.name}" for flag in GLOBAL_FLAGS]
+    near = get_close_matches(name, names, 3, NEAR)
+    return (f"did you mean {', '.join(near)}?",) if near else ()
 
 
 def _identifier(name: str) -> str:
