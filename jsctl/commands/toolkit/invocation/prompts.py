@@ -1,8 +1,11 @@
 """Questions, asked only when stdin and stdout are both terminals."""
 
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from jsctl.errors import Aborted, NeedsConfirmation
@@ -112,7 +115,25 @@ class Prompts:
     def _line(self, question: str) -> str:
         sys.stderr.write(f"{self.mark} {question} ")
         sys.stderr.flush()
-        line = sys.stdin.readline()
+        try:
+            with _interruptible():
+                line = sys.stdin.readline()
+        except KeyboardInterrupt:
+            sys.stderr.write("\n")
+            raise Aborted("interrupt") from None
         if not line:
             raise Aborted("interrupt")
         return line.strip()
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends the reading at once: the event loop would only hear of it behind the answer."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

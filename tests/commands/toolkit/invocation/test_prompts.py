@@ -1,58 +1,15 @@
 """Questions, asked on a real terminal."""
 
-import os
-import pty
-import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from jsctl.commands.toolkit.invocation.prompts import Prompts
 from jsctl.errors import NeedsConfirmation
-from tests.commands.conftest import Result, Server
+from tests.commands.conftest import Result
+from tests.commands.toolkit.invocation.conftest import CTRL_C, Talk
 
-ASKED = re.compile(rb"(^|\n|\x1b\[\?25h)\? [^\n]* $|type to filter\).*\x1b\[\?7h", re.DOTALL)
-"""What is shown when a question waits for its answer, or when a list is drawn whole."""
-MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 DOWN = "\x1b[B"
-CTRL_C = "\x03"
-Talk = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def talk(server: Server) -> Talk:
-    """Runs a command line on a terminal and types the answers, one a question."""
-
-    def run(words: list[str], answers: list[str], term: str = "xterm") -> tuple[int, str]:
-        process, terminal = pty.fork()
-        if not process:
-            os.environ["TERM"] = term
-            os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"  # nobody tells where the cursor is
-            os.execv(sys.executable, [sys.executable, "-m", "jsctl", "-s", server.url, *words])
-        shown = b"".join(_typed(terminal, answers))
-        _, status = os.waitpid(process, 0)
-        os.close(terminal)
-        return os.waitstatus_to_exitcode(status), MOVES.sub("", shown.decode())
-
-    return run
-
-
-def _typed(terminal: int, answers: list[str]) -> Iterator[bytes]:
-    waiting = list(answers)
-    shown = b""
-    while True:
-        try:
-            chunk = os.read(terminal, 4096)
-        except OSError:
-            return
-        if not chunk:
-            return
-        yield chunk
-        shown += chunk
-        if waiting and ASKED.search(shown):
-            os.write(terminal, f"{waiting.pop(0)}\r".encode())
-            shown = b""
 
 
 def test_a_name_is_picked_and_removal_confirmed(run: Callable[..., Result], talk: Talk) -> None:
