@@ -11,7 +11,7 @@ from typing import Any
 
 from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerInfo
-from jsctl.api.stream import StreamInfo
+from jsctl.api.stream import SourceInfo, StreamInfo
 from jsctl.broker.handlers import api, direct, lists, streams
 from jsctl.broker.handlers.decisions import (
     Decision,
@@ -85,6 +85,9 @@ class Rig:
 
     def stream_leader(self, account: str, name: str) -> StreamLeader | None:
         return self.leaders.get(name)
+
+    def upstreams(self, account: str, name: str) -> list[SourceInfo]:
+        return []
 
     def consumer(self, account: str, stream: str, name: str) -> Consumer | None:
         return None

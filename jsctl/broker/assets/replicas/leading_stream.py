@@ -14,6 +14,7 @@ from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas import traced_publishes
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
+from jsctl.broker.assets.replicas.inbound import Inbound
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
 from jsctl.broker.interest.targets import Sink
@@ -45,6 +46,7 @@ class LeadingStream:
         "acks",
         "admission",
         "consumed",
+        "inbound",
         "subjects",
     )
 
@@ -70,7 +72,9 @@ class LeadingStream:
         self.consumed = ConsumedMessages(stream, watchers)
         self.subjects: tuple[str, ...] = ()
         """What is listened to."""
-        self._listening = Listening(context, assigned.assignment.account)
+        account = assigned.assignment.account
+        self.inbound = Inbound(context, account, stream, self.admission, sink.owner, self._propose)
+        self._listening = Listening(context, account)
         self._unsure = False
         """Messages were kept, as not all consumers may be known here."""
         self._retry_ns = 0
@@ -93,13 +97,21 @@ class LeadingStream:
         for subject in self.subjects:
             self._listening.to(subject.encode(), self._sink)
 
+    def follow_config(self) -> None:
+        """The stream's config may have changed: listen to its subjects and origins as they are."""
+        if self._stream.config.subjects != self.subjects:
+            self.subscribe()
+        self.inbound.follow()
+
     def listen_anew(self) -> None:
         """The account has come, or is gone; nothing is heard in one that is not there."""
         self._listening.anew()
+        self.inbound.listen_anew()
 
     def end(self) -> None:
         """Another server leads: capture nothing, and promise nothing for what was captured."""
         self._listening.end()
+        self.inbound.end()
         self._sink.take()
 
     # Once a turn
@@ -120,6 +132,10 @@ class LeadingStream:
         accepting = self._assigned.group.raft.accepting
         self._retry_ns = 0 if accepting else context.now_ns + REFUSED_NS
         return accepting
+
+    def take_inbound(self) -> bool:
+        """Take what other streams have for this one; whether there is more at once."""
+        return self.inbound.run()
 
     def remove_due(self) -> None:
         """Propose what is to go because of its age, or because consumers are done with it."""
@@ -144,9 +160,12 @@ class LeadingStream:
         """When there is something to do even if nothing happens."""
         if self._unsure:
             return self._context.now_ns + REFUSED_NS
-        return self._retry_ns or self.admission.next_due_ns()
+        due = [self._retry_ns or self.admission.next_due_ns(), self.inbound.next_due_ns()]
+        return min([at for at in due if at is not None], default=None)
 
-    def _propose(self, admitted: Admitted) -> None:
+    def _propose(self, admitted: Admitted) -> bool:
+        """Whether the log took it."""
+        first: int | None = 0
         group = self._assigned.group
         if admitted.entries:
             first = self._context.groups.propose(group, admitted.entries, None)
@@ -160,6 +179,7 @@ class LeadingStream:
         if admitted.rejects:
             items = [(reply, b"", b"", body, b"") for reply, body in admitted.rejects]
             self._context.traffic.deliver(self._assigned.assignment.account, items)
+        return first is not None
 
     def _propose_removals(self) -> None:
         gone, said = self.consumed.take()

@@ -143,10 +143,10 @@ class StreamReplica:
         leading = self.leading
         if leading is not None:
             leading.admission.applied(self.group.raft.applied)
-            if self.stored.stream.config.subjects != leading.subjects:
-                leading.subscribe()
+            leading.follow_config()
+            leading.inbound.applied()
             self._answer()
-            if leading.admission.next_due_ns() is not None:
+            if leading.next_due_ns() is not None:
                 self.context.queue.wake(self.group.name, self)
 
     def _tell_watchers(self, entry: StreamEntry, before: int) -> None:
@@ -180,6 +180,7 @@ class StreamReplica:
             volatile=self.volatile,
         )
         leading.subscribe()
+        leading.inbound.follow()
         self._propose_config()
         self._answer()
         self.consumed_anew()
@@ -212,6 +213,8 @@ class StreamReplica:
             return
         if self.assigned.config_refused:
             self._propose_config()
+        if leading.take_inbound():
+            self.context.queue.wake_again(self.group.name, self)
         leading.remove_due()
 
     def next_due_ns(self) -> int | None:
