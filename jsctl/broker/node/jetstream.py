@@ -9,7 +9,12 @@ from collections.abc import Callable, Sequence
 from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes, StreamServes
+from jsctl.broker.assets.replicas.facts import (
+    ConsumerAdvisories,
+    ConsumerServes,
+    MirrorCaughtUp,
+    StreamServes,
+)
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.assets.traffic import RouterTraffic
 from jsctl.broker.interest.targets import Sink
@@ -17,7 +22,7 @@ from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
 from jsctl.broker.jsapi.direct_gets import DirectGets
 from jsctl.broker.jsapi.intake import RequestIntake
 from jsctl.broker.jsapi.live_view import ApiView
-from jsctl.broker.jsapi.served import answer_body
+from jsctl.broker.jsapi.served import answer_body, answer_headers
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, subscribe_api
 from jsctl.broker.jsapi.usage import Usage
@@ -153,7 +158,10 @@ class JetStream:
                     self._direct.serves((made.account, made.name))
                     self.api.answer(fact.request, answer_body(self.view, fact))
                 case ConsumerServes():
-                    self.api.answer(fact.request, answer_body(self.view, fact))
+                    headers = answer_headers(self.view, fact)
+                    self.api.answer(fact.request, answer_body(self.view, fact), headers)
+                case MirrorCaughtUp():
+                    self._direct.refresh()
                 case _:
                     changed = changed or not isinstance(fact, ConsumerAdvisories)
                     self._advisories.tell(fact)

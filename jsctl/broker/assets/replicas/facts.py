@@ -53,4 +53,14 @@ class MetaChanged:
     """Whether this server led the meta group then: who leads tells others of it."""
 
 
-Fact = StreamServes | ConsumerServes | ConsumerAdvisories | MetaChanged | LeaderChange
+@dataclass(frozen=True, slots=True)
+class MirrorCaughtUp:
+    """A mirror that this server leads has nearly all of its origin: it may answer for it."""
+
+    account: str
+    stream: str
+
+
+Fact = (
+    StreamServes | ConsumerServes | ConsumerAdvisories | MetaChanged | LeaderChange | MirrorCaughtUp
+)

@@ -13,11 +13,13 @@ from itertools import islice
 
 from jsctl.api.errors import ApiErrorBody, api_error
 from jsctl.api.stream import SourceInfo, StreamConfig, SubjectTransform
+from jsctl.broker.assets.replicas.facts import MirrorCaughtUp
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.sourcing.asking import Metadata, Request, Start, farewell
 from jsctl.broker.jetstream.sourcing.origin import Origin, mirror_of, sources_of
+from jsctl.broker.jetstream.sourcing.position_search import PositionSearch
 from jsctl.broker.jetstream.sourcing.upstream import Phase, Upstream
 from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
 from jsctl.broker.jetstream.streams.positions import SourcePosition
@@ -46,6 +48,8 @@ class InboundLine:
     arrivals: Sink
     retry_ns: int = 0
     """When to try again to store what did not fit; 0: nothing waits for that."""
+    search: PositionSearch | None = None
+    """While it is not known up to where the stream has it."""
 
 
 @dataclass(slots=True)
@@ -61,6 +65,7 @@ class Inbound:
     _lines: dict[str, InboundLine] = field(default_factory=dict)
     """By index name; a mirror's has an empty one."""
     _config: StreamConfig | None = None
+    _told_caught_up: bool = False
 
     # What there is to be taken
 
@@ -90,7 +95,11 @@ class Inbound:
     def _line(self, origin: Origin) -> InboundLine:
         who = Metadata(self.stream.name, self.account, self.context.domain)
         upstream = Upstream(origin, self._durable(origin, ""), who, self.context.now_ns)
-        return InboundLine(upstream, Listening(self.context, self.account), Sink(), Sink())
+        line = InboundLine(upstream, Listening(self.context, self.account), Sink(), Sink())
+        known = origin.is_mirror or origin.key in self.stream.positions
+        if not known and self.stream.store.retained_messages:
+            line.search = PositionSearch(origin, self.stream.store)
+        return line
 
     def _durable(self, origin: Origin, identity: str) -> SourcePosition:
         """Up to where this stream has what an origin holds."""
@@ -117,16 +126,36 @@ class Inbound:
         now_ns = self.context.now_ns
         for line in self._lines.values():
             upstream = line.upstream
+            if line.search is not None:
+                more = self._look_back(line, line.search) or more
+                continue
             for _, _, headers, payload, _ in line.answers.take():
                 upstream.answered(headers, payload, now_ns)
             if upstream.phase is Phase.MESSAGES and line.arrivals.messages:
                 upstream.take(line.arrivals.take(), now_ns)
+                self._tell_caught_up(upstream)
             more = self._store(line) or more
             upstream.tick(now_ns)
             if upstream.wants_to_ask(now_ns):
                 self._ask(line)
             self._answer_flow(line)
         return more
+
+    def _tell_caught_up(self, upstream: Upstream) -> None:
+        if upstream.caught_up and not self._told_caught_up and upstream.origin.is_mirror:
+            self.context.facts.append(MirrorCaughtUp(self.account, self.stream.name))
+        self._told_caught_up = upstream.caught_up
+
+    def _look_back(self, line: InboundLine, search: PositionSearch) -> bool:
+        """Find out where to go on by what is stored; whether there is more to be looked at."""
+        if not search.step():
+            return True
+        key = line.upstream.origin.key
+        if not self.propose(self.admission.sourced({key: search.found})):
+            return False
+        line.upstream.seq, line.upstream.identity = search.found
+        line.search = None
+        return True
 
     def _store(self, line: InboundLine) -> bool:
         upstream, now_ns = line.upstream, self.context.now_ns
@@ -202,9 +231,19 @@ class Inbound:
 
     def _due(self) -> Iterator[int]:
         for line in self._lines.values():
-            yield line.upstream.next_due_ns()
+            yield (
+                line.upstream.next_due_ns()
+                if line.search is None
+                else self.context.now_ns + FULL_NS
+            )
             if line.retry_ns:
                 yield line.retry_ns
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether a mirror has nearly all of its origin, as far as that can be told."""
+        line = self._lines.get("")
+        return line is not None and line.upstream.caught_up
 
     # For operators
 

@@ -7,13 +7,14 @@ mirror or source, a batch that is not complete, a snapshot that is being sent. W
 keeps, leading or not, is in `stream_replica`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas import traced_publishes
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
+from jsctl.broker.assets.replicas.direct_consumers import DirectConsumers
 from jsctl.broker.assets.replicas.inbound import Inbound
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
@@ -23,6 +24,7 @@ from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
 from jsctl.broker.jetstream.streams.entries import StreamEntry
 from jsctl.broker.jetstream.streams.republish import Copy, Republisher, stored_records
 from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.store.seqset import SeqSet
 
 REMOVE_SEQS_MAX = 10_000
 """Consumed messages removed by one entry."""
@@ -46,6 +48,7 @@ class LeadingStream:
         "acks",
         "admission",
         "consumed",
+        "direct",
         "inbound",
         "subjects",
     )
@@ -59,6 +62,7 @@ class LeadingStream:
         sink: Sink,
         *,
         volatile: bool,
+        hopeless: Callable[[], SeqSet],
     ) -> None:
         self._context = context
         self._assigned = assigned
@@ -74,6 +78,8 @@ class LeadingStream:
         """What is listened to."""
         account = assigned.assignment.account
         self.inbound = Inbound(context, account, stream, self.admission, sink.owner, self._propose)
+        self.direct = DirectConsumers(context, account, stream, assigned.group.name, hopeless)
+        """Consumers of other streams that take from this one."""
         self._listening = Listening(context, account)
         self._unsure = False
         """Messages were kept, as not all consumers may be known here."""
@@ -107,11 +113,13 @@ class LeadingStream:
         """The account has come, or is gone; nothing is heard in one that is not there."""
         self._listening.anew()
         self.inbound.listen_anew()
+        self.direct.listen_anew()
 
     def end(self) -> None:
         """Another server leads: capture nothing, and promise nothing for what was captured."""
         self._listening.end()
         self.inbound.end()
+        self.direct.end()
         self._sink.take()
 
     # Once a turn

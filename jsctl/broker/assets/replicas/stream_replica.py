@@ -13,7 +13,11 @@ from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.facts import StreamServes
 from jsctl.broker.assets.replicas.leading_stream import LeadingStream
-from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher, ReplicaContext
+from jsctl.broker.assets.replicas.replica_context import (
+    ConsumerWatcher,
+    ReplicaContext,
+    StreamWatcher,
+)
 from jsctl.broker.assets.replicas.stored_stream import StoredStream, StreamImporter
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
@@ -109,7 +113,8 @@ class StreamReplica:
         assert index > self._applied, f"entry {index} after {self._applied}"
         self._applied = index
         stream, leading, ready = self.stored.stream, self.leading, self._ready
-        before = stream.store.messages if self.watchers else 0
+        watched = bool(self.watchers) or (leading is not None and bool(leading.direct))
+        before = stream.store.messages if watched else 0
         if leading is None:
             entry = decode(data)
             result = stream.apply(index, entry)
@@ -123,7 +128,7 @@ class StreamReplica:
             result = stream.apply(index, entry, () if made is None else made.ids)
         if not index % DIGEST_EVERY:
             self._note_digest(index)
-        if self.watchers:
+        if watched:
             self._tell_watchers(entry, before)
         if leading is not None:
             if leading.consumed.after_removal:
@@ -150,13 +155,13 @@ class StreamReplica:
                 self.context.queue.wake(self.group.name, self)
 
     def _tell_watchers(self, entry: StreamEntry, before: int) -> None:
-        leading = [watcher for watcher in self.watchers.values() if watcher.leading]
-        if not leading:
-            return
+        told: list[StreamWatcher] = [one for one in self.watchers.values() if one.leading]
+        if self.leading is not None:
+            told.append(self.leading.direct)
         stored: Sequence[bytes] = ()
-        if isinstance(entry, Messages) and entry.flags == Flags.NONE:
+        if isinstance(entry, Messages) and not entry.flags & ~Flags.SOURCED:
             stored = entry.frame.columns.subjects
-        for watcher in leading:
+        for watcher in told:
             if stored and self.store.messages == before + len(stored):
                 watcher.stored(stored)
             else:
@@ -178,6 +183,7 @@ class StreamReplica:
             ChainMap(self.watchers, self.absent),
             self.sink,
             volatile=self.volatile,
+            hopeless=lambda: self.hopeless,
         )
         leading.subscribe()
         leading.inbound.follow()
@@ -299,6 +305,8 @@ class StreamReplica:
         """Messages that were damaged are back, or gone."""
         for watcher in self.watchers.values():
             watcher.stream_changed()
+        if self.leading is not None:
+            self.leading.direct.stream_changed()
 
     # Durability
 

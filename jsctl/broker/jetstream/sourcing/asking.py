@@ -156,4 +156,6 @@ def read_answer(origin: Origin, headers: bytes, payload: bytes) -> Granted | Api
         )
         return api_error(name).body()
     identity = (blocks.get(headers, IDENTITY) or b"").decode("utf-8", "replace") if headers else ""
-    return Granted(info.name.encode(), info.delivered.stream_seq, identity)
+    # It may have delivered something by now; where it began is at or behind what is acknowledged.
+    begun = min(info.delivered.stream_seq, info.ack_floor.stream_seq)
+    return Granted(info.name.encode(), begun, identity)

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 
 from jsctl.api.stream import StreamSource
+from jsctl.api.times import format_time
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 
 HASH_LENGTH = 8
@@ -23,7 +24,12 @@ def short_hash(text: str) -> str:
     return "".join([_DIGITS[byte % len(_DIGITS)] for byte in digest])
 
 
-def _origin_name(source: StreamSource) -> str:
+def stream_identity(created_ns: int) -> str:
+    """What tells a stream from an earlier one of the same name."""
+    return short_hash(format_time(created_ns))
+
+
+def origin_name(source: StreamSource) -> str:
     """The stream; streams of one name are told apart by how they are reached."""
     name = source.name
     return name if source.external is None else f"{name}:{short_hash(source.external.api)}"
@@ -31,7 +37,7 @@ def _origin_name(source: StreamSource) -> str:
 
 def index_name(source: StreamSource) -> str:
     """What a source of a stream is known by."""
-    name = _origin_name(source)
+    name = origin_name(source)
     if source.consumer is not None:
         name += f":C={short_hash(source.consumer.name)}"
     taken, stored = source.filter_subject or _ALL, _ALL
@@ -43,7 +49,7 @@ def index_name(source: StreamSource) -> str:
 
 def durable_key(source: StreamSource) -> str:
     """What tells apart the consumers that somebody made for sources."""
-    return f"{_origin_name(source)} {source.consumer.name if source.consumer else ''}"
+    return f"{origin_name(source)} {source.consumer.name if source.consumer else ''}"
 
 
 def _stable_id(stream: str, account: str, domain: str) -> str:

@@ -36,6 +36,7 @@ BACKOFF_NS_MAX = 120 * SECOND_NS
 """Added for each failure in a row."""
 QUEUE_BYTES_MAX = 96 << 20
 """Beyond it an origin does not keep to flow control: what comes is dropped and asked for later."""
+CAUGHT_UP_LAG = 10
 _NO_LEVEL = 10185
 _BAD_JSON = 10025
 _OTHER_IDENTITY = 10225
@@ -76,6 +77,8 @@ class Upstream:
         self.error: ApiErrorBody | None = None
         self.blocked: ApiErrorBody | None = None
         """Why what came is not stored now."""
+        self.caught_up = False
+        """Since it was last found, not much was missing once: more is said of none in use."""
         self.skipped_to = 0
         """The origin begins behind this sequence: an empty mirror does so, too."""
         self._who = who
@@ -138,6 +141,7 @@ class Upstream:
     def failed(self, error: ApiErrorBody, now_ns: int) -> None:
         """A request came to nothing: tell, and try again later and later."""
         self.error = error
+        self.caught_up = False
         self._failures += 1
         self._retry(now_ns)
         self._due_ns += min(BACKOFF_NS * self._failures, BACKOFF_NS_MAX)
@@ -211,6 +215,7 @@ class Upstream:
             return
         self._number, self.seq = found.number, found.seq
         self.lag = max(0, found.pending - 1)
+        self.caught_up = self.caught_up or self.lag < CAUGHT_UP_LAG
         origin = self.origin
         headers = arrivals.without_conditions(headers, of_source=not origin.is_mirror)
         if not origin.is_mirror:

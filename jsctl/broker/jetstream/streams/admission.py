@@ -166,6 +166,11 @@ class StreamLeader:
         self._close(building, made)
         return made, count, refusal
 
+    def sourced(self, positions: dict[str, SourcePosition]) -> Admitted:
+        """It is known up to where this stream has its sources."""
+        self.in_flight.add(Batch([], 0, [], [], self._last_id))
+        return Admitted([encode_sourced(positions)], [[]])
+
     def begin_at(self, first: int) -> Admitted:
         """A stream that holds nothing goes on with a sequence above its last."""
         self.in_flight.add(Batch([], 0, [], [], self._last_id))
