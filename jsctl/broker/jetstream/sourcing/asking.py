@@ -17,8 +17,8 @@ from jsctl.broker.jetstream.sourcing.origin import Origin
 from jsctl.broker.protocol import headers as blocks
 
 HEARTBEAT_NS = SECOND_NS
-HEALTH_NS = 10 * SECOND_NS
-"""An origin that was not heard for so long is asked anew; its consumer ends when unused as long."""
+UNUSED_NS = 10 * SECOND_NS
+"""A consumer that nobody listens to for so long ends."""
 ACK_WAIT_NS = 22 * 3600 * SECOND_NS
 LEVELS = (5, 4, 0)
 """API levels that are asked for in turn: 5 knows origins that were made anew, 4 gives consumers
@@ -119,7 +119,7 @@ def _config(
         flow_control=True,
         direct=True,
         sourcing=sourcing,
-        inactive_threshold=HEALTH_NS,
+        inactive_threshold=UNUSED_NS,
         metadata=told,
     )
 

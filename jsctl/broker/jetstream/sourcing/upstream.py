@@ -29,6 +29,9 @@ from jsctl.broker.protocol import headers as blocks
 ANSWER_NS = 30 * SECOND_NS
 RESET_ANSWER_NS = 5 * SECOND_NS
 """How long is waited for an answer: to a consumer that is made, and one that begins again."""
+SILENT_NS = 5 * SECOND_NS
+"""An origin that was not heard for so long, with a heartbeat a second, is asked anew: its leader is
+another one, or gone."""
 RETRY_NS = 2 * SECOND_NS
 """Between two requests."""
 BACKOFF_NS = 10 * SECOND_NS
@@ -155,7 +158,7 @@ class Upstream:
         """Give up an answer that does not come, and an origin that is not heard."""
         if self.phase is Phase.ANSWER and now_ns >= self._due_ns:
             self.failed(self._silence(), now_ns)
-        elif self.phase is Phase.MESSAGES and now_ns - self.heard_ns > asking.HEALTH_NS:
+        elif self.phase is Phase.MESSAGES and now_ns - self.heard_ns > SILENT_NS:
             self._retry(now_ns)
 
     def _silence(self) -> ApiErrorBody:
@@ -165,7 +168,7 @@ class Upstream:
     def next_due_ns(self) -> int:
         """When `tick` or `wants_to_ask` has something to say."""
         if self.phase is Phase.MESSAGES:
-            return self.heard_ns + asking.HEALTH_NS + 1
+            return self.heard_ns + SILENT_NS + 1
         return self._due_ns
 
     # What comes in.
