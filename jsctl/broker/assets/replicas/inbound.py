@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from jsctl.api.errors import ApiErrorBody, api_error
-from jsctl.api.stream import SourceInfo, StreamConfig, SubjectTransform
+from jsctl.api.stream import SourceInfo, StreamConfig
 from jsctl.broker.assets.replicas.facts import MirrorCaughtUp
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.sourcing.asking import Metadata, Request, Start, farewell
-from jsctl.broker.jetstream.sourcing.origin import Origin, mirror_of, sources_of
+from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin, mirror_of, sources_of
 from jsctl.broker.jetstream.sourcing.position_search import PositionSearch
 from jsctl.broker.jetstream.sourcing.upstream import Phase, Upstream
 from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
@@ -92,7 +92,7 @@ class Inbound:
             lines[origin.key] = self._lines.get(origin.key) or self._line(origin)
         self._lines = lines
 
-    def _line(self, origin: Origin) -> InboundLine:
+    def _line(self, origin: UpstreamOrigin) -> InboundLine:
         who = Metadata(self.stream.name, self.account, self.context.domain)
         upstream = Upstream(origin, self._durable(origin, ""), who, self.context.now_ns)
         line = InboundLine(upstream, Listening(self.context, self.account), Sink(), Sink())
@@ -101,7 +101,7 @@ class Inbound:
             line.search = PositionSearch(origin, self.stream.store)
         return line
 
-    def _durable(self, origin: Origin, identity: str) -> SourcePosition:
+    def _durable(self, origin: UpstreamOrigin, identity: str) -> SourcePosition:
         """Up to where this stream has what an origin holds."""
         if origin.is_mirror:
             return SourcePosition(self.stream.store.last_seq, identity)
@@ -201,7 +201,7 @@ class Inbound:
             upstream.failed(_unheard(upstream.origin), self.context.now_ns)
 
     @staticmethod
-    def _start(origin: Origin) -> Start:
+    def _start(origin: UpstreamOrigin) -> Start:
         declared = origin.declared
         return Start(declared.opt_start_seq, declared.opt_start_time)
 
@@ -249,25 +249,23 @@ class Inbound:
 
     def infos(self) -> Sequence[SourceInfo]:
         """How far each origin is taken, in the order of the config."""
-        return [_info(line.upstream, self.context.now_ns) for line in self._lines.values()]
+        return [self._info(line.upstream) for line in self._lines.values()]
+
+    def _info(self, upstream: Upstream) -> SourceInfo:
+        declared, now_ns = upstream.origin.declared, self.context.now_ns
+        known = self.stream.positions.get(upstream.origin.key, _NOTHING)
+        return SourceInfo(
+            name=declared.name,
+            external=declared.external,
+            lag=upstream.lag,
+            seq=known.seq,
+            active=now_ns - upstream.heard_ns if upstream.heard_ns else -1,
+            error=upstream.error or upstream.blocked,
+            filter_subject=declared.filter_subject,
+            subject_transforms=declared.subject_transforms,
+        )
 
 
-def _unheard(origin: Origin) -> ApiErrorBody:
+def _unheard(origin: UpstreamOrigin) -> ApiErrorBody:
     kind = "Mirror" if origin.is_mirror else "Source"
     return api_error(f"JS{kind}ConsumerSetupFailedErrF", err="no responders").body()
-
-
-def _info(upstream: Upstream, now_ns: int) -> SourceInfo:
-    declared = upstream.origin.declared
-    transforms = [
-        SubjectTransform(src=one.src, dest=one.dest) for one in declared.subject_transforms
-    ]
-    return SourceInfo(
-        name=declared.name,
-        external=declared.external,
-        lag=upstream.lag,
-        active=now_ns - upstream.heard_ns if upstream.heard_ns else -1,
-        error=upstream.error or upstream.blocked,
-        filter_subject=declared.filter_subject,
-        subject_transforms=tuple(transforms),
-    )

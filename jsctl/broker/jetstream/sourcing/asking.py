@@ -13,7 +13,7 @@ from jsctl.api.requests import ConsumerCreateRequest
 from jsctl.api.responses import ConsumerInfoResponse
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, DeliverPolicy
-from jsctl.broker.jetstream.sourcing.origin import Origin
+from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.protocol import headers as blocks
 
 HEARTBEAT_NS = SECOND_NS
@@ -63,7 +63,7 @@ class Metadata:
 
 
 def request(
-    origin: Origin,
+    origin: UpstreamOrigin,
     start: Start,
     deliver: bytes,
     level: int,
@@ -92,7 +92,13 @@ def request(
 
 
 def _config(
-    origin: Origin, start: Start, deliver: bytes, name: str, who: Metadata, *, sourcing: bool
+    origin: UpstreamOrigin,
+    start: Start,
+    deliver: bytes,
+    name: str,
+    who: Metadata,
+    *,
+    sourcing: bool,
 ) -> ConsumerConfig:
     policy = DeliverPolicy.ALL
     if start.seq:
@@ -124,13 +130,13 @@ def _config(
     )
 
 
-def farewell(origin: Origin) -> Request:
+def farewell(origin: UpstreamOrigin) -> Request:
     """Have the consumer deleted: nobody reads it any more."""
     subject = f"$JS.API.CONSUMER.DELETE.{origin.declared.name}.{origin.consumer}"
     return Request(origin.api_subject(subject), b"", b"")
 
 
-def read_answer(origin: Origin, headers: bytes, payload: bytes) -> Granted | ApiErrorBody:
+def read_answer(origin: UpstreamOrigin, headers: bytes, payload: bytes) -> Granted | ApiErrorBody:
     """What was answered. Nobody answers: the origin's server is not there, or not allowed."""
     failed = (
         "JSMirrorConsumerSetupFailedErrF" if origin.is_mirror else "JSSourceConsumerSetupFailedErrF"

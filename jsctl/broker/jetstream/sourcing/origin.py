@@ -11,7 +11,7 @@ API_PREFIX = "$JS.API"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class UpstreamOrigin:
     """See the module. `key` is the index name of a source, and empty for a mirror."""
 
     declared: StreamSource
@@ -60,14 +60,14 @@ class Origin:
         return f"$JS.{letter}.{suffix}".encode()
 
 
-def mirror_of(account: str, config: StreamConfig, domain: str) -> Origin | None:
+def mirror_of(account: str, config: StreamConfig, domain: str) -> UpstreamOrigin | None:
     """The origin of a mirror; None if a stream is none."""
     if config.mirror is None:
         return None
     return _prepared(config.mirror, "", names.mirror_consumer(config.name, account, domain))
 
 
-def sources_of(account: str, config: StreamConfig, domain: str) -> Sequence[Origin]:
+def sources_of(account: str, config: StreamConfig, domain: str) -> Sequence[UpstreamOrigin]:
     """The origins that a stream has as sources, in the order of its config."""
     return [
         _prepared(
@@ -79,11 +79,12 @@ def sources_of(account: str, config: StreamConfig, domain: str) -> Sequence[Orig
     ]
 
 
-def _prepared(declared: StreamSource, key: str, consumer: str) -> Origin:
+def _prepared(declared: StreamSource, key: str, consumer: str) -> UpstreamOrigin:
     transforms = [
         compile_transform(one.src.encode(), one.dest.encode())
         for one in declared.subject_transforms
+        if one.dest
     ]
     if declared.consumer is not None:
         consumer = declared.consumer.name
-    return Origin(declared, key, consumer, tuple(transforms))
+    return UpstreamOrigin(declared, key, consumer, tuple(transforms))

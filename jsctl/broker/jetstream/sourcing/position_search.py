@@ -6,7 +6,7 @@ A long stream is looked at in steps.
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.sourcing.names import origin_name, read_source_header
-from jsctl.broker.jetstream.sourcing.origin import Origin
+from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
 from jsctl.broker.protocol import headers as blocks
@@ -18,7 +18,7 @@ STEP_MESSAGES = 1_024
 class PositionSearch:
     """One walk from the end to the begin. `found` is the position, once `step` says so."""
 
-    def __init__(self, origin: Origin, store: Contents) -> None:
+    def __init__(self, origin: UpstreamOrigin, store: Contents) -> None:
         self.found = SourcePosition(0, "")
         self._names = (origin.key, origin_name(origin.declared), origin.declared.name)
         self._store = store

@@ -112,13 +112,27 @@ def _check_transforms(
     for one in transforms:
         if one.src and not is_valid_subject(one.src.encode()):
             raise api_error(f"{kind}InvalidSubjectFilter", err=f"invalid subject {one.src}")
-        try:
-            compile_transform(one.src.encode(), one.dest.encode())
-        except ConfigError as error:
-            raise api_error(f"{kind}InvalidTransformDestination", err=error.reason) from None
+        wrong = _wrong_mapping(one.src or ">", one.dest)
+        if wrong:
+            raise api_error(f"{kind}InvalidTransformDestination", err=wrong)
     sources = [(one.src or ">").encode() for one in transforms]
     if any(meet(left, right) for left, right in permutations(sources, 2)):
         raise api_error(f"{kind}OverlappingSubjectFilters")
+
+
+def _wrong_mapping(source: str, destination: str) -> str:
+    """What is wrong with a mapping; subjects stay as they are without a destination."""
+    if not destination:
+        return ""
+    *tokens, last = destination.split(".")
+    tails = [text.split(".")[-1] == ">" for text in (source, destination)]
+    if tails[0] != tails[1] or "*" in (*tokens, last) or ">" in tokens:
+        return "invalid subject"
+    try:
+        compile_transform(source.encode(), destination.encode())
+    except ConfigError as error:
+        return error.reason
+    return ""
 
 
 def _check_sources(config: StreamConfig, lookup: Lookup, subjects: list[str]) -> None:

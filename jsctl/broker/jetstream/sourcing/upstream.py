@@ -21,7 +21,7 @@ from jsctl.broker.jetstream.sourcing import arrivals, asking
 from jsctl.broker.jetstream.sourcing.arrivals import Arrival
 from jsctl.broker.jetstream.sourcing.asking import Granted, Metadata, Request, Start
 from jsctl.broker.jetstream.sourcing.names import source_header
-from jsctl.broker.jetstream.sourcing.origin import Origin
+from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
 from jsctl.broker.protocol import headers as blocks
@@ -67,7 +67,7 @@ class Upstream:
     """See the module. `position` is what the stream has, `seq` what came."""
 
     def __init__(
-        self, origin: Origin, position: SourcePosition, who: Metadata, now_ns: int
+        self, origin: UpstreamOrigin, position: SourcePosition, who: Metadata, now_ns: int
     ) -> None:
         self.origin = origin
         self.seq, self.identity = position
