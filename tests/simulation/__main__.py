@@ -18,6 +18,7 @@ from jsctl.broker.errors import BrokerError
 from tests.simulation.plan import (
     Plan,
     draw,
+    draw_copies,
     draw_kinds,
     draw_loop,
     draw_rot,
@@ -31,6 +32,7 @@ SERVERS = (3, 5)
 SHRINK_RUNS = 200
 DRAWINGS: tuple[Callable[[int, int], Plan], ...] = (
     draw,
+    draw_copies,
     draw_kinds,
     draw_ttl,
     draw_storage,

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import NamedTuple
 
-from jsctl.api.errors import ApiErrorBody, api_error
+from jsctl.api.errors import ApiErrorBody
 from jsctl.api.times import SECOND_NS
 from jsctl.broker.jetstream.sourcing import arrivals, asking
 from jsctl.broker.jetstream.sourcing.arrivals import Arrival
@@ -26,9 +26,8 @@ from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
 from jsctl.broker.protocol import headers as blocks
 
-ANSWER_NS = 30 * SECOND_NS
-RESET_ANSWER_NS = 5 * SECOND_NS
-"""How long is waited for an answer: to a consumer that is made, and one that begins again."""
+ANSWER_NS = 5 * SECOND_NS
+"""How long is waited for an answer. A consumer that is made later ends by itself."""
 SILENT_NS = 5 * SECOND_NS
 """An origin that was not heard for so long, with a heartbeat a second, is asked anew: its leader is
 another one, or gone."""
@@ -40,6 +39,11 @@ BACKOFF_NS_MAX = 120 * SECOND_NS
 QUEUE_BYTES_MAX = 96 << 20
 """Beyond it an origin does not keep to flow control: what comes is dropped and asked for later."""
 CAUGHT_UP_LAG = 10
+_UNAVAILABLE = 503
+"""The origin has no leader just now, or its server has no room."""
+_SILENCE = ApiErrorBody(
+    code=_UNAVAILABLE, err_code=10008, description="JetStream system temporarily unavailable"
+)
 _NO_LEVEL = 10185
 _BAD_JSON = 10025
 _OTHER_IDENTITY = 10225
@@ -105,8 +109,7 @@ class Upstream:
         """The request; its answer goes to `answered`. `start` counts if nothing ever came."""
         assert self.phase is Phase.TIME, "one request at a time"
         self.phase, self._asked_ns = Phase.ANSWER, now_ns
-        durable = self.origin.declared.consumer is not None
-        self._due_ns = now_ns + (RESET_ANSWER_NS if durable else ANSWER_NS)
+        self._due_ns = now_ns + ANSWER_NS
         self._owed.clear()
         self._consumer = b""
         level = self._levels[self._level]
@@ -142,12 +145,13 @@ class Upstream:
             self.seq = self.skipped_to = granted.delivered
 
     def failed(self, error: ApiErrorBody, now_ns: int) -> None:
-        """A request came to nothing: tell, and try again later and later."""
+        """A request came to nothing: tell, and try again, later and later if it was refused."""
         self.error = error
         self.caught_up = False
-        self._failures += 1
         self._retry(now_ns)
-        self._due_ns += min(BACKOFF_NS * self._failures, BACKOFF_NS_MAX)
+        if error.code != _UNAVAILABLE:
+            self._failures += 1
+            self._due_ns += min(BACKOFF_NS * self._failures, BACKOFF_NS_MAX)
 
     def _retry(self, now_ns: int) -> None:
         self.phase = Phase.TIME
@@ -157,13 +161,9 @@ class Upstream:
     def tick(self, now_ns: int) -> None:
         """Give up an answer that does not come, and an origin that is not heard."""
         if self.phase is Phase.ANSWER and now_ns >= self._due_ns:
-            self.failed(self._silence(), now_ns)
+            self.failed(_SILENCE, now_ns)
         elif self.phase is Phase.MESSAGES and now_ns - self.heard_ns > SILENT_NS:
             self._retry(now_ns)
-
-    def _silence(self) -> ApiErrorBody:
-        kind = "Mirror" if self.origin.is_mirror else "Source"
-        return api_error(f"JS{kind}ConsumerSetupFailedErrF", err="no answer of the origin").body()
 
     def next_due_ns(self) -> int:
         """When `tick` or `wants_to_ask` has something to say."""
