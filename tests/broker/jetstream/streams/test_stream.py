@@ -27,7 +27,6 @@ from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
 from tests.support.quick import examples
 
-
 POSITIONS = {"O > >": SourcePosition(7, "I")}
 
 
