@@ -68,6 +68,8 @@ def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     config = _config_of(view, request, names[0])
     if config.sealed:
         raise invalid("stream configuration for create can not be sealed")
+    if config.mirror_direct and config.mirror is None:
+        raise invalid("stream has no mirror but does have mirror direct")
     old = view.meta.stream(request.account, config.name)
     if old is not None:
         if not same(old.config, config):

@@ -216,10 +216,6 @@ _FEATURE_RULES: tuple[_Rule, ...] = (
         lambda c: c.persist_mode is PersistMode.ASYNC and c.allow_atomic,
         "async persist mode is not supported with atomic batch publish",
     ),
-    (
-        lambda c: c.mirror_direct and c.mirror is None,
-        "stream has no mirror but does have mirror direct",
-    ),
 )
 
 

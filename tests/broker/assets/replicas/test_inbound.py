@@ -195,7 +195,8 @@ def test_a_mirror_becomes_a_stream(client: PlayClient) -> None:
     create(client, "M", mirror={"name": "O"})
     changed = config("M", mirror={"name": "O", "filter_subject": "o.1"})
     assert client.ask("$JS.API.STREAM.UPDATE.M", **changed)["error"]["err_code"] == 10055
-    assert "error" not in client.ask("$JS.API.STREAM.UPDATE.M", **config("M", subjects=["m"]))
+    promoted = config("M", subjects=["m"], mirror_direct=True)
+    assert "error" not in client.ask("$JS.API.STREAM.UPDATE.M", **promoted)
     publish(client, "o.3", "m")
     assert [one[:2] for one in held(client, "M")] == [(1, "o.1"), (2, "o.2"), (3, "m")]
     assert "mirror" not in info(client, "M")
