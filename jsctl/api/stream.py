@@ -333,6 +333,7 @@ class SourceInfo:
     name: str = ""
     external: ExternalStream | None = omit(None)
     lag: Uint64 = 0
+    seq: Uint64 = omit(0)
     active: Nanos = 0
     error: ApiErrorBody | None = omit(None)
     filter_subject: str = omit("")

@@ -20,6 +20,7 @@ from tests.simulation.plan import (
     Plan,
     draw,
     draw_changes,
+    draw_copies,
     draw_kinds,
     draw_loop,
     draw_rot,
@@ -33,6 +34,7 @@ SERVERS = (3, 5)
 SHRINK_RUNS = 200
 DRAWINGS: tuple[Callable[[int, int], Plan], ...] = (
     draw,
+    draw_copies,
     draw_kinds,
     draw_ttl,
     draw_storage,

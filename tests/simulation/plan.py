@@ -108,6 +108,8 @@ class Plan:
     """(replicas, storage, max_msgs) of each."""
     kinds: tuple[StreamKind, ...] = ()
     """Of the first streams; the others are plain."""
+    copies: bool = False
+    """Whether there is a mirror of the first stream, and one that sources all."""
     chat: bool = False
     """Whether clients publish and subscribe outside of streams, too."""
     seeds: int = 0
@@ -209,6 +211,20 @@ def draw_ttl(seed: int, servers: int = 3) -> Plan:
     plan = draw_kinds(seed, servers)
     kinds = tuple(replace(one, ttl=one.retention == "limits") for one in plan.kinds)
     return replace(plan, kinds=kinds)
+
+
+def draw_copies(seed: int, servers: int = 3) -> Plan:
+    """A plan in which other streams take what the streams hold; nothing is made anew."""
+    plan = draw(seed, servers)
+    rng = random.Random(seed * 1000 + 300 + servers)
+    unfit = ("recreate", "limit")
+    return replace(
+        plan,
+        copies=True,
+        streams=tuple((count, storage, -1) for count, storage, _ in plan.streams),
+        kinds=tuple(StreamKind(consumers=()) for _ in plan.streams),
+        items=tuple(one for one in plan.items if one.kind not in unfit)[: rng.choice([3, 8, 20])],
+    )
 
 
 def draw_storage(seed: int, servers: int = 3) -> Plan:

@@ -25,6 +25,7 @@ from jsctl.broker.turn import DiskBatch
 from tests.simulation.chat import Room
 from tests.simulation.checks import Checker, History, snapshot_of
 from tests.simulation.clients import Hub, Operator, Publisher, Reader, push_subject
+from tests.simulation.copies import Copies
 from tests.simulation.faults import Faults
 from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
 from tests.simulation.plan import ConsumerKind, Plan, StreamKind
@@ -79,6 +80,7 @@ class Simulation:
         self.operator = Operator(self.hub)
         self.operator.calm = not plan.items
         self.configs = [self._config(number) for number in range(len(plan.streams))]
+        self.copies = Copies(self) if plan.copies else None
         self.room = Room(self.world)
         self.publishers: list[Publisher] = []
         self.readers: list[Reader] = []
@@ -189,6 +191,8 @@ class Simulation:
 
     def _create(self) -> None:
         rng = self.world.random
+        if self.copies is not None:
+            self.copies.create()
         for number in range(len(self.configs)):
             self.create(number)
             for ids in (True, False):
@@ -221,6 +225,8 @@ class Simulation:
             machine.start()
         for number in range(len(self.configs)):
             self.create(number)
+        if self.copies is not None:
+            self.copies.create()
         for publisher in self.publishers:
             publisher.stopped = True
         for reader in self.readers:
@@ -297,6 +303,11 @@ class Simulation:
             if not made.group.settled and not self._held_up(meta, made):
                 yield f"{name} is not settled: {process.engine.reconfigurator.status.get(name)}"
             yield from self._behind(name, made.group.peers)
+        yield from self._unserved()
+        if self.copies is not None:
+            yield from self.copies.reasons(meta)
+
+    def _unserved(self) -> Iterator[str]:
         for number in range(len(self.configs)):
             name = self.group_name(number)
             if not name:

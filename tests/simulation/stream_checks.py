@@ -10,9 +10,10 @@ from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.entries import Messages, decode
-from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, nats_fields
+from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, STREAM_SOURCE, nats_fields
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
+from jsctl.broker.store.record import Record
 from jsctl.broker.store.stream_store import StreamStore
 from tests.simulation.stream_model import StreamModel
 from tests.simulation.violation import Violation
@@ -43,6 +44,8 @@ class Books:
         """Sequence -> index of its entry."""
         self.ids: dict[bytes, tuple[int, int]] = {}
         """Message id -> (sequence, time) when it was stored last."""
+        self.taken: dict[tuple[str, str], dict[int, bytes]] = {}
+        """Of what was taken from other streams: (name, identity) -> sequence there -> payload."""
         self.last = assignment.config.first_seq - 1 if assignment.config.first_seq > 1 else 0
 
     def apply(self, index: int, data: bytes) -> None:
@@ -67,8 +70,10 @@ class Books:
         window_ns = self.stream.config.duplicate_window
         self.skipped.update(entry.skipped)
         for record in decode_frame(bytes(entry.frame.view)):
-            if record.seq != self.last + 1:
+            mirrors = self.stream.config.mirror is not None
+            if record.seq != self.last + 1 and not (mirrors and record.seq > self.last):
                 raise Violation(f"{self.name} has {record.seq} behind {self.last}")
+            self._take(record)
             self.last = record.seq
             self.values[record.seq] = record.payload
             self.subjects[record.seq] = record.subject
@@ -80,6 +85,18 @@ class Books:
             if first and record.time_ns < time_ns + window_ns:
                 raise Violation(f"{self.name} has id {message_id!r} at {first} and {record.seq}")
             self.ids[message_id] = (record.seq, record.time_ns)
+
+    def _take(self, record: Record) -> None:
+        """Of a source each message comes once, in its order."""
+        header = nats_fields(record.headers).get(STREAM_SOURCE)
+        if header is None:
+            return
+        origin, number, _, _, subject, identity = header.decode().split(" ")
+        known = self.taken.setdefault((origin, identity), {})
+        seq = int(number)
+        if seq <= max(known, default=0) or subject.encode() != record.subject:
+            raise Violation(f"{self.name} takes {seq} of {origin} behind {max(known)}")
+        known[seq] = record.payload
 
     def acknowledged(self, seq: int, payload: bytes) -> int:
         """A publish was acknowledged: the index of its entry."""
@@ -114,6 +131,8 @@ class Books:
         mine, theirs = self.stream, unit.stream
         if mine.dedupe.snapshot() != theirs.dedupe.snapshot():
             raise Violation(f"{server}: other ids in {self.name}")
+        if mine.positions != theirs.positions:
+            raise Violation(f"{server}: other positions of the sources of {self.name}")
         if mine.config != theirs.config:
             raise Violation(f"{server}: another config of {self.name}")
         if not all(map(mine.store.is_live, self.model.rows)):

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 from jsctl.api.consumer import ConsumerInfo
-from jsctl.api.stream import ReplicaDamage, StreamInfo
+from jsctl.api.stream import ReplicaDamage, SourceInfo, StreamInfo
 from jsctl.broker.handlers import api, direct, lists, streams
 from jsctl.broker.handlers.decisions import (
     Decision,
@@ -84,6 +84,9 @@ class Rig:
 
     def stream_leader(self, account: str, name: str) -> StreamLeader | None:
         return self.leaders.get(name)
+
+    def upstreams(self, account: str, name: str) -> list[SourceInfo]:
+        return []
 
     def consumer(self, account: str, stream: str, name: str) -> Consumer | None:
         return None

@@ -17,6 +17,7 @@ from jsctl.broker.assets.peer_exchange import PeerExchange
 from jsctl.broker.assets.reconfigurator import Reconfigurator
 from jsctl.broker.assets.repair.upkeep import Upkeep
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.direct_consumers import DirectConsumer
 from jsctl.broker.assets.replicas.facts import Fact
 from jsctl.broker.assets.replicas.replica_context import AccountTraffic, Quota, ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
@@ -220,6 +221,8 @@ class Engine:
             owner = sink.owner
             if isinstance(owner, StreamReplica | ConsumerReplica):
                 self.context.queue.wake(owner.group.name, owner)
+            elif isinstance(owner, DirectConsumer):
+                self.context.queue.wake(owner.run_name, owner)
             else:
                 others.append(sink)
         return others

@@ -34,6 +34,7 @@ from jsctl.broker.handlers import (
     lists,
     meta,
     rescue,
+    sourcing_consumers,
     stream_check,
     stream_groups,
     stream_messages,
@@ -137,6 +138,16 @@ def resolve(subject: bytes) -> Resolved | None:
         return None
     route = ROUTES.get(call.operation)
     return None if route is None else Resolved(route, call)
+
+
+def decider(view: View, request: ApiRequest, resolved: Resolved) -> Decider:
+    """Who decides on a request: mostly its route says so."""
+    call = resolved.call
+    if call.operation == "consumer_create" and sourcing_consumers.asks_leader(
+        view, request, call.stream
+    ):
+        return Decider.STREAM_LEADER
+    return resolved.route.target
 
 
 def refusal(route: Route, error: ApiError) -> bytes:

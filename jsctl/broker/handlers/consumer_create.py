@@ -13,6 +13,7 @@ from jsctl.api.errors import api_error
 from jsctl.api.requests import ConsumerCreateRequest
 from jsctl.api.subjects import ApiCall
 from jsctl.api.words import ConsumerAction, Retention, Storage
+from jsctl.broker.handlers import sourcing_consumers
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
 from jsctl.broker.handlers.placing import incarnations
 from jsctl.broker.handlers.view import AccountQuota, View
@@ -46,12 +47,17 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
         raise api_error("JSStreamNotFoundErr")
     account = view.account(request.account)
     limits = _limits(account)
+    config = sourcing_consumers.adapted(config, stream.config)
     config = rules.with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
     rules.check(config, stream.config, limits)
+    sourcing_consumers.check_identity(request, config, stream)
+    if sourcing_consumers.is_direct(config, stream.config):
+        return sourcing_consumers.create(view, request, stream, rules.with_level(config))
     old = view.meta.consumer(request.account, stream.name, config.name) if config.name else None
     if old is not None:
         # A pause is changed by a request of its own.
         config = replace(config, pause_until=old.config.pause_until)
+        config = sourcing_consumers.continued(old.config, config)
     config = rules.with_level(config)
     if old is not None:
         made = _updated(view, request, stream, old, config, asked.action)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from jsctl.api.consumer import ConsumerConfig
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.meta.entries import Assignment
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -123,6 +124,16 @@ class Rescue:
 
 
 @dataclass(slots=True)
+class MakeDirect:
+    """Make a consumer that only the stream's leader, this server, has; answer with it."""
+
+    account: str
+    config: ConsumerConfig
+    stream: str
+    headers: bytes
+
+
+@dataclass(slots=True)
 class CheckStream:
     """Tell how far the check of a stream is; with `start` begin one."""
 
@@ -142,4 +153,5 @@ Decision = (
     | AwaitRepair
     | Rescue
     | CheckStream
+    | MakeDirect
 )

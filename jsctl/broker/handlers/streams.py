@@ -27,10 +27,10 @@ from jsctl.broker.handlers.view import AccountQuota, View
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream, remove_stream
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jetstream.sourcing.rules import invalid
 from jsctl.broker.jetstream.streams.config import (
     TANGLED,
     checked,
-    invalid,
     same,
     unsupported,
     updated,
@@ -55,7 +55,12 @@ def _config_of(view: View, request: ApiRequest, name: str) -> StreamConfig:
     body = parsed(StreamConfigRequest, request)
     if body.config.name != name:
         raise api_error("JSStreamMismatchErr")
-    return checked(body.config, pedantic=body.pedantic, limits=view.config_limits)
+
+    def lookup(other: str) -> StreamConfig | None:
+        found = view.meta.stream(request.account, other)
+        return None if found is None else found.config
+
+    return checked(body.config, pedantic=body.pedantic, limits=view.config_limits, lookup=lookup)
 
 
 def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
@@ -63,6 +68,8 @@ def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     config = _config_of(view, request, names[0])
     if config.sealed:
         raise invalid("stream configuration for create can not be sealed")
+    if config.mirror_direct and config.mirror is None:
+        raise invalid("stream has no mirror but does have mirror direct")
     old = view.meta.stream(request.account, config.name)
     if old is not None:
         if not same(old.config, config):
@@ -220,6 +227,7 @@ def stream_info(
     """A stream as its own replica here tells it."""
     consumers = view.meta.consumer_count(found.account, found.name)
     config = found.config
+    upstreams = view.upstreams(found.account, found.name)
     return StreamInfo(
         config=replace(config, metadata=shown_metadata(config.metadata)),
         created=format_time(found.created_ns),
@@ -231,6 +239,8 @@ def stream_info(
         ),
         domain=view.domain,
         cluster=cluster_info(view, found.group),
+        mirror=upstreams[0] if upstreams and config.mirror is not None else None,
+        sources=() if config.mirror is not None else tuple(upstreams),
         ts=format_time(view.now_ns),
         damage=view.damage(found.group),
     )

@@ -1,9 +1,10 @@
 """What API handlers may see of the broker: one read-only view a request."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from jsctl.api.stream import ReplicaDamage
+from jsctl.api.stream import ReplicaDamage, SourceInfo
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.jetstream.meta.placement import ServerFacts
@@ -137,6 +138,9 @@ class View(Protocol):
 
     def stream_leader(self, account: str, name: str) -> StreamLeader | None:
         """The admission of a stream that this server leads."""
+
+    def upstreams(self, account: str, name: str) -> Sequence[SourceInfo]:
+        """How far a stream that this server leads has its mirror's origin, or its sources."""
 
     def leader_of(self, group: str) -> str:
         """Peer id of a group's leader as announced; empty if none is known."""

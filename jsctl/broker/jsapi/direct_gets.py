@@ -115,16 +115,18 @@ class DirectGets:
 
     def refresh(self) -> None:
         """Listen for fresh replicas, no longer for others."""
-        replicas = {replica.group.name: replica for replica in self.engine.assets.streams.values()}
-        for name in [name for name in self._responders if name not in replicas]:
+        wanted: dict[str, tuple[StreamReplica, str]] = {}
+        for replica in self.engine.assets.streams.values():
+            config, name = replica.stream.config, replica.group.name
+            if config.allow_direct and self.fresh(replica):
+                wanted[name] = replica, replica.key[1]
+            if config.mirror_direct and config.mirror is not None and _mirrors_well(replica):
+                wanted[f"{name} {config.mirror.name}"] = replica, config.mirror.name
+        for name in [name for name in self._responders if name not in wanted]:
             self._close(name)
-        for name, replica in replicas.items():
-            config = replica.stream.config
-            wanted = config.allow_direct and self.fresh(replica)
-            if wanted and name not in self._responders:
-                self._open(name, replica)
-            elif not wanted and name in self._responders:
-                self._close(name)
+        for name, (replica, asked) in wanted.items():
+            if name not in self._responders:
+                self._open(name, replica, asked)
 
     def serves(self, key: StreamKey) -> None:
         """The leader of a stream is about to answer its creation: listen by then."""
@@ -132,7 +134,7 @@ class DirectGets:
         if replica is None or not replica.stream.config.allow_direct:
             return
         if replica.group.name not in self._responders:
-            self._open(replica.group.name, replica)
+            self._open(replica.group.name, replica, replica.key[1])
 
     def fresh(self, replica: StreamReplica) -> bool:
         """Whether a replica may answer: whole, and hearing its leader."""
@@ -153,13 +155,12 @@ class DirectGets:
             if responder.replica.key[0] == account:
                 self._close(name)
 
-    def _open(self, name: str, replica: StreamReplica) -> None:
-        account, stream = replica.key
-        listening = Listening(self.engine.context, account)
-        responder = DirectGetResponder(replica, listening)
+    def _open(self, name: str, replica: StreamReplica, asked: str) -> None:
+        listening = Listening(self.engine.context, replica.key[0])
+        responder = DirectGetResponder(replica, listening, asked)
         sink = Sink(responder)
         for prefix in self.engine.context.api_prefixes:
-            head = prefix + WORDS + stream.encode()
+            head = prefix + WORDS + asked.encode()
             for pattern in (head, head + b".>"):
                 listening.to(pattern, sink, DIRECT_QUEUE)
         self._responders[name] = responder
@@ -186,7 +187,7 @@ class DirectGets:
     ) -> None:
         subject, reply, _, payload, _ = captured
         replica = responder.replica
-        wanted = subject.partition(WORDS + replica.key[1].encode())[2][1:]
+        wanted = subject.partition(WORDS + responder.asked.encode())[2][1:]
         try:
             first, pieces = direct.begin(replica.stream, payload, wanted)
         except Damaged as damage:
@@ -209,3 +210,9 @@ class DirectGets:
     def _say(self, replica: StreamReplica, reply: bytes, answers: Iterable[Reply]) -> None:
         said = [(reply, b"", one.headers, one.payload, b"") for one in answers]
         self.engine.context.traffic.deliver(replica.key[0], said)
+
+
+def _mirrors_well(replica: StreamReplica) -> bool:
+    """Whether a mirror is led here and has nearly all of its origin: others would answer with what
+    is long over, and cannot tell."""
+    return replica.leading is not None and replica.leading.inbound.is_caught_up

@@ -14,3 +14,5 @@ class DirectGetResponder:
 
     replica: "StreamReplica"
     listening: "Listening"
+    asked: str
+    """The stream that is asked: a mirror answers for its origin as well."""

@@ -1,9 +1,9 @@
 """The broker as API handlers see it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jsctl.api.stream import ReplicaDamage, SequenceRange
+from jsctl.api.stream import ReplicaDamage, SequenceRange, SourceInfo
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
@@ -114,6 +114,11 @@ class ApiView:
         """The admission of a stream that this server leads."""
         replica = self.stream_replica(account, name)
         return None if replica is None else replica.leader
+
+    def upstreams(self, account: str, name: str) -> Sequence[SourceInfo]:
+        """How far a stream that this server leads has its mirror's origin, or its sources."""
+        replica = self.stream_replica(account, name)
+        return () if replica is None or replica.leading is None else replica.leading.inbound.infos()
 
     def consumer_leader(self, account: str, stream: str, name: str) -> ConsumerLeader | None:
         """The deliveries of a consumer that this server leads."""

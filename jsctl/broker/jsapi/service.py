@@ -24,6 +24,7 @@ from jsctl.broker.handlers.decisions import (
     Decider,
     Decision,
     Gather,
+    MakeDirect,
     ProposeGroup,
     ProposeMeta,
     RemoveMetaPeer,
@@ -45,11 +46,12 @@ from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
 
 if TYPE_CHECKING:
-    from jsctl.broker.handlers import api
+    from jsctl.broker.handlers import api, sourcing_consumers
     from jsctl.broker.handlers.api import Resolved, Route
     from jsctl.broker.jsapi import check_answers, rescuing
 else:
     api = lazy.module("jsctl.broker.handlers.api")
+    sourcing_consumers = lazy.module("jsctl.broker.handlers.sourcing_consumers")
     check_answers = lazy.module("jsctl.broker.jsapi.check_answers")
     rescuing = lazy.module("jsctl.broker.jsapi.rescuing")
 
@@ -182,7 +184,7 @@ class ApiService:
         resolved = self._resolve(request)
         if resolved is None or (resolved.route.system and not request.system):
             return None
-        return resolved.route.target
+        return api.decider(self.view, request, resolved)
 
     def _group_of(self, target: Decider, request: ApiRequest) -> str:
         resolved = self._resolve(request)
@@ -366,12 +368,19 @@ class ApiService:
                 pass
             case ProposeMeta() | RemoveMetaPeer():
                 self._propose_meta(request, decision)
+            case Gather():
+                self.gathering.begin(decision)
+            case MakeDirect():
+                self._make_direct(request, decision)
+            case _:
+                self._act_in_group(request, decision)
+
+    def _act_in_group(self, request: ApiRequest, decision: Decision) -> None:
+        match decision:
             case ProposeGroup():
                 self._propose_group(request, decision)
             case StepDown():
                 self._step_down(request, decision)
-            case Gather():
-                self.gathering.begin(decision)
             case Rescue():
                 self.answer(request, rescuing.lower_quorum(self.engine, decision))
 
@@ -404,6 +413,18 @@ class ApiService:
         taken = group is not None and self.engine.groups.propose(group, decision.entries, applied)
         if not taken:
             self._hold_anew(request)
+
+    def _make_direct(self, request: ApiRequest, decision: MakeDirect) -> None:
+        replica = self.view.stream_replica(decision.account, decision.stream)
+        if replica is None or replica.leading is None:
+            self._hold_anew(request)
+        elif replica.leading.direct.is_full:
+            error = api_error("JSMaximumConsumersLimitErr")
+            self.answer(request, api.refusal(api.ROUTES["consumer_create"], error))
+        else:
+            made = replica.leading.direct.add(decision.config)
+            body = sourcing_consumers.created(self.view, made.consumer, made.leader)
+            self.answer(request, body, decision.headers)
 
     def _step_down(self, request: ApiRequest, decision: StepDown) -> None:
         """Whoever asks next finds another leader, unless nobody can take over."""

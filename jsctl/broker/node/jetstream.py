@@ -12,6 +12,7 @@ from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.replicas.facts import (
     ConsumerAdvisories,
     ConsumerServes,
+    MirrorCaughtUp,
     ReplicaDamageChanged,
     StreamServes,
 )
@@ -22,7 +23,7 @@ from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
 from jsctl.broker.jsapi.direct_gets import DirectGets
 from jsctl.broker.jsapi.intake import RequestIntake
 from jsctl.broker.jsapi.live_view import ApiView
-from jsctl.broker.jsapi.served import answer_body
+from jsctl.broker.jsapi.served import answer_body, answer_headers
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, subscribe_api
 from jsctl.broker.jsapi.usage import Usage
@@ -160,7 +161,10 @@ class JetStream:
                     self._direct.serves((made.account, made.name))
                     self.api.answer(fact.request, answer_body(self.view, fact))
                 case ConsumerServes():
-                    self.api.answer(fact.request, answer_body(self.view, fact))
+                    headers = answer_headers(self.view, fact)
+                    self.api.answer(fact.request, answer_body(self.view, fact), headers)
+                case MirrorCaughtUp():
+                    self._direct.refresh()
                 case _:
                     changed = changed or not isinstance(fact, _NO_CHANGE)
                     self._advisories.tell(fact)

@@ -81,8 +81,6 @@ def test_archives_are_refused() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        {"mirror": {"name": "M"}, "subjects": []},
-        {"sources": [{"name": "O"}]},
         {"allow_msg_counter": True},
         {"allow_atomic": True},
         {"allow_batched": True},

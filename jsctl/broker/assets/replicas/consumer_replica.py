@@ -19,7 +19,7 @@ from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
-from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
+from jsctl.broker.jetstream.consumers.entries import ConsumerProgress, encode_reset
 from jsctl.broker.jetstream.consumers.facts import ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import (
     LEADERSHIP_CHANGE,
@@ -66,6 +66,8 @@ class ConsumerReplica:
     _told_damage: tuple[int, int] | None = None
     _coming: ConsumerConfig | None = None
     """The newest config that the log took while this server leads."""
+    _reset_at: int = 0
+    """The entry by which it begins again for who asked last."""
     _said: list[OutgoingMessage] = field(default_factory=list)
     """To be published once the entries of this drain are applied."""
 
@@ -118,7 +120,7 @@ class ConsumerReplica:
 
     def _answer(self) -> None:
         leader = self.leader
-        if leader is None or not self.assigned.is_owed:
+        if leader is None or not self.assigned.is_owed or self._applied < self._reset_at:
             return
         if leader.ready and self._is_current():
             request = self.assigned.take_request()
@@ -189,6 +191,7 @@ class ConsumerReplica:
         leader, self.leader = self.leader, None
         self._start_behind = None
         self._coming = None
+        self._reset_at = 0
         self._tickets.clear()
         self._said.clear()
         self._due_ns = None
@@ -320,8 +323,13 @@ class ConsumerReplica:
     def assign(self, assignment: ConsumerAssignment) -> None:
         """The meta state has another assignment for this consumer."""
         assert assignment.account == self.account and assignment.name == self.consumer.name
+        asked = assignment.request != self.assigned.assignment.request
         self.assigned.renew(assignment)
         self._propose_config()
+        if asked and assignment.config.sourcing and self.leader is not None:
+            # Another stream asks anew: what it did not acknowledge did not arrive.
+            entry = encode_reset(self.leader.state.floor_stream + 1)
+            self._reset_at = self.context.groups.propose(self.group, [entry], None) or 0
         self._answer()
 
     def _propose_config(self) -> None:

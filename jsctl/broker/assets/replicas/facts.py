@@ -77,6 +77,14 @@ class ReplicaDamageChanged:
     """The first of them; what is repaired is only counted."""
 
 
+@dataclass(frozen=True, slots=True)
+class MirrorCaughtUp:
+    """A mirror that this server leads has nearly all of its origin: it may answer for it."""
+
+    account: str
+    stream: str
+
+
 Fact = (
     StreamServes
     | ConsumerServes
@@ -84,4 +92,5 @@ Fact = (
     | MetaChanged
     | LeaderChange
     | ReplicaDamageChanged
+    | MirrorCaughtUp
 )

@@ -7,13 +7,15 @@ mirror or source, a batch that is not complete, a snapshot that is being sent. W
 keeps, leading or not, is in `stream_replica`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas import traced_publishes
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
+from jsctl.broker.assets.replicas.direct_consumers import DirectConsumers
+from jsctl.broker.assets.replicas.inbound import Inbound
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
 from jsctl.broker.interest.targets import Sink
@@ -22,6 +24,7 @@ from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
 from jsctl.broker.jetstream.streams.entries import StreamEntry
 from jsctl.broker.jetstream.streams.republish import Copy, Republisher, stored_records
 from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.store.seqset import SeqSet
 
 REMOVE_SEQS_MAX = 10_000
 """Consumed messages removed by one entry."""
@@ -45,6 +48,8 @@ class LeadingStream:
         "acks",
         "admission",
         "consumed",
+        "direct",
+        "inbound",
         "subjects",
     )
 
@@ -57,6 +62,7 @@ class LeadingStream:
         sink: Sink,
         *,
         volatile: bool,
+        hopeless: Callable[[], SeqSet],
     ) -> None:
         self._context = context
         self._assigned = assigned
@@ -70,7 +76,11 @@ class LeadingStream:
         self.consumed = ConsumedMessages(stream, watchers)
         self.subjects: tuple[str, ...] = ()
         """What is listened to."""
-        self._listening = Listening(context, assigned.assignment.account)
+        account = assigned.assignment.account
+        self.inbound = Inbound(context, account, stream, self.admission, sink.owner, self._propose)
+        self.direct = DirectConsumers(context, account, stream, assigned.group.name, hopeless)
+        """Consumers of other streams that take from this one."""
+        self._listening = Listening(context, account)
         self._unsure = False
         """Messages were kept, as not all consumers may be known here."""
         self._retry_ns = 0
@@ -93,13 +103,23 @@ class LeadingStream:
         for subject in self.subjects:
             self._listening.to(subject.encode(), self._sink)
 
+    def follow_config(self) -> None:
+        """The stream's config may have changed: listen to its subjects and origins as they are."""
+        if self._stream.config.subjects != self.subjects:
+            self.subscribe()
+        self.inbound.follow()
+
     def listen_anew(self) -> None:
         """The account has come, or is gone; nothing is heard in one that is not there."""
         self._listening.anew()
+        self.inbound.listen_anew()
+        self.direct.listen_anew()
 
     def end(self) -> None:
         """Another server leads: capture nothing, and promise nothing for what was captured."""
         self._listening.end()
+        self.inbound.end()
+        self.direct.end()
         self._sink.take()
 
     # Once a turn
@@ -120,6 +140,10 @@ class LeadingStream:
         accepting = self._assigned.group.raft.accepting
         self._retry_ns = 0 if accepting else context.now_ns + REFUSED_NS
         return accepting
+
+    def take_inbound(self) -> bool:
+        """Take what other streams have for this one; whether there is more at once."""
+        return self.inbound.run()
 
     def remove_due(self) -> None:
         """Propose what is to go because of its age, or because consumers are done with it."""
@@ -150,9 +174,12 @@ class LeadingStream:
         """When there is something to do even if nothing happens."""
         if self._unsure:
             return self._context.now_ns + REFUSED_NS
-        return self._retry_ns or self.admission.next_due_ns()
+        due = [self._retry_ns or self.admission.next_due_ns(), self.inbound.next_due_ns()]
+        return min([at for at in due if at is not None], default=None)
 
-    def _propose(self, admitted: Admitted) -> None:
+    def _propose(self, admitted: Admitted) -> bool:
+        """Whether the log took it."""
+        first: int | None = 0
         group = self._assigned.group
         if admitted.entries:
             first = self._context.groups.propose(group, admitted.entries, None)
@@ -166,6 +193,7 @@ class LeadingStream:
         if admitted.rejects:
             items = [(reply, b"", b"", body, b"") for reply, body in admitted.rejects]
             self._context.traffic.deliver(self._assigned.assignment.account, items)
+        return first is not None
 
     def _propose_removals(self) -> None:
         gone, said = self.consumed.take()

@@ -42,18 +42,22 @@ REFUSED_NS = 20_000_000
 much is not committed yet."""
 
 
-class ConsumerWatcher(Protocol):
-    """A consumer with a replica here."""
-
-    @property
-    def leading(self) -> bool:
-        """Whether deliveries are made here."""
+class StreamWatcher(Protocol):
+    """Who has to know what happens to a stream."""
 
     def stored(self, subjects: Sequence[bytes]) -> None:
         """The stream took messages with these subjects."""
 
     def stream_changed(self) -> None:
         """The stream lost messages, or was replaced by a received state."""
+
+
+class ConsumerWatcher(StreamWatcher, Protocol):
+    """A consumer with a replica here."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether deliveries are made here."""
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """Whether this consumer still has to see a message, or waits for its ack."""

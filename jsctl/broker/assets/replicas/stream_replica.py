@@ -13,7 +13,11 @@ from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.facts import StreamServes
 from jsctl.broker.assets.replicas.leading_stream import LeadingStream
-from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher, ReplicaContext
+from jsctl.broker.assets.replicas.replica_context import (
+    ConsumerWatcher,
+    ReplicaContext,
+    StreamWatcher,
+)
 from jsctl.broker.assets.replicas.stored_stream import StoredStream, StreamImporter
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
@@ -120,7 +124,8 @@ class StreamReplica:
         assert index > self._applied, f"entry {index} after {self._applied}"
         self._applied = index
         stream, leading, ready = self.stored.stream, self.leading, self._ready
-        before = stream.store.messages if self.watchers else 0
+        watched = bool(self.watchers) or (leading is not None and bool(leading.direct))
+        before = stream.store.messages if watched else 0
         if leading is None:
             entry = decode(data)
             result = stream.apply(index, entry)
@@ -134,7 +139,7 @@ class StreamReplica:
             result = stream.apply(index, entry, () if made is None else made.ids)
         if not index % DIGEST_EVERY:
             self._note_digest(index)
-        if self.watchers:
+        if watched:
             self._tell_watchers(entry, before)
         if leading is not None:
             if leading.consumed.after_removal:
@@ -154,20 +159,20 @@ class StreamReplica:
         leading = self.leading
         if leading is not None:
             leading.admission.applied(self.group.raft.applied)
-            if self.stored.stream.config.subjects != leading.subjects:
-                leading.subscribe()
+            leading.follow_config()
+            leading.inbound.applied()
             self._answer()
-            if leading.consumed.seqs or leading.admission.next_due_ns() is not None:
+            if leading.consumed.seqs or leading.next_due_ns() is not None:
                 self.context.queue.wake(self.group.name, self)
 
     def _tell_watchers(self, entry: StreamEntry, before: int) -> None:
-        leading = [watcher for watcher in self.watchers.values() if watcher.leading]
-        if not leading:
-            return
+        told: list[StreamWatcher] = [one for one in self.watchers.values() if one.leading]
+        if self.leading is not None:
+            told.append(self.leading.direct)
         stored: Sequence[bytes] = ()
-        if isinstance(entry, Messages) and entry.flags == Flags.NONE:
+        if isinstance(entry, Messages) and not entry.flags & ~Flags.SOURCED:
             stored = entry.frame.columns.subjects
-        for watcher in leading:
+        for watcher in told:
             if stored and self.store.messages == before + len(stored):
                 watcher.stored(stored)
             else:
@@ -189,8 +194,10 @@ class StreamReplica:
             ChainMap(self.watchers, self.absent),
             self.sink,
             volatile=self.volatile,
+            hopeless=lambda: self.hopeless,
         )
         leading.subscribe()
+        leading.inbound.follow()
         self._propose_config()
         self._answer()
         self.consumed_anew()
@@ -223,6 +230,8 @@ class StreamReplica:
             return
         if self.assigned.config_refused:
             self._propose_config()
+        if leading.take_inbound():
+            self.context.queue.wake_again(self.group.name, self)
         leading.remove_due()
 
     def next_due_ns(self) -> int | None:
@@ -317,6 +326,8 @@ class StreamReplica:
         """Messages that were damaged are back, or gone."""
         for watcher in self.watchers.values():
             watcher.stream_changed()
+        if self.leading is not None:
+            self.leading.direct.stream_changed()
 
     # Durability
 

@@ -35,7 +35,7 @@ def admit(
     leader: StreamLeader,
     batch: Sequence[Captured],
     now_ns: int,
-    propose: Callable[[Admitted], None],
+    propose: Callable[[Admitted], object],
 ) -> None:
     """Admit a turn's publishes, in order, some of which are traced."""
     waiting: list[Captured] = []

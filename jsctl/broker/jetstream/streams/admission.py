@@ -12,7 +12,7 @@ Everything else goes message by
 message through `checks`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from jsctl.api.codec import dumps
@@ -22,13 +22,16 @@ from jsctl.broker.jetstream.streams.absent import is_ingest
 from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Checks, Taken
 from jsctl.broker.jetstream.streams.entries import (
     Flags,
+    encode_begin,
     encode_config,
     encode_delete,
     encode_purge,
     encode_remove,
+    encode_sourced,
     make_messages,
 )
 from jsctl.broker.jetstream.streams.in_flight import Ack, Batch, InFlight
+from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.publish_headers import FAST_INGEST, plain_ids
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.jetstream.streams.timers import Timers
@@ -36,6 +39,9 @@ from jsctl.broker.store.record import Row
 
 Publish = tuple[bytes, bytes, bytes, bytes, object]
 """(subject, reply, headers, payload, origin) as the router captured it."""
+
+Arrived = tuple[int, int, bytes, bytes, bytes, str]
+"""(sequence, time, subject, headers, payload, the origin's identity) of another stream."""
 
 ENTRY_BYTES_MAX = 4 << 20
 """A turn's messages are split into entries of about this size."""
@@ -133,6 +139,53 @@ class StreamLeader:
                     return self._take_all(batch, size, ids)
         return self._take_each(batch)
 
+    def admit_sourced(
+        self, key: str, arrivals: Iterable[Arrived], now_ns: int
+    ) -> tuple[Admitted, int, ApiError | None]:
+        """Take messages of a source, in order; how many, and why not the next one.
+
+        Those that were published here before count: they are known. Without a key they are of a
+        mirror's origin, and keep its sequences and times.
+        """
+        if self._revision != self.stream.revision:
+            self._reconfigure()
+        self._time_ns = max(self._time_ns, now_ns)
+        made, count = Admitted(), 0
+        refusal = self.refusal or self._overload()
+        if refusal is not None:
+            return made, 0, refusal
+        building = self._begin_building()
+        for seq, time_ns, subject, headers, payload, identity in arrivals:
+            count += 1
+            if not key and seq < self._next_seq:
+                continue
+            outcome = self._checks.check_sourced(subject, headers, payload, self._time_ns)
+            if isinstance(outcome, ApiError):
+                refusal, count = outcome, count - 1
+                break
+            if key:
+                building.positions[key] = SourcePosition(seq, identity)
+                time_ns = self._time_ns
+            else:
+                self._next_seq = seq
+            if isinstance(outcome, Taken):
+                self._take(building, outcome, b"", time_ns)
+                if building.size >= ENTRY_BYTES_MAX:
+                    building = self._close(building, made)
+        self._close(building, made)
+        return made, count, refusal
+
+    def sourced(self, positions: dict[str, SourcePosition]) -> Admitted:
+        """It is known up to where this stream has its sources."""
+        self.in_flight.add(Batch([], 0, [], [], self._last_id))
+        return Admitted([encode_sourced(positions)], [[]])
+
+    def begin_at(self, first: int) -> Admitted:
+        """A stream that holds nothing goes on with a sequence above its last."""
+        self.in_flight.add(Batch([], 0, [], [], self._last_id))
+        self._next_seq = max(self._next_seq, first)
+        return Admitted([encode_begin(first)], [[]])
+
     def judge(self, item: Publish, now_ns: int) -> Taken | ApiError | int:
         """What would come of one publish now, as `Checks.check` says it; nothing is admitted."""
         if self._revision != self.stream.revision:
@@ -174,8 +227,7 @@ class StreamLeader:
 
     def _take_each(self, batch: Sequence[Publish]) -> Admitted:
         made = Admitted()
-        building = _Building(self._last_id)
-        self._checks.begin(self._next_seq, building.rows)
+        building = self._begin_building()
         no_ack = self.config.no_ack
         for subject, reply, headers, payload, _ in batch:
             ingest = is_ingest(reply)
@@ -188,7 +240,7 @@ class StreamLeader:
             elif isinstance(outcome, int):
                 self._duplicate_of(outcome, reply, made)
             else:
-                self._take(building, outcome, reply)
+                self._take(building, outcome, reply, self._time_ns)
                 if building.size >= ENTRY_BYTES_MAX:
                     building = self._close(building, made)
         self._close(building, made)
@@ -201,12 +253,17 @@ class StreamLeader:
             return self._checks.check_ingest(headers, payload)
         return self._checks.check(subject, headers, payload, self._time_ns, self._last_id)
 
-    def _take(self, building: "_Building", taken: Taken, reply: bytes) -> None:
+    def _begin_building(self) -> "_Building":
+        building = _Building(self._last_id)
+        self._checks.begin(self._next_seq, building.rows)
+        return building
+
+    def _take(self, building: "_Building", taken: Taken, reply: bytes, time_ns: int) -> None:
         seq = self._next_seq
         self._next_seq = seq + 1
         payload = b"" if taken.skipped else taken.payload
         headers = b"" if taken.skipped else taken.headers
-        building.rows.append((seq, self._time_ns, taken.subject, headers, payload))
+        building.rows.append((seq, time_ns, taken.subject, headers, payload))
         building.size += self._measure(len(taken.subject), len(headers), len(payload))
         building.flags |= taken.flags
         if taken.skipped:
@@ -231,15 +288,19 @@ class StreamLeader:
 
     def _close(self, building: "_Building", made: Admitted) -> "_Building":
         if building.rows:
-            entry = make_messages(building.rows, building.flags, building.skipped)
+            entry = make_messages(
+                building.rows, building.flags, building.skipped, building.positions
+            )
             made.entries.append(entry.frame.buffer)
             made.acks.append(building.acks)
             before = building.last_id_before
             batch = Batch(building.rows, building.size, building.acks, building.ids, before, entry)
             self.in_flight.add(batch)
-        following = _Building(self._last_id)
-        self._checks.begin(self._next_seq, following.rows)
-        return following
+        elif building.positions:
+            made.entries.append(encode_sourced(building.positions))
+            made.acks.append([])
+            self.in_flight.add(Batch([], 0, [], [], self._last_id))
+        return self._begin_building()
 
     def _overload(self) -> ApiError | None:
         waiting = self.in_flight
@@ -343,13 +404,14 @@ class StreamLeader:
 class _Building:
     """An entry that is being filled."""
 
-    __slots__ = ("acks", "flags", "ids", "last_id_before", "rows", "size", "skipped")
+    __slots__ = ("acks", "flags", "ids", "last_id_before", "positions", "rows", "size", "skipped")
 
     def __init__(self, last_id_before: bytes) -> None:
         self.rows: list[Row] = []
         self.acks: list[Ack] = []
         self.ids: list[bytes] = []
         self.skipped: list[int] = []
+        self.positions: dict[str, SourcePosition] = {}
         self.size = 0
         self.flags = 0
         self.last_id_before = last_id_before

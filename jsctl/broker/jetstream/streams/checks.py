@@ -96,6 +96,36 @@ class Checks:
             found = self._by_headers(taken, fields, now_ns, last_id)
             if found is not None:
                 return found
+        return self._fitting(taken)
+
+    def check_sourced(
+        self, subject: bytes, headers: bytes, payload: bytes, now_ns: int
+    ) -> Taken | ApiError | int:
+        """As `check`, of a message that another stream has accepted before: what it asked for
+        beyond being stored counts as far as this stream allows it."""
+        self.message_id = b""
+        config = self._config
+        if config.sealed:
+            return api_error("JSStreamSealedErr")
+        taken = Taken(self._stored_subject(subject), headers, payload)
+        fields = nats_fields(headers) if headers else {}
+        message_id = fields.get(known.MSG_ID, b"")
+        if message_id:
+            # A mirror has what its origin has.
+            duplicate = self._seen(message_id, now_ns) if config.mirror is None else None
+            if duplicate is not None:
+                return duplicate
+            taken.message_id = message_id
+            taken.flags |= Flags.IDS
+        if config.allow_msg_ttl and parse_ttl(fields.get(known.TTL, b"")) is not None:
+            taken.flags |= Flags.TTLS
+        if config.allow_rollup_hdrs and not config.deny_purge and known.ROLLUP in fields:
+            taken.flags |= Flags.ROLLUPS
+        return self._fitting(taken)
+
+    def _fitting(self, taken: Taken) -> Taken | ApiError:
+        """What nothing speaks against but that there may be no room, or nobody to have it."""
+        payload, headers = taken.payload, taken.headers
         if len(payload) + len(headers) > self._size_max:
             return api_error("JSStreamMessageExceedsMaximumErr")
         if len(headers) > HEADER_BYTES_MAX:

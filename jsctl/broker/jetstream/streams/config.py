@@ -8,10 +8,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from jsctl.api.errors import ApiError, api_error
-from jsctl.api.stream import StreamConfig, StreamSource
+from jsctl.api.stream import StreamConfig
 from jsctl.api.times import MINUTE_NS, SECOND_NS, format_duration
 from jsctl.api.words import Discard, PersistMode, Retention, Storage
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.jetstream.sourcing.rules import (
+    Lookup,
+    checked_upstreams,
+    invalid,
+    is_valid_name,
+    nobody,
+)
 from jsctl.broker.subject.matching import overlaps, subset
 from jsctl.broker.subject.patterns import Tangled, first_meeting
 from jsctl.broker.subject.transforms import compile_transform
@@ -23,7 +30,6 @@ METADATA_BYTES_MAX = 128 << 10
 REPLICAS_MAX = 5
 DUPLICATE_WINDOW_NS = 2 * MINUTE_NS
 _SHORTEST_NS = SECOND_NS // 10
-_FORBIDDEN_IN_NAMES = frozenset(" \t\r\n\f.*>\\/")
 _API_SPACES = (b"$JS.>", b"$JSC.>", b"$NRG.>")
 LEVEL_KEY = "_nats.req.level"
 TANGLED = "subjects have too many wildcards to be compared"
@@ -37,20 +43,17 @@ class ConfigLimits:
     duplicate_window_max_ns: int = 0
 
 
-def is_valid_name(name: str) -> bool:
-    """Whether streams and consumers may have this name."""
-    return bool(name) and not _FORBIDDEN_IN_NAMES.intersection(name)
-
-
-def invalid(text: str) -> ApiError:
-    """The error for most mistakes in a stream config."""
-    return api_error("JSStreamInvalidConfigF", err=text)
-
-
 def checked(
-    config: StreamConfig, *, pedantic: bool = False, limits: ConfigLimits | None = None
+    config: StreamConfig,
+    *,
+    pedantic: bool = False,
+    limits: ConfigLimits | None = None,
+    lookup: Lookup = nobody,
 ) -> StreamConfig:
-    """The config with its defaults filled in. Raises ApiError."""
+    """The config with its defaults filled in. `lookup` knows the account's other streams.
+
+    Raises ApiError.
+    """
     _check_texts(config)
     _check_lengths(config)
     config = _with_defaults(config, pedantic)
@@ -58,7 +61,7 @@ def checked(
     _check_policies(config)
     config = _with_markers(config, pedantic)
     _check_features(config)
-    _check_upstreams(config)
+    config = checked_upstreams(config, lookup, pedantic)
     config = _with_subjects(config)
     config = _with_mapping(config, pedantic)
     if config.placement is not None and config.placement.preferred:
@@ -213,10 +216,6 @@ _FEATURE_RULES: tuple[_Rule, ...] = (
         lambda c: c.persist_mode is PersistMode.ASYNC and c.allow_atomic,
         "async persist mode is not supported with atomic batch publish",
     ),
-    (
-        lambda c: c.mirror_direct and c.mirror is None,
-        "stream has no mirror but does have mirror direct",
-    ),
 )
 
 
@@ -224,46 +223,6 @@ def _check_features(config: StreamConfig) -> None:
     for broken, text in _FEATURE_RULES:
         if broken(config):
             raise invalid(text)
-
-
-_MIRROR_RULES: tuple[_Rule, ...] = (
-    (lambda config: config.first_seq > 0, "JSMirrorWithFirstSeqErr"),
-    (lambda config: config.subjects, "JSMirrorWithSubjectsErr"),
-    (lambda config: config.sources, "JSMirrorWithSourcesErr"),
-    (lambda config: config.allow_msg_counter, "JSMirrorWithCountersErr"),
-    (lambda config: config.allow_atomic, "JSMirrorWithAtomicPublishErr"),
-    (lambda config: config.allow_batched, "JSMirrorWithBatchPublishErr"),
-    (lambda config: config.allow_msg_schedules, "JSMirrorWithMsgSchedulesErr"),
-)
-
-
-def _check_upstreams(config: StreamConfig) -> None:
-    if config.mirror is not None:
-        _check_mirror(config, config.mirror)
-    seen: set[object] = set()
-    for source in config.sources:
-        if source.external is None and not is_valid_name(source.name):
-            raise api_error("JSSourceInvalidStreamName")
-        if source.filter_subject and source.subject_transforms:
-            raise api_error("JSSourceMultipleFiltersNotAllowed")
-        identity = (source.name, source.external, source.filter_subject, source.subject_transforms)
-        if identity in seen:
-            raise api_error("JSSourceDuplicateDetected")
-        seen.add(identity)
-
-
-def _check_mirror(config: StreamConfig, mirror: StreamSource) -> None:
-    if config.subject_delete_marker_ttl:
-        raise invalid("subject delete markers forbidden on mirrors")
-    for broken, error in _MIRROR_RULES:
-        if broken(config):
-            raise api_error(error)
-    if mirror.filter_subject and mirror.subject_transforms:
-        raise api_error("JSMirrorMultipleFiltersNotAllowed")
-    if mirror.opt_start_seq and mirror.opt_start_time:
-        raise api_error("JSMirrorWithStartSeqAndTimeErr")
-    if mirror.external is None and not is_valid_name(mirror.name):
-        raise api_error("JSMirrorInvalidStreamName")
 
 
 def _with_subjects(config: StreamConfig) -> StreamConfig:
@@ -362,8 +321,6 @@ def _with_level(config: StreamConfig) -> StreamConfig:
 def unsupported(config: StreamConfig) -> str:
     """A feature of the config that this server does not have, and a verb; empty if it has all."""
     wanted = (
-        (config.mirror is not None, "mirrors are"),
-        (bool(config.sources), "sources are"),
         (config.allow_msg_counter, "message counters are"),
         (config.allow_atomic, "atomic publish is"),
         (config.allow_batched, "batch publish is"),

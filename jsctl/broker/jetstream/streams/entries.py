@@ -3,12 +3,16 @@
 Entries are decisions, not requests: sequences, times and bounds are fixed by the leader, so
 that applying them can neither fail nor differ between replicas. Integers are little endian.
 
-    MESSAGES  flags u8 [count u32, sequences u64 ...] frame   frame: see `store.record`
+    MESSAGES  flags u8 [count u32, sequences u64 ...] [positions] frame
     EXPIRE    up_to u64, now i64
     DELETE    sequence u64, erase u8
     REMOVE    count u32, sequences u64 ...
     PURGE     up_to u64, keep u64, filter
     CONFIG    revision u64, stream config as JSON
+    SOURCED   positions
+    BEGIN     first u64
+
+Frames are as `store.record` has them, positions as `streams.positions`.
 
 The first byte is the kind. The flags of MESSAGES say what a replica has to look for in the
 frame beyond storing it. An entry is decoded once on each server, and whoever has to do with it
@@ -16,11 +20,16 @@ there shares what was found (`Frame`).
 """
 
 import struct
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
+from jsctl.broker.jetstream.streams.positions import (
+    SourcePosition,
+    decode_positions,
+    encode_positions,
+)
 from jsctl.broker.store.frame import Frame, frame_of
 from jsctl.broker.store.record import RecordLike
 
@@ -34,6 +43,8 @@ class StreamEntryKind(IntEnum):
     REMOVE = 4
     PURGE = 5
     CONFIG = 6
+    SOURCED = 7
+    BEGIN = 8
 
 
 class Flags:
@@ -49,15 +60,19 @@ class Flags:
     """At least one message has a `Nats-TTL`."""
     SKIPPED: Final = 8
     """Some sequences are used up without keeping their (empty) message."""
+    SOURCED: Final = 16
+    """It tells up to where the stream has its sources with these messages."""
 
 
 @dataclass(slots=True)
 class Messages:
-    """Store a frame; `skipped` sequences are removed from it at once."""
+    """Store a frame; `skipped` sequences are removed from it at once. `positions` are those of
+    the sources that it comes from, behind it."""
 
     flags: int
     frame: Frame
     skipped: tuple[int, ...] = ()
+    positions: Mapping[str, SourcePosition] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +118,27 @@ class Config:
     config: bytes
 
 
-StreamEntry = Messages | Expire | Delete | RemoveMessages | Purge | Config
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """The stream has its sources up to here, without a message to be stored."""
+
+    positions: Mapping[str, SourcePosition]
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A stream that never held a message, or none any more, goes on with this sequence."""
+
+    first: int
+
+
+StreamEntry = Messages | Expire | Delete | RemoveMessages | Purge | Config | Sourced | Begin
 
 _EXPIRE = struct.Struct("<BQq")
 _DELETE = struct.Struct("<BQB")
 _PURGE = struct.Struct("<BQQ")
 _CONFIG = struct.Struct("<BQ")
+_BEGIN = struct.Struct("<BQ")
 _COUNT = struct.Struct("<I")
 
 
@@ -123,15 +153,23 @@ def _unpack_seqs(entry: bytes, at: int) -> tuple[tuple[int, ...], int]:
 
 
 def make_messages(
-    records: Sequence[RecordLike], flags: int = 0, skipped: Sequence[int] = ()
+    records: Sequence[RecordLike],
+    flags: int = 0,
+    skipped: Sequence[int] = (),
+    positions: Mapping[str, SourcePosition] | None = None,
 ) -> Messages:
-    """A MESSAGES entry, its bytes in `frame.buffer`; `skipped` sets its flag by itself."""
-    if not skipped:
+    """A MESSAGES entry, its bytes in `frame.buffer`; `skipped` and `positions` set their flags by
+    themselves."""
+    if not skipped and not positions:
         head = bytes((StreamEntryKind.MESSAGES, flags))
         return Messages(flags, frame_of(records, head))
-    flags |= Flags.SKIPPED
-    head = bytes((StreamEntryKind.MESSAGES, flags)) + _pack_seqs(skipped)
-    return Messages(flags, frame_of(records, head), tuple(skipped))
+    flags |= Flags.SKIPPED * bool(skipped) | Flags.SOURCED * bool(positions)
+    head = bytes((StreamEntryKind.MESSAGES, flags))
+    if skipped:
+        head += _pack_seqs(skipped)
+    if positions:
+        head += encode_positions(positions)
+    return Messages(flags, frame_of(records, head), tuple(skipped), positions or {})
 
 
 def encode_messages(
@@ -166,12 +204,25 @@ def encode_config(revision: int, config: bytes) -> bytes:
     return _CONFIG.pack(StreamEntryKind.CONFIG, revision) + config
 
 
+def encode_sourced(positions: Mapping[str, SourcePosition]) -> bytes:
+    """A SOURCED entry."""
+    return bytes((StreamEntryKind.SOURCED,)) + encode_positions(positions)
+
+
+def encode_begin(first: int) -> bytes:
+    """A BEGIN entry."""
+    return _BEGIN.pack(StreamEntryKind.BEGIN, first)
+
+
 def _decode_messages(entry: bytes) -> Messages:
-    flags = entry[1]
+    flags, at = entry[1], 2
+    skipped: tuple[int, ...] = ()
+    positions: Mapping[str, SourcePosition] = {}
     if flags & Flags.SKIPPED:
-        skipped, at = _unpack_seqs(entry, 2)
-        return Messages(flags, Frame(entry, at), skipped)
-    return Messages(flags, Frame(entry, 2))
+        skipped, at = _unpack_seqs(entry, at)
+    if flags & Flags.SOURCED:
+        positions, at = decode_positions(entry, at)
+    return Messages(flags, Frame(entry, at), skipped, positions)
 
 
 def _decode_expire(entry: bytes) -> Expire:
@@ -198,6 +249,14 @@ def _decode_config(entry: bytes) -> Config:
     return Config(revision, entry[_CONFIG.size :])
 
 
+def _decode_sourced(entry: bytes) -> Sourced:
+    return Sourced(decode_positions(entry, 1)[0])
+
+
+def _decode_begin(entry: bytes) -> Begin:
+    return Begin(_BEGIN.unpack(entry)[1])
+
+
 _DECODERS: dict[int, Callable[[bytes], StreamEntry]] = {
     StreamEntryKind.MESSAGES: _decode_messages,
     StreamEntryKind.EXPIRE: _decode_expire,
@@ -205,6 +264,8 @@ _DECODERS: dict[int, Callable[[bytes], StreamEntry]] = {
     StreamEntryKind.REMOVE: _decode_remove,
     StreamEntryKind.PURGE: _decode_purge,
     StreamEntryKind.CONFIG: _decode_config,
+    StreamEntryKind.SOURCED: _decode_sourced,
+    StreamEntryKind.BEGIN: _decode_begin,
 }
 
 

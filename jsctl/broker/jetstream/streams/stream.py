@@ -18,6 +18,7 @@ from jsctl.api.stream import LostData, StreamConfig, StreamState
 from jsctl.api.times import format_time
 from jsctl.broker.jetstream.streams.dedupe import Dedupe
 from jsctl.broker.jetstream.streams.entries import (
+    Begin,
     Config,
     Delete,
     Expire,
@@ -25,7 +26,13 @@ from jsctl.broker.jetstream.streams.entries import (
     Messages,
     Purge,
     RemoveMessages,
+    Sourced,
     StreamEntry,
+)
+from jsctl.broker.jetstream.streams.positions import (
+    SourcePosition,
+    decode_positions,
+    encode_positions,
 )
 from jsctl.broker.jetstream.streams.publish_headers import (
     MSG_ID,
@@ -45,7 +52,9 @@ SUBJECTS_PER_PAGE = 20_000
 """A page of 100,000, as nats-server has it, would keep everybody else waiting."""
 _HEAD = struct.Struct("<BQQIIII")
 _BOUNDS = struct.Struct("<QQQQ")
-_VERSION = 1
+_VERSION = 2
+_WITHOUT_POSITIONS = 1
+"""The version before: it ends with the times to live."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,8 @@ class Stream:
         self.dedupe = Dedupe(config.duplicate_window)
         self.ttls = Ttls()
         self.last_msg_id = b""
+        self.positions: dict[str, SourcePosition] = {}
+        """By index name, up to where this stream has its sources, and those it once had."""
         self.bounds: StoreBounds | None = None
         """After `restore`: what the store must hold; the store's content comes by its export."""
         if config.first_seq > 1 and store.last_seq == 0:
@@ -102,6 +113,16 @@ class Stream:
                 return self._purge(index, entry)
             case Config():
                 return self._config(index, entry)
+            case Sourced():
+                self.positions.update(entry.positions)
+                return 0
+            case Begin():
+                return self._begin(index, entry.first)
+
+    def _begin(self, index: int, first: int) -> int:
+        if not self.store.retained_messages and first > self.store.last_seq + 1:
+            self.store.set_first(first, index)
+        return 0
 
     def _append(self, index: int, frame: Frame) -> None:
         # Invariant: an entry that the store does not have yet continues its sequences. A leader
@@ -113,18 +134,21 @@ class Stream:
     def _messages(self, index: int, entry: Messages, ids: Sequence[bytes]) -> int:
         frame, flags = entry.frame, entry.flags
         self._append(index, frame)
-        if flags == Flags.IDS:
+        flags &= ~Flags.SOURCED
+        if flags == Flags.IDS and _is_run(frame):
             ids = ids or plain_ids(frame.header_blocks)
         if flags == Flags.NONE:
             self.last_msg_id = b""
-        elif ids and flags == Flags.IDS:
-            # A leader gives all messages of an entry one time and sequences without holes.
+        elif ids and flags == Flags.IDS and _is_run(frame):
+            # All messages of such an entry have one time, and sequences without holes.
             time_ns = frame.columns.times[0]
             self.dedupe.add_many(ids, frame.first_seq, time_ns)
             self.dedupe.expire(time_ns)
             self.last_msg_id = ids[-1]
         else:
             self._learn(index, frame, flags)
+        if entry.positions:
+            self.positions.update(entry.positions)
         if entry.skipped:
             self.store.remove(entry.skipped, index)
         self._retain_after(index, frame)
@@ -210,7 +234,7 @@ class Stream:
     # Snapshots.
 
     def snapshot(self) -> bytes:
-        """All but the messages: config, ids, times to live, and the store's bounds."""
+        """All but the messages: config, ids, times to live, positions, and the store's bounds."""
         config = dumps(self.config)
         dedupe = self.dedupe.snapshot()
         ttls = self.ttls.snapshot()
@@ -226,18 +250,22 @@ class Stream:
         store = self.store
         totals = store.retained_messages, store.retained_bytes
         bounds = _BOUNDS.pack(*totals, store.first_seq, store.last_seq)
-        return b"".join((head, bounds, config, self.last_msg_id, dedupe, ttls))
+        positions = encode_positions(self.positions)
+        return b"".join((head, bounds, config, self.last_msg_id, dedupe, ttls, positions))
 
     def restore(self, snapshot: bytes) -> None:
         """Take a snapshot's state; `bounds` then says what the store has to reach."""
         version, applied, revision, *sizes = _HEAD.unpack_from(snapshot)
-        assert version == _VERSION, version
+        assert version in (_VERSION, _WITHOUT_POSITIONS), version
         self.bounds = StoreBounds(*_BOUNDS.unpack_from(snapshot, _HEAD.size))
         at = _HEAD.size + _BOUNDS.size
         parts: list[bytes] = []
         for size in sizes:
             parts.append(snapshot[at : at + size])
             at += size
+        self.positions = {}
+        if version == _VERSION:
+            self.positions, at = decode_positions(snapshot, at)
         assert at == len(snapshot), "a snapshot ends with its last part"
         self.applied, self.revision = applied, revision
         self.config = loads(StreamConfig, parts[0])
@@ -292,3 +320,9 @@ class Stream:
         if not ranges:
             return None
         return LostData(msgs=tuple([seq for low, high in ranges for seq in range(low, high + 1)]))
+
+
+def _is_run(frame: Frame) -> bool:
+    """Whether sequences have no holes, and all messages one time: mirrors have others."""
+    times = frame.columns.times
+    return frame.last_seq - frame.first_seq + 1 == frame.count and times[0] == times[-1]

@@ -18,6 +18,7 @@ from jsctl.broker.assets.cluster_view import NEVER_HEARD_NS
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.direct_consumers import DirectConsumer
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.answers import peer_info
 from jsctl.broker.handlers.consumer_info import consumer_info
@@ -201,7 +202,14 @@ class JetStreamReport:
         found = [
             self.view.consumer_replica(account, stream, name) for name in sorted(replica.watchers)
         ]
-        return [self._consumer(consumer) for consumer in found if consumer is not None]
+        shown = [self._consumer(consumer) for consumer in found if consumer is not None]
+        direct = () if replica.leading is None else replica.leading.direct
+        return shown + [self._direct(consumer) for consumer in direct]
+
+    def _direct(self, found: DirectConsumer) -> ConsumerFacts:
+        info = consumer_info(self.view, found.consumer, found.leader, None)
+        info = replace(info, config=found.consumer.config, cluster=None)
+        return ConsumerFacts(info, raft_group="", direct=True)
 
     def _consumer(self, replica: ConsumerReplica) -> ConsumerFacts:
         view = self.view

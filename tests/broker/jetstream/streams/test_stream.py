@@ -12,16 +12,22 @@ from jsctl.api.words import Discard
 from jsctl.broker.jetstream.streams.entries import (
     Flags,
     decode,
+    encode_begin,
     encode_config,
     encode_delete,
     encode_expire,
     encode_messages,
     encode_purge,
     encode_remove,
+    encode_sourced,
+    make_messages,
 )
+from jsctl.broker.jetstream.streams.positions import SourcePosition
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
 from tests.support.quick import examples
+
+POSITIONS = {"O > >": SourcePosition(7, "I")}
 
 
 def _stream(**config: object) -> Stream:
@@ -55,11 +61,18 @@ def _seqs(stream: Stream) -> list[int]:
         encode_remove([]),
         encode_purge(b"a.*", 5, 2),
         encode_config(3, b"{}"),
+        make_messages([(3, 5, b"s", b"", b"x")], 0, [3], POSITIONS).frame.buffer,
+        encode_sourced(POSITIONS),
+        encode_begin(9),
     ],
 )
 def test_entries_decode_to_what_they_were_made_of(entry: bytes) -> None:
     encoders = {
-        "Messages": lambda one: encode_messages(one.frame.records, one.flags, one.skipped),
+        "Messages": lambda one: (
+            make_messages(one.frame.records, one.flags, one.skipped, one.positions).frame.buffer
+        ),
+        "Sourced": lambda one: encode_sourced(one.positions),
+        "Begin": lambda one: encode_begin(one.first),
         "Expire": lambda one: encode_expire(one.up_to, one.now_ns),
         "Delete": lambda one: encode_delete(one.seq, one.erase),
         "RemoveMessages": lambda one: encode_remove(one.seqs),
@@ -192,11 +205,13 @@ def test_a_snapshot_brings_all_but_the_messages() -> None:
     headers = b"NATS/1.0\r\nNats-Msg-Id: one\r\nNats-TTL: 5\r\n\r\n"
     apply(stream, 3, _entry(1, b"s.a", headers=headers, flags=Flags.IDS | Flags.TTLS))
     apply(stream, 4, encode_config(7, dumps(replace(stream.config, description="x"))))
+    apply(stream, 4, encode_sourced(POSITIONS))
     other = _stream()
     other.restore(stream.snapshot())
     assert (other.applied, other.revision, other.config.description) == (4, 7, "x")
     assert other.dedupe.find(b"one", 11) == 1
     assert other.last_msg_id == b"one"
+    assert other.positions == POSITIONS
     assert other.ttls.next_due_ns() == 10 + 5 * 10**9
     assert other.bounds is not None
     assert (other.bounds.first_seq, other.bounds.last_seq) == (1, 1)
@@ -204,6 +219,15 @@ def test_a_snapshot_brings_all_but_the_messages() -> None:
         other.store.import_chunk(chunk)
     assert other.store.digest() == stream.store.digest()
     assert other.snapshot() == stream.snapshot()
+
+
+def test_an_empty_stream_may_begin_later() -> None:
+    stream = _stream()
+    apply(stream, 3, encode_begin(10))
+    assert (stream.store.first_seq, stream.store.last_seq) == (10, 9)
+    apply(stream, 4, _entry(12, b"s.a"))
+    apply(stream, 5, encode_begin(20))
+    assert (_seqs(stream), stream.store.last_seq) == ([12], 12)
 
 
 _PUBLISH = st.lists(st.sampled_from([b"s.a", b"s.b", b"s.c"]), min_size=1, max_size=4)

@@ -1,0 +1,168 @@
+"""Consumers that a stream's leader has for other streams, which mirror or source this one.
+
+Nothing of them is logged or told to others: where they stand is known to who asked for them, and
+who leads next is asked again. So an origin costs no raft group and no write. They end with the
+leadership, or when nobody listens for their threshold.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.broker.assets.replicas.listening import Listening
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.interest.targets import Sink
+from jsctl.broker.jetstream.consumers.acks import flow_pattern
+from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.store.seqset import SeqSet
+from jsctl.broker.turn import LogLevel
+
+LOOK_NS = 250_000_000
+"""How often is looked whether somebody listens to a consumer that nobody listened to."""
+CONSUMERS_MAX = 1_000
+"""Of one stream; who asks for more is refused until others have ended."""
+_NAME_LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+NAME_LENGTH = 8
+
+
+class DirectConsumer:
+    """One of them; implements `run_queue.Runner`."""
+
+    __slots__ = ("_due_ns", "_index", "_listening", "_of", "consumer", "flow", "leader", "run_name")
+
+    def __init__(self, of: "DirectConsumers", config: ConsumerConfig) -> None:
+        context = of.context
+        self._of = of
+        self.consumer = Consumer(of.stream.name, config.name, config, created_ns=context.now_ns)
+        self.run_name = f"{of.group} {config.name}"
+        self.flow = Sink(self)
+        self.leader = ConsumerLeader(
+            self.consumer,
+            of.stream.store,
+            replicated=False,
+            has_interest=lambda subject: context.traffic.wanted(of.account, subject),
+            jitter=context.jitter,
+            new_id=of.new_name,
+            now_ns=context.now_ns,
+        )
+        self._listening = Listening(context, of.account)
+        self._listening.to(flow_pattern(of.stream.name, config.name), self.flow)
+        self._index = 0
+        self._due_ns: int | None = None
+
+    def begin(self) -> None:
+        """Choose where to start: it is told before anything is delivered."""
+        turn = self.leader.turn(self._of.context.now_ns, most=0)
+        assert turn.entry is not None and not turn.publish, "a start, and nothing more"
+        self._index = self.consumer.apply(1, turn.entry)
+
+    def run(self) -> None:
+        """Deliver; what is written down counts at once, as there is nobody else."""
+        context, of = self._of.context, self._of
+        self.leader.delivery.hopeless = of.hopeless()
+        turn = self.leader.turn(
+            context.now_ns, flow=self.flow.take(), most=context.queue.deliveries
+        )
+        said = turn.publish
+        if turn.entry is not None:
+            self._index += 1
+            self.consumer.apply(self._index, turn.entry)
+            said += self.leader.committed(turn.ticket)
+        if said:
+            context.traffic.deliver(of.account, said)
+        if turn.damaged is not None:
+            context.damaged[of.group] = turn.damaged[0]
+        for first, last in turn.passed_over.ranges():
+            text = f"'{of.account} > {of.stream.name}' gives messages {first} to {last} to no other"
+            context.log(LogLevel.ERROR, f"{text} stream: no replica has them")
+        self._due_ns = turn.next_due_ns
+        if self.leader.push is not None and not self.leader.push.active:
+            look_ns = context.now_ns + LOOK_NS
+            self._due_ns = look_ns if self._due_ns is None else min(self._due_ns, look_ns)
+        if turn.inactive:
+            of.remove(self.consumer.name)
+            self._due_ns = None
+        elif turn.again:
+            context.queue.wake_again(self.run_name, self)
+
+    def next_due_ns(self) -> int | None:
+        """When `run` has to be called even if nothing happens."""
+        return self._due_ns
+
+    def listen_anew(self) -> None:
+        """The account has come, or is gone."""
+        self._listening.anew()
+
+    def end(self) -> None:
+        """It is over."""
+        self._listening.end()
+        self.flow.take()
+
+
+@dataclass(slots=True)
+class DirectConsumers:
+    """See the module; of one stream, while this server leads it."""
+
+    context: ReplicaContext
+    account: str
+    stream: Stream
+    group: str
+    hopeless: Callable[[], SeqSet]
+    """Messages whose bytes are damaged on every voter."""
+    _by_name: dict[str, DirectConsumer] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_name)
+
+    def __iter__(self) -> Iterator[DirectConsumer]:
+        return iter(self._by_name.values())
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there may not be another one."""
+        return len(self._by_name) >= CONSUMERS_MAX
+
+    def new_name(self) -> str:
+        """A random name."""
+        jitter = self.context.jitter
+        return "".join([_NAME_LETTERS[jitter(len(_NAME_LETTERS))] for _ in range(NAME_LENGTH)])
+
+    def add(self, config: ConsumerConfig) -> DirectConsumer:
+        """Make one; its start is chosen at once, so that it can be told."""
+        assert config.name not in self._by_name, "names are random"
+        made = self._by_name[config.name] = DirectConsumer(self, config)
+        made.begin()
+        self.context.queue.wake(made.run_name, made)
+        return made
+
+    def remove(self, name: str) -> None:
+        """One is over."""
+        found = self._by_name.pop(name, None)
+        if found is not None:
+            found.end()
+
+    def stored(self, subjects: Sequence[bytes]) -> None:
+        """The stream took messages with these subjects."""
+        for one in self:
+            one.leader.stored(subjects)
+            self.context.queue.wake(one.run_name, one)
+
+    def stream_changed(self) -> None:
+        """The stream lost messages, or has some back."""
+        for one in self:
+            one.leader.stream_changed()
+            self.context.queue.wake(one.run_name, one)
+
+    def listen_anew(self) -> None:
+        """The account has come, or is gone."""
+        for one in self:
+            one.listen_anew()
+
+    def end(self) -> None:
+        """Another server leads."""
+        for one in self:
+            one.end()
+            self.context.queue.forget(one.run_name)
+        self._by_name.clear()

@@ -1,0 +1,88 @@
+"""Names of sources and what the header of a message says, as nats-server has them."""
+
+import pytest
+
+from jsctl.api.stream import ExternalStream, StreamConsumerSource, StreamSource, SubjectTransform
+from jsctl.broker.jetstream.sourcing.names import (
+    index_name,
+    mirror_consumer,
+    read_source_header,
+    source_consumer,
+    source_header,
+)
+from jsctl.broker.jetstream.streams.positions import (
+    SourcePosition,
+    decode_positions,
+    encode_positions,
+)
+
+O = StreamSource(name="O")  # noqa: E741 - the stream
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (O, "O > >"),
+        (StreamSource(name="O", filter_subject="a.*"), "O a.* >"),
+        (
+            StreamSource(
+                name="O",
+                subject_transforms=(SubjectTransform(src="a", dest="b"), SubjectTransform()),
+            ),
+            "O a\f> b\f>",
+        ),
+        (
+            StreamSource(name="O", external=ExternalStream(api="other.api", deliver="d")),
+            "O:en3nYlWg > >",
+        ),
+        (
+            StreamSource(name="O", consumer=StreamConsumerSource(name="other.api")),
+            "O:C=en3nYlWg > >",
+        ),
+    ],
+)
+def test_index_names(source: StreamSource, expected: str) -> None:
+    assert index_name(source) == expected
+
+
+def test_consumers_have_stable_names() -> None:
+    """As nats-server 2.15.1 names those of streams M, S and N in its default account."""
+    assert mirror_consumer("M", "$G", "") == "JS_MIRROR_ih8eMwqr"
+    assert mirror_consumer("ME", "$G", "") == "JS_MIRROR_BaJNsdTu"
+    assert source_consumer("S", "$G", "", O, [O]) == "JS_SRC_N6lXlrSF"
+    filtered = StreamSource(name="O", filter_subject="a")
+    names = {source_consumer("S", "$G", "", one, [O, filtered]) for one in (O, filtered)}
+    assert len(names) == 2 and "JS_SRC_N6lXlrSF" not in names
+
+
+@pytest.mark.parametrize("identity", ["", "Ab12Cd34"])
+def test_headers_are_read_as_they_were_made(identity: str) -> None:
+    key = "O a\fb c\fd"
+    told = source_header(key, 17, b"a", identity)
+    assert told == f"O 17 a\fb c\fd a {identity}".rstrip().encode()
+    assert read_source_header(told) == (key, SourcePosition(17, identity))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (b"O 17", ("O", SourcePosition(17, ""))),
+        (b"$JS.ACK.O.C.1.17.3.99.0", ("O", SourcePosition(17, ""))),
+        (b"$JS.ACK.d.acc.O.C.1.17.3.99.0.token", ("O", SourcePosition(17, ""))),
+        (b"O", None),
+        (b"O 17 >", None),
+        (b"O x > > o", None),
+        (b"$JS.ACK.short", None),
+        (b"\xff", None),
+    ],
+)
+def test_older_headers_and_what_is_none(
+    value: bytes, expected: tuple[str, SourcePosition] | None
+) -> None:
+    assert read_source_header(value) == expected
+
+
+def test_positions_in_bytes() -> None:
+    positions = {"O > >": SourcePosition(1 << 60, "I"), "P a é": SourcePosition(0, "")}
+    data = encode_positions(positions)
+    assert decode_positions(b"xx" + data + b"rest", 2) == (positions, 2 + len(data))

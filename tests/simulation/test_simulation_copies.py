@@ -1,0 +1,77 @@
+"""Mirrors and sources under all faults: each message of an origin comes once, in order, to all."""
+
+from collections.abc import Callable
+
+import pytest
+
+from jsctl.broker.assets.replicas.inbound import Inbound
+from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
+from jsctl.broker.jetstream.sourcing.upstream import Upstream
+from jsctl.broker.jetstream.streams.positions import SourcePosition
+from tests.simulation.plan import draw_copies
+from tests.simulation.run import Simulation, failure
+
+Patch = pytest.MonkeyPatch
+FIXED = 4
+HUNTED = 12
+
+
+def test_fixed_seeds_with_copies() -> None:
+    taken = 0
+    for seed in range(FIXED):
+        run = Simulation(draw_copies(seed)).run()
+        books = [known.books for known in run.checker.groups.values() if known.books is not None]
+        taken += sum(len(one) for book in books for one in book.taken.values())
+    assert taken > 500, "messages were taken from other streams"
+
+
+def _begins_again(patch: Patch) -> None:
+    """A new leader does not know what was taken."""
+
+    def nothing(self: Inbound, origin: UpstreamOrigin, identity: str) -> SourcePosition:
+        return SourcePosition(0, "")
+
+    patch.setattr(Inbound, "_durable", nothing)
+
+
+def _overlooks(patch: Patch) -> None:
+    """A number of deliveries that is missing is not noticed."""
+    message = Upstream._message
+
+    def careless(
+        self: Upstream, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now_ns: int
+    ) -> None:
+        words = reply.split(b".")
+        words[6] = b"%d" % (self._number + 1)
+        if int(words[5]) % 7:
+            message(self, subject, b".".join(words), headers, payload, now_ns)
+
+    patch.setattr(Upstream, "_message", careless)
+
+
+def _goes_on_at_once(patch: Patch) -> None:
+    """What the stream did not take is given up."""
+    ask = Upstream.ask
+
+    def impatient(self: Upstream, *rest: object) -> object:
+        self.taken(len(self.queue))
+        self.seq += 1
+        return ask(self, *rest)  # type: ignore[arg-type]
+
+    patch.setattr(Upstream, "ask", impatient)
+
+
+@pytest.mark.mutants
+@pytest.mark.parametrize("plant", [_begins_again, _overlooks, _goes_on_at_once])
+def test_what_is_lost_or_comes_twice_is_found(
+    plant: Callable[[Patch], None], monkeypatch: Patch
+) -> None:
+    for seed in range(HUNTED):
+        plan = draw_copies(seed)
+        with monkeypatch.context() as planted:
+            plant(planted)
+            told = failure(plan)
+        if told.startswith("Violation"):
+            print(f"found with seed {seed}: {told}")
+            return
+    pytest.fail(f"not found in {HUNTED} seeds")
