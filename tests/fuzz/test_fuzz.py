@@ -193,7 +193,7 @@ def test_a_mistake_of_the_monitoring_port_is_found(
     ("place", "name", "mistake", "told"),
     [
         (jsontext, "_check_surrogates", lambda document: None, ""),
-        (jsontext, "_constant", float, ""),
+        (jsontext, "_DECODER", json.JSONDecoder(), ""),
         (stream_config, "is_valid_subject", lambda subject: True, ""),
         (stream_config, "_or_unlimited", lambda number: number - 1, "is left to be filled in"),
         (consumer_config, "parse_time", int, ""),
