@@ -65,7 +65,7 @@ class ConsumerConfig:
     backoff: tuple[Nanos, ...] = omit(())
     filter_subject: str = omit("")
     filter_subjects: tuple[str, ...] = omit(
-        (), about=About(help="Filter stream by subjects", flag="filter", unit="subjects")
+        (), about=About(help="Filter Stream by subjects", flag="filter", unit="subjects")
     )
     replay_policy: ReplayPolicy = always(
         ReplayPolicy.INSTANT,
@@ -106,7 +106,7 @@ class ConsumerConfig:
     max_ack_pending: int = omit(
         0,
         about=About(
-            help="Maximum pending acks before consumers are paused",
+            help="Maximum pending Acks before consumers are paused",
             flag="max-pending",
             unit="count",
         ),
@@ -114,7 +114,7 @@ class ConsumerConfig:
     flow_control: bool = omit(
         False,
         about=About(
-            help="Enable push consumer flow control",
+            help="Enable Push consumer flow control",
             flag="flow-control",
             unit="flag",
             editable=False,
@@ -163,7 +163,7 @@ class ConsumerConfig:
     idle_heartbeat: Nanos = omit(
         0,
         about=About(
-            help="Enable idle push consumer heartbeats",
+            help="Enable idle Push consumer heartbeats (-1 disable)",
             flag="heartbeat",
             unit="duration",
             editable=False,
@@ -188,7 +188,10 @@ class ConsumerConfig:
     mem_storage: bool = omit(
         False,
         about=About(
-            help="Force the consumer state to be stored in memory, whatever the stream does",
+            help=(
+                "Force the consumer state to be stored in memory rather "
+                "than inherit from the stream"
+            ),
             flag="memory",
             unit="flag",
             editable=False,

@@ -188,7 +188,7 @@ class StreamConfig:
     compression: Compression = always(
         Compression.NONE,
         about=About(
-            help="Compression algorithm to use",
+            help="Compression algorithm to use (file storage only)",
             flag="compression",
             unit="choice",
             choices=(("none", "none"), ("s2", "s2")),
@@ -221,7 +221,9 @@ class StreamConfig:
     discard_new_per_subject: bool = omit(
         False,
         about=About(
-            help="Sets the discard policy to per subject", flag="discard-per-subject", unit="switch"
+            help=("Sets the 'new' discard policy and applies it to every subject in the stream"),
+            flag="discard-per-subject",
+            unit="switch",
         ),
     )
     sealed: bool = False
@@ -255,16 +257,19 @@ class StreamConfig:
     subject_delete_marker_ttl: Nanos = omit(
         0,
         about=About(
-            help="How long delete markers should persist",
+            help="How long delete markers should persist in the stream",
             flag="subject-del-markers-ttl",
             unit="duration",
         ),
     )
     allow_msg_counter: bool = omit(
-        False, about=About(help="Enables distributed counters", flag="allow-counter", unit="flag")
+        False,
+        about=About(
+            help="Configures the stream as a distributed counter", flag="allow-counter", unit="flag"
+        ),
     )
     allow_atomic: bool = omit(
-        False, about=About(help="Allows atomic batch publishing", flag="allow-batch", unit="switch")
+        False, about=About(help="Allow atomic batch publishing", flag="allow-batch", unit="switch")
     )
     allow_msg_schedules: bool = omit(
         False, about=About(help="Allows message schedules", flag="allow-schedules", unit="switch")
@@ -272,7 +277,7 @@ class StreamConfig:
     persist_mode: PersistMode = omit(
         PersistMode.DEFAULT,
         about=About(
-            help="Whether acknowledgements wait for the disk",
+            help="Configures the persistence mode",
             flag="persist-mode",
             unit="choice",
             editable=False,
@@ -280,7 +285,7 @@ class StreamConfig:
         ),
     )
     allow_batched: bool = omit(
-        False, about=About(help="Allows fast batch publishing", flag="allow-fast", unit="switch")
+        False, about=About(help="Allow fast batch publishing", flag="allow-fast", unit="switch")
     )
     metadata: dict[str, str] = mapping(
         about=About(help="Adds metadata to the stream", flag="metadata", unit="map")

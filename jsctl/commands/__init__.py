@@ -41,6 +41,14 @@ REGISTRY: tuple[Entry, ...] = (
     Entry("bench", (), "jsctl.commands.bench", "Benchmark utility"),
     Entry("broker", (), "jsctl.commands.broker", "Runs a JetStream server", "main"),
     Entry(
+        "cheat",
+        (),
+        "jsctl.commands.cheat",
+        "Shows examples of all commands",
+        "COMMAND",
+        hidden=True,
+    ),
+    Entry(
         "completion",
         (),
         "jsctl.commands.completion",

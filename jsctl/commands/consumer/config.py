@@ -29,22 +29,36 @@ _BACKOFF = (
     Option("backoff", "Creates a consumer backoff policy", choices=("linear", "none")),
     Option(
         "backoff-steps",
-        "Number of steps to use when creating the policy",
+        "Number of steps to use when creating the backoff policy",
         Kind.INTEGER,
         default="10",
     ),
-    Option("backoff-min", "The shortest backoff period", Kind.DURATION, default="1m"),
-    Option("backoff-max", "The longest backoff period", Kind.DURATION, default="20m"),
+    Option(
+        "backoff-min",
+        "The shortest backoff period that will be generated",
+        Kind.DURATION,
+        default="1m",
+    ),
+    Option(
+        "backoff-max",
+        "The longest backoff period that will be generated",
+        Kind.DURATION,
+        default="20m",
+    ),
 )
 _CREATE = (
     Option("deliver", "Start policy (all, new, last, subject, 1h, msg sequence)"),
-    Option("ephemeral", "Create an ephemeral Consumer", Kind.FLAG),
+    Option("ephemeral", "Create an ephemeral consumer", Kind.FLAG),
     Option("pull", "Deliver messages in 'pull' mode", Kind.FLAG),
     Option("pause", "Pause the consumer for a duration or until a time"),
     Option("pinned-groups", "Create a Pinned Client consumer based on these groups", Kind.LIST),
-    Option("pinned-ttl", "The time to allow for a client to pull", Kind.DURATION),
-    Option("overflow-groups", "Create an Overflow consumer based on these groups", Kind.LIST),
-    Option("prioritized-groups", "Create a Prioritized consumer with these groups", Kind.LIST),
+    Option(
+        "pinned-ttl",
+        ("The time to allow for a client to pull before losing the pinned status"),
+        Kind.DURATION,
+    ),
+    Option("overflow-groups", "Create a Overflow consumer based on these groups", Kind.LIST),
+    Option("prioritized-groups", "Create a Prioritized consumer based on these groups", Kind.LIST),
 )
 _GROUPS = (
     ("pinned-groups", PriorityPolicy.PINNED_CLIENT, 2),

@@ -4,7 +4,9 @@ from jsctl.commands.toolkit.grammar.spec import FORCE, JSON, Argument, Command, 
 
 _NAME = Argument("name", "The context name to act on", required=True)
 _OPTIONAL_NAME = Argument("name", "The context name to act on")
-_CONNECT = Option("connect", "Attempts to connect to NATS using the context", Kind.FLAG)
+_CONNECT = Option(
+    "connect", ("Attempts to connect to NATS using the context while validating"), Kind.FLAG
+)
 _CHANGE = (
     Option("description", "Set a friendly description for this context"),
     Option("select", "Select the saved context as the default one", Kind.FLAG),
@@ -60,7 +62,7 @@ GROUP = Group(
             "context.show:ls",
             options=(
                 JSON,
-                Option("names", "List just names", Kind.FLAG),
+                Option("names", "List just the names of known contexts", Kind.FLAG),
                 Option("completion", "Names with descriptions", Kind.FLAG, hidden=True),
             ),
             aliases=("list", "l"),

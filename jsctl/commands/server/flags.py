@@ -5,7 +5,7 @@ from jsctl.commands.toolkit.grammar.spec import Argument, Kind, Option
 LIMIT = Argument("limit", "How many servers to wait for; no limit on rows")
 FILTERS = (
     Option("host", "Limit the report to a specific NATS server, by its name"),
-    Option("cluster", "Limit the report to a specific cluster"),
+    Option("cluster", "Limit the report to a specific Cluster"),
     Option("tags", "Limit the report to nodes matching certain tags", Kind.LIST),
 )
 REVERSE = Option("reverse", "Reverse sort", Kind.FLAG, short="R")

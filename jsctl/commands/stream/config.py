@@ -20,7 +20,6 @@ from jsctl.api.words import PersistMode
 from jsctl.client.manager import as_request
 from jsctl.commands.stream.change import confirm_bucket
 from jsctl.commands.stream.show import show_stream
-from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
 from jsctl.commands.toolkit.assets.config_files import edited, load_config
 from jsctl.commands.toolkit.assets.config_flags import (
     apply_flags,
@@ -29,7 +28,6 @@ from jsctl.commands.toolkit.assets.config_flags import (
     parse_age,
     value_of,
 )
-from jsctl.commands.toolkit.assets.moving import LOOK_NS
 from jsctl.commands.toolkit.assets.picking import check_name, stream_of
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
@@ -44,7 +42,10 @@ BYTES_WHEN_REQUIRED = "256MB"
 
 _COMPOSITE = (
     Option(
-        "tag", "Place the stream on servers that has specific tags", Kind.LIST, aliases=("tags",)
+        "tag",
+        ("Place the stream on servers that has specific tags (pass multiple times)"),
+        Kind.LIST,
+        aliases=("tags",),
     ),
     Option("cluster", "Place the stream on a specific cluster"),
     Option("mirror", "Completely mirror another stream, a name or JSON"),
@@ -54,13 +55,21 @@ _COMPOSITE = (
     Option("republish-source", "Republish messages to --republish-destination"),
     Option("republish-destination", "Republish destination for messages in --republish-source"),
     Option("republish-headers", "Republish only message headers, no bodies", Kind.FLAG),
-    Option("limit-consumer-inactive", "The maximum consumer inactive threshold", Kind.DURATION),
-    Option("limit-consumer-max-pending", "The maximum consumer max pending", Kind.INTEGER),
+    Option(
+        "limit-consumer-inactive",
+        ("The maximum Consumer inactive threshold the stream allows"),
+        Kind.DURATION,
+    ),
+    Option(
+        "limit-consumer-max-pending",
+        "The maximum Consumer Ack Pending the stream Allows",
+        Kind.INTEGER,
+    ),
 )
 _REMOVALS = (
     Option("no-mirror", "Clears the mirror configuration and promotes the stream", Kind.FLAG),
     Option("no-republish", "Removes current republish configuration", Kind.FLAG),
-    Option("no-transform", "Removes current transform configuration", Kind.FLAG),
+    Option("no-transform", "Removes current subject transform configuration", Kind.FLAG),
 )
 
 
@@ -379,6 +388,10 @@ async def _updated(call: Call, manager: "Manager", config: StreamConfig) -> Stre
         raise RequestFailed(error, prefix=f"could not edit Stream {name}") from None
     if not call.given("wait"):
         return info
+    # Not at the top: the flags of this module are shown by help, and these load more than it.
+    from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
+    from jsctl.commands.toolkit.assets.moving import LOOK_NS
+
     quick = manager.with_timeout(LOOK_NS)
 
     async def look() -> ClusterInfo | None:

@@ -19,15 +19,27 @@ GROUP = Group(
                     choices=connection_sorts(True),
                 ),
                 TOP,
-                Option("subject", "Only those with matching subscriptions"),
-                Option("username", "Only those of a user"),
+                Option(
+                    "subject",
+                    (
+                        "Limits responses only to those connections with matching "
+                        "subscription interest"
+                    ),
+                ),
+                Option(
+                    "username",
+                    (
+                        "Limits responses only to those connections for a "
+                        "specific authentication username"
+                    ),
+                ),
                 Option(
                     "state",
                     "Only those in a state",
                     default="open",
                     choices=("open", "closed", "all"),
                 ),
-                Option("closed-reason", "Filter by a closed reason", metavar="REGEX"),
+                Option("closed-reason", "Filter results based on a closed reason", metavar="REGEX"),
                 Option("reverse", "Reverse sort", Kind.FLAG, short="R"),
                 JSON,
             ),

@@ -14,11 +14,13 @@ COMMAND = Command(
     (
         Option("reply", "Sets a custom reply to subject"),
         HEADER,
-        Option("atomic", "Publish all messages as one atomic batch", Kind.FLAG),
+        Option("atomic", "Atomic batch publish to JetStream (implies --jetstream)", Kind.FLAG),
         Option("count", "Publish multiple messages", Kind.INTEGER, default="1"),
-        Option("sleep", "When publishing multiple messages, sleep in between", Kind.DURATION),
+        Option(
+            "sleep", ("When publishing multiple messages, sleep between publishes"), Kind.DURATION
+        ),
         FORCE_STDIN,
-        Option("jetstream", "Publish to JetStream and wait for the answer", Kind.FLAG, short="J"),
+        Option("jetstream", "Publish messages to JetStream", Kind.FLAG, short="J"),
         Option(
             "jitter",
             "When publishing multiple messages, adds a random delay of up to this duration between "
@@ -28,13 +30,39 @@ COMMAND = Command(
         SEND_ON,
         Option("quiet", "Show just the errors", Kind.FLAG, short="q"),
         TEMPLATES,
-        Option("schedule-after", "Publish the message after this time", Kind.DURATION),
-        Option("schedule-every", "Publish the message again and again", Kind.DURATION),
-        Option("schedule-at", "Publish the message at this RFC 3339 time", metavar="TIME"),
-        Option("schedule-cron", "Publish the message by a cron expression", metavar="EXPRESSION"),
-        Option("schedule-dest", "The subject that scheduled messages go to", metavar="SUBJECT"),
-        Option("schedule-source", "Take the body from the last message here", metavar="SUBJECT"),
-        Option("schedule-ttl", "How long scheduled messages live", Kind.DURATION),
+        Option(
+            "schedule-after",
+            ("Schedule the message after a certain duration (implies --jetstream)"),
+            Kind.DURATION,
+        ),
+        Option(
+            "schedule-every",
+            ("Schedules the message every interval (implies --jetstream)"),
+            Kind.DURATION,
+        ),
+        Option(
+            "schedule-at",
+            ("Schedule the message at a certain RFC3339 time (implies --jetstream)"),
+            metavar="TIME",
+        ),
+        Option(
+            "schedule-cron",
+            ("Cron definition for a scheduled message (implies --jetstream)"),
+            metavar="EXPRESSION",
+        ),
+        Option(
+            "schedule-dest",
+            ("Subject the message will publish to when the schedule fires (implies --jetstream)"),
+            metavar="SUBJECT",
+        ),
+        Option(
+            "schedule-source",
+            ("Reads a specific subject when scheduling (implies --jetstream)"),
+            metavar="SUBJECT",
+        ),
+        Option(
+            "schedule-ttl", "How long generated messages should live in the stream", Kind.DURATION
+        ),
     ),
     examples=(
         "jsctl pub orders.new 'order {{Count}}' --count 10",

@@ -15,9 +15,13 @@ COMMAND = Command(
         Option("echo", "Echo back what is received", Kind.FLAG),
         Option("command", "Runs a command and responds with its output", metavar="CMD"),
         Option("queue", "Queue group name", short="q", default="NATS-RPLY-22"),
-        Option("sleep", "Inject a random sleep delay up to this between replies", Kind.DURATION),
+        Option(
+            "sleep",
+            ("Inject a random sleep delay between replies up to this duration max"),
+            Kind.DURATION,
+        ),
         HEADER,
-        Option("count", "Quit after this many requests", Kind.INTEGER),
+        Option("count", "Quit after receiving this many messages", Kind.INTEGER),
     ),
     examples=(
         "jsctl reply help 'ok {{Count}}: {{Request}}'",

@@ -16,10 +16,22 @@ COMMAND = Command(
         HEADER,
         Option("count", "Send multiple requests", Kind.INTEGER, default="1"),
         Option(
-            "replies", "Wait for so many replies, 0 until the timeout", Kind.INTEGER, default="1"
+            "replies",
+            ("Wait for multiple replies from services. 0 waits until timeout"),
+            Kind.INTEGER,
+            default="1",
         ),
-        Option("reply-timeout", "Longest time between replies", Kind.DURATION, default="300ms"),
-        Option("wait-for-empty", "Wait until an empty reply ends the answer", Kind.FLAG),
+        Option(
+            "reply-timeout",
+            ("Maximum time between replies when waiting for more than one"),
+            Kind.DURATION,
+            default="300ms",
+        ),
+        Option(
+            "wait-for-empty",
+            ("Wait for multiple replies until a empty message is received"),
+            Kind.FLAG,
+        ),
         TRANSLATE,
         FORCE_STDIN,
         SEND_ON,

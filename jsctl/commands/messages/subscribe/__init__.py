@@ -18,7 +18,9 @@ COMMAND = Command(
         Option("durable", "Use a durable consumer (requires JetStream)"),
         _flag("raw", "Show the raw data received", "r"),
         TRANSLATE,
-        Option("ack", "Acknowledge messages of JetStream", Kind.SWITCH),
+        Option(
+            "ack", ("Acknowledge JetStream message that have the correct metadata"), Kind.SWITCH
+        ),
         _flag("match-replies", "Match replies to requests"),
         _flag("inbox", "Subscribes to a generated inbox", "i"),
         Option("count", "Quit after receiving this many messages", Kind.INTEGER),
@@ -30,25 +32,60 @@ COMMAND = Command(
         ),
         _flag("headers-only", "Do not render any data, shows only headers"),
         _flag("subjects-only", "Prints only the messages' subjects"),
-        Option("start-sequence", "Starts at a specific Stream sequence", Kind.INTEGER),
-        _flag("all", "Delivers all messages found in the Stream"),
-        _flag("new", "Delivers only future messages"),
-        _flag("last", "Delivers the most recent and all future messages"),
+        Option(
+            "start-sequence",
+            ("Starts at a specific Stream sequence (requires JetStream)"),
+            Kind.INTEGER,
+        ),
+        _flag("all", ("Delivers all messages found in the Stream (requires JetStream)")),
+        _flag("new", "Delivers only future messages (requires JetStream)"),
+        _flag("last", ("Delivers the most recent and all future messages (requires JetStream)")),
         Option("since", "Delivers messages received since a duration", Kind.DURATION),
-        _flag("last-per-subject", "Deliver the most recent messages for each subject"),
-        _flag("terminate-at-end", "Stops once all messages of the Stream were received", "T"),
-        Option("stream", "Subscribe to a specific stream"),
+        _flag(
+            "last-per-subject",
+            (
+                "Deliver the most recent messages for each subject in the "
+                "Stream (requires JetStream)"
+            ),
+        ),
+        _flag(
+            "terminate-at-end",
+            ("Stops consuming messages from JetStream once all messages were received"),
+            "T",
+        ),
+        Option("stream", "Subscribe to a specific stream (required JetStream)"),
         Option(
             "ignore-subject",
-            "Subjects whose messages are ignored and not shown",
+            (
+                "Subjects for which corresponding messages will be "
+                "ignored and therefore not shown in the output"
+            ),
             Kind.LIST,
             short="I",
             metavar="SUBJECT",
         ),
         Option("wait", "Unsubscribe after this amount of time without any traffic", Kind.DURATION),
-        _flag("report-subjects", "Counts the messages of each subject"),
-        _flag("report-subscriptions", "Counts the messages of each subscription"),
-        Option("report-top", "Number of subjects to show", Kind.INTEGER, default="10"),
+        _flag(
+            "report-subjects",
+            (
+                "Subscribes to subject patterns and builds a "
+                "de-duplicated report of active subjects receiving data"
+            ),
+        ),
+        _flag(
+            "report-subscriptions",
+            (
+                "Subscribes to subject patterns and builds a "
+                "de-duplicated report of active subscriptions receiving "
+                "data"
+            ),
+        ),
+        Option(
+            "report-top",
+            "Number of subjects to show when doing 'report-subjects'",
+            Kind.INTEGER,
+            default="10",
+        ),
         _flag("timestamp", "Show timestamps in output", "t"),
         _flag("delta-time", "Show time since start in output", "d"),
         _flag("graph", "Graph the rate of messages received"),

@@ -29,7 +29,7 @@ GROUP = Group(
                 Option("subject", "Balance connections interested in certain subjects"),
                 Option(
                     "kind",
-                    "Balance only certain kinds of connection",
+                    ("Balance only certain kinds of connection (*Client, Leafnode)"),
                     Kind.LIST,
                     choices=("Client", "Leafnode"),
                 ),
@@ -52,8 +52,12 @@ GROUP = Group(
             "server.cluster.meta:step_down",
             options=(
                 Option("cluster", "Request placement of the leader in a specific cluster"),
-                Option("tags", "Request placement of the leader in nodes with tags", Kind.LIST),
-                Option("host", "Request placement of the leader on a specific server"),
+                Option(
+                    "tags",
+                    ("Request placement of the leader on nodes with specific tag(s)"),
+                    Kind.LIST,
+                ),
+                Option("host", "Request placement of the leader on a specific node"),
                 JSON,
                 FORCE,
             ),
@@ -64,7 +68,13 @@ GROUP = Group(
             "peer-remove",
             "Removes a server from a JetStream cluster",
             "server.cluster.meta:peer_remove",
-            (Argument("name", "The server name or ID to remove", required=True),),
+            (
+                Argument(
+                    "name",
+                    ("The Server Name or ID to remove from the JetStream cluster"),
+                    required=True,
+                ),
+            ),
             (JSON, FORCE),
             aliases=("rm", "pr"),
             examples=("jsctl server raft peer-remove n3", "jsctl server raft peer-remove n3 -f"),

@@ -144,7 +144,7 @@ GROUP = Group(
                 *_WHERE,
                 Option("sort", "Sort by a column", default="cluster", choices=_JETSTREAM_SORTS),
                 COMPACT,
-                Option("leaders", "Report on asset leaders", Kind.FLAG, short="l"),
+                Option("leaders", "Show details about cluster leaders", Kind.FLAG, short="l"),
             ),
             aliases=("jsz", "js"),
             examples=("jsctl server report jetstream", "jsctl server report jsz --sort msgs -R"),
@@ -159,15 +159,27 @@ GROUP = Group(
                 *_WHERE,
                 Option("sort", "Sort by a column", default="subs", choices=connection_sorts(True)),
                 TOP,
-                Option("subject", "Limits responses only to those with matching subscriptions"),
-                Option("username", "Limits responses only to those of a user"),
+                Option(
+                    "subject",
+                    (
+                        "Limits responses only to those connections with matching "
+                        "subscription interest"
+                    ),
+                ),
+                Option(
+                    "username",
+                    (
+                        "Limits responses only to those connections for a "
+                        "specific authentication username"
+                    ),
+                ),
                 Option(
                     "state",
                     "Limits responses only to those in a state",
                     default="open",
                     choices=("open", "closed", "all"),
                 ),
-                Option("closed-reason", "Filter results by a closed reason", metavar="REGEX"),
+                Option("closed-reason", "Filter results based on a closed reason", metavar="REGEX"),
                 Option("filter", "Expression based filter for connections"),
                 JSON,
             ),

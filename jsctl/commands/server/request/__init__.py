@@ -4,7 +4,9 @@ from jsctl.commands.toolkit.grammar.spec import Argument, Command, Group, Kind, 
 from jsctl.commands.toolkit.monitoring.flags import ARCHIVE
 
 _OPTIONS = (
-    Option("limit", "Limit the responses to so many records", Kind.INTEGER, default="2048"),
+    Option(
+        "limit", "Limit the responses to a certain amount of records", Kind.INTEGER, default="2048"
+    ),
     Option("offset", "Start at a certain record", Kind.INTEGER, default="0"),
     Option("name", "Limit to servers matching a server name"),
     Option("host", "Limit to servers matching a server host name"),
@@ -42,7 +44,9 @@ def _network_requests() -> tuple[Command, ...]:
             "connections",
             "Show connection details",
             (
-                Option("sort", "Sort by a property", default="cid", choices=_CONNECTION_SORTS),
+                Option(
+                    "sort", "Sort by a specific property", default="cid", choices=_CONNECTION_SORTS
+                ),
                 _flag("subscriptions", "Show subscriptions"),
                 Option("filter-cid", "Filter on a specific CID", Kind.INTEGER),
                 Option(
@@ -53,7 +57,13 @@ def _network_requests() -> tuple[Command, ...]:
                 ),
                 Option("filter-user", "Filter on a specific username"),
                 Option("filter-account", "Filter on a specific account"),
-                Option("filter-subject", "Limits responses to those with matching subscriptions"),
+                Option(
+                    "filter-subject",
+                    (
+                        "Limits responses only to those connections with matching "
+                        "subscription interest"
+                    ),
+                ),
                 _flag("filter-empty", "Only shows responses that have connections"),
             ),
             aliases=("conn", "connz"),
@@ -62,8 +72,8 @@ def _network_requests() -> tuple[Command, ...]:
             "gateways",
             "Show gateway details",
             (
-                Option("filter-account", "Show only gateways of an account"),
-                _flag("accounts", "Show account information"),
+                Option("filter-account", "Show only a certain account in account detail"),
+                _flag("accounts", "Show account detail"),
                 Option("subscriptions", "Show subscriptions", Kind.SWITCH, default="true"),
             ),
             aliases=("gateway", "gwy", "gatewayz"),
@@ -101,12 +111,30 @@ def _jetstream_requests() -> tuple[Command, ...]:
             "jetstream-health",
             "Request JetStream health status",
             (
-                Option("js-enabled", "Checks that JetStream is up", Kind.SWITCH, short="J"),
-                Option("server-only", "Checks the server only", Kind.SWITCH, short="S"),
+                Option(
+                    "js-enabled",
+                    "Checks that JetStream should be enabled on all servers",
+                    Kind.SWITCH,
+                    short="J",
+                ),
+                Option(
+                    "server-only",
+                    (
+                        "Restricts the health check to the JetStream server only, "
+                        "do not check streams and consumers"
+                    ),
+                    Kind.SWITCH,
+                    short="S",
+                ),
                 _ACCOUNT,
-                Option("stream", "Check only a stream of the account"),
-                Option("consumer", "Check only a consumer of the stream"),
-                Option("details", "Include detailed results", Kind.SWITCH, default="true"),
+                Option("stream", "Check only a specific Stream"),
+                Option("consumer", "Check only a specific Consumer"),
+                Option(
+                    "details",
+                    "Include extended details about all failures",
+                    Kind.SWITCH,
+                    default="true",
+                ),
             ),
             aliases=("healthz",),
         ),
@@ -163,7 +191,10 @@ def _process_requests() -> tuple[Command, ...]:
             (
                 Argument(
                     "profile",
-                    "Specify the name of the profile to run",
+                    (
+                        "Specify the name of the profile to run (allocs, heap, "
+                        "goroutine, mutex, threadcreate, block, cpu)"
+                    ),
                     required=True,
                     choices=(
                         *("allocs", "heap", "goroutine", "mutex", "threadcreate", "block", "cpu"),

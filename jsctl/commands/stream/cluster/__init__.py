@@ -25,7 +25,7 @@ GROUP = Group(
         ),
         Command(
             "cancel-move",
-            "Cancels a stream move",
+            "Cancels an in-progress stream move",
             "stream.cluster.peers:cancel_move",
             (STREAM,),
             (FORCE, JSON),

@@ -7,7 +7,7 @@ OF_STREAM = Argument("stream", "Stream name")
 """The stream that consumers are on."""
 BOTH = (OF_STREAM, Argument("consumer", "Consumer name"))
 CONFIG_FILE = Option("config", "JSON file to read configuration from", Kind.FILE)
-PREFERRED = Option("preferred", "Preferred leader to elect", metavar="HOST")
+PREFERRED = Option("preferred", "Prefer placing the leader on a specific host", metavar="HOST")
 ADDING = (
     CONFIG_FILE,
     Option("validate", "Only validates the configuration", Kind.FLAG),

@@ -14,18 +14,24 @@ from jsctl.errors import JsctlError, UsageError
 if TYPE_CHECKING:
     from jsctl.client.headers import Headers
 
-HEADER = Option("header", "Adds headers to the message", Kind.LIST, short="H", metavar="K:V")
+HEADER = Option(
+    "header", "Adds headers to the message using K:V format", Kind.LIST, short="H", metavar="K:V"
+)
 TEMPLATES = Option(
     "templates", "Enables template functions in the body and subject", Kind.SWITCH, default="true"
 )
 FORCE_STDIN = Option("force-stdin", "Force reading from stdin", Kind.FLAG)
 SEND_ON = Option(
     "send-on",
-    "When to send data from stdin",
+    ("When to send data from stdin: 'eof' (default) or 'newline'"),
     default="eof",
     choices=("newline", "eof"),
 )
-TRANSLATE = Option("translate", "Translate the data by a command", metavar="COMMAND")
+TRANSLATE = Option(
+    "translate",
+    ("Translate the message data by running it through the given command before output"),
+    metavar="COMMAND",
+)
 NIL_BODY = "nil body"
 
 

@@ -1,0 +1,56 @@
+"""The examples that commands declare, as cheat sheets: what each is for, and its lines."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+from jsctl.auth.files import make_folder
+from jsctl.commands import REGISTRY
+from jsctl.commands.toolkit.assets.picking import near_names
+from jsctl.commands.toolkit.grammar.spec import Command, Group
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import JsctlError, NotFound
+
+
+def cheat(call: Call) -> None:
+    """Shows a sheet, lists them, or writes all of them."""
+    sheets = {name: text for name, text in _sheets() if text}
+    label = call.text("label")
+    if call.text("save"):
+        _save(call, sheets, Path(call.text("save")).expanduser())
+    elif call.flag("list") or not label:
+        names = "\n    ".join(sheets)
+        call.output.print(f"Available Cheats:\n\n    {names}")
+    elif label not in sheets:
+        hints = near_names(label, list(sheets)) or ("see jsctl cheat --list",)
+        raise NotFound(f'no cheats for "{label}"', hints=hints)
+    else:
+        call.output.print(sheets[label].rstrip())
+
+
+def _sheets() -> Iterator[tuple[str, str]]:
+    for row in REGISTRY:
+        if row.attribute != "main" and not row.hidden:
+            node = getattr(import_module(row.module), row.attribute)
+            assert isinstance(node, Command | Group)
+            yield row.name, "".join(_parts(node))
+
+
+def _parts(node: Command | Group) -> Iterator[str]:
+    if isinstance(node, Group):
+        for one in node.commands:
+            yield from _parts(one)
+    elif node.examples and not node.hidden:
+        first = node.help.partition("\n")[0]
+        yield "\n".join((f"# {first}", *node.examples, "", ""))
+
+
+def _save(call: Call, sheets: dict[str, str], folder: Path) -> None:
+    make_folder(folder)
+    for name, text in sheets.items():
+        path = folder / name
+        try:
+            path.write_text(f"---\ntags: [ jsctl, {name} ]\n---\n{text}", encoding="utf-8")
+        except OSError as error:
+            raise JsctlError(f"cannot write {path}: {error.strerror}") from None
+        call.output.print(f"Saved cheat to {path}")

@@ -1,0 +1,44 @@
+"""`cheat`: examples of every command, each of which can be parsed."""
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jsctl.cli import hoist, walk
+from jsctl.commands.toolkit.grammar.parser import parse
+from jsctl.commands.toolkit.grammar.spec import Command
+from tests.commands.conftest import Result
+
+Run = Callable[..., Result]
+LABELS = ("account", "auth", "backup", "bench", "consumer", "context", "errors", "events", "kv")
+LABELS += ("latency", "object", "publish", "reply", "schema", "server", "stream", "subscribe")
+
+
+def test_each_part_of_the_tool_has_a_sheet(cli: Run, tmp_path: Path) -> None:
+    listed = cli("cheat", "--list").out.split()[2:]
+    assert set(LABELS) <= set(listed)
+    assert cli("cheat").out == cli("cheat", "--list").out
+    saved = cli("cheat", "--save", str(tmp_path / "new"))
+    assert (saved.code, len(saved.out.splitlines())) == (0, len(listed))
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == sorted(listed)
+    shown = cli("cheat", "stream").out
+    assert "# Copies" not in shown
+    assert shown.rstrip() in (tmp_path / "new" / "stream").read_text()
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_what_a_sheet_says_can_be_run(label: str, cli: Run) -> None:
+    lines = [one for one in cli("cheat", label).out.splitlines() if one.startswith("jsctl ")]
+    assert lines
+    for line in lines:
+        _, words = hoist(shlex.split(line)[1:])
+        found = walk(words)
+        assert isinstance(found.node, Command), line
+        parse(found.node, found.inherited, found.words)
+
+
+def test_one_that_there_is_not_is_told(cli: Run) -> None:
+    done = cli("cheat", "strem")
+    assert (done.code, done.err) == (1, 'jsctl: error: no cheats for "strem"\n')
