@@ -1,13 +1,20 @@
 """The rules of checks about accounts, clusters, streams, leaf nodes and the meta group."""
 
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
+from time import time_ns
+from typing import TypeVar
 
+from jsctl.api.cluster import ClusterInfo
+from jsctl.api.codec import DecodeError, decode
+from jsctl.api.consumer import ConsumerInfo
+from jsctl.api.stream import StreamInfo
+from jsctl.api.times import parse_time
 from jsctl.commands.audit.catalog import Check
 from jsctl.commands.audit.examples import (
     FAIL,
-    PASS,
     WARN,
-    CannotTell,
     Examples,
     answers,
     at,
@@ -17,7 +24,14 @@ from jsctl.commands.audit.examples import (
     text,
 )
 from jsctl.commands.toolkit.archives.files import Document, Reader
+from jsctl.commands.toolkit.health.consumers import judge_consumer
+from jsctl.commands.toolkit.health.streams import judge_stream
+from jsctl.commands.toolkit.health.thresholds import Thresholds
+from jsctl.errors import UsageError
 from jsctl.render.humanize import size
+from jsctl.render.reports.server.check import CheckResult
+
+T = TypeVar("T")
 
 
 def account_limits(check: Check, reader: Reader, found: Examples) -> str:
@@ -216,25 +230,74 @@ def stream_limits(check: Check, reader: Reader, found: Examples) -> str:
     return found.worst(WARN)
 
 
-def stream_metadata(_check: Check, reader: Reader, _found: Examples) -> str:
-    """Thresholds in the metadata of streams."""
-    monitored = (one for _, _, told in replicas(reader) for one in told.values())
-    return _unmonitored(any(_monitored(one) for one in monitored), "server check stream")
+def stream_metadata(_check: Check, reader: Reader, found: Examples) -> str:
+    """Thresholds in the metadata of streams, judged as `server check stream` does."""
+    failed = False
+    for account, stream, told in replicas(reader):
+        for server, document in told.items():
+            info = _decoded(StreamInfo, document)
+            if info is None or _leads_elsewhere(info.cluster, server):
+                continue
+            limits = Thresholds(None, info.config.metadata)
+            if limits.wanted:
+                result = CheckResult("stream", f"{account}.{stream}")
+                _judged(result, partial(judge_stream, info, limits, result))
+                failed |= _told(found, result, f"stream {stream} in {account}")
+    return found.worst(FAIL if failed else WARN)
 
 
-def consumer_metadata(_check: Check, reader: Reader, _found: Examples) -> str:
-    """Thresholds in the metadata of consumers."""
-    streams = (one for _, _, told in replicas(reader) for one in told.values())
-    consumers = (each for one in streams for each in objects(one, "consumer_detail"))
-    return _unmonitored(any(_monitored(one) for one in consumers), "server check consumer")
+def consumer_metadata(_check: Check, reader: Reader, found: Examples) -> str:
+    """Thresholds in the metadata of consumers, judged as `server check consumer` does."""
+    failed = False
+    for account, stream, told in replicas(reader):
+        for server, document in told.items():
+            for detail in objects(document, "consumer_detail"):
+                info = _decoded(ConsumerInfo, detail)
+                if info is None or info.config is None or _leads_elsewhere(info.cluster, server):
+                    continue
+                limits = Thresholds(None, info.config.metadata)
+                if limits.wanted:
+                    where = f"consumer {info.name} in stream {stream} in {account}"
+                    result = CheckResult("consumer", f"{account}.{stream}.{info.name}")
+                    now_ns = _moment(document)
+                    _judged(result, partial(judge_consumer, info, limits, result, now_ns))
+                    failed |= _told(found, result, where)
+    return found.worst(FAIL if failed else WARN)
 
 
-def _monitored(asset: Document) -> bool:
-    enabled = text(asset, "config", "metadata", "io.nats.monitor.enabled")
-    return enabled.lower() in ("1", "t", "true")
+def _decoded(cls: type[T], document: Document) -> T | None:
+    try:
+        return decode(cls, document)
+    except DecodeError:
+        return None
 
 
-def _unmonitored(asked_for: bool, instead: str) -> str:
-    if asked_for:
-        raise CannotTell(f"thresholds in metadata are judged by '{instead}' alone")
-    return PASS
+def _leads_elsewhere(cluster: ClusterInfo | None, server: str) -> bool:
+    """Only the leader knows all of it."""
+    return cluster is not None and cluster.leader != server
+
+
+def _moment(document: Document) -> int:
+    """When the server told it, so that ages are those of then."""
+    told = text(document, "ts")
+    try:
+        return parse_time(told) if told else time_ns()
+    except ValueError:
+        return time_ns()
+
+
+def _judged(result: CheckResult, judge: Callable[[], None]) -> None:
+    """Metadata that cannot be used is critical, too."""
+    try:
+        judge()
+    except UsageError as error:
+        result.critical(str(error))
+
+
+def _told(found: Examples, result: CheckResult, where: str) -> bool:
+    """Adds what was found; tells whether some of it is critical."""
+    for warning in result.warnings:
+        found.add(f"WARNING: {where}: {warning}")
+    for critical in result.criticals:
+        found.add(f"CRITICAL: {where}: {critical}")
+    return bool(result.criticals)

@@ -165,6 +165,64 @@ def test_limits_of_accounts_are_those_of_their_claims(
     assert "account APP (on n1) using 100.0% of subscriptions limit (10/10)" in out
 
 
+def monitored(**metadata: str) -> dict[str, str]:
+    return {f"io.nats.monitor.{key.replace('_', '-')}": value for key, value in metadata.items()}
+
+
+def watched() -> list[tuple[dict[str, str], object]]:
+    """Three streams: one as it should be, one with too little, one that nobody watches."""
+    found: list[tuple[dict[str, str], object]] = []
+    for name, metadata, pending in (
+        ("FINE", monitored(enabled="true", msgs_critical="5", msgs_warn="7"), 1),
+        ("FEW", monitored(enabled="true", msgs_critical="500", subjects_warn="7"), 9),
+        ("FREE", monitored(msgs_critical="500"), 99),
+    ):
+        where = {"account": "APP", "stream": name, "server": "n1", "cluster": "C"}
+        config = {"name": name, "metadata": metadata}
+        limits = {key: value for key, value in metadata.items() if key.endswith("enabled")}
+        watching = monitored(outstanding_ack_critical="5", redelivery_critical="3")
+        consumer = {
+            "name": "C",
+            "stream_name": name,
+            "num_ack_pending": pending,
+            "config": {"name": "C", "metadata": {**watching, **limits}},
+        }
+        state = {"messages": 100, "first_seq": 1, "last_seq": 100, "num_subjects": 3}
+        document = {"config": config, "state": state, "consumer_detail": [consumer]}
+        found.append(({**where, "artifact_type": "stream_info"}, document))
+    return found
+
+
+def test_thresholds_in_metadata_are_judged(cli: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "w.zip", watched())
+    out = cli("audit", "analyze", str(path)).out
+    for code in ("JETSTREAM_004", "JETSTREAM_005"):
+        assert f"[FAIL] [{code}]" in out
+    assert "CRITICAL: stream FEW in APP: 100 messages" in out
+    assert "CRITICAL: consumer C in stream FEW in APP: Ack Pending: 9" in out
+    assert "stream FINE" not in out
+    assert "FREE" not in out
+    bad = watched()
+    document = bad[0][1]
+    assert isinstance(document, dict)
+    document["config"]["metadata"] = monitored(enabled="true", msgs_critical="many")
+    out = cli("audit", "analyze", str(write(tmp_path / "b.zip", bad))).out
+    assert "io.nats.monitor.msgs-critical cannot be used: 'many'" in out
+
+
+@needs_nats
+@pytest.mark.processes
+def test_thresholds_in_metadata_are_judged_alike(cli: Run, tmp_path: Path) -> None:
+    path = str(write(tmp_path / "w.zip", watched()))
+    outs = [run("audit", "analyze", path).out for run in (nats, cli)]
+    issues = [
+        [line for line in out.splitlines() if "CRITICAL:" in line or "WARNING:" in line]
+        for out in outs
+    ]
+    assert issues[0] == issues[1] != []
+    assert [one.count("[FAIL] [JETSTREAM_00") for one in outs] == [2, 2]
+
+
 def test_what_is_no_report_is_not_shown(archives: dict[str, str], tmp_path: Path) -> None:
     assert main(["audit", "analyze", "--load", archives["bad"]]) == 1
     assert main(["audit", "analyze", "--load", str(tmp_path / "nope")]) == 1

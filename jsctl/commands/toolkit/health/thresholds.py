@@ -8,14 +8,22 @@ from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 
 PREFIX = "io.nats.monitor."
+_YES = ("1", "t", "true")
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """A flag beats the metadata key of the same name; what nobody set is 0."""
 
-    call: Call
+    call: Call | None
+    """None where nobody gave flags."""
+
     metadata: Mapping[str, str]
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the metadata asks for a check."""
+        return self._word("enabled") in _YES
 
     def count(self, name: str) -> int:
         """A whole number; negative ones switch a check off."""
@@ -35,11 +43,13 @@ class Thresholds:
 
     def flag(self, name: str) -> bool:
         """Whether something is asked for."""
-        text = self.metadata.get(PREFIX + name, "").lower()
-        return self.call.flag(name) or text in ("1", "t", "true")
+        return (self.call is not None and self.call.flag(name)) or self._word(name) in _YES
+
+    def _word(self, name: str) -> str:
+        return self.metadata.get(PREFIX + name, "").lower()
 
     def _text(self, name: str) -> str:
-        if self.call.given(name):
+        if self.call is not None and self.call.given(name):
             return self.call.text(name)
         return self.metadata.get(PREFIX + name, "")
 

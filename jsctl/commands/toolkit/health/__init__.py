@@ -1,0 +1,1 @@
+"""Streams and consumers judged by thresholds, from flags or from their own metadata."""
