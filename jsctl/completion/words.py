@@ -20,6 +20,7 @@ _GLOBALS = {f"--{name}": flag for flag in GLOBAL_FLAGS for name in (flag.name, *
 _GLOBALS.update({f"-{flag.short}": flag for flag in GLOBAL_FLAGS if flag.short})
 _BY_NAME = {
     "stream": "stream",
+    "dlq": "stream",
     "consumer": "consumer",
     "bucket": "bucket",
     "key": "key",
@@ -41,6 +42,7 @@ _BY_NAME = {
 """Names of arguments and options whose values servers know."""
 _BY_PLACE = {
     ("stream copy", "source"): "stream",
+    ("stream copy", "to"): "context",
     ("consumer copy", "source"): "consumer",
     ("server cluster peer-remove", "name"): "server",
     ("server check server", "name"): "server",

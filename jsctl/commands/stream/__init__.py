@@ -158,7 +158,7 @@ GROUP = Group(
         ),
         Command(
             "copy",
-            "Creates a new stream based on the configuration of another, with --data of its messages too",
+            "Creates a new stream based on the configuration of another, or of its messages too",
             "stream.copy:copy",
             (
                 Argument("source", "Source stream to copy", required=True),

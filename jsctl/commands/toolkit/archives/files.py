@@ -103,8 +103,11 @@ class Reader:
         """Raises UsageError when it is none."""
         try:
             self._zip = zipfile.ZipFile(path)
-        except (OSError, zipfile.BadZipFile) as error:
-            raise UsageError(f"failed to open archive: {path}: {error}") from None
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise UsageError(f"failed to open archive: open {path}: {why}") from None
+        except zipfile.BadZipFile:
+            raise UsageError(f"failed to open archive: {path} is not a valid zip file") from None
         names = set(self._zip.namelist())
         if MANIFEST not in names:
             raise UsageError("failed to open archive: manifest file not found in archive")
