@@ -154,10 +154,11 @@ def _load_jetstream_late() -> None:
 def _quick_metadata(packages: Path) -> Iterator[None]:
     """The library looks its own version up, and what does that takes as long as half of it.
 
-    Meanwhile the version is that of the library's folder of metadata.
+    Meanwhile the version is that of the library's folder of metadata. Where the websocket client is
+    loaded, too, nothing is changed: what it wants of that module is not known here.
     """
     name = "importlib.metadata"
-    if name in sys.modules:
+    if name in sys.modules or sys.modules.get("aiohttp", True) is not None:
         yield
         return
 
