@@ -608,7 +608,7 @@ static Slot *known(Table *table, uint32_t hash, const char *start, Py_ssize_t si
 /* -- families --------------------------------------------------------------------------------- */
 
 /* Count the dots of a subject, and note where the token behind each begins; -1 for subjects that are
- * of no family: with an empty token, with too many, or not for the loop at all. */
+ * of no family: with an empty token, with too many, like a pattern, or not for the loop at all. */
 static int dots_of(const char *start, Py_ssize_t size, uint16_t *behind) {
     int count = 0;
     Py_ssize_t token = 0;
@@ -617,7 +617,7 @@ static int dots_of(const char *start, Py_ssize_t size, uint16_t *behind) {
             if (i == token || count == DOTS_MAX) return -1;
             token = i + 1;
             behind[count++] = (uint16_t)token; /* SUBJECT_BYTES_MAX at most */
-        } else if (start[i] == '\t' || start[i] == '\r') {
+        } else if (start[i] == '*' || start[i] == '>' || start[i] == '\t' || start[i] == '\r') {
             return -1;
         }
     }

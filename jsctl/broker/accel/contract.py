@@ -87,8 +87,8 @@ no message was taken. The peers, sinks and members of a call are in a fixed orde
 Miss: TypeAlias = Callable[[Any, bytes], tuple[int, int, int]]
 """Asked once for each subject or family, with the origin: the number of the fan, or STOP; what
 that cost; and how many tokens of the subject, from the first on, decide on it together with their
-number, 0 if all do. Subjects that have these tokens and as many in all, none of them empty, are a
-family: they have the same fan."""
+number, 0 if all do. Subjects that have these tokens and as many in all, none of them empty and
+without `*` and `>`, are a family: they have the same fan."""
 
 
 class LaneTable(Protocol):

@@ -69,5 +69,6 @@ def _prefix(subject: bytes, depth: int) -> bytes:
 
 
 def _is_common(subject: bytes, dots: int) -> bool:
-    """Whether it may be of a family: few tokens, and none of them empty."""
-    return dots <= DOTS_MAX and b"" not in subject.split(b".")
+    """Whether it may be of a family: few tokens, none of them empty, and not like a pattern."""
+    is_plain = b"*" not in subject and b">" not in subject
+    return is_plain and dots <= DOTS_MAX and b"" not in subject.split(b".")

@@ -86,6 +86,12 @@ class Permissions:
             self._decisions[subject] = decision
         return decision
 
+    def deciding(self, subject: bytes) -> int:
+        """How many tokens, from the first on, decide together with their number whether messages
+        on a subject may pass."""
+        allow = 0 if self._pub_allow is None else self._pub_allow.deciding(subject)
+        return max(allow, self._pub_deny.deciding(subject))
+
     def note_reply(self, reply: bytes, now_ns: int) -> None:
         """A request with this reply was delivered to the client."""
         if len(self._replies) >= REPLIES_TRACKED_MAX:

@@ -99,7 +99,6 @@ class RouteLane:
                 account,
                 ROUTE,
                 anything,
-                by_first_token=True,
                 words=(VERB + words, HEADER_VERB + words),
                 stops=STOPS,
                 line_max=parser.line_max - len(words),
@@ -109,6 +108,6 @@ class RouteLane:
         return way
 
 
-def anything(origin: Outbound, subject: bytes) -> bool:
-    """What other servers send on was allowed where it came in."""
-    return True
+def anything(origin: Outbound, subject: bytes) -> int:
+    """See `fans.May`: what other servers send on was allowed where it came in."""
+    return 1

@@ -27,8 +27,9 @@ RESTS = 16
 """Where subscriptions change so often that fewer messages than these make use of what was told,
 telling costs more than the steps do: the loop pauses for some calls."""
 
-May = Callable[[Outbound, bytes], bool]
-"""Whether somebody may publish on a subject; who shares fans shares the answers."""
+May = Callable[[Outbound, bytes], int]
+"""Whether somebody may publish on a subject: how many of its tokens, from the first on, decide on
+that together with their number, 0 if he may not. Who shares fans shares the answers."""
 
 _Key = tuple[tuple[int, ...], ...]
 
@@ -44,20 +45,17 @@ class Fans:
         kind: PeerKind,
         may: May,
         *,
-        by_first_token: bool,
         words: tuple[bytes, bytes],
         stops: tuple[bytes, ...],
         line_max: int,
         payload_max: int,
     ) -> None:
-        """`words` are what canonical messages begin with, without and with headers;
-        `by_first_token`: `may` answers the same for all subjects that have it in common."""
+        """`words` are what canonical messages begin with, without and with headers."""
         self._table = table(*words, stops, line_max, payload_max, self._fan_of)
         self._delivery = delivery
         self._account = account
         self._kind = kind
         self._may = may
-        self._by_first_token = by_first_token
         self._generation = account.sublist.generation
         self._undecided = False
         """Something that was told holds for one call only."""
@@ -105,15 +103,16 @@ class Fans:
 
     def _fan_of(self, origin: Outbound, subject: bytes) -> tuple[int, int, int]:
         """The number of a subject's fan, what it cost to find it, and whom else it is for."""
-        if not self._may(origin, subject):
+        may = self._may(origin, subject)
+        if not may:
             return STOP, MISS_COST, 0
         sublist = self._account.sublist
         plan = sublist.match(subject)
         number = self._by_plan.get(plan)
         if number is None:
             number = self._by_plan[plan] = self._number(plan) if self._is_plain(plan) else STOP
-        depth = sublist.deciding(subject) if self._by_first_token else 0
-        return number, plan.built * MISS_COST, depth
+        depth = sublist.deciding(subject)
+        return number, plan.built * MISS_COST, max(depth, may) if depth else 0
 
     def _is_plain(self, plan: SublistResult) -> bool:
         if plan.bridges or plan.shadows:

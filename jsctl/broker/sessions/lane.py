@@ -127,7 +127,6 @@ class Lane:
                 session.account,
                 CLIENT,
                 may_publish,
-                by_first_token=permissions is None,
                 words=WORDS,
                 stops=RESERVED_REPLIES,
                 line_max=self._line_max,
@@ -227,7 +226,11 @@ class Lane:
         session.account.in_bytes += size
 
 
-def may_publish(origin: Outbound, subject: bytes) -> bool:
-    """Whether a client may publish on a subject; asked for sessions alone."""
+def may_publish(origin: Outbound, subject: bytes) -> int:
+    """See `fans.May`; asked for sessions alone."""
     assert isinstance(origin, ClientSession)
-    return origin.may_publish(subject)
+    if not origin.may_publish(subject):
+        return 0
+    # The first token always has a say: what servers say to each other is not for all.
+    permissions = origin.permissions
+    return 1 if permissions is None else max(1, permissions.deciding(subject))

@@ -185,6 +185,24 @@ class PatternSet:
                 stack.append((child, depth + 1))
         return False
 
+    def deciding(self, subject: bytes) -> int:
+        """How many of a literal subject's tokens, from the first on, decide together with their
+        number whether it is covered: any others behind them make no difference."""
+        tokens = subject.split(b".")
+        stack, decides = [(self._root, 0)], 0
+        while stack:
+            node, depth = stack.pop()
+            if depth == len(tokens):
+                continue
+            children, token = node.children, tokens[depth]
+            star = children.get(b"*")
+            if len(children) > (b">" in children) + (star is not None):
+                decides = max(decides, depth + 1)
+            stack.extend(
+                (child, depth + 1) for child in (star, children.get(token)) if child is not None
+            )
+        return decides
+
 
 def _gather(node: _PatternNode, found: set[str]) -> None:
     stack = [node]

@@ -98,7 +98,7 @@ def test_a_family_fills_no_table(twin: Twin) -> None:
 def test_what_is_of_no_family(twin: Twin) -> None:
     """Empty tokens, and what is not for the loop at all, whatever it begins with."""
     world = World(twin)
-    odd = [b"oo..1", b"oo.1.", b"oo.", b"oo"]
+    odd = [b"oo..1", b"oo.1.", b"oo.", b"oo", b"oo.*", b"oo.>", b"oo.x>"]
     deep = b"oo" + b".x" * (contract.DOTS_MAX + 1)
     world.route(published([b"oo.1.1", b"oo.1", *odd, deep + b"1", deep + b"2"]))
     assert world.asked == [b"oo.1.1", b"oo.1", *odd, deep + b"1", deep + b"2"]

@@ -6,7 +6,8 @@ So do both of its loops, which run here beside each other.
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.lane_sides import disagreements
+from tests.support.lane_sides import Side, disagreements
+from tests.support.lane_tables import TWINS
 from tests.support.quick import examples
 
 
@@ -139,6 +140,19 @@ def test_long_run_that_ends_badly() -> None:
         check(
             b"PUB c.a 1\r\nx\r\n" * 15 + b"PUB c.a 1\r\nx" + wrong + b"PUB c.a 1\r\nx\r\n", [], b""
         )
+
+
+def test_permissions_that_tell_few_subjects_apart_leave_families() -> None:
+    """What begins with tokens behind which nothing is told apart is looked up once."""
+    for twin in TWINS:
+        side = Side(b"", twin)
+        sublist = side.publisher().account.sublist
+        before = sublist.cache_hits + sublist.cache_misses
+        names = [b"s.y.%d" % number for number in range(500)]
+        data = b"".join(message(name, b"", b"x", None, b"PUB") for name in names)
+        side.sessions.feed(1, data, 1)
+        assert [row[0] for row in side.sink.messages] == names
+        assert sublist.cache_hits + sublist.cache_misses - before < 10
 
 
 def test_who_may_not_publish_all_of_a_family_is_told_so() -> None:

@@ -101,3 +101,26 @@ def test_what_cannot_be_compared_quickly_is_given_up() -> None:
     with pytest.raises(Tangled):
         PatternSet(tangled).meeting(budget)
     assert budget.spent < STEPS_MAX + len(tangled) * 4
+
+
+plain_token = st.sampled_from([b"a", b"b", b"c"])
+literals = st.lists(plain_token, min_size=1, max_size=4)
+
+
+@given(some, literals, literals)
+@settings(max_examples=examples(300), deadline=None)
+def test_tokens_behind_those_that_decide_make_no_difference(
+    patterns: list[bytes], subject: list[bytes], other: list[bytes]
+) -> None:
+    both = PatternSet(patterns)
+    decides = both.deciding(b".".join(subject))
+    changed = subject[:decides] + [*other[decides:], *subject][: len(subject) - decides]
+    assert both.deciding(b".".join(changed)) == decides
+    assert both.covers(b".".join(changed)) == both.covers(b".".join(subject))
+
+
+def test_as_few_tokens_decide_as_patterns_have() -> None:
+    both = PatternSet([b"$JS.ACK.>", b"_INBOX.>", b"a.*.c"])
+    subjects = (b"$JS.ACK.S.C.1", b"_INBOX.x.1", b"a.b.c", b"x.y.z")
+    assert [both.deciding(subject) for subject in subjects] == [2, 1, 3, 1]
+    assert PatternSet([b">"]).deciding(b"a.b") == 0
