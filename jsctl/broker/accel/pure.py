@@ -4,7 +4,6 @@ See `contract`. Messages are taken one by one, and in bulk where they repeat eac
 """
 
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 from operator import itemgetter
 
 from jsctl.broker.accel.contract import (
@@ -148,14 +147,15 @@ class PureTable:
         self._legs_known += len(fan.legs) + len(fan.sinks) + sum(map(len, fan.groups))
         return len(self._fans) - 1
 
-    def _ask(self, subject: bytes) -> Known | None:
-        """What is known of a subject, perhaps after asking; None where it cannot be learned."""
+    def _ask(self, subject: bytes, *, asks: bool = True) -> Known | None:
+        """What is known of a subject, by its family or after asking; None where it cannot be
+        learned."""
         if len(subject) > SUBJECT_BYTES_MAX or b"\t" in subject or b"\r" in subject:
             return None
         family = self._families.find(subject)
         if family is not None:
             return self._known(family.fan, subject, kept=family.keeps(len(self._entries)))
-        if self.full:
+        if self.full or not asks:
             return None
         number, cost, depth = self._miss(self._origin, subject)
         self._left -= cost
@@ -401,9 +401,8 @@ class PureTable:
         data, head, fan = self._data, self._head, self._head_fan
         line = data[position : data.find(b"\n", position, position + self._reach) + 1]
         size, stride = head.size, len(line) + head.size + 2
-        front, _, word = line.rpartition(b" ")
-        found = self._parse(front, word, position + len(line))
-        if found is None or (found[0].subject, *found[1:]) != head:
+        reply = head.reply and head.reply + b" "
+        if line != b"%s%s %s%d\r\n" % (self._verb, head.subject, reply, size):
             return position
         count = min(run_length(data, position, line, stride), self._affordable(fan, stride))
         if count <= 0:
@@ -453,18 +452,18 @@ class PureTable:
         return end
 
     def _are_common(self, fan: LaneFan, shape: Shape, rows: list[RowText]) -> bool:
-        """Whether all rows go to one fan, and none is to be carried out step by step.
+        """Whether all rows are known to go to one fan, and none to be carried out step by step.
 
-        Nothing is asked for the sake of rows behind one that stops.
+        Nothing is asked for their sake: what that costs may be more than the call has left.
         """
-        stops, passing = self._stops, rows
+        stops = self._stops
         if shape.with_reply and any([reply.startswith(stops) for _, reply, _, _ in rows]):
-            passing = list(takewhile(lambda row: not row[1].startswith(stops), rows))
-        for subject in dict.fromkeys(map(_subject_of, passing)):
-            entry = self._entries.get(subject) or self._ask(subject)
+            return False
+        for subject in dict.fromkeys(map(_subject_of, rows)):
+            entry = self._entries.get(subject) or self._ask(subject, asks=False)
             if entry is None or entry.fan is not fan:
                 return False
-        return passing is rows
+        return True
 
     # The end of a call
 

@@ -431,6 +431,19 @@ def test_nothing_is_asked_for_what_stands_behind_a_stop() -> None:
     agree(b"".join(lines), 0, 0)
 
 
+@pytest.mark.parametrize("budget", [40, 100, 131, 132, 133, 400])
+def test_they_agree_on_what_is_left_when_subjects_are_asked_for(budget: int) -> None:
+    """Among rows that are alike: one that is for others, and some that are all new."""
+    alike = [b"ss.1"] * 10
+    for behind in ([b"s", b"1"], [b"s.%d" % number for number in range(30)]):
+        for build in (published, headed_alike):
+            agree(build([*alike, *behind]), FLAGS, 7, budget)
+
+
+def headed_alike(subjects: list[bytes]) -> bytes:
+    return b"".join(headed(subject, b"", b"ab", b"c") for subject in subjects)
+
+
 @given(st.binary(max_size=300), PARTS, st.integers(0, 7))
 @settings(max_examples=examples(150), deadline=None)
 def test_they_agree_on_anything(noise: bytes, parts: list[bytes], flags: int) -> None:
