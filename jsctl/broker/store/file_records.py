@@ -192,7 +192,8 @@ class FileRecords:
         if segment is not known or table is None:
             return [], 0
         first = table.find(seqs[at])
-        if first < 0:
+        # Behind a record that was put back, the chunk may be one from further on.
+        if first < 0 or table.offsets[first] < begin:
             return [], 0
         here = bisect_left(table.offsets, begin + len(data), first)
         most = min(len(seqs) - at, here - first)

@@ -54,6 +54,17 @@ def write(files: SegmentFiles) -> list[CatalogueWrite]:
     return writes
 
 
+def test_a_catalogue_may_be_written_twice() -> None:
+    """A job for the rest of which there is no room runs again from its start."""
+    disk, files, _ = made([0, 0])
+    for one in files.catalogue_writes():
+        for _ in range(2):
+            one.run(disk, files.catalogue_path(one.segment.number))
+        one.landed()
+        size = None if one.segment.sealed else one.segment.catalogue.size
+        assert read_catalogue(disk, files.catalogue_path(one.segment.number), size) is not None
+
+
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
 def test_a_catalogue_knows_what_its_segment_holds(gaps: list[int]) -> None:
     disk, files, rows = made(gaps)

@@ -73,6 +73,17 @@ def damaged(kind: Callable[[SimDisk, int], None], at: int) -> tuple[SimDisk, Mes
     return disk, store, twin
 
 
+def test_what_was_put_back_is_read_with_what_follows_wherever_was_read_before() -> None:
+    _, store, twin = damaged(flipped, 3)
+    assert isinstance(twin, MessageStore)
+    lost = store.lost.first
+    for first, last in list(store.lost.ranges()):
+        store.restore(first, last, frames_of(twin, first, last))
+    for at in twin.live_seqs(lost + 1, twin.last_seq, COUNT):
+        store.next_many(Filters(), at, 2)
+        assert store.next_many(Filters(), lost, 3) == twin.next_many(Filters(), lost, 3)
+
+
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 def test_all_questions_are_answered_as_before(damage: Callable[[SimDisk, int], None]) -> None:
     came_back = 0

@@ -86,7 +86,8 @@ def decode_records(data: bytes) -> RecordColumns:
 
 @dataclass(slots=True)
 class CatalogueWrite:
-    """Appends to a segment's catalogue. Runs on the disk thread."""
+    """Appends to a segment's catalogue. Runs on the disk thread; once more, if there was no room
+    for what its job writes next."""
 
     segment: Segment
     items: tuple[CatalogueItem, ...]
@@ -94,6 +95,7 @@ class CatalogueWrite:
     crc: int
     end: int = 0
     """Where it ends now; 0 before the run."""
+    end_crc: int = 0
 
     def run(self, disk: Disk, path: str) -> None:
         """Write and sync. Raises DiskError, DiskFull."""
@@ -110,14 +112,14 @@ class CatalogueWrite:
             file.sync()
         finally:
             file.close()
-        self.crc = crc
+        self.end_crc = crc
         self.end = self.start + sum(map(len, parts))
 
     def landed(self) -> None:
         """Tell the segment how far its catalogue goes, if the run came so far."""
         if self.end:
             known = self.segment.catalogue
-            known.size, known.crc = self.end, self.crc
+            known.size, known.crc = self.end, self.end_crc
             del known.unwritten[: len(self.items)]
 
 
