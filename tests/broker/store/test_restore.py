@@ -73,15 +73,18 @@ def damaged(kind: Callable[[SimDisk, int], None], at: int) -> tuple[SimDisk, Mes
     return disk, store, twin
 
 
-def test_what_was_put_back_is_read_with_what_follows_wherever_was_read_before() -> None:
-    _, store, twin = damaged(flipped, 3)
+@pytest.mark.parametrize("at", [250, 390])
+def test_what_was_put_back_is_read_with_what_follows_wherever_was_read_before(at: int) -> None:
+    """In its own segment, too, where what was read last lies further on."""
+    _, store, twin = damaged(lambda disk, at: disk.flip_bit(segments(disk)[2], 8 * at), at)
     assert isinstance(twin, MessageStore)
-    lost = store.lost.first
-    for first, last in list(store.lost.ranges()):
-        store.restore(first, last, frames_of(twin, first, last))
-    for at in twin.live_seqs(lost + 1, twin.last_seq, COUNT):
-        store.next_many(Filters(), at, 2)
-        assert store.next_many(Filters(), lost, 3) == twin.next_many(Filters(), lost, 3)
+    ((first, last),) = store.lost.ranges()
+    store.restore(first, last, frames_of(twin, first, last))
+    for ahead in range(last + 2, last + 9):
+        store.next_many(Filters(), 1, 2)  # Elsewhere, so that the next look begins where it says
+        store.next_many(Filters(), ahead, 2)
+        for one in (first, last):
+            assert store.next_many(Filters(), one, 3) == twin.next_many(Filters(), one, 3)
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
