@@ -9,7 +9,7 @@ from tests.faults.rows import ROWS, Row
 from tests.faults.verdict import Outcome
 from tests.faults.volumes import NoVolumes
 
-LINE = "{:>3} {:<28} {:>6} {:>7} {:>8} {:>5} {:>8} {:>9} {:>9} {:>9}  {}"
+LINE = "{:>3} {:<28} {:>6} {:>7} {:>8} {:>5} {:>8} {:>9} {:>6} {:>9} {:>9}  {}"
 
 
 def verdict(row: Row, outcome: Outcome, patience: float = 1.0) -> str:
@@ -31,16 +31,16 @@ def run(row: Row, seed: int, rounds: int, patience: float) -> bool:
     try:
         outcome = play(row, seed, rounds, patience, notes)
     except NoVolumes as reason:
-        told = [row.number, row.name, seed, rounds, *"------"]
+        told = [row.number, row.name, seed, rounds, *"-------"]
         print(LINE.format(*told, f"skipped: {reason}"), flush=True)
         return True
     except AssertionError as error:
-        told = [row.number, row.name, seed, rounds, *"------"]
+        told = [row.number, row.name, seed, rounds, *"-------"]
         print(LINE.format(*told, f"FAILED: {error}"), *notes, sep="\n      ", flush=True)
         return False
     found = verdict(row, outcome, patience)
     told = [row.number, row.name, seed, rounds, outcome.acked, outcome.lost, outcome.doubled]
-    told += [outcome.diverged, f"{outcome.silence_s:.2f}", f"{outcome.whole_s:.1f}"]
+    told += [outcome.diverged, outcome.again, f"{outcome.silence_s:.2f}", f"{outcome.whole_s:.1f}"]
     print(LINE.format(*told, found), *(notes if found != "ok" else ()), sep="\n      ", flush=True)
     return found == "ok"
 
@@ -67,7 +67,7 @@ def main() -> int:
         for one in ROWS:
             print(f"{one.number:>3} {one.name}")
         return 0 if told.list else 2
-    heads = ("row", "fault", "seed", "rounds", "acked", "lost", "doubled", "diverged")
+    heads = ("row", "fault", "seed", "rounds", "acked", "lost", "doubled", "diverged", "again")
     print(LINE.format(*heads, "silence s", "whole s", "verdict"))
     seeds = range(told.first, told.first + told.seeds)
     held = [run(row, seed, told.rounds, told.patience) for row in rows for seed in seeds]

@@ -7,11 +7,14 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+import nats
 from nats.aio.client import Client
 from nats.errors import Error
 
 from jsctl.testing import Broker, Cluster
-from tests.support.load import Load, connected
+from jsctl.testing.cluster import SYSTEM_PASSWORD, SYSTEM_USER
+from tests.faults.links import Links
+from tests.support.load import Load, connected, quiet
 from tests.support.waiting import eventually
 
 STREAM = "S"
@@ -26,6 +29,7 @@ class Rig:
     rng: random.Random
     replicas: int
     load: Load
+    links: Links | None = None
     client: Client | None = None
     notes: list[str] = field(default_factory=list)
     """What was done, for people who look into a row that failed."""
@@ -59,6 +63,26 @@ class Rig:
         except Error:
             return {}
         return json.loads(answer.data)
+
+    async def ask_at(
+        self, broker: Broker, subject: str, *, system: bool = False, **fields: object
+    ) -> Any:
+        """The answer to an API request at one server; {} when there is none in time."""
+        user = {"user": SYSTEM_USER, "password": SYSTEM_PASSWORD} if system else {}
+        client = await nats.connect(broker.url, allow_reconnect=False, error_cb=quiet, **user)
+        try:
+            body = json.dumps(fields).encode() if fields else b""
+            answer = await client.request(f"$JS.API.{subject}", body, timeout=ASK_S)
+        except Error:
+            return {}
+        finally:
+            await client.close()
+        return json.loads(answer.data)
+
+    def cuts(self) -> Links:
+        """The links of a row that cuts some."""
+        assert self.links is not None, "the row has links"
+        return self.links
 
     async def leader(self) -> Broker:
         """The stream's leader, once there is one that runs."""
@@ -109,7 +133,9 @@ class Rig:
             return False
         names = [info["cluster"]["leader"], *(one["name"] for one in peers)]
         states = [await self.off_loop(self._state, name) for name in names]
-        return all(states) and len({one["last_seq"] for one in states}) == 1
+        # While more comes in, they are not asked at the same moment.
+        even = not self.load.has_ended or len({one["last_seq"] for one in states if one}) == 1
+        return all(states) and even
 
     def _state(self, name: str) -> Any:
         """The replica of a server as it has it itself; None if something is wrong with it."""

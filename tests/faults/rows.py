@@ -9,6 +9,7 @@ from jsctl.testing import Broker
 from tests.faults import damage
 from tests.faults.rig import STREAM, Rig
 from tests.faults.volumes import Volume
+from tests.support.waiting import eventually
 
 Fault = Callable[[Rig, dict[str, Volume]], Awaitable[None]]
 
@@ -28,6 +29,10 @@ class Row:
     replicas: int = 3
     volumes: bool = False
     """Each server needs a file system of its own."""
+    links: bool = False
+    """Links between servers are cut."""
+    readers: bool = False
+    """A consumer is read meanwhile."""
 
 
 async def nothing(rig: Rig, _: dict[str, Volume]) -> None:
@@ -181,6 +186,122 @@ async def disk_full(rig: Rig, volumes: dict[str, Volume]) -> None:
     assert {one.name: one.pid for one in rig.cluster if one.running} == running, "processes stay"
 
 
+async def _disk_goes_bad(
+    rig: Rig, volumes: dict[str, Volume], happens: Callable[[Volume], None]
+) -> None:
+    """A server ends by itself, with a status that says so; then its disk is mended."""
+    await rig.whole_s(60)
+    victim = await (rig.leader() if rig.rng.random() < 0.5 else rig.follower())
+    volume = volumes[victim.name]
+    happens(volume)
+
+    async def ended() -> bool:
+        return not victim.running
+
+    await eventually(ended, f"{victim.name} ends when its disk fails")
+    status = victim.stop()
+    assert status == 1, f"exit status {status}"
+    rig.notes.append(f"{victim.name} ended")
+    await rig.acks(20, 60)
+    await rig.off_loop(volume.mend)
+    await rig.start(victim)
+    await rig.acks(20, 60)
+
+
+async def sync_fails(rig: Rig, volumes: dict[str, Volume]) -> None:
+    """Every write and every sync of a disk fails from one moment on."""
+    await _disk_goes_bad(rig, volumes, Volume.fail)
+
+
+async def read_only(rig: Rig, volumes: dict[str, Volume]) -> None:
+    """The kernel makes a file system read-only, as it has met an error in it."""
+    await _disk_goes_bad(rig, volumes, Volume.turn_read_only)
+
+
+async def isolate_leader(rig: Rig, _: dict[str, Volume]) -> None:
+    """The leader hears nobody until others have gone on; it serves no reads from the past."""
+    await rig.whole_s(30)
+    victim = await rig.leader()
+    rig.cuts().isolate(victim.name)
+    try:
+        await rig.acks(100, 200)
+        answer = await rig.ask_at(victim, f"STREAM.MSG.GET.{STREAM}", last_by_subj="s.x")
+        assert "message" not in answer, f"{victim.name} is cut off and serves reads"
+    finally:
+        rig.cuts().heal()
+    await rig.acks(20, 60)
+
+
+async def changing_splits(rig: Rig, _: dict[str, Volume]) -> None:
+    """A minority is cut off, another one each time, without waiting for anything."""
+    names = list(rig.cluster.names)
+    side = rig.rng.sample(names, rig.rng.randint(1, (len(names) - 1) // 2))
+    rig.cuts().heal()
+    rig.cuts().split(side)
+    rig.notes.append(f"cut off: {', '.join(side)}")
+    await rig.acks(30, 90)
+    rig.cuts().heal()
+    await rig.acks(1, 10)
+
+
+async def ring(rig: Rig, _: dict[str, Volume]) -> None:
+    """Each of five servers hears its two neighbours in a ring and nobody else."""
+    names = rig.rng.sample(list(rig.cluster.names), len(rig.cluster.names))
+    count = len(names)
+    apart = [
+        (names[one], names[other])
+        for one in range(count)
+        for other in range(count)
+        if (one - other) % count not in (0, 1, count - 1)
+    ]
+    rig.cuts().cut(apart)
+    try:
+        await rig.acks(50, 100)
+    finally:
+        rig.cuts().heal()
+    await rig.acks(20, 60)
+
+
+async def one_way(rig: Rig, _: dict[str, Volume]) -> None:
+    """A server is heard, and hears nobody; or the other way round."""
+    victim = await (rig.leader() if rig.rng.random() < 0.7 else rig.follower())
+    others = [name for name in rig.cluster.names if name != victim.name]
+    deaf = rig.rng.random() < 0.5
+    rig.notes.append(f"{victim.name} is {'deaf' if deaf else 'mute'}")
+    rig.cuts().cut([(one, victim.name) if deaf else (victim.name, one) for one in others])
+    try:
+        await rig.acks(50, 100)
+    finally:
+        rig.cuts().heal()
+    await rig.acks(20, 60)
+
+
+async def removed_while_down(rig: Rig, _: dict[str, Volume]) -> None:
+    """A server is taken out of the cluster while it is down. It does not come back by itself with
+    what it was; with an empty disk it does, as another one."""
+    await rig.whole_s(60)
+    victim = await rig.follower()
+    victim.kill()
+    answer: dict[str, object] = {}
+
+    async def removed() -> bool:
+        nonlocal answer
+        other = next(one for one in rig.cluster if one.running)
+        answer = await rig.ask_at(other, "SERVER.REMOVE", system=True, peer=victim.name)
+        return bool(answer.get("success"))
+
+    await eventually(removed, f"{victim.name} is removed: {answer}")
+    await rig.acks(20, 60)
+    await rig.start(victim)
+    await rig.acks(50, 100)
+    peers = (await rig.ask(f"STREAM.INFO.{STREAM}"))["cluster"]["replicas"]
+    assert victim.name not in [one["name"] for one in peers], "it is back by itself"
+    victim.stop()
+    shutil.rmtree(victim.store_dir)
+    await rig.start(victim)
+    await rig.acks(20, 60)
+
+
 ROWS = (
     Row(1, "nothing", nothing, 2.0, 10),
     Row(3, "kill all", kill_all, 8.0, 20),
@@ -194,7 +315,17 @@ ROWS = (
     Row(11, "damage, five servers", damage_stopped, 4.0, 30, servers=5, replicas=5),
     Row(12, "wiped disk", wipe, 4.0, 60),
     Row(15, "pause leader", pause_leader, 4.0, 20),
+    Row(16, "leader cut off", isolate_leader, 4.0, 20, links=True),
+    Row(17, "changing splits", changing_splits, 8.0, 20, servers=5, replicas=5, links=True),
+    Row(17, "ring", ring, 8.0, 20, servers=5, replicas=5, links=True),
+    Row(17, "one-way", one_way, 8.0, 20, links=True),
     Row(18, "moves and kills", move, 6.0, 60, servers=5),
+    Row(18, "removed while down", removed_while_down, 6.0, 60, servers=5),
     Row(19, "disks full, then freed", disk_full, 8.0, 20, volumes=True),
+    Row(20, "sync fails", sync_fails, 4.0, 30, volumes=True),
+    Row(20, "disk turns read-only", read_only, 4.0, 30, volumes=True),
+    Row(22, "acks over kills of all", kill_all, 8.0, 20, readers=True),
+    Row(22, "acks over kills of leaders", kill_leader, 2.5, 20, readers=True),
+    Row(22, "acks over rolling kills", kill_rolling, 8.0, 20, readers=True),
 )
 """Times are for two cores that are busy; docs/reliability.md has the aims of a quiet machine."""

@@ -22,11 +22,13 @@ class Outcome:
     diverged: int
     silence_s: float
     whole_s: float
+    again: int = 0
+    """Messages that were delivered once more although their acknowledgement was confirmed."""
 
     @property
     def is_safe(self) -> bool:
         """Whether nothing that was acknowledged is gone, twice there, or different somewhere."""
-        return not (self.lost or self.doubled or self.diverged)
+        return not (self.lost or self.doubled or self.diverged or self.again)
 
 
 async def _read(rig: Rig, name: str, last: int) -> dict[int, tuple[str, str, bytes]]:

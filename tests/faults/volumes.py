@@ -33,7 +33,7 @@ class Volume:
 
     def mount(self) -> None:
         """Make it readable, replaying its journal."""
-        _run("mount", "-o", "loop", str(self.image), str(self.place))
+        _run("mount", "-o", "loop,errors=remount-ro", str(self.image), str(self.place))
 
     def unmount(self) -> None:
         """Take it away."""
@@ -41,12 +41,33 @@ class Volume:
 
     def cut_power(self) -> None:
         """Lose what was not synced, and come back."""
+        self.fail()
+        self.unmount()
+        self.mount()
+
+    def fail(self) -> None:
+        """Every write and sync fails from now on."""
         where = os.open(self.place, os.O_RDONLY)
         try:
             fcntl.ioctl(where, SHUTDOWN, WITHOUT_LOG)
         finally:
             os.close(where)
-        self.unmount()
+
+    def turn_read_only(self) -> None:
+        """The kernel has met an error in the file system, and lets nobody write any more."""
+        device = next(
+            line.split()[0]
+            for line in Path("/proc/mounts").read_text().splitlines()
+            if line.split()[1] == str(self.place)
+        )
+        trigger = Path("/sys/fs/ext4", Path(device).name, "trigger_fs_error")
+        trigger.write_text("tests.faults")
+
+    def mend(self) -> None:
+        """Check it, and mount it again."""
+        _run("umount", str(self.place))
+        # Status 1: errors were corrected.
+        subprocess.run(["e2fsck", "-fy", str(self.image)], check=False, capture_output=True)
         self.mount()
 
     def fill(self) -> None:

@@ -90,6 +90,11 @@ class Load:
         for client in self._clients:
             await client.close()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is published."""
+        return self._stopping
+
     async def more(self, count: int) -> None:
         """Wait for so many more acknowledgements."""
         wanted = len(self.acked) + count
