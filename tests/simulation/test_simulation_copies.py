@@ -25,6 +25,11 @@ def test_fixed_seeds_with_copies() -> None:
     assert taken > 500, "messages were taken from other streams"
 
 
+def test_a_restarted_server_is_known_before_what_it_leads() -> None:
+    """It was forgotten when a heartbeat told of the restart later: nobody found the leader."""
+    Simulation(draw_copies(16)).run()
+
+
 def _begins_again(patch: Patch) -> None:
     """A new leader does not know what was taken."""
 

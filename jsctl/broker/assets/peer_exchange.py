@@ -66,6 +66,9 @@ class PeerExchange:
 
     def _greet(self, peer: str) -> None:
         parcel, cluster = self._outbox.parcel(peer), self._cluster
+        # It must not learn from a later frame that this process is a new one: what it knows of the
+        # old one is forgotten then, and what is told here with it.
+        parcel.heartbeat = cluster.liveness.beat(peer, self._context.now_ns)
         parcel.news.append(cluster.own_news())
         parcel.damaged.append(cluster.own_damage())
         if self._meta.founding is not None:

@@ -179,6 +179,10 @@ class Liveness:
             if pair.linked and now_ns >= pair.next_ns
         ]
 
+    def beat(self, peer: str, now_ns: int) -> PeerHeartbeat:
+        """A heartbeat out of turn, for a server that was heard of."""
+        return self._beat(self._pairs[peer], now_ns)
+
     def deadline_ns(self) -> int | None:
         """When `due` or `tick` has something to do."""
         times = [pair.next_ns for pair in self._pairs.values() if pair.linked]

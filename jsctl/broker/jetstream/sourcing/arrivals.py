@@ -6,6 +6,8 @@ from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
 from jsctl.broker.protocol import headers as blocks
 
 CONTROL = b"NATS/1.0 100 "
+DIGITS_MAX = 18
+"""Of a number: longer ones are no sequence or time that anybody lives to see."""
 _ACK = b"$JS.ACK."
 _UNWANTED = (b"Nats-Expected-", b"Nats-Batch-")
 _UNWANTED_OF_SOURCES = (*_UNWANTED, STREAM_SOURCE + b":")
@@ -47,7 +49,7 @@ def read_reply(reply: bytes) -> Delivered | None:
     if len(tokens) != 9 and len(tokens) < 11:
         return None
     numbers = tokens[at + 1 : at + 6]
-    if not all([one.isdigit() for one in numbers]):
+    if not all([one.isdigit() and len(one) <= DIGITS_MAX for one in numbers]):
         return None
     deliveries, seq, number, time_ns, pending = map(int, numbers)
     return Delivered(tokens[at], deliveries, seq, number, time_ns, pending)
@@ -72,4 +74,4 @@ def without_conditions(headers: bytes, *, of_source: bool) -> bytes:
 def number_of(headers: bytes, key: bytes) -> int:
     """The number that a header tells; 0 without one."""
     value = blocks.get(headers, key)
-    return int(value) if value and value.isdigit() else 0
+    return int(value) if value and value.isdigit() and len(value) <= DIGITS_MAX else 0

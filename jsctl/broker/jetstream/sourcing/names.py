@@ -12,6 +12,7 @@ from jsctl.api.times import format_time
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 
 HASH_LENGTH = 8
+SEQ_DIGITS_MAX = 18
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ALL = ">"
 _FILTERS_BETWEEN = "\f"
@@ -96,4 +97,5 @@ def read_source_header(value: bytes) -> tuple[str, SourcePosition] | None:
         identity = fields[5] if len(fields) > 5 else ""
         if len(fields) > 3:
             name = " ".join((fields[0], fields[2], fields[3]))
-    return (name, SourcePosition(int(seq), identity)) if seq.isdecimal() else None
+    sound = seq.isascii() and seq.isdigit() and len(seq) <= SEQ_DIGITS_MAX
+    return (name, SourcePosition(int(seq), identity)) if sound else None

@@ -74,6 +74,7 @@ def test_headers_are_read_as_they_were_made(identity: str) -> None:
         (b"O x > > o", None),
         (b"$JS.ACK.short", None),
         (b"\xff", None),
+        (b"O 9" + b"9" * 30, None),
     ],
 )
 def test_older_headers_and_what_is_none(

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from jsctl.api.stream import (
     ExternalStream,
     StreamConfig,
@@ -156,6 +158,38 @@ def test_a_hole_in_the_numbers_has_the_rest_asked_for_anew() -> None:
     play.deliver(9, 5, name="C")
     play.deliver(9, 1, name="D")
     assert play.queued == [3, 8, 9], "the old consumer is not heard any more"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"",
+        b"$JS.ACK.O.C.1.1.1.77",
+        b"$JS.ACK.O.C.1.x.1.77.0",
+        b"$JS.ACK.O.C.1.%b.1.77.0" % (b"9" * 40),
+        b"$JS.ACK.O.D.1.1.1.77.0",
+        b"$JS.ACK.O.C.2.1.1.77.0",
+    ],
+    ids=["none", "short", "no number", "too large", "another consumer", "once more"],
+)
+def test_what_is_no_delivery_is_passed_over(reply: bytes) -> None:
+    play = Play()
+    play.ask()
+    play.grant()
+    play.upstream.take([(b"o", reply, b"", b"x", None)], play.now_ns)
+    assert play.queued == []
+    play.deliver(1, 1)
+    assert play.queued == [1]
+
+
+@pytest.mark.parametrize("answer", [b"", b"[]", b"{}", b'{"name": 5}', b'{"name":"C","config":[]}'])
+def test_answers_that_say_nothing_are_failures(answer: bytes) -> None:
+    play = Play()
+    for _ in range(3):  # as a server that does not know the levels of the API
+        if play.upstream.wants_to_ask(play.now_ns):
+            play.ask()
+            play.upstream.answered(b"", answer, play.now_ns)
+    assert play.error_code and not play.upstream.wants_to_ask(play.now_ns)
 
 
 def test_heartbeats_tell_what_is_missing() -> None:
