@@ -235,7 +235,8 @@ class EntryParser:
             raise BrokenStream(f"message sequence {sequence} out of order after {self.last}")
         self._sequence = sequence
         self._good(f"message {name} seq {sequence}")
-        return MessageEntry(name, sequence, head.time_ns, body[: head.headers], body[head.headers :])
+        headers, payload = body[: head.headers], body[head.headers :]
+        return MessageEntry(name, sequence, head.time_ns, headers, payload)
 
 
 class ArchiveReader:
@@ -299,9 +300,11 @@ def _signed(zigzag: int) -> int:
     return zigzag >> 1 ^ -(zigzag & 1)
 
 
-def entry_bytes(name: str, time_ns: int, sequence: int, headers: bytes, payload: bytes) -> bytes:
+def entry_bytes(
+    name: str | bytes, time_ns: int, sequence: int, headers: bytes, payload: bytes
+) -> bytes:
     """An entry as it is written."""
-    encoded = name.encode()
+    encoded = name.encode() if isinstance(name, str) else name
     numbers = (len(encoded), time_ns << 1 ^ time_ns >> 63, sequence, len(headers), len(payload))
     return b"".join((*map(_varint, numbers), encoded, headers, payload))
 
