@@ -92,15 +92,17 @@ class _Head:
 class EntryParser:
     """Bytes of an archive in, entries out, checked as they come. `last` names the last good one.
 
-    `body_bytes_max`: what a message's headers and payload may have together.
+    `body_bytes_max`: what a message's headers and payload may have together. `errors`: what
+    becomes of names that are no UTF-8.
     """
 
-    def __init__(self, body_bytes_max: int = ENTRY_BYTES_MAX) -> None:
+    def __init__(self, body_bytes_max: int = ENTRY_BYTES_MAX, *, errors: str = "replace") -> None:
         self.last = "no entries"
         self.count = 0
         self.ended = False
         """The archive's own end was met: nothing behind it counts."""
         self._body_bytes_max = body_bytes_max
+        self._errors = errors
         self._held = b""
         self._at = 0
         self._parts: list[bytes] = []
@@ -131,7 +133,7 @@ class EntryParser:
             return None
         self._join()
         self._head = None
-        name = self._take(head.name_bytes).decode("utf-8", "replace")
+        name = self._take(head.name_bytes).decode("utf-8", self._errors)
         return self._entry(head, name, self._take(head.headers + head.payload))
 
     def finish(self) -> None:
@@ -312,6 +314,12 @@ def entry_bytes(
 def end_bytes() -> bytes:
     """The entry that ends an archive."""
     return entry_bytes("", 0, 0, b"", b"")
+
+
+def begin_bytes(time_ns: int, state: object) -> bytes:
+    """How an archive begins that is written once."""
+    text = json.dumps(state, separators=(",", ":")).encode()
+    return MAGIC + entry_bytes(STATE, time_ns, 0, b"", text)
 
 
 def state_bytes(time_ns: int, state: dict[str, object], *, pad: int) -> bytes:

@@ -161,6 +161,11 @@ def plain_chunk(data: bytes) -> bytes:
     return _IDENTIFIER_CHUNK + bytes((PLAIN,)) + length + checksum + data
 
 
+def compressed(data: bytes) -> bytes:
+    """Data as a stream of its own. Streams may follow each other: readers take them as one."""
+    return bytes(cramjam.snappy.compress(data))
+
+
 def _opening(block: bytes) -> Generator[None, None, bytes]:
     size, start = _varint(block)
     if size > BLOCK_BYTES_MAX:

@@ -9,7 +9,12 @@ from collections.abc import Callable, Sequence
 from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes, StreamServes
+from jsctl.broker.assets.replicas.facts import (
+    ArchiveNews,
+    ConsumerAdvisories,
+    ConsumerServes,
+    StreamServes,
+)
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.assets.traffic import RouterTraffic
 from jsctl.broker.interest.targets import Sink
@@ -119,11 +124,12 @@ class JetStream:
     @property
     def waiting(self) -> bool:
         """Whether `go_on` has something to do."""
-        return self._direct.waiting
+        return self._direct.waiting or self.api.archives.open
 
     def go_on(self) -> None:
         """More of the answers that an earlier turn began."""
         self._direct.go_on(self._line)
+        self.api.archives.go_on()
 
     def is_of_peers(self, sink: Sink) -> bool:
         """Whether a sink captures what brokers say to each other."""
@@ -138,6 +144,8 @@ class JetStream:
         elif owner is self._frames:
             if self._frames.take(sink, now_ns):
                 self.stirred = True
+        elif self.api.archives.captured(sink):
+            self.stirred = True
         else:
             return self._direct.take(sink, self._line)
         return True
@@ -151,11 +159,12 @@ class JetStream:
                 case StreamServes():
                     made = fact.assignment
                     self._direct.serves((made.account, made.name))
-                    self.api.answer(fact.request, answer_body(self.view, fact))
+                    if not self.api.archives.served(fact):
+                        self.api.answer(fact.request, answer_body(self.view, fact))
                 case ConsumerServes():
                     self.api.answer(fact.request, answer_body(self.view, fact))
                 case _:
-                    changed = changed or not isinstance(fact, ConsumerAdvisories)
+                    changed = changed or not isinstance(fact, ConsumerAdvisories | ArchiveNews)
                     self._advisories.tell(fact)
         return changed
 

@@ -14,7 +14,7 @@ from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
-from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, MetaChanged
+from jsctl.broker.assets.replicas.facts import ArchiveNews, ConsumerAdvisories, MetaChanged
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.consumers.facts import Advisory
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from jsctl.broker.jetstream import advisories
     from jsctl.broker.jetstream.advisories import Advisories, Message
     from jsctl.broker.jetstream.consumers import advisories as consumer_advisories
+    from jsctl.broker.system import archive_advisories
 else:
     advisories = lazy.module("jsctl.broker.jetstream.advisories")
     answers = lazy.module("jsctl.broker.handlers.answers")
+    archive_advisories = lazy.module("jsctl.broker.system.archive_advisories")
     consumer_advisories = lazy.module("jsctl.broker.jetstream.consumers.advisories")
 
 QUORUM_LOST_NS = 5_000_000_000
@@ -84,7 +86,7 @@ class JetStreamAdvisories:
 
     # Facts
 
-    def tell(self, fact: MetaChanged | LeaderChange | ConsumerAdvisories) -> None:
+    def tell(self, fact: MetaChanged | LeaderChange | ConsumerAdvisories | ArchiveNews) -> None:
         """Tell who listens what was found out on this server."""
         match fact:
             case MetaChanged():
@@ -94,6 +96,11 @@ class JetStreamAdvisories:
                 self._leader_changed(fact.group, fact.leader)
             case ConsumerAdvisories():
                 self._consumer_facts(fact.assignment, fact.advisories)
+            case ArchiveNews():
+                if self._wanted(fact.account, "STREAM", fact.event.value, fact.stream):
+                    self._tell(
+                        fact.account, archive_advisories.archive_message(self._build(), fact)
+                    )
 
     # The meta state
 

@@ -77,6 +77,14 @@ class StoreView:
             portion.raws = raws
         return portion.raws
 
+    def rewind(self) -> None:
+        """Show all from the begin again."""
+        self._at = self.first_seq
+
+    def skip(self, seq: int) -> None:
+        """Go on with a sequence."""
+        self._at = seq
+
     def close(self) -> None:
         """Nothing more is read: what was removed meanwhile may go."""
         if self._open:
