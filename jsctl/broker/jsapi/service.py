@@ -121,7 +121,7 @@ class ApiService:
         self._damaged = DamagedReads(self.engine.context)
         self.gathering = Gathering(self.view, self.engine, self.answer)
         self.forwarded = Forwarded(self._boot_of)
-        self.archives = Archives(self.view, self.engine, self.answer, self.take)
+        self.archives = Archives(self.view, self.engine, self.gathering, self.answer, self.take)
         self.farewells = Farewells(self.view, self.engine, self.gathering.new_token, self.answer)
 
     def _boot_of(self, peer: str) -> int:

@@ -15,7 +15,7 @@ from jsctl.broker.store.record import Columns, Row
 from jsctl.broker.store.segments.files import SegmentFiles, waits_for_room
 from jsctl.broker.store.segments.segment import REMOVE, TRUNCATE, RecordColumns, Segment, Table
 from jsctl.broker.store.seqset import SeqSet
-from jsctl.broker.store.views.places import FileRun, Held, Place
+from jsctl.broker.store.views.places import FileRun, Held, RecordPlace
 
 _READ_BYTES = 64 * 1024
 _UNBOUNDED = 1 << 62
@@ -51,9 +51,9 @@ class FileRecords:
         """With the last view, the next checkpoint tidies up."""
         self._files.views -= 1
 
-    def places(self, seqs: Sequence[int]) -> list[Place]:
+    def places(self, seqs: Sequence[int]) -> list[RecordPlace]:
         """In closed segments, which anybody may read. Of others the bytes are read here."""
-        found: list[Place] = []
+        found: list[RecordPlace] = []
         files = self._files
         run: tuple[Segment, FileRun] | None = None
         for seq in seqs:

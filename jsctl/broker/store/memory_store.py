@@ -15,7 +15,7 @@ from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import RECORD_OVERHEAD, Columns, Row
 from jsctl.broker.store.segments.segment import RecordColumns
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
-from jsctl.broker.store.views.places import Held, Place
+from jsctl.broker.store.views.places import Held, RecordPlace
 
 MEMORY_OVERHEAD = 16
 """What a message counts in a memory stream's `bytes` beyond its own."""
@@ -58,7 +58,7 @@ class MemoryRecords:
         if not self._views:
             self._held.clear()
 
-    def places(self, seqs: Sequence[int]) -> list[Place]:
+    def places(self, seqs: Sequence[int]) -> list[RecordPlace]:
         """Here."""
         return [Held(self.read_raw(seqs)[0])]
 

@@ -11,7 +11,7 @@ from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts
 from jsctl.broker.store.record import Columns, Row
 from jsctl.broker.store.segments.segment import RecordColumns
-from jsctl.broker.store.views.places import Place
+from jsctl.broker.store.views.places import RecordPlace
 
 
 class Records(Protocol):
@@ -51,7 +51,7 @@ class Records(Protocol):
     def release(self) -> None:
         """Take one `hold` back."""
 
-    def places(self, seqs: Sequence[int]) -> list[Place]:
+    def places(self, seqs: Sequence[int]) -> list[RecordPlace]:
         """Where records are that are live or held, ascending; to be read elsewhere."""
 
     # Sizes as the stream's limits count them.

@@ -6,9 +6,11 @@ wait for, and end.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps
+from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.responses import StreamSnapshotResponse
 from jsctl.api.stream import StreamState
@@ -21,6 +23,7 @@ from jsctl.broker.handlers.decisions import BeginRestore, SendSnapshot
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.archives.subjects import ID_LENGTH, is_internal
+from jsctl.broker.jsapi.gathering import Asset, Gathering, Info
 from jsctl.broker.jsapi.live_view import ApiView
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ class Archives:
 
     view: ApiView
     engine: Engine
+    gathering: Gathering
     answer: Callable[[ApiRequest, bytes], None]
     take: Callable[[ApiRequest], None]
     """Route a request of this server itself to who decides on it."""
@@ -87,8 +91,11 @@ class Archives:
 
     # Snapshots
 
-    def _send(self, request: ApiRequest, decision: SendSnapshot) -> None:
-        """Begin a snapshot of a stream that is led here."""
+    def _send(
+        self, request: ApiRequest, decision: SendSnapshot, infos: "dict[Asset, Info] | None" = None
+    ) -> None:
+        """Begin a snapshot of a stream that is led here, when it is known how those of its
+        consumers stand that have no replica here."""
         group = self.engine.groups.by_name.get(decision.group)
         replica = None if group is None else group.unit
         if not isinstance(replica, StreamReplica) or replica.leading is None:
@@ -96,6 +103,17 @@ class Archives:
             return
         if len(self._snapshots) >= SNAPSHOTS_MAX:
             why = "too many snapshots are under way on this server"
+            self._refuse(request, api_error("JSStreamSnapshotErrF", err=why))
+            return
+        absent = [] if decision.asked.no_consumers else contents.elsewhere(self.view, replica)
+        if absent and infos is None:
+            account = request.account
+            self.gathering.collect(account, absent, partial(self._send, request, decision))
+            return
+        infos = infos or {}
+        missing = next((name for stream, name in absent if (stream, name) not in infos), None)
+        if missing is not None:
+            why = f"failed to get consumer state for '{replica.key[1]} > {missing}'"
             self._refuse(request, api_error("JSStreamSnapshotErrF", err=why))
             return
         made = snapshot.Snapshot(
@@ -107,6 +125,7 @@ class Archives:
             self._ended,
             self._begun,
             self.view.now_ns,
+            {name: found for (_, name), found in infos.items() if isinstance(found, ConsumerInfo)},
         )
         self._snapshots.append(made)
         made.work()

@@ -34,6 +34,7 @@ STEPS_PER_TURN = 8
 """Of one restore on the disk thread at a time: what others have there waits no longer."""
 CONSUMER_BYTES_MAX = 64 * 1024 * 1024
 """Of all consumers of an archive together."""
+TIME_MAX_NS = (1 << 63) - 1
 _HEADERS_BEGIN, _HEADERS_END = b"NATS/1.0", b"\r\n\r\n"
 
 
@@ -145,8 +146,8 @@ class RestoreBuild:
 
     def _message(self, entry: MessageEntry) -> None:
         seq, subject = entry.sequence, entry.subject.encode("utf-8", "surrogateescape")
-        if seq > SEQUENCE_MAX:
-            raise BrokenStream(f"message sequence {seq} is out of range")
+        if seq > SEQUENCE_MAX or not 0 < entry.time_ns <= TIME_MAX_NS:
+            raise BrokenStream(f"sequence or time of message sequence {seq} is out of range")
         if len(subject) > SUBJECT_BYTES_MAX or not is_valid_literal(subject):
             raise BrokenStream(f"message sequence {seq} has an invalid subject")
         headers, size_max = entry.headers, self.stream.config.max_msg_size

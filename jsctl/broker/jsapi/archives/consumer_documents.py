@@ -36,7 +36,7 @@ def document_of(config: ConsumerConfig, state: ConsumerState, last_seq: int) -> 
     return dumps({"config": encode(config), "state": told})
 
 
-def document_of_info(info: ConsumerInfo, last_seq: int) -> bytes:
+def document_of_info(config: ConsumerConfig, info: ConsumerInfo, last_seq: int) -> bytes:
     """A consumer of which only its info is known: what waits for an ack is delivered again."""
     delivered, floor = info.delivered, info.ack_floor
     if info.num_ack_pending:
@@ -45,7 +45,7 @@ def document_of_info(info: ConsumerInfo, last_seq: int) -> bytes:
         "delivered": _pair(delivered.consumer_seq, min(delivered.stream_seq, last_seq)),
         "ack_floor": _pair(floor.consumer_seq, min(floor.stream_seq, last_seq)),
     }
-    return dumps({"config": encode(info.config), "state": told})
+    return dumps({"config": encode(config), "state": told})
 
 
 def _pair(consumer: int, stream: int) -> Document:
@@ -56,7 +56,7 @@ def parsed(name: str, data: bytes) -> tuple[ConsumerConfig, ConsumerState]:
     """The consumer of an archive's entry. Raises BrokenStream for what cannot be."""
     try:
         document = jsontext.parse_object(data)
-        config = decode(ConsumerConfig, document.get("config"))
+        config = decode(ConsumerConfig, document.get("config"), strict=True)
         state = _state(_mapping(document, "state"))
     except (DecodeError, TypeError, ValueError) as error:
         raise BrokenStream(f'failed to decode consumer "{name}" state: {error}') from None

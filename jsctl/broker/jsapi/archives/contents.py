@@ -12,7 +12,7 @@ from jsctl.api.codec import encode
 from jsctl.api.stream import StreamConfig, StreamState
 from jsctl.backups import archive
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.jsapi.archives.consumer_documents import document_of
+from jsctl.broker.jsapi.archives.consumer_documents import document_of, document_of_info
 from jsctl.broker.jsapi.live_view import ApiView
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def state_of(view: ApiView, replica: StreamReplica) -> StreamState:
 def front(view: ApiView, made: "Snapshot", state: StreamState) -> Iterator[bytes]:
     """The entries before the messages."""
     now_ns, last_seq = view.now_ns, made.bounds[1]
-    consumers = [] if made.asked.no_consumers else list(_consumers(view, made.replica, last_seq))
+    consumers = [] if made.asked.no_consumers else list(_consumers(view, made, last_seq))
     # A stream that never had a message has its first sequence all the same.
     state = replace(state, first_seq=made.bounds[0], consumer_count=len(consumers))
     yield archive.begin_bytes(now_ns, encode(state))
@@ -41,12 +41,19 @@ def front(view: ApiView, made: "Snapshot", state: StreamState) -> Iterator[bytes
         yield archive.entry_bytes(archive.CONSUMERS + name, now_ns, 0, b"", document)
 
 
-def _consumers(view: ApiView, replica: StreamReplica, last_seq: int) -> Iterator[tuple[str, bytes]]:
+def elsewhere(view: ApiView, replica: StreamReplica) -> list[tuple[str, str]]:
+    """(stream, consumer) of those that have no replica here: their leaders have to be asked."""
     account, stream = replica.key
+    names = view.meta.consumers(account, stream)
+    return [(stream, name) for name in names if name not in replica.watchers]
+
+
+def _consumers(view: ApiView, made: "Snapshot", last_seq: int) -> Iterator[tuple[str, bytes]]:
+    account, stream = made.replica.key
     for name, assignment in view.meta.consumers(account, stream).items():
-        held = replica.watchers.get(name)
-        if held is None:
-            continue
+        config, info = assignment.config, made.infos.get(name)
         found = view.consumer(account, stream, name)
-        assert found is not None, name
-        yield name, document_of(assignment.config, found.state, last_seq)
+        if found is not None:
+            yield name, document_of(config, found.state, last_seq)
+        elif info is not None:
+            yield name, document_of_info(config, info, last_seq)

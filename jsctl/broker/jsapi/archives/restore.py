@@ -31,7 +31,7 @@ WAITING_BYTES_MAX = 32 * 1024 * 1024
 LOOK_NS = 100_000_000
 
 
-class Stage(Enum):
+class RestoreStage(Enum):
     """How far a restore is."""
 
     RECEIVING = "receiving"
@@ -67,7 +67,7 @@ class Restore:
     whole: Callable[["Restore"], None]
     ended: Callable[["Restore", str], None]
     began_ns: int
-    stage: Stage = Stage.RECEIVING
+    stage: RestoreStage = RestoreStage.RECEIVING
     received_bytes: int = 0
     reply: bytes = b""
     """Where the last answer goes."""
@@ -104,7 +104,7 @@ class Restore:
     def captured(self) -> None:
         """Chunks came in."""
         for _, reply, _, payload, _ in self.sink.take():
-            if self.stage is not Stage.RECEIVING:
+            if self.stage is not RestoreStage.RECEIVING:
                 continue
             if not reply:
                 self.fail(f"restore for stream '{self.name}' requires reply subject for each chunk")
@@ -120,7 +120,7 @@ class Restore:
 
     def work(self) -> None:
         """Go on with the next chunk, or give up a sender that is silent."""
-        if self._busy or self.stage is not Stage.RECEIVING:
+        if self._busy or self.stage is not RestoreStage.RECEIVING:
             return
         if self._waiting:
             self.reply, chunk = self._waiting.popleft()
@@ -129,7 +129,7 @@ class Restore:
                 self.build.feed(chunk)
                 self._begin_job(self.build.work, self._worked)
             else:
-                self.stage = Stage.FINISHING
+                self.stage = RestoreStage.FINISHING
                 self._listening.end()
                 self._begin_job(self.build.finish, self._finished)
         elif self.context.now_ns >= self._heard_ns + STALL_NS:
@@ -138,7 +138,7 @@ class Restore:
 
     def next_due_ns(self) -> int | None:
         """When `work` has something to do, though nothing happens."""
-        if self._busy or self.stage is not Stage.RECEIVING:
+        if self._busy or self.stage is not RestoreStage.RECEIVING:
             return None
         return max(self._heard_ns + STALL_NS, self.context.now_ns + LOOK_NS)
 
@@ -154,7 +154,7 @@ class Restore:
         """The disk thread is done; whether that is still wanted."""
         self._busy = False
         self._heard_ns = self.context.now_ns
-        if self.stage is Stage.OVER:
+        if self.stage is RestoreStage.OVER:
             self._remove()
             return False
         return True
@@ -195,7 +195,7 @@ class Restore:
         def saved() -> None:
             self.prepared.saved()
             if self._end_job():
-                self.stage = Stage.INSTALLING
+                self.stage = RestoreStage.INSTALLING
                 then()
 
         jobs = [one.job() for one in self._all()]
@@ -223,8 +223,8 @@ class Restore:
 
     def stop(self) -> None:
         """Nothing comes of it."""
-        assert self.stage is not Stage.OVER, "a restore ends once"
-        self.stage = Stage.OVER
+        assert self.stage is not RestoreStage.OVER, "a restore ends once"
+        self.stage = RestoreStage.OVER
         self._listening.end()
         self.sink.take()
         self._waiting.clear()
@@ -240,7 +240,7 @@ class Restore:
 
     def installed(self) -> None:
         """The stream is assigned: what was built is no restore any more."""
-        self.stage = Stage.SPREADING
+        self.stage = RestoreStage.SPREADING
         kept = [one.base.unmark for one in self._all()]
 
         def unmark() -> None:
@@ -251,7 +251,7 @@ class Restore:
 
     def over(self) -> None:
         """It is done."""
-        self.stage = Stage.OVER
+        self.stage = RestoreStage.OVER
 
     @property
     def final_assignment(self) -> StreamAssignment:

@@ -35,7 +35,7 @@ from jsctl.broker.jetstream.meta.assignments import (
 )
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.archives.building import CONFIG_INDEX, RestoreBuild
-from jsctl.broker.jsapi.archives.restore import Restore, Stage
+from jsctl.broker.jsapi.archives.restore import Restore, RestoreStage
 from jsctl.broker.jsapi.archives.room import RestoreRoom
 from jsctl.broker.jsapi.archives.subjects import BEGIN, DONE, ID_LENGTH
 from jsctl.broker.jsapi.live_view import ApiView
@@ -51,6 +51,7 @@ SPREAD_NS = 60_000_000_000
 """So long the answer waits for replicas that make no progress, or are not there."""
 CONSUMER_INDEX = 1
 LOOK_NS = 50_000_000
+_WAITING = (RestoreStage.INSTALLING, RestoreStage.SPREADING)
 UNAVAILABLE = 10008
 """Error code of a request that found no leader."""
 
@@ -161,15 +162,18 @@ class Restores:
         now_ns = self.view.now_ns
         for one in list(self._open.values()):
             one.work()
-            if one.stage is Stage.INSTALLING and now_ns >= one.asked_ns + INSTALL_REPEAT_NS:
+            if one.stage is RestoreStage.INSTALLING and now_ns >= one.asked_ns + INSTALL_REPEAT_NS:
                 self._install(one)
-            elif one.stage is Stage.SPREADING:
+            elif one.stage is RestoreStage.SPREADING:
                 self._look_at_replicas(one)
 
     def next_due_ns(self) -> int | None:
         """When `work` has something to do, though nothing happens."""
         due = [one.next_due_ns() for one in self._open.values()]
-        if any(one.stage in (Stage.INSTALLING, Stage.SPREADING) for one in self._open.values()):
+        if any(
+            one.stage in (RestoreStage.INSTALLING, RestoreStage.SPREADING)
+            for one in self._open.values()
+        ):
             due.append(self.view.now_ns + LOOK_NS)
         return min((at for at in due if at is not None), default=None)
 
@@ -255,7 +259,7 @@ class Restores:
         if not reply.startswith(DONE):
             return False
         one = self._open.get(reply.removeprefix(DONE).decode())
-        if one is None or one.stage is not Stage.INSTALLING:
+        if one is None or one.stage is not RestoreStage.INSTALLING:
             return True
         error = _error_of(payload)
         if error is None:
@@ -278,7 +282,7 @@ class Restores:
         for one in self._open.values():
             if one.assignment.group.name == fact.assignment.group.name:
                 self._served[one.id] = fact, self.view.now_ns + SPREAD_NS
-                if one.stage is Stage.INSTALLING:
+                if one.stage is RestoreStage.INSTALLING:
                     one.installed()
                 self._look_at_replicas(one)
                 return True
@@ -310,7 +314,7 @@ class Restores:
         self._end(one, why)
 
     def _end(self, one: Restore, why: str) -> None:
-        if one.stage is not Stage.OVER:
+        if one.stage is not RestoreStage.OVER:
             one.over()
         del self._open[one.id]
         self._served.pop(one.id, None)

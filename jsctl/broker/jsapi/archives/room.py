@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jsctl.api.errors import ApiError, api_error
-from jsctl.broker.jsapi.archives.restore import Restore, Stage
+from jsctl.broker.jsapi.archives.restore import Restore, RestoreStage
 from jsctl.broker.jsapi.live_view import ApiView
 
 LOOK_BYTES = 1024 * 1024
 """So much more is stored before it is looked again."""
-_COUNTED = (Stage.RECEIVING, Stage.FINISHING, Stage.INSTALLING)
+_COUNTED = (RestoreStage.RECEIVING, RestoreStage.FINISHING, RestoreStage.INSTALLING)
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class RestoreRoom:
     def refusal(self, one: Restore, restores: Iterable[Restore]) -> ApiError | None:
         """Why this one may not go on. Looks now and then, and at the end of the archive."""
         size = one.build.size_bytes
-        if one.stage is Stage.RECEIVING and size < one.looked_bytes + LOOK_BYTES:
+        if one.stage is RestoreStage.RECEIVING and size < one.looked_bytes + LOOK_BYTES:
             return None
         one.looked_bytes = size
         volatile = one.prepared.base.volatile

@@ -6,10 +6,11 @@ many may be unacknowledged, and the next portion is not read before the last one
 So a snapshot holds one portion and less than one chunk, however large the stream is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from jsctl.api import status
+from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.requests import StreamSnapshotRequest
 from jsctl.backups import archive, s2
 from jsctl.broker.assets.replicas.listening import Listening
@@ -61,7 +62,7 @@ def packed(raws: list[bytes]) -> bytes:
 
 
 @dataclass(slots=True)
-class Reading:
+class PortionReading:
     """One portion with the disk thread."""
 
     portion: Portion
@@ -89,6 +90,8 @@ class Snapshot:
     answer: Callable[["Snapshot"], Iterator[bytes]]
     """Says what the archive begins with, when the checks are through; and that it begins."""
     began_ns: int
+    infos: Mapping[str, ConsumerInfo] = field(default_factory=dict)
+    """Of consumers that have no replica here."""
     sink: Sink = field(init=False)
     _view: StoreView = field(init=False)
     _stream: Stream = field(init=False)
@@ -101,7 +104,7 @@ class Snapshot:
     _checking: bool = False
     _portion: Portion | None = None
     """Is to be read, or was read and is damaged."""
-    _reading: Reading | None = None
+    _reading: PortionReading | None = None
     _whole: bool = False
     """All is packed."""
     _over: bool = False
@@ -215,7 +218,7 @@ class Snapshot:
             self._say([(self.asked.deliver_subject.encode(), b"", headers, b"", b"")])
         self.ended(self, problem)
 
-    # Reading
+    # PortionReading
 
     def _read_on(self) -> None:
         """Have the next portion read, unless one is under way or all is read."""
@@ -230,7 +233,7 @@ class Snapshot:
         if self._portion is None:
             self._read_all()
             return
-        self._reading = Reading(self._portion, not self._checking)
+        self._reading = PortionReading(self._portion, not self._checking)
         self.context.groups.side_jobs.run(self._reading.run, self._read)
 
     def _read(self) -> None:
@@ -263,6 +266,7 @@ class Snapshot:
             self._view.rewind()
             self._checking = False
             self._begin()
+            self.work()
 
     def _damaged(self, damage: Damaged) -> None:
         """Wait until it is repaired from another replica; for so long. A check goes on behind."""

@@ -6,7 +6,7 @@ from typing import Protocol
 from jsctl.broker.ports import Disk
 
 
-class Place(Protocol):
+class RecordPlace(Protocol):
     """Some records that lie together."""
 
     def read(self) -> list[bytes]:

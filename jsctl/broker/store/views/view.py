@@ -12,7 +12,7 @@ from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.store import record
 from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.records import Records
-from jsctl.broker.store.views.places import Place
+from jsctl.broker.store.views.places import RecordPlace
 
 SEQS_MAX = 2048
 
@@ -22,7 +22,7 @@ class Portion:
     """The next records of a view: `read` may run in another thread, once."""
 
     seqs: list[int]
-    places: list[Place]
+    places: list[RecordPlace]
     raws: list[bytes] | None = None
     """What was read, encoded; None: not yet, or it was not what it should be."""
 
