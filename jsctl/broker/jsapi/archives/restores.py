@@ -4,7 +4,8 @@ The meta leader checks a request and places the stream (`handlers.archives`). Th
 lead it first receives the archive; when it has all of it durable, it asks the meta leader, whoever
 that is by then, to assign the stream with its consumers, in one entry. Their groups begin here,
 with this server alone, and grow to where they are to be by transfers of state. Whoever restores is
-answered when most of the replicas have everything.
+answered when all replicas that are there have everything: until then the loss of one server might
+stop the stream.
 """
 
 from collections.abc import Callable
@@ -41,14 +42,17 @@ from jsctl.broker.jsapi.archives.subjects import BEGIN, DONE, ID_LENGTH
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.jsapi.served import answer_body
 from jsctl.broker.peers.items import Forward
+from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.turn import LogLevel
 
 RESTORES_MAX = 32
 """Under way on a server at a time; more are refused."""
 INSTALL_REPEAT_NS = 3_000_000_000
-SPREAD_NS = 60_000_000_000
-"""So long the answer waits for replicas that make no progress, or are not there."""
+SPREAD_NS = 1800_000_000_000
+"""So long the answer waits for replicas that get the content, at most."""
+ABSENT_NS = 30_000_000_000
+"""So long it waits for most replicas to be there."""
 CONSUMER_INDEX = 1
 LOOK_NS = 50_000_000
 _WAITING = (RestoreStage.INSTALLING, RestoreStage.SPREADING)
@@ -289,10 +293,10 @@ class Restores:
         return False
 
     def _look_at_replicas(self, one: Restore) -> None:
-        """Answer when most replicas have everything."""
+        """Answer when the replicas that are there have everything."""
         known = self._served.get(one.id)
         if known is None:
-            if self.view.now_ns >= one.asked_ns + SPREAD_NS:
+            if self.view.now_ns >= one.asked_ns + ABSENT_NS:
                 self._end(one, "")  # Somebody else leads and has answered, or nobody does.
             return
         fact, until_ns = known
@@ -300,11 +304,19 @@ class Restores:
         if group is None:
             self._end(one, "the stream was deleted")
             return
-        peers = fact.assignment.group.peers
-        held = sum(peer in group.raft.members.voters for peer in peers)
-        if 2 * held > len(peers) or self.view.now_ns >= until_ns or not group.leading:
+        if not self._is_spreading(one, group, until_ns):
             one.say(answer_body(self.view, fact))
             self._end(one, "")
+
+    def _is_spreading(self, one: Restore, group: RaftGroup, until_ns: int) -> bool:
+        """Whether it is worth to wait for replicas that are not voters of the group yet."""
+        now_ns, peers = self.view.now_ns, one.assignment.group.peers
+        missing = [peer for peer in peers if peer not in group.raft.members.voters]
+        if not missing or not group.leading:
+            return False
+        if any(map(self.engine.cluster.online, missing)):
+            return now_ns < until_ns
+        return 2 * len(missing) >= len(peers) and now_ns < one.asked_ns + ABSENT_NS
 
     # Ends
 
