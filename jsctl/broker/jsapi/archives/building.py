@@ -202,7 +202,10 @@ class RestoreBuild:
             return
         store, stream = self.stream.store, self.stream
         last = max(self._last_seq, self._first_seq - 1)
-        time_ns = store.last_time_ns or self._last_time_ns
+        time_ns = store.last_time_ns
+        if last > store.last_seq:
+            # What came last is removed: only the state knows when it came.
+            time_ns = max(time_ns, self._last_time_ns)
         bounds = TransferBounds(0, store.first_seq, last, time_ns, CONTENT_INDEX, 0, SeqSet())
         store.import_end(bounds)
         stream.apply(CONFIG_INDEX, Config(1, dumps(stream.config)))

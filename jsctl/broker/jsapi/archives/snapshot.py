@@ -169,7 +169,8 @@ class Snapshot:
 
     def _may_send(self) -> bool:
         now_ns, account = self.context.now_ns, self.request.account
-        if self.context.traffic.wanted(account, self.asked.deliver_subject.encode()):
+        # Whoever asks may hear all of his inboxes by one pattern, and not listen to this one yet.
+        if self.context.traffic.named(account, self.asked.deliver_subject.encode()):
             self._heard = True
         elif self._heard:
             self.end("no interest", status.header_block(status.NO_INTEREST))
