@@ -24,9 +24,13 @@ CONSUMERS = "consumers/"
 NAME_BYTES_MAX = 1 << 20
 ENTRY_BYTES_MAX = 256 * 1024 * 1024
 """Four times the largest payload that a server can be told to take."""
+DOCUMENT_BYTES_MAX = 64 * 1024 * 1024
+"""Of the state, or of a consumer."""
 VARINT_BYTES_MAX = 10
 HEAD_PAD = 320
 """Room for the state in an archive's head, so that it can be written again."""
+INVALID = "archive: invalid archive stream"
+NOT_A_BACKUP = f"not a NATS Server 2.15 stream backup: {INVALID}"
 
 
 class NotABackup(BrokenStream):
@@ -71,100 +75,146 @@ class MessageEntry:
 Entry = StateEntry | ConsumerEntry | MessageEntry
 
 
-class _Window:
-    """The bytes of a stream of blocks, as many at a time as are asked for."""
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What comes before the name and the body of an entry."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._blocks = blocks(file)
-        self._held = b""
-        self._at = 0
+    name_bytes: int
+    time_ns: int
+    sequence: int
+    headers: int
+    payload: int
 
-    def take(self, count: int) -> bytes:
-        """So many bytes, fewer at the end."""
-        if len(self._held) - self._at < count:
-            parts, have = [self._held[self._at :]], len(self._held) - self._at
-            for block in self._blocks:
-                parts.append(block)
-                have += len(block)
-                if have >= count:
-                    break
-            self._held, self._at = b"".join(parts), 0
-        found = self._held[self._at : self._at + count]
-        self._at += len(found)
-        return found
-
-    def varint(self) -> int | None:
-        """The next number; None at the end. Raises BrokenStream."""
-        value = 0
-        for at in range(VARINT_BYTES_MAX):
-            byte = self.take(1)
-            if not byte:
-                if at:
-                    raise BrokenStream("archive: invalid archive stream")
-                return None
-            value |= (byte[0] & 0x7F) << 7 * at
-            if byte[0] < 0x80:
-                return value
-        raise BrokenStream("archive: invalid archive stream")
+    @property
+    def bytes(self) -> int:
+        """Of name and body."""
+        return self.name_bytes + self.headers + self.payload
 
 
-class ArchiveReader:
-    """The entries of an archive, checked as they come. `last` names the last good one."""
+class EntryParser:
+    """Bytes of an archive in, entries out, checked as they come. `last` names the last good one.
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._window = _Window(file)
+    `body_bytes_max`: what a message's headers and payload may have together. `errors`: what
+    becomes of names that are no UTF-8.
+    """
+
+    def __init__(self, body_bytes_max: int = ENTRY_BYTES_MAX, *, errors: str = "replace") -> None:
         self.last = "no entries"
         self.count = 0
+        self.ended = False
+        """The archive's own end was met: nothing behind it counts."""
+        self._body_bytes_max = body_bytes_max
+        self._errors = errors
+        self._held = b""
+        self._at = 0
+        self._parts: list[bytes] = []
+        """What came since, not looked at."""
+        self._ahead = 0
+        """Bytes from `_at` on, parts included."""
+        self._begun = False
+        self._state: StateEntry | None = None
+        self._consumers_left = 0
+        self._sequence = 0
+        self._head: _Head | None = None
 
-    def __iter__(self) -> Iterator[Entry]:
-        """State, consumers, messages; ends at the archive's own end. Raises BrokenStream."""
-        if self._window.take(len(MAGIC)) != MAGIC:
-            raise NotABackup(
-                "not a NATS Server 2.15 stream backup: archive: invalid archive stream"
-            )
-        state = self._state()
-        yield state
-        for left in range(_number(state.state, "consumer_count"), 0, -1):
-            yield self._consumer(left)
-        last = _number(state.state, "first_seq") - 1
-        while (message := self._message(last)) is not None:
-            last = message.sequence
-            yield message
+    def feed(self, data: bytes) -> None:
+        """Take the bytes that follow."""
+        self._parts.append(data)
+        self._ahead += len(data)
 
-    def _entry(self) -> tuple[str, int, int, int, bytes]:
-        """Name, time, sequence, how much of the body is headers, body."""
-        numbers = [self._window.varint() for _ in range(5)]
-        if None in numbers:
-            if numbers[0] is None:
-                raise BrokenStream(
-                    f"backup ends before the end-of-backup sentinel after {self.last}: EOF"
-                )
-            raise BrokenStream("archive: invalid archive stream")
-        name_bytes, zigzag, sequence, headers, payload = (number or 0 for number in numbers)
-        if name_bytes > NAME_BYTES_MAX or headers + payload > ENTRY_BYTES_MAX:
-            raise BrokenStream(f"an entry of the archive is too large after {self.last}")
-        name, body = self._window.take(name_bytes), self._window.take(headers + payload)
-        if len(name) < name_bytes or len(body) < headers + payload:
+    def next(self) -> Entry | None:
+        """The next entry: the state, then consumers, then messages. None: it is not all there, or
+        the archive has ended. Raises BrokenStream."""
+        if self.ended or not self._begin():
+            return None
+        if self._head is None:
+            self._join()
+            self._head = self._next_head()
+        head = self._head
+        if head is None or self._ahead < head.bytes:
+            return None
+        self._join()
+        self._head = None
+        name = self._take(head.name_bytes).decode("utf-8", self._errors)
+        return self._entry(head, name, self._take(head.headers + head.payload))
+
+    def finish(self) -> None:
+        """Nothing follows. Raises BrokenStream if the archive is not whole."""
+        if self.ended:
+            return
+        if not self._begun:
+            raise NotABackup(NOT_A_BACKUP)
+        if self._head is not None:
             raise BrokenStream(f"the archive is cut off within an entry after {self.last}")
-        return name.decode("utf-8", "replace"), _signed(zigzag), sequence, headers, body
+        if self._ahead:
+            raise BrokenStream(INVALID)
+        raise BrokenStream(f"backup ends before the end-of-backup sentinel after {self.last}: EOF")
+
+    def _join(self) -> None:
+        if self._parts:
+            self._held = b"".join((self._held[self._at :], *self._parts))
+            self._at = 0
+            self._parts.clear()
+
+    def _take(self, count: int) -> bytes:
+        found = self._held[self._at : self._at + count]
+        self._at += count
+        self._ahead -= count
+        return found
+
+    def _begin(self) -> bool:
+        if not self._begun and self._ahead >= len(MAGIC):
+            self._join()
+            if self._take(len(MAGIC)) != MAGIC:
+                raise NotABackup(NOT_A_BACKUP)
+            self._begun = True
+        return self._begun
+
+    def _next_head(self) -> _Head | None:
+        """The head that begins here; None if it is not all there. Its lengths are in bounds."""
+        numbers, at = [], self._at
+        for _ in range(5):
+            found = varint_at(self._held, at)
+            if found is None:
+                return None
+            numbers.append(found[0])
+            at = found[1]
+        name_bytes, zigzag, sequence, headers, payload = numbers
+        is_message = self._state is not None and not self._consumers_left
+        body_max = self._body_bytes_max if is_message else DOCUMENT_BYTES_MAX
+        if name_bytes > NAME_BYTES_MAX or headers + payload > body_max:
+            raise BrokenStream(f"an entry of the archive is too large after {self.last}")
+        self._take(at - self._at)
+        return _Head(name_bytes, _signed(zigzag), sequence, headers, payload)
+
+    def _entry(self, head: _Head, name: str, body: bytes) -> Entry | None:
+        if self._state is None:
+            self._state = self._state_of(head, name, body)
+            self._consumers_left = _number(self._state.state, "consumer_count")
+            self._sequence = _number(self._state.state, "first_seq") - 1
+            return self._state
+        if self._consumers_left > 0:
+            made = self._consumer(head, name, body)
+            self._consumers_left -= 1
+            return made
+        return self._message(head, name, body)
 
     def _good(self, what: str) -> None:
         self.count += 1
         self.last = f"entry #{self.count} {what}"
 
-    def _state(self) -> StateEntry:
-        name, time_ns, _, _, body = self._entry()
+    def _state_of(self, head: _Head, name: str, body: bytes) -> StateEntry:
         if name != STATE:
             raise BrokenStream(f'expected {STATE} first, found "{name}"')
         state = _document(body, f"error in {STATE}")
         if _number(state, "consumer_count") < 0:
             raise BrokenStream(f"error in {STATE}: negative consumer_count")
         self._good(f"state {STATE}")
-        return StateEntry(time_ns, state)
+        return StateEntry(head.time_ns, state)
 
-    def _consumer(self, left: int) -> ConsumerEntry:
-        name, time_ns, _, _, body = self._entry()
+    def _consumer(self, head: _Head, name: str, body: bytes) -> ConsumerEntry:
         if not name.startswith(CONSUMERS):
+            left = self._consumers_left
             raise BrokenStream(f'expected consumer entry ({left} remaining), found "{name}"')
         short = name.removeprefix(CONSUMERS)
         document = _document(body, f'failed to decode consumer "{short}" state')
@@ -172,22 +222,70 @@ class ArchiveReader:
             if not isinstance(document.get(part), dict):
                 raise BrokenStream(f'consumer "{short}" is missing {part}')
         self._good(f"consumer {short}")
-        return ConsumerEntry(short, time_ns, body)
+        return ConsumerEntry(short, head.time_ns, body)
 
-    def _message(self, last: int) -> MessageEntry | None:
-        name, time_ns, sequence, headers, body = self._entry()
+    def _message(self, head: _Head, name: str, body: bytes) -> MessageEntry | None:
+        sequence = head.sequence
         if not sequence:
-            if time_ns or body:
+            if head.time_ns or body:
                 raise BrokenStream(
                     f'expected message sequence, found entry "{name}" with sequence 0 '
                     f"after {self.last}"
                 )
             self._good("end")
+            self.ended = True
             return None
-        if sequence <= last:
+        if sequence <= self._sequence:
             raise BrokenStream(f"message sequence {sequence} out of order after {self.last}")
+        self._sequence = sequence
         self._good(f"message {name} seq {sequence}")
-        return MessageEntry(name, sequence, time_ns, body[:headers], body[headers:])
+        headers, payload = body[: head.headers], body[head.headers :]
+        return MessageEntry(name, sequence, head.time_ns, headers, payload)
+
+
+class ArchiveReader:
+    """The entries of an archive in a file. `last` names the last good one."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._blocks = blocks(file)
+        self._parser = EntryParser()
+
+    @property
+    def last(self) -> str:
+        """The last good entry, in words."""
+        return self._parser.last
+
+    @property
+    def count(self) -> int:
+        """How many good ones there were."""
+        return self._parser.count
+
+    def __iter__(self) -> Iterator[Entry]:
+        """State, consumers, messages; ends at the archive's own end. Raises BrokenStream."""
+        parser = self._parser
+        for block in self._blocks:
+            parser.feed(block)
+            while (entry := parser.next()) is not None:
+                yield entry
+            if parser.ended:
+                return
+        parser.finish()
+
+
+def varint_at(data: bytes, at: int) -> tuple[int, int] | None:
+    """A number of at most 64 bits and where it ends; None if it is not all there. Raises
+    BrokenStream."""
+    value = 0
+    for count, byte in enumerate(data[at : at + VARINT_BYTES_MAX]):
+        value |= (byte & 0x7F) << 7 * count
+        if byte < 0x80:
+            if value >> 64:
+                break
+            return value, at + count + 1
+    else:
+        if len(data) - at < VARINT_BYTES_MAX:
+            return None
+    raise BrokenStream(INVALID)
 
 
 def _document(body: bytes, problem: str) -> dict[str, object]:
@@ -206,9 +304,11 @@ def _signed(zigzag: int) -> int:
     return zigzag >> 1 ^ -(zigzag & 1)
 
 
-def entry_bytes(name: str, time_ns: int, sequence: int, headers: bytes, payload: bytes) -> bytes:
+def entry_bytes(
+    name: str | bytes, time_ns: int, sequence: int, headers: bytes, payload: bytes
+) -> bytes:
     """An entry as it is written."""
-    encoded = name.encode()
+    encoded = name.encode() if isinstance(name, str) else name
     numbers = (len(encoded), time_ns << 1 ^ time_ns >> 63, sequence, len(headers), len(payload))
     return b"".join((*map(_varint, numbers), encoded, headers, payload))
 
@@ -216,6 +316,12 @@ def entry_bytes(name: str, time_ns: int, sequence: int, headers: bytes, payload:
 def end_bytes() -> bytes:
     """The entry that ends an archive."""
     return entry_bytes("", 0, 0, b"", b"")
+
+
+def begin_bytes(time_ns: int, state: object) -> bytes:
+    """How an archive begins that is written once."""
+    text = json.dumps(state, separators=(",", ":")).encode()
+    return MAGIC + entry_bytes(STATE, time_ns, 0, b"", text)
 
 
 def state_bytes(time_ns: int, state: dict[str, object], *, pad: int) -> bytes:

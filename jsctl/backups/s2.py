@@ -7,7 +7,7 @@ Checksums are CRC-32C. The library computes those of its own parts and shows the
 writes; they are put together as the parts are (the operators are those of zlib's `crc32_combine`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from typing import BinaryIO
 
@@ -19,6 +19,14 @@ IDENTIFIERS = (b"S2sTwO", b"sNaPpY")
 IDENTIFIER, COMPRESSED, PLAIN, PADDING, SKIPPABLE = 0xFF, 0x00, 0x01, 0xFE, 0x80
 BLOCK_BYTES_MAX = 4 * 1024 * 1024
 """What S2 allows."""
+BODY_BYTES_MAX = 4 + 32 + BLOCK_BYTES_MAX + BLOCK_BYTES_MAX // 6
+"""The longest that a block can come to be by compressing it."""
+HEAD_BYTES = 4
+OPERATIONS_PER_STEP = 2048
+NO_STREAM = "the archive is no S2 stream"
+TOO_LARGE = "a block of the archive is too large"
+DAMAGED = "a block of the archive is damaged"
+OTHER_LENGTH = "a block of the archive has another length than it says"
 PART_BYTES = 64 * 1024
 """The library's own blocks."""
 BUFFER_BYTES = 1 << 20
@@ -35,28 +43,114 @@ class BrokenStream(JsctlError):
 
 def blocks(file: BinaryIO) -> Iterator[bytes]:
     """What a stream holds, block by block. Raises BrokenStream."""
-    while head := file.read(4):
-        if len(head) < 4:
+    while head := file.read(HEAD_BYTES):
+        if len(head) < HEAD_BYTES:
             raise BrokenStream("the archive is cut off within a block's head")
         kind, length = head[0], int.from_bytes(head[1:], "little")
         body = file.read(length)
         if len(body) < length:
             raise BrokenStream("the archive is cut off within a block")
-        if kind == IDENTIFIER:
-            if body not in IDENTIFIERS:
-                raise BrokenStream("the archive is no S2 stream")
-        elif kind in (COMPRESSED, PLAIN):
+        if _has_data(kind, body):
             yield _checked(kind, body)
-        elif kind != PADDING and kind < SKIPPABLE:
-            raise BrokenStream(f"a block of the archive is of the unknown kind {kind}")
+
+
+def _has_data(kind: int, body: bytes) -> bool:
+    if kind == IDENTIFIER:
+        if body not in IDENTIFIERS:
+            raise BrokenStream(NO_STREAM)
+    elif kind in (COMPRESSED, PLAIN):
+        return True
+    elif kind != PADDING and kind < SKIPPABLE:
+        raise BrokenStream(f"a block of the archive is of the unknown kind {kind}")
+    return False
+
+
+class BlockDecoder:
+    """Bytes of a stream in, as they come; what its blocks hold out, a little work at a time.
+
+    Holds no more than one block beside what it was fed last, whatever lengths a stream names.
+    """
+
+    def __init__(self) -> None:
+        self._raw = bytearray()
+        self._skip = 0
+        """Bytes of a block without data that are still to come."""
+        self._begun = False
+        self._opening: Generator[None, None, bytes] | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take the bytes that follow."""
+        self._raw += data
+
+    def step(self) -> bytes | None:
+        """What the next block holds; nothing while more work is needed for that. None: more bytes
+        are needed first. Raises BrokenStream."""
+        if self._opening is not None:
+            try:
+                next(self._opening)
+            except StopIteration as ended:
+                self._opening = None
+                found: bytes = ended.value
+                return found
+            return b""
+        while (body := self._next_block()) is not None:
+            kind, content = body
+            if _has_data(kind, content):
+                self._opening = _checking(kind, content)
+                return b""
+            self._begun = True
+        return None
+
+    def finish(self) -> None:
+        """Nothing follows. Raises BrokenStream within a block."""
+        if self._raw or self._skip or not self._begun:
+            raise BrokenStream("the archive is cut off within a block" if self._raw else NO_STREAM)
+
+    def _next_block(self) -> tuple[int, bytes] | None:
+        raw = self._raw
+        if self._skip:
+            skipped = min(self._skip, len(raw))
+            del raw[:skipped]
+            self._skip -= skipped
+        if len(raw) < HEAD_BYTES:
+            return None
+        kind, length = raw[0], int.from_bytes(raw[1:HEAD_BYTES], "little")
+        if not self._begun and kind != IDENTIFIER:
+            raise BrokenStream(NO_STREAM)
+        if kind == PADDING or SKIPPABLE <= kind < PADDING:
+            del raw[:HEAD_BYTES]
+            self._skip = length
+            return PADDING, b""
+        if length > BODY_BYTES_MAX:
+            raise BrokenStream(TOO_LARGE)
+        if len(raw) < HEAD_BYTES + length:
+            return None
+        body = bytes(raw[HEAD_BYTES : HEAD_BYTES + length])
+        del raw[: HEAD_BYTES + length]
+        return kind, body
 
 
 def _checked(kind: int, body: bytes) -> bytes:
+    return _whole(_checking(kind, body))
+
+
+def _whole(steps: Generator[None, None, bytes]) -> bytes:
+    """The result of work that may be done in steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as ended:
+            found: bytes = ended.value
+            return found
+
+
+def _checking(kind: int, body: bytes) -> Generator[None, None, bytes]:
+    """The data of a block, in steps. Raises BrokenStream."""
     if len(body) < 4:
         raise BrokenStream("a block of the archive has no checksum")
-    data = body[4:] if kind == PLAIN else _opened(body[4:])
+    data = body[4:] if kind == PLAIN else (yield from _opening(body[4:]))
     if len(data) > BLOCK_BYTES_MAX:
-        raise BrokenStream("a block of the archive is too large")
+        raise BrokenStream(TOO_LARGE)
     if masked(crc32c(data)) != int.from_bytes(body[:4], "little"):
         raise BrokenStream("a block of the archive is damaged: its checksum is another one")
     return data
@@ -89,16 +183,21 @@ def plain_chunk(data: bytes) -> bytes:
     return _IDENTIFIER_CHUNK + bytes((PLAIN,)) + length + checksum + data
 
 
-def _opened(block: bytes) -> bytes:
+def compressed(data: bytes) -> bytes:
+    """Data as a stream of its own. Streams may follow each other: readers take them as one."""
+    return bytes(cramjam.snappy.compress(data))
+
+
+def _opening(block: bytes) -> Generator[None, None, bytes]:
     size, start = _varint(block)
     if size > BLOCK_BYTES_MAX:
-        raise BrokenStream("a block of the archive is too large")
+        raise BrokenStream(TOO_LARGE)
     try:
         found = bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError:
-        found = _opened_s2(block, start, size)
+        found = yield from _opening_s2(block, start, size)
     if len(found) != size:
-        raise BrokenStream("a block of the archive has another length than it says")
+        raise BrokenStream(OTHER_LENGTH)
     return found
 
 
@@ -111,21 +210,26 @@ def _varint(data: bytes) -> tuple[int, int]:
     raise BrokenStream("a block of the archive has no length")
 
 
-def _opened_s2(block: bytes, at: int, size: int) -> bytes:
-    out, offset = bytearray(), 0
+def _opening_s2(block: bytes, at: int, size: int) -> Generator[None, None, bytes]:
+    out, offset, left = bytearray(), 0, OPERATIONS_PER_STEP
     while at < len(block):
-        tag = block[at]
-        if tag & 3 == 0:
+        left -= 1
+        if not left:
+            yield
+            left = OPERATIONS_PER_STEP
+        if block[at] & 3 == 0:
             length, at = _literal(block, at)
             if at + length > len(block):
-                raise BrokenStream("a block of the archive is damaged")
+                raise BrokenStream(DAMAGED)
             out += block[at : at + length]
             at += length
         else:
             length, offset, at = _copy(block, at, offset)
+            if len(out) + length > size:
+                raise BrokenStream(OTHER_LENGTH)
             _repeat(out, offset, length)
         if len(out) > size:
-            raise BrokenStream("a block of the archive has another length than it says")
+            raise BrokenStream(OTHER_LENGTH)
     return bytes(out)
 
 
@@ -143,7 +247,7 @@ def _copy(block: bytes, at: int, last: int) -> tuple[int, int, int]:
     tag = block[at]
     if tag & 3 == 1:
         if at + 2 > len(block):
-            raise BrokenStream("a block of the archive is damaged")
+            raise BrokenStream(DAMAGED)
         length, offset = tag >> 2 & 7, (tag & 0xE0) << 3 | block[at + 1]
         if offset:
             return length + 4, offset, at + 2
@@ -157,7 +261,7 @@ def _copy(block: bytes, at: int, last: int) -> tuple[int, int, int]:
 
 def _repeat(out: bytearray, offset: int, length: int) -> None:
     if not 0 < offset <= len(out):
-        raise BrokenStream("a block of the archive is damaged")
+        raise BrokenStream(DAMAGED)
     start = len(out) - offset
     if length <= offset:
         out += out[start : start + length]

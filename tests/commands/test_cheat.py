@@ -12,8 +12,10 @@ from jsctl.commands.toolkit.grammar.spec import Command
 from tests.commands.conftest import Result
 
 Run = Callable[..., Result]
-LABELS = ("account", "auth", "backup", "bench", "consumer", "context", "errors", "events", "kv")
-LABELS += ("latency", "object", "publish", "reply", "schema", "server", "stream", "subscribe")
+LABELS = """
+account auth backup bench consumer context errors events kv latency object publish reply schema
+server stream subscribe
+""".split()
 
 
 def test_each_part_of_the_tool_has_a_sheet(cli: Run, tmp_path: Path) -> None:

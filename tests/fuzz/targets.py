@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tests.fuzz import (
+    archives,
     configuration,
     documents,
     formats,
@@ -20,6 +21,7 @@ _KINDS = (
     *lanes.TARGETS,
     *nodes.TARGETS,
     *stores.TARGETS,
+    archives.Archives,
     configuration.Configuration,
     documents.Documents,
     monitoring_port.Http,

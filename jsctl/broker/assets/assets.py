@@ -6,6 +6,13 @@ from dataclasses import dataclass, field
 from jsctl.api.words import Retention
 from jsctl.broker.assets.lost_log import forget_loss
 from jsctl.broker.assets.meta.group_file import META_GROUP
+from jsctl.broker.assets.prepared import (
+    TERM,
+    Foundation,
+    PreparedReplicas,
+    PreparedStream,
+    sweep,
+)
 from jsctl.broker.assets.replicas.absent_consumer import AbsentConsumer
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.pushers import Pushers
@@ -45,6 +52,7 @@ class Assets:
     """Given, as the quota counts what they hold."""
     consumers: dict[ConsumerKey, ConsumerReplica] = field(default_factory=dict)
     pushers: Pushers = field(init=False)
+    prepared: PreparedReplicas = field(default_factory=PreparedReplicas)
     postponed: dict[tuple[str, ...], StreamAssignment | ConsumerAssignment] = field(
         default_factory=dict
     )
@@ -211,6 +219,9 @@ class Assets:
     def _build_stream(self, assignment: StreamAssignment) -> StreamReplica:
         group, key = assignment.group, (assignment.account, assignment.name)
         assert key not in self.streams
+        prepared = self.prepared.streams.pop(group.name, None)
+        if prepared is not None:
+            return self._take_stream(assignment, prepared)
         directory = f"streams/{group.name}"
         loaded = self._load(directory, group.name)
         stored = StoredStream.load(self.context, directory, assignment, loaded)
@@ -226,6 +237,12 @@ class Assets:
     ) -> ConsumerReplica:
         group, key = assignment.group, (assignment.account, assignment.stream, assignment.name)
         assert key not in self.consumers
+        prepared = self.prepared.consumers.pop(group.name, None)
+        if prepared is not None:
+            raft = self._begin(prepared.base)
+            return self._put_consumer(
+                assignment, prepared.consumer, stream, prepared.files, raft, prepared.base
+            )
         directory = f"consumers/{group.name}"
         loaded = self._load(directory, group.name)
         consumer = Consumer(
@@ -240,17 +257,71 @@ class Assets:
             files.generation = loaded.state.generation
             if group.storage != "memory":
                 consumer.restore(loaded.state.snapshot)
-        raft = self._raft(group, loaded)
+        return self._put_consumer(
+            assignment, consumer, stream, files, self._raft(group, loaded), loaded
+        )
+
+    def _put_consumer(
+        self,
+        assignment: ConsumerAssignment,
+        consumer: Consumer,
+        stream: StreamReplica,
+        files: ReplicaFiles,
+        raft: Raft,
+        origin: LoadedState | Foundation,
+    ) -> ConsumerReplica:
         replica = ConsumerReplica(
             self.context, assignment, consumer, stream, files, self.new_id, raft
         )
-        self._add(replica.group, loaded)
-        self.consumers[key] = replica
+        if isinstance(origin, Foundation):
+            self._add_prepared(replica.group, origin)
+        else:
+            self._add(replica.group, origin)
+        self.consumers[assignment.account, assignment.stream, assignment.name] = replica
         stream.watchers[assignment.name] = replica
         stream.absent.pop(assignment.name, None)
         self.pushers.put(replica)
         self._prefer(assignment.group, raft)
         return replica
+
+    # What a restore has made
+
+    def _take_stream(self, assignment: StreamAssignment, prepared: PreparedStream) -> StreamReplica:
+        raft = self._begin(prepared.base)
+        replica = StreamReplica(self.context, assignment, prepared.stored, raft)
+        self._add_prepared(replica.group, prepared.base)
+        self.streams[assignment.account, assignment.name] = replica
+        return replica
+
+    def _begin(self, base: Foundation) -> Raft:
+        raft = self.starter.begin(
+            base.group.name.encode(), base.members, base.index, TERM, base.volatile
+        )
+        raft.campaign()
+        return raft
+
+    def _add_prepared(self, group: RaftGroup, base: Foundation) -> None:
+        group.checkpointed = 0 if base.volatile else base.index
+        group.applied_term = TERM
+        self.context.groups.add(group)
+
+    def _sweep(self) -> None:
+        """Once it is known which groups are to be here: remove what unfinished restores of
+        earlier processes left behind."""
+        if self.prepared.swept or not self.knows_all:
+            return
+        self.prepared.swept = True
+        waiting = (*self.postponed.values(), *self.unremembered.values())
+        alive = {*self.context.groups.by_name, *(one.group.name for one in waiting)}
+        alive |= self.prepared.receiving
+        disk, removed = self.context.disk, list[str]()
+
+        def told() -> None:
+            for directory in removed:
+                text = f"Removed '{directory}', which an unfinished restore left behind"
+                self.context.log(LogLevel.INFO, text)
+
+        self.context.groups.side_jobs.run(lambda: removed.extend(sweep(disk, alive)), told)
 
     def _add(self, group: RaftGroup, loaded: LoadedState) -> None:
         # A memory group begins anew, wherever it stood when its state was written.
@@ -346,6 +417,7 @@ class Assets:
         self._renew_superseded()
         self._forget_removed()
         self._settle_loss()
+        self._sweep()
         if not self.context.disk_full:
             self.context.disk.hold_room()
 

@@ -36,6 +36,11 @@ class RouterTraffic:
         found = self.router.accounts.get(account)
         return found is not None and self.router.has_interest(found, subject)
 
+    def named(self, account: str, subject: bytes) -> bool:
+        """Whether somebody listens to just this subject, by no pattern."""
+        found = self.router.accounts.get(account)
+        return found is not None and found.sublist.has(subject)
+
     def changes(self, account: str) -> list[bytes] | None:
         """Patterns on which somebody began or ceased to listen since the last call; None: any."""
         found = self.router.accounts.get(account)

@@ -30,6 +30,7 @@ from jsctl.api.responses import (
 from jsctl.api.subjects import ApiCall, parse_api
 from jsctl.broker.handlers import (
     account,
+    archives,
     consumers,
     lists,
     meta,
@@ -84,8 +85,8 @@ ROUTES: dict[str, Route] = {
     "stream_check": Route("stream_check", _STREAM, stream_check.check),
     "stream_msg_get": Route("stream_msg_get", _STREAM, stream_messages.get),
     "stream_msg_delete": Route("stream_msg_delete", _STREAM, stream_messages.delete),
-    "stream_snapshot": Route("stream_snapshot", _META, stream_groups.snapshot),
-    "stream_restore": Route("stream_restore", _META, stream_groups.restore),
+    "stream_snapshot": Route("stream_snapshot", _STREAM, archives.snapshot),
+    "stream_restore": Route("stream_restore", _META, archives.restore),
     "stream_leader_stepdown": Route("stream_leader_stepdown", _STREAM, stream_groups.step_down),
     "stream_remove_peer": Route("stream_remove_peer", _META, stream_groups.remove_peer),
     "stream_evacuate_peer": Route("stream_evacuate_peer", _META, stream_groups.evacuate_peer),
@@ -107,6 +108,12 @@ ROUTES: dict[str, Route] = {
 }
 """Operation of `jsctl.api.subjects` -> route."""
 
+INTERNAL = {
+    archives.INSTALL: Resolved(
+        Route("stream_restore", _META, archives.install), ApiCall("stream_install")
+    )
+}
+"""What servers ask of each other, by subject; no client can."""
 _RESPONSES: dict[str, type] = {
     "account_info": AccountInfoResponse,
     "account_purge": AccountPurgeResponse,
@@ -135,7 +142,7 @@ def resolve(subject: bytes) -> Resolved | None:
     """The route of a `$JS.API` subject; None: nobody answers it."""
     call = parse_api(subject)
     if call is None:
-        return None
+        return INTERNAL.get(subject)
     route = ROUTES.get(call.operation)
     return None if route is None else Resolved(route, call)
 

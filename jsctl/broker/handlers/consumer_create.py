@@ -131,7 +131,7 @@ def _created(
     if action is ConsumerAction.UPDATE:
         raise api_error("JSConsumerDoesNotExist")
     meta, work_queue = view.meta, stream.config.retention is Retention.WORK_QUEUE
-    most = _consumers_max(stream, account)
+    most = consumers_max(stream, account)
     if work_queue or meta.consumer_count(request.account, stream.name) >= most:
         others = [other.config for other in meta.consumers(request.account, stream.name).values()]
         counted = [other for other in others if not other.direct and not other.sourcing]
@@ -156,11 +156,39 @@ def _created(
     )
 
 
-def _consumers_max(stream: StreamAssignment, account: AccountQuota | None) -> int:
+def consumers_max(stream: StreamAssignment, account: AccountQuota | None) -> int:
+    """How many consumers a stream may have."""
     own = stream.config.max_consumers
     most = -1 if account is None else account.consumers_max
     known = [limit for limit in (own, most) if limit > 0]
     return min(known, default=CONSUMERS_DEFAULT_MAX)
+
+
+def restored(
+    view: View,
+    stream: StreamAssignment,
+    name: str,
+    config: ConsumerConfig,
+    others: list[ConsumerConfig],
+) -> tuple[GroupAssignment, ConsumerConfig]:
+    """Group and config of a consumer that comes with its stream, which is not assigned yet;
+    `others` come before it. Raises ApiError."""
+    if "\\" in name or "/" in name:
+        raise api_error("JSConsumerNameContainsPathSeparatorsErr")
+    config = replace(config, name=name)
+    if not view.clustered and config.num_replicas > 1:
+        raise api_error("JSStreamReplicasNotSupportedErr")
+    limits = _limits(view.account(stream.account))
+    config = rules.with_defaults(config, stream.config, limits, pedantic=False)
+    rules.check(config, stream.config, limits)
+    if stream.config.retention is Retention.WORK_QUEUE:
+        rules.check_work_queue(config, others, exists=False)
+    group = _group(view, stream, config)
+    if view.me not in group.peers:
+        peers = (view.me, *group.peers[1:])
+        lives = incarnations(view.servers(), peers, group.storage)
+        group = replace(group, peers=peers, incarnations=lives)
+    return group, rules.with_level(config)
 
 
 # Peers.

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.requests import StreamSnapshotRequest
 from jsctl.broker.errors import Damaged
+from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.meta.entries import Assignment
 from jsctl.broker.jetstream.requests import ApiRequest
 
@@ -134,6 +136,21 @@ class MakeDirect:
 
 
 @dataclass(slots=True)
+class SendSnapshot:
+    """Send a stream that this server leads, as an archive, and answer when that begins."""
+
+    group: str
+    asked: StreamSnapshotRequest
+
+
+@dataclass(slots=True)
+class BeginRestore:
+    """Have a server of the group receive an archive; the stream is assigned when it has it all."""
+
+    assignment: StreamAssignment
+
+
+@dataclass(slots=True)
 class CheckStream:
     """Tell how far the check of a stream is; with `start` begin one."""
 
@@ -154,4 +171,6 @@ Decision = (
     | Rescue
     | CheckStream
     | MakeDirect
+    | SendSnapshot
+    | BeginRestore
 )

@@ -1,4 +1,4 @@
-"""Who holds and who leads a stream: step-down, peer removal, moves. And snapshots, not served."""
+"""Who holds and who leads a stream: step-down, peer removal, moves."""
 
 from dataclasses import replace
 
@@ -8,11 +8,9 @@ from jsctl.api.requests import (
     LeaderStepdownRequest,
     MetaServerStreamMoveRequest,
     StreamRemovePeerRequest,
-    StreamRestoreRequest,
-    StreamSnapshotRequest,
 )
 from jsctl.broker.handlers import placing
-from jsctl.broker.handlers.answers import expect_empty, is_empty, parsed, success
+from jsctl.broker.handlers.answers import expect_empty, parsed, success
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, StepDown
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
@@ -20,7 +18,6 @@ from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream
 from jsctl.broker.jetstream.meta.placement import Placed, ServerFacts, choose_replacement
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.subject.validity import is_valid_literal
 
 
 def require_cluster(view: View) -> None:
@@ -163,24 +160,3 @@ def _cancel(view: View, request: ApiRequest, account: str, name: str) -> Decisio
     group = replace(group, cluster=origin.cluster, moving=False)
     made = replace(found, config=config, group=group, request=request, revision=found.revision + 1)
     return ProposeMeta([assign_stream(made), *placing.follow(view, made)], None)
-
-
-def snapshot(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
-    """STREAM.SNAPSHOT.<stream>: this server makes no such archives."""
-    if is_empty(request):
-        raise api_error("JSBadRequestErr")
-    existing(view, request.account, names[0])
-    body = parsed(StreamSnapshotRequest, request)
-    if not is_valid_literal(body.deliver_subject.encode()):
-        raise api_error("JSSnapshotDeliverSubjectInvalidErr")
-    raise api_error("JSStreamSnapshotErrF", err="snapshots are not supported by this server")
-
-
-def restore(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
-    """STREAM.RESTORE.<stream>: this server reads no such archives."""
-    if not request.payload.strip():
-        raise api_error("JSBadRequestErr")
-    parsed(StreamRestoreRequest, request)
-    if view.meta.stream(request.account, names[0]) is not None:
-        raise api_error("JSStreamNameExistRestoreFailedErr")
-    raise api_error("JSStreamRestoreErrF", err="restoring is not supported by this server")

@@ -75,7 +75,7 @@ def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         if not same(old.config, config):
             raise api_error("JSStreamNameExistErr")
         return _answer_again(view, request, old)
-    _check(view, request, config, None)
+    check(view, request, config, None)
     group = placing.new_group(view, config, request.client.cluster)
     made = StreamAssignment(
         account=request.account,
@@ -103,7 +103,7 @@ def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     config = _config_of(view, request, names[0])
     old = existing(view, request.account, config.name)
     config = updated(old.config, config)
-    _check(view, request, config, old)
+    check(view, request, config, old)
     group = old.group
     scales = config.num_replicas != old.config.num_replicas
     moves = _where(config) != _where(old.config)
@@ -125,10 +125,10 @@ def _where(config: StreamConfig) -> tuple[str, tuple[str, ...]]:
     return placement.cluster, placement.tags
 
 
-def _check(
+def check(
     view: View, request: ApiRequest, config: StreamConfig, old: StreamAssignment | None
 ) -> None:
-    """Everything that needs more than the config itself."""
+    """Everything that needs more than the config itself. Raises ApiError."""
     if config.num_replicas > 1 and not view.clustered:
         raise api_error("JSStreamReplicasNotSupportedErr")
     _check_overlap(view, request, config)
@@ -255,15 +255,21 @@ def create_response(view: View, assignment: StreamAssignment, stream: Stream) ->
     response = StreamCreateResponse(
         head=head(kind),
         info=shown,
-        did_create=kind == "stream_create" and not view.clustered,
+        did_create=kind == "stream_create" and not (view.clustered or _is_restored(assignment)),
     )
     return dumps(response)
+
+
+def _is_restored(assignment: StreamAssignment) -> bool:
+    request = assignment.request
+    return request is not None and b".STREAM.RESTORE." in request.subject
 
 
 def _kind(assignment: StreamAssignment) -> str:
     """The type of the answer to the request that an assignment names."""
     request = assignment.request
-    if request is None or b".STREAM.CREATE." in request.subject:
+    made_by = (b".STREAM.CREATE.", b".STREAM.RESTORE.")
+    if request is None or any(words in request.subject for words in made_by):
         return "stream_create"
     is_cancel = request.subject.startswith(b"$JS.API.STREAM.CANCEL_MOVE.")
     return "stream_cancel_move" if is_cancel else "stream_update"

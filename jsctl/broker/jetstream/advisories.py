@@ -67,7 +67,8 @@ class Advisories:
     now_ns: int
     domain: str = ""
 
-    def _head(self, kind: str) -> TypedEvent:
+    def head(self, kind: str) -> TypedEvent:
+        """What every advisory starts with."""
         return TypedEvent(type=_TYPE + kind, id=self.event_id, timestamp=format_time(self.now_ns))
 
     # Assets.
@@ -75,14 +76,14 @@ class Advisories:
     def stream_action(self, stream: str, action: str) -> Message:
         """A stream was created, deleted or updated (`create`, `delete`, `modify`)."""
         body = StreamActionAdvisory(
-            head=self._head("stream_action"), stream=stream, action=action, domain=self.domain
+            head=self.head("stream_action"), stream=stream, action=action, domain=self.domain
         )
         return _subject("STREAM", _ACTIONS[action], stream), dumps(body)
 
     def consumer_action(self, stream: str, consumer: str, action: str) -> Message:
         """A consumer was created or deleted (`create`, `delete`)."""
         body = ConsumerActionAdvisory(
-            head=self._head("consumer_action"),
+            head=self.head("consumer_action"),
             stream=stream,
             consumer=consumer,
             action=action,
@@ -95,7 +96,7 @@ class Advisories:
     ) -> Message:
         """A consumer was paused or resumed."""
         body = ConsumerPauseAdvisory(
-            head=self._head("consumer_pause"),
+            head=self.head("consumer_pause"),
             stream=stream,
             consumer=consumer,
             paused=paused,
@@ -115,7 +116,7 @@ class Advisories:
         """Messages of a replica are damaged (`found`), on all replicas (`lost`), or whole again
         (`repaired`)."""
         body = StreamDamageAdvisory(
-            head=self._head("stream_damage"),
+            head=self.head("stream_damage"),
             stream=stream,
             server=server,
             action=action,
@@ -130,7 +131,7 @@ class Advisories:
     def stream_leader(self, account: str, stream: str, leader: str, replicas: Peers) -> Message:
         """A replicated stream has a new leader."""
         body = StreamLeaderElectedAdvisory(
-            head=self._head("stream_leader_elected"),
+            head=self.head("stream_leader_elected"),
             account=account,
             stream=stream,
             leader=leader,
@@ -142,7 +143,7 @@ class Advisories:
     def stream_quorum_lost(self, account: str, stream: str, replicas: Peers) -> Message:
         """A replicated stream cannot find a leader."""
         body = StreamQuorumLostAdvisory(
-            head=self._head("stream_quorum_lost"),
+            head=self.head("stream_quorum_lost"),
             account=account,
             stream=stream,
             replicas=replicas,
@@ -155,7 +156,7 @@ class Advisories:
     ) -> Message:
         """A replicated consumer has a new leader."""
         body = ConsumerLeaderElectedAdvisory(
-            head=self._head("consumer_leader_elected"),
+            head=self.head("consumer_leader_elected"),
             account=account,
             stream=stream,
             consumer=consumer,
@@ -170,7 +171,7 @@ class Advisories:
     ) -> Message:
         """A replicated consumer cannot find a leader."""
         body = ConsumerQuorumLostAdvisory(
-            head=self._head("consumer_quorum_lost"),
+            head=self.head("consumer_quorum_lost"),
             account=account,
             stream=stream,
             consumer=consumer,
@@ -182,7 +183,7 @@ class Advisories:
     def domain_leader(self, leader: str, cluster: str, replicas: Peers) -> Message:
         """The meta group has a new leader."""
         body = DomainLeaderElectedAdvisory(
-            head=self._head("domain_leader_elected"),
+            head=self.head("domain_leader_elected"),
             leader=leader,
             replicas=replicas,
             cluster=cluster,
@@ -197,7 +198,7 @@ class Advisories:
     ) -> Message:
         """A server's disk is full."""
         body = ServerOutOfSpaceAdvisory(
-            head=self._head("server_out_of_space"),
+            head=self.head("server_out_of_space"),
             server=server,
             server_id=server_id,
             stream=stream,
@@ -209,7 +210,7 @@ class Advisories:
     def server_removed(self, server: str, server_id: str, cluster: str) -> Message:
         """A server was taken out of the JetStream cluster."""
         body = ServerRemovedAdvisory(
-            head=self._head("server_removed"),
+            head=self.head("server_removed"),
             server=server,
             server_id=server_id,
             cluster=cluster,
@@ -222,7 +223,7 @@ class Advisories:
     def api_audit(self, server: str, request: ApiRequest, response: bytes) -> Message:
         """A request was answered; for the account that it came from."""
         body = APIAudit(
-            head=self._head("api_audit"),
+            head=self.head("api_audit"),
             server=server,
             client=client_body(request.client),
             subject=request.subject.decode("utf-8", "replace"),
@@ -235,7 +236,7 @@ class Advisories:
     def api_limit_reached(self, server: str, dropped: int) -> Message:
         """The queue of requests overflowed and was dropped."""
         body = APILimitReachedAdvisory(
-            head=self._head("api_limit_reached"),
+            head=self.head("api_limit_reached"),
             server=server,
             dropped=dropped,
             domain=self.domain,

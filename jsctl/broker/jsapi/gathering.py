@@ -30,9 +30,9 @@ Asset = tuple[str, str]
 
 @dataclass(slots=True)
 class _OpenGather:
-    """A list request under way."""
+    """Infos that are being collected."""
 
-    gather: Gather
+    then: Callable[[dict[Asset, Info]], None]
     infos: dict[Asset, Info]
     waiting: set[Asset]
     until_ns: int
@@ -61,11 +61,20 @@ class Gathering:
         return self._next
 
     def begin(self, gather: Gather) -> None:
-        """Ask everybody who leads one of the assets."""
-        account = gather.request.account
-        open_ = _OpenGather(gather, {}, set(), self.view.now_ns + DEADLINE_NS)
+        """Answer a list request when all infos are there, or the time is up."""
+
+        def finish(infos: dict[Asset, Info]) -> None:
+            self.answer(gather.request, lists.finish(gather, infos))
+
+        self.collect(gather.request.account, gather.assets, finish)
+
+    def collect(
+        self, account: str, assets: list[Asset], then: Callable[[dict[Asset, Info]], None]
+    ) -> None:
+        """Ask everybody who leads one of the assets; `then` has what there is in time."""
+        open_ = _OpenGather(then, {}, set(), self.view.now_ns + DEADLINE_NS)
         elsewhere: dict[str, list[Asset]] = {}
-        for asset in gather.assets:
+        for asset in assets:
             info = self.info(account, asset)
             if info is not None:
                 open_.infos[asset] = info
@@ -75,12 +84,12 @@ class Gathering:
                 elsewhere.setdefault(leader, []).append(asset)
                 open_.waiting.add(asset)
         if not open_.waiting:
-            self._finish(open_)
+            then(open_.infos)
             return
         token = self.new_token()
         self._open[token] = open_
-        for peer, assets in elsewhere.items():
-            self.engine.outbox.parcel(peer).gathers.append(GatherRequest(token, account, assets))
+        for peer, asked in elsewhere.items():
+            self.engine.outbox.parcel(peer).gathers.append(GatherRequest(token, account, asked))
 
     def _group(self, account: str, asset: Asset) -> str:
         stream, consumer = asset
@@ -136,7 +145,7 @@ class Gathering:
             open_.waiting.discard((stream, consumer))
         if not open_.waiting:
             del self._open[reply.token]
-            self._finish(open_)
+            open_.then(open_.infos)
 
     def tick(self) -> None:
         """Answer what took too long with what is there."""
@@ -144,11 +153,8 @@ class Gathering:
         for token, open_ in list(self._open.items()):
             if now_ns >= open_.until_ns:
                 del self._open[token]
-                self._finish(open_)
+                open_.then(open_.infos)
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
         return min((open_.until_ns for open_ in self._open.values()), default=None)
-
-    def _finish(self, open_: _OpenGather) -> None:
-        self.answer(open_.gather.request, lists.finish(open_.gather, open_.infos))

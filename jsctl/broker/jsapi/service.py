@@ -20,6 +20,7 @@ from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.decisions import (
     AwaitRepair,
+    BeginRestore,
     CheckStream,
     Decider,
     Decision,
@@ -31,11 +32,14 @@ from jsctl.broker.handlers.decisions import (
     Replies,
     Reply,
     Rescue,
+    SendSnapshot,
     Silent,
     StepDown,
 )
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
+from jsctl.broker.jsapi.archives.archives import Archives
+from jsctl.broker.jsapi.archives.subjects import is_internal
 from jsctl.broker.jsapi.damaged_reads import DamagedReads
 from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded
@@ -105,6 +109,7 @@ class ApiService:
     """None: a bug in a handler goes up to the caller, for tests that look for them."""
     gathering: Gathering = field(init=False)
     farewells: Farewells = field(init=False)
+    archives: Archives = field(init=False)
     forwarded: Forwarded = field(init=False)
     """Requests that came in here."""
     passed_on: Forwarded = field(init=False)
@@ -122,6 +127,7 @@ class ApiService:
         self.gathering = Gathering(self.view, self.engine, self.answer)
         self.forwarded = Forwarded(self._boot_of)
         self.passed_on = Forwarded(self._boot_of)
+        self.archives = Archives(self.view, self.engine, self.gathering, self.answer, self.take)
         self.farewells = Farewells(self.view, self.engine, self.gathering.new_token, self.answer)
 
     def _boot_of(self, peer: str) -> int:
@@ -137,6 +143,8 @@ class ApiService:
 
     def take(self, request: ApiRequest, hops: int = 0) -> None:
         """A request came in, here or by a peer's forward, through so many servers."""
+        if self.archives.taken(request):
+            return
         self._route(HeldRequest(request, self.view.now_ns + LEADERLESS_NS, hops), waited=False)
 
     def _route(self, held: HeldRequest, *, waited: bool) -> None:
@@ -276,7 +284,7 @@ class ApiService:
     @property
     def expecting(self) -> bool:
         """Whether a request waits for something else than its entry."""
-        some = self._held or self._leaving or self._damaged.waiting
+        some = self._held or self._leaving or self._damaged.waiting or self.archives.open
         return bool(some or self.gathering.open or self.farewells.open)
 
     def next_due_ns(self) -> int | None:
@@ -285,6 +293,7 @@ class ApiService:
             self.gathering.next_due_ns(),
             self.farewells.next_due_ns(),
             self._damaged.next_due_ns(),
+            self.archives.next_due_ns(),
         ]
         if self._held:
             due.append(self._retry_due_ns)
@@ -339,6 +348,8 @@ class ApiService:
             self._await_repair(request, decided[0], final)
         elif isinstance(decided[0], CheckStream):
             self.answer(request, check_answers.check_answer(self.view, decided[0]))
+        elif isinstance(decided[0], SendSnapshot | BeginRestore):
+            self.archives.carry_out(request, decided[0])
         else:
             self._carry_out(request, decided[0])
 
@@ -443,6 +454,9 @@ class ApiService:
     def answer(self, request: ApiRequest, payload: bytes, headers: bytes = b"") -> None:
         """Send an answer to whoever asked: from here, if that is a client of a foreign server,
         because what came by one route does not go on by another."""
+        if is_internal(request):
+            self._tell_server(request, payload)
+            return
         self.view.usage.count(request.account, error=b'"error":{' in payload[:300])
         self.audit(request, payload)
         if not request.reply:
@@ -456,8 +470,19 @@ class ApiService:
         else:
             parcel(request.entry).replies.append(ForwardReply(account, reply, headers, payload))
 
+    def _tell_server(self, request: ApiRequest, payload: bytes) -> None:
+        """A server asked, for itself."""
+        told = ForwardReply(request.account, request.reply, b"", payload)
+        if request.entry == self.view.me:
+            self.answered(told)
+        else:
+            self.engine.outbox.parcel(request.entry).replies.append(told)
+
     def answered(self, reply: ForwardReply) -> None:
         """Another server decided on a request that came in here."""
+        if self.archives.told(reply.reply, reply.payload):
+            self.forwarded.answered(reply.account, reply.reply)
+            return
         self.forwarded.answered(reply.account, reply.reply)
         if reply.reply:
             self.publisher.here(reply.account, reply.reply, reply.headers, reply.payload)

@@ -10,6 +10,7 @@ from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind
 from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.replicas.facts import (
+    ArchiveNews,
     ConsumerAdvisories,
     ConsumerServes,
     MirrorCaughtUp,
@@ -44,7 +45,7 @@ REFRESH_NS = 250_000_000
 CALM_NS = 2_000_000_000
 """So long after the last change a server alone goes on to look: nothing else makes a difference."""
 ID_LENGTH = 22
-_NO_CHANGE = (ConsumerAdvisories, ReplicaDamageChanged)
+_NO_CHANGE = (ConsumerAdvisories, ReplicaDamageChanged, ArchiveNews)
 """Facts behind which everything stands as before."""
 
 
@@ -127,11 +128,12 @@ class JetStream:
     @property
     def waiting(self) -> bool:
         """Whether `go_on` has something to do."""
-        return self._direct.waiting
+        return self._direct.waiting or self.api.archives.open
 
     def go_on(self) -> None:
         """More of the answers that an earlier turn began."""
         self._direct.go_on(self._line)
+        self.api.archives.go_on()
 
     def is_of_peers(self, sink: Sink) -> bool:
         """Whether a sink captures what brokers say to each other."""
@@ -146,6 +148,8 @@ class JetStream:
         elif owner is self._frames:
             if self._frames.take(sink, now_ns):
                 self.stirred = True
+        elif self.api.archives.captured(sink):
+            self.stirred = True
         else:
             return self._direct.take(sink, self._line)
         return True
@@ -159,7 +163,8 @@ class JetStream:
                 case StreamServes():
                     made = fact.assignment
                     self._direct.serves((made.account, made.name))
-                    self.api.answer(fact.request, answer_body(self.view, fact))
+                    if not self.api.archives.served(fact):
+                        self.api.answer(fact.request, answer_body(self.view, fact))
                 case ConsumerServes():
                     headers = answer_headers(self.view, fact)
                     self.api.answer(fact.request, answer_body(self.view, fact), headers)

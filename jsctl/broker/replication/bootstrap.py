@@ -156,6 +156,13 @@ class GroupBootstrap:
             return self._raft(members, 0, "", standing=WHOLE, volatile=volatile)
         return self._from_disk(key, state, found, doubt, salvage)
 
+    def begin(self, key: bytes, members: Members, index: int, term: int, volatile: bool) -> Raft:
+        """The raft of a group that begins with a state on its only member, as the log knows."""
+        self.recovered.pop(key, None)
+        self.tombstones.pop(key, None)
+        base = (index, term)
+        return self._raft(members, term, "", standing=WHOLE, base=base, volatile=volatile)
+
     def _from_disk(
         self,
         key: bytes,

@@ -175,6 +175,7 @@ class Groups:
             return
         self._sync_began_ns = None
         self.removals.synced(ticket)
+        self.side_jobs.synced(ticket)
         for held in self.durability.synced(ticket):
             self._release(held)
 
@@ -320,6 +321,7 @@ class Groups:
             batches.append(batch)
             self._sync_began_ns = self.now_ns
             self.removals.sealed(batch.ticket)
+            self.side_jobs.sealed(batch.ticket)
         batches += self.checkpoints.seal()
         nothing_to_write = self.durability.idle and not self.wal.pending_bytes
         batches += self.removals.seal(log_idle=nothing_to_write)

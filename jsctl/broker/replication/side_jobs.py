@@ -26,10 +26,28 @@ class SideJobs:
     tickets: Iterator[int]
     _new: list[SideJob] = field(default_factory=list)
     _running: dict[int, SideJob] = field(default_factory=dict)
+    _after: list[Callable[[], None]] = field(default_factory=list)
+    _behind: dict[int, list[Callable[[], None]]] = field(default_factory=dict)
+    """Wait for the log's batch with that ticket."""
 
     def run(self, work: Callable[[], None], then: Callable[[], None]) -> None:
         """Have the disk thread do something that raises nothing; `then` is called on the loop."""
         self._new.append(SideJob(next(self.tickets), work, then))
+
+    def after_log(self, then: Callable[[], None]) -> None:
+        """Call `then` on the loop when all is durable that the log has collected: something it
+        has to have collected, or nothing may come."""
+        self._after.append(then)
+
+    def sealed(self, ticket: int) -> None:
+        """All that the log collected so far is in the batch with this ticket, or before it."""
+        if self._after:
+            self._behind[ticket], self._after = self._after, []
+
+    def synced(self, ticket: int) -> None:
+        """A batch of the log is durable."""
+        for then in self._behind.pop(ticket, ()):
+            then()
 
     def seal(self) -> list[SideJob]:
         """End of the turn: what the disk thread has to do now."""

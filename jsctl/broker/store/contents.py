@@ -19,6 +19,7 @@ from jsctl.broker.store.segments.catalogue import encode_records
 from jsctl.broker.store.segments.segment import RecordColumns
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
+from jsctl.broker.store.views.view import StoreView
 from jsctl.broker.subject.matching import Filters
 
 _EXCERPT_RECORDS = 64
@@ -326,6 +327,10 @@ class Contents:
     def bounds(self, from_seq: int) -> TransferBounds:
         """What the store is besides its records; `from_seq` is passed on."""
         return self._index.bounds(from_seq)
+
+    def view(self) -> StoreView:
+        """All that is here now, to be read while the store goes on; its caller closes it."""
+        return StoreView(self._index, self._records)
 
     def live_seqs(self, start: int, stop: int, count: int) -> list[int]:
         """Up to `count` sequences in [start, stop] that hold messages, ascending."""

@@ -12,9 +12,10 @@ from jsctl.broker.store import record
 from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, Row
-from jsctl.broker.store.segments.files import SegmentFiles
+from jsctl.broker.store.segments.files import SegmentFiles, waits_for_room
 from jsctl.broker.store.segments.segment import REMOVE, TRUNCATE, RecordColumns, Segment, Table
 from jsctl.broker.store.seqset import SeqSet
+from jsctl.broker.store.views.places import FileRun, Held, RecordPlace
 
 _READ_BYTES = 64 * 1024
 _UNBOUNDED = 1 << 62
@@ -39,6 +40,43 @@ class FileRecords:
     def count_bytes(self, found: Columns) -> int:
         """What the records of a frame count."""
         return sum(found.lengths)
+
+    # Views.
+
+    def hold(self) -> None:
+        """Segments stay as they are, but for what is added."""
+        self._files.views += 1
+
+    def release(self) -> None:
+        """With the last view, the next checkpoint tidies up."""
+        self._files.views -= 1
+
+    def places(self, seqs: Sequence[int]) -> list[RecordPlace]:
+        """In closed segments, which anybody may read. Of others the bytes are read here."""
+        found: list[RecordPlace] = []
+        files = self._files
+        run: tuple[Segment, FileRun] | None = None
+        for seq in seqs:
+            segment = files.of(seq)
+            at = -1 if seq in self.restored else self._find(segment, seq)
+            if at < 0 or not segment.sealed or waits_for_room(segment):
+                found.append(Held(self.read_raw((seq,))[0]))
+                run = None
+                continue
+            if run is None or run[0] is not segment:
+                run = segment, FileRun(files.disk, files.path(segment.number), [], [])
+                found.append(run[1])
+            table = files.table(segment)
+            run[1].offsets.append(table.offsets[at])
+            run[1].lengths.append(table.lengths[at])
+        return found
+
+    def _find(self, segment: Segment, seq: int) -> int:
+        """Where in its table a segment has a record; -1 if that is not known."""
+        try:
+            return self._files.table(segment).find(seq)
+        except DiskError:
+            return -1
 
     # Changes.
 
@@ -82,6 +120,8 @@ class FileRecords:
         files = self._files
         self.restored = {seq: raw for seq, raw in self.restored.items() if seq >= first_seq}
         files.changes += len(gone)
+        if files.views:
+            return
         while len(files.segments) > 1 and files.segments[0].last_seq < first_seq:
             files.doom(files.segments[0])
 

@@ -5,7 +5,7 @@ Nothing survives a restart; replicas bring a restarted one up by export and impo
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from jsctl.broker.errors import Damaged
@@ -15,6 +15,7 @@ from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import RECORD_OVERHEAD, Columns, Row
 from jsctl.broker.store.segments.segment import RecordColumns
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
+from jsctl.broker.store.views.places import Held, RecordPlace
 
 MEMORY_OVERHEAD = 16
 """What a message counts in a memory stream's `bytes` beyond its own."""
@@ -31,6 +32,9 @@ class MemoryRecords:
     def __init__(self, index: StoreIndex) -> None:
         self._index = index
         self._raw: dict[int, bytes] = {}
+        self._held: dict[int, bytes] = {}
+        """Removed since there was a view."""
+        self._views = 0
 
     def message_bytes(self, subject: int, headers: int, payload: int) -> int:
         """What such a message adds to `bytes`."""
@@ -44,9 +48,31 @@ class MemoryRecords:
         """Forget everything."""
         self._raw.clear()
 
+    def hold(self) -> None:
+        """Removed records are kept aside."""
+        self._views += 1
+
+    def release(self) -> None:
+        """With the last view they go."""
+        self._views -= 1
+        if not self._views:
+            self._held.clear()
+
+    def places(self, seqs: Sequence[int]) -> list[RecordPlace]:
+        """Here."""
+        return [Held(self.read_raw(seqs)[0])]
+
     def read_raw(self, seqs: Sequence[int]) -> tuple[list[bytes], int]:
         """The encoded records."""
-        return list(map(self._raw.__getitem__, seqs)), 0
+        return [self._of(seq) for seq in seqs], 0
+
+    def _of(self, seq: int) -> bytes:
+        raw = self._raw.get(seq)
+        return self._held[seq] if raw is None else raw
+
+    def _keep(self, seqs: Iterable[int]) -> None:
+        if self._views:
+            self._held.update((seq, self._raw[seq]) for seq in seqs)
 
     def read(self, seqs: Sequence[int], bytes_max: int) -> tuple[list[Row], int]:
         """The records, within `bytes_max`, but at least one."""
@@ -77,8 +103,7 @@ class MemoryRecords:
     def sizes(self, seqs: Sequence[int]) -> list[int]:
         """What each record counts."""
         less = RECORD_OVERHEAD - MEMORY_OVERHEAD
-        raw = self._raw
-        return [len(raw[seq]) - less for seq in seqs]
+        return [len(self._of(seq)) - less for seq in seqs]
 
     def time_of(self, seq: int) -> int | None:
         """Time of a record."""
@@ -107,11 +132,13 @@ class MemoryRecords:
 
     def removed(self, seqs: Sequence[int]) -> None:
         """Forget records."""
+        self._keep(seqs)
         for seq in seqs:
             del self._raw[seq]
 
     def truncated(self, first_seq: int, gone: Sequence[int]) -> None:
         """Forget all below a sequence."""
+        self._keep(list(self._raw) if first_seq > self._index.last else gone)
         if first_seq > self._index.last:
             self._raw.clear()
         for seq in gone:

@@ -217,6 +217,8 @@ class MessageStore(StreamStore):
         """Give up dead segments, and choose those that are mostly dead to be rewritten."""
         chosen: list[SegmentRewrite] = []
         files, index = self._files, self._index
+        if files.views:
+            return chosen
         wanted = self._homes()
         for segment in files.segments[:-1]:
             live = files.live_of(segment)
@@ -245,7 +247,7 @@ class MessageStore(StreamStore):
         """Segments of which all that was damaged is back."""
         chosen: list[SegmentRewrite] = []
         files, index, restored = self._files, self._index, self._file_records.restored
-        if not restored and not any(one.damaged for one in files.segments):
+        if files.views or (not restored and not any(one.damaged for one in files.segments)):
             return chosen
         for at, segment in enumerate(files.segments[:-1]):
             # What no segment has any more is written to the one before, or to the first of all.

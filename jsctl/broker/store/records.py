@@ -11,6 +11,7 @@ from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts
 from jsctl.broker.store.record import Columns, Row
 from jsctl.broker.store.segments.segment import RecordColumns
+from jsctl.broker.store.views.places import RecordPlace
 
 
 class Records(Protocol):
@@ -41,6 +42,17 @@ class Records(Protocol):
 
     def path_of(self, seq: int) -> str:
         """Where a record lies, for people."""
+
+    # Views.
+
+    def hold(self) -> None:
+        """From now on what is removed stays readable, until each of these calls is taken back."""
+
+    def release(self) -> None:
+        """Take one `hold` back."""
+
+    def places(self, seqs: Sequence[int]) -> list[RecordPlace]:
+        """Where records are that are live or held, ascending; to be read elsewhere."""
 
     # Sizes as the stream's limits count them.
 

@@ -131,6 +131,13 @@ class Sublist(Generic[T, M]):
         self.removes += 1
         self._changed(pattern)
 
+    def has(self, pattern: bytes) -> bool:
+        """Whether somebody subscribed to just this, in no queue group."""
+        node: _SublistNode[T] | None = self._root
+        for token in pattern.split(b"."):
+            node = None if node is None else node.children.get(token)
+        return node is not None and bool(node.plain)
+
     def touch(self, pattern: bytes) -> None:
         """Forget the answers for `pattern`: something in its subscriptions changed."""
         self._changed(pattern)

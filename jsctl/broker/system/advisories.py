@@ -16,6 +16,7 @@ from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.facts import (
+    ArchiveNews,
     ConsumerAdvisories,
     MetaChanged,
     ReplicaDamageChanged,
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
     from jsctl.broker.jetstream import advisories
     from jsctl.broker.jetstream.advisories import Advisories, Message
     from jsctl.broker.jetstream.consumers import advisories as consumer_advisories
+    from jsctl.broker.system import archive_advisories
 else:
     advisories = lazy.module("jsctl.broker.jetstream.advisories")
     answers = lazy.module("jsctl.broker.handlers.answers")
+    archive_advisories = lazy.module("jsctl.broker.system.archive_advisories")
     consumer_advisories = lazy.module("jsctl.broker.jetstream.consumers.advisories")
 
 QUORUM_LOST_NS = 5_000_000_000
@@ -90,7 +93,8 @@ class JetStreamAdvisories:
     # Facts
 
     def tell(
-        self, fact: MetaChanged | LeaderChange | ConsumerAdvisories | ReplicaDamageChanged
+        self,
+        fact: MetaChanged | LeaderChange | ConsumerAdvisories | ReplicaDamageChanged | ArchiveNews,
     ) -> None:
         """Tell who listens what was found out on this server."""
         match fact:
@@ -103,6 +107,11 @@ class JetStreamAdvisories:
                 self._consumer_facts(fact.assignment, fact.advisories)
             case ReplicaDamageChanged():
                 self._damage_changed(fact)
+            case ArchiveNews():
+                if self._wanted(fact.account, "STREAM", fact.event.value, fact.stream):
+                    self._tell(
+                        fact.account, archive_advisories.archive_message(self._build(), fact)
+                    )
 
     def _damage_changed(self, fact: ReplicaDamageChanged) -> None:
         account, stream = fact.account, fact.stream

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jsctl.broker.handlers import api
-from jsctl.broker.handlers.decisions import Decider
+from jsctl.broker.handlers.decisions import BeginRestore, Decider, SendSnapshot
 from tests.support.jetstream_rig import Rig
 
 
@@ -68,14 +68,19 @@ def test_purging_an_account() -> None:
     assert rig.ask("STREAM.NAMES")["streams"] is None
 
 
-def test_archives_are_refused() -> None:
+def test_archives_are_checked_before_they_begin() -> None:
     rig = Rig()
     _create(rig)
     assert _error(rig.ask("STREAM.SNAPSHOT.S", {}))[0] == 10003
+    assert _error(rig.ask("STREAM.SNAPSHOT.T", {"deliver_subject": "d"}))[0] == 10059
     assert _error(rig.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "x.*"}))[0] == 10015
-    assert _error(rig.ask("STREAM.SNAPSHOT.S", {"deliver_subject": "d"}))[0] == 10064
+    assert isinstance(rig.decide("STREAM.SNAPSHOT.S", b'{"deliver_subject":"d"}'), SendSnapshot)
     assert _error(rig.ask("STREAM.RESTORE.S", {"config": {"name": "S"}}))[0] == 10130
-    assert _error(rig.ask("STREAM.RESTORE.T", {"config": {"name": "T"}}))[0] == 10062
+    decision = rig.decide("STREAM.RESTORE.T", b'{"config":{"name":"T"},"state":{}}')
+    assert isinstance(decision, BeginRestore)
+    group = decision.assignment.group
+    assert (group.founders, group.preferred) == (("peer0",), "peer0")
+    assert rig.meta.stream("A", "T") is None, "there is no stream before there is an archive"
 
 
 @pytest.mark.parametrize(

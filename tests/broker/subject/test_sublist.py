@@ -110,3 +110,15 @@ def test_empty_tokens_match_nothing() -> None:
     sublist.insert(b"foo.>", Sub(b"foo.>"))
     assert sublist.match(b"foo..bar") == ((), ())
     assert len(sublist.match(b"foo.>")[0]) == 1
+
+
+def test_a_pattern_is_there_as_it_was_given() -> None:
+    made = make()
+    plain, queued = Sub(b"a"), Sub(b"c", b"q")
+    made.insert(b"a.b", plain)
+    made.insert(b"a.*", plain)
+    made.insert(b"c", queued)
+    found = [made.has(one) for one in (b"a.b", b"a.*", b"a.c", b"a", b"a.b.c", b"c", b"")]
+    assert found == [True, True, False, False, False, False, False]
+    made.remove(b"a.b", plain)
+    assert not made.has(b"a.b")

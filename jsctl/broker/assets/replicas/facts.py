@@ -8,12 +8,13 @@ they are about by its parts, not by the replica, which may be gone by then.
 from dataclasses import dataclass
 from enum import Enum
 
+from jsctl.api.stream import StreamState
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.facts import Advisory
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.state import MetaChange
-from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.replication.group import LeaderChange
 
@@ -85,6 +86,29 @@ class MirrorCaughtUp:
     stream: str
 
 
+class ArchiveEvent(Enum):
+    """What becomes of snapshots and restores; the words of the advisory."""
+
+    SNAPSHOT_CREATE = "SNAPSHOT_CREATE"
+    SNAPSHOT_COMPLETE = "SNAPSHOT_COMPLETE"
+    RESTORE_CREATE = "RESTORE_CREATE"
+    RESTORE_COMPLETE = "RESTORE_COMPLETE"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveNews:
+    """A snapshot or a restore began or ended on this server. Times in ns."""
+
+    event: ArchiveEvent
+    account: str
+    stream: str
+    client: ClientInfo
+    began_ns: int
+    state: StreamState | None = None
+    bytes: int = 0
+    error: str = ""
+
+
 Fact = (
     StreamServes
     | ConsumerServes
@@ -93,4 +117,5 @@ Fact = (
     | LeaderChange
     | ReplicaDamageChanged
     | MirrorCaughtUp
+    | ArchiveNews
 )

@@ -33,6 +33,9 @@ class AccountTraffic(Protocol):
     def wanted(self, account: str, subject: bytes) -> bool:
         """Whether anybody listens."""
 
+    def named(self, account: str, subject: bytes) -> bool:
+        """Whether somebody listens to just this subject, by no pattern."""
+
     def changes(self, account: str) -> list[bytes] | None:
         """Patterns on which somebody began or ceased to listen since the last call; None: any."""
 

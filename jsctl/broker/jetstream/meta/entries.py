@@ -21,7 +21,7 @@ from jsctl.broker.jetstream.meta.assignments import (
 Key = tuple[str, str, str]
 Assignment = StreamAssignment | ConsumerAssignment
 Document = dict[str, object]
-OPS = frozenset(("stream", "consumer", "remove", "settle", "server", "remove_server"))
+OPS = frozenset(("stream", "consumer", "restored", "remove", "settle", "server", "remove_server"))
 """All that an entry may be."""
 
 
@@ -43,6 +43,12 @@ def _entry(op: str, **values: object) -> bytes:
 def assign_stream(made: StreamAssignment) -> bytes:
     """Create a stream, or replace its assignment; its consumers stay."""
     return _entry("stream", assignment=stream_document(made))
+
+
+def assign_restored(made: StreamAssignment, consumers: Iterable[ConsumerAssignment]) -> bytes:
+    """Create a stream with its consumers, all or nothing. Ignored where there is such a stream."""
+    told = list(map(consumer_document, consumers))
+    return _entry("restored", stream=stream_document(made), consumers=told)
 
 
 def remove_stream(account: str, name: str) -> bytes:
@@ -94,6 +100,8 @@ def check_entry(entry: bytes) -> None:
         op = str(document["op"])
         if op in ("stream", "consumer"):
             assignment_from(document)
+        elif op == "restored":
+            restored_from(document)
         elif op in ("remove", "settle"):
             key_from(document)
         elif op not in OPS or not isinstance(document["peer"], str):
@@ -115,6 +123,13 @@ def key_from(document: Document) -> Key:
     assert isinstance(key, list)
     account, stream, consumer = key
     return (account, stream, consumer)
+
+
+def restored_from(document: Document) -> list[Assignment]:
+    """A stream and its consumers, as a `restored` entry holds them."""
+    consumers = document["consumers"]
+    assert isinstance(consumers, list)
+    return [stream_from(document["stream"]), *map(consumer_from, consumers)]
 
 
 def assignment_from(document: Document) -> Assignment:

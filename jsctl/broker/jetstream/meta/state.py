@@ -33,6 +33,7 @@ from jsctl.broker.jetstream.meta.entries import (
     assignment_from,
     key_from,
     key_of,
+    restored_from,
 )
 from jsctl.broker.jetstream.meta.listening import ListenedSubjects
 from jsctl.broker.jetstream.meta.loads import Loads
@@ -253,6 +254,12 @@ class Meta:
     def _apply_asset(self, document: Document) -> int:
         return self._put(assignment_from(document))
 
+    def _apply_restored(self, document: Document) -> int:
+        stream, *consumers = restored_from(document)
+        if self._state.get(key_of(stream)) is not None:
+            return 0
+        return min(map(self._put, (stream, *consumers)))
+
     def _put(self, made: Assignment) -> int:
         key = key_of(made)
         if key[2] and key[1] not in self._state.streams.get(key[0], {}):
@@ -334,6 +341,8 @@ class Meta:
             return {key_of(made): _dated(made, self._seen(key_of(made)), UNDATED)}
         if op == "settle":
             return self._foresee_settled(document)
+        if op == "restored":
+            return {key_of(one): _dated(one, None, UNDATED) for one in restored_from(document)}
         if op != "remove":
             return {}
         account, stream, consumer = key = key_from(document)
@@ -389,8 +398,6 @@ class Meta:
         """Proposals not yet applied."""
         return len(self._in_flight)
 
-    # Snapshots.
-
     def snapshot(self) -> bytes:
         """The applied state as JSON."""
         state = self._state
@@ -424,6 +431,7 @@ _ASSETS = ("stream", "consumer")
 _APPLIERS = {
     "stream": "_apply_asset",
     "consumer": "_apply_asset",
+    "restored": "_apply_restored",
     "remove": "_apply_remove",
     "settle": "_apply_settle",
     "server": "_apply_server",

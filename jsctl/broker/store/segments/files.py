@@ -72,6 +72,8 @@ class SegmentFiles:
         self.changes = 0
         """Records that came or went since the index was saved."""
         self.made_number = 0
+        self.views = 0
+        """As long as there are some, no segment is given up or written anew."""
         self._index = index
         self._late: LateFile | None = None
         """The first segment's, until something is written behind its bounds."""

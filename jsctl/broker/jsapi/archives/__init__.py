@@ -1,0 +1,1 @@
+"""Streams as archives: snapshots that are sent, restores that are received."""

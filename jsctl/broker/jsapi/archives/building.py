@@ -1,0 +1,216 @@
+"""A stream built from an archive as its bytes come, off the loop and away from every group.
+
+Nothing that an archive says is believed: lengths, names, numbers and checksums are looked at
+before they are used, and what they lead to is bounded. What is built belongs to the caller alone
+until it is whole; then it is an ordinary stream, with its limits applied.
+"""
+
+from dataclasses import dataclass, field
+
+from jsctl.api.codec import dumps
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.times import parse_time
+from jsctl.backups.archive import ConsumerEntry, Entry, EntryParser, MessageEntry, StateEntry
+from jsctl.backups.s2 import BlockDecoder, BrokenStream
+from jsctl.broker.errors import BrokerError, SyncFailed
+from jsctl.broker.jetstream.consumers.state import ConsumerState
+from jsctl.broker.jetstream.streams.entries import Config
+from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, TTL, nats_fields, parse_ttl
+from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.jetstream.streams.ttl import NEVER
+from jsctl.broker.jsapi.archives.consumer_documents import SEQUENCE_MAX, parsed
+from jsctl.broker.store.frame import frame_of
+from jsctl.broker.store.record import Row
+from jsctl.broker.store.seqset import SeqSet
+from jsctl.broker.store.transfer import TransferBounds
+from jsctl.broker.subject.validity import SUBJECT_BYTES_MAX, is_valid_literal
+
+CONTENT_INDEX, CONFIG_INDEX = 1, 2
+"""Where in the group's log the messages stand, and the configuration behind them."""
+ROWS_MAX = 1024
+ROW_BYTES_AIMED = 256 * 1024
+ENTRIES_PER_STEP = 512
+STEPS_PER_TURN = 8
+"""Of one restore on the disk thread at a time: what others have there waits no longer."""
+CONSUMER_BYTES_MAX = 64 * 1024 * 1024
+"""Of all consumers of an archive together."""
+TIME_MAX_NS = (1 << 63) - 1
+_HEADERS_BEGIN, _HEADERS_END = b"NATS/1.0", b"\r\n\r\n"
+
+
+@dataclass(slots=True)
+class ArchivedConsumer:
+    """A consumer of an archive."""
+
+    name: str
+    config: ConsumerConfig
+    state: ConsumerState
+
+
+@dataclass(slots=True)
+class RestoreBuild:
+    """See the module. `stream` is empty; `now_ns`: what has expired by then is left out."""
+
+    stream: Stream
+    now_ns: int
+    payload_bytes_max: int
+    consumers_max: int
+    consumers: list[ArchivedConsumer] = field(default_factory=list)
+    problem: str = ""
+    """Why this archive is no stream. Nothing more is done then."""
+    more: bool = False
+    """There is work left for the bytes that were fed."""
+    size_bytes: int = 0
+    """What is stored so far."""
+    _decoder: BlockDecoder = field(default_factory=BlockDecoder)
+    _parser: EntryParser = field(init=False)
+    _rows: list[Row] = field(default_factory=list)
+    _row_bytes: int = 0
+    _consumer_bytes: int = 0
+    _first_seq: int = 1
+    _last_seq: int = 0
+    _last_time_ns: int = 0
+    _newest_ns: int = 0
+
+    def __post_init__(self) -> None:
+        self._parser = EntryParser(self.payload_bytes_max, errors="surrogateescape")
+        empty = TransferBounds(0, 1, 0, 0, 0, 0, SeqSet())
+        self.stream.store.import_start(empty)
+
+    def feed(self, chunk: bytes) -> None:
+        """More of the archive; `work` then, until there is no `more`."""
+        assert not self.more, "bytes are worked off before others come"
+        if not self._parser.ended:
+            self._decoder.feed(chunk)
+            self.more = True
+
+    def work(self) -> None:
+        """A bounded amount of work. Raises SyncFailed alone; what else goes wrong is the
+        `problem`."""
+        try:
+            for _ in range(STEPS_PER_TURN):
+                if not self.more:
+                    return
+                self._step()
+        except SyncFailed:
+            raise
+        except (BrokenStream, BrokerError) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self.problem, self.more = str(error), False
+
+    def _step(self) -> None:
+        for _ in range(ENTRIES_PER_STEP):
+            entry = self._parser.next()
+            if entry is None:
+                break
+            self._take(entry)
+        else:
+            return
+        block = None if self._parser.ended else self._decoder.step()
+        if block is None:
+            self.more = False
+        elif block:
+            self._parser.feed(block)
+
+    def _take(self, entry: Entry) -> None:
+        if isinstance(entry, MessageEntry):
+            self._message(entry)
+        elif isinstance(entry, ConsumerEntry):
+            self._consumer(entry)
+        else:
+            self._state(entry)
+
+    def _state(self, entry: StateEntry) -> None:
+        numbers = [entry.state.get(key, 0) for key in ("first_seq", "last_seq", "consumer_count")]
+        first, last, consumers = (one if isinstance(one, int) else -1 for one in numbers)
+        if not (0 <= first <= SEQUENCE_MAX and 0 <= last <= SEQUENCE_MAX):
+            raise BrokenStream("error in state.json: sequences are out of range")
+        if not 0 <= consumers <= self.consumers_max:
+            raise BrokenStream(f"the archive names {consumers} consumers")
+        self._first_seq, self._last_seq = max(first, 1), last
+        try:
+            self._last_time_ns = max(parse_time(str(entry.state.get("last_ts", ""))), 0)
+        except ValueError:
+            self._last_time_ns = 0
+
+    def _consumer(self, entry: ConsumerEntry) -> None:
+        self._consumer_bytes += len(entry.data)
+        if self._consumer_bytes > CONSUMER_BYTES_MAX:
+            raise BrokenStream("the consumers of the archive are too large")
+        if any(one.name == entry.name for one in self.consumers):
+            raise BrokenStream(f'consumer "{entry.name}" is there twice')
+        config, state = parsed(entry.name, entry.data)
+        self.consumers.append(ArchivedConsumer(entry.name, config, state))
+
+    def _message(self, entry: MessageEntry) -> None:
+        seq, subject = entry.sequence, entry.subject.encode("utf-8", "surrogateescape")
+        if seq > SEQUENCE_MAX or not 0 < entry.time_ns <= TIME_MAX_NS:
+            raise BrokenStream(f"sequence or time of message sequence {seq} is out of range")
+        if len(subject) > SUBJECT_BYTES_MAX or not is_valid_literal(subject):
+            raise BrokenStream(f"message sequence {seq} has an invalid subject")
+        headers, size_max = entry.headers, self.stream.config.max_msg_size
+        if headers and not (headers.startswith(_HEADERS_BEGIN) and headers.endswith(_HEADERS_END)):
+            raise BrokenStream(f"message sequence {seq} has invalid headers")
+        if 0 <= size_max < len(headers) + len(entry.payload):
+            raise BrokenStream(f"message sequence {seq} exceeds maximum message size")
+        self._newest_ns = max(self._newest_ns, entry.time_ns)
+        if self._is_kept(entry):
+            self._rows.append((seq, entry.time_ns, subject, headers, entry.payload))
+            self._row_bytes += len(subject) + len(headers) + len(entry.payload)
+        self._last_seq = max(self._last_seq, seq)
+        if len(self._rows) >= ROWS_MAX or self._row_bytes >= ROW_BYTES_AIMED:
+            self._flush()
+
+    def _is_kept(self, entry: MessageEntry) -> bool:
+        """Whether its time is not over; what its headers say is remembered then."""
+        stream, seq = self.stream, entry.sequence
+        fields = nats_fields(entry.headers) if entry.headers else {}
+        stream.last_msg_id = fields.get(MSG_ID, b"")
+        if stream.config.allow_msg_ttl and TTL in fields:
+            ttl_ns = parse_ttl(fields[TTL])
+            if ttl_ns is None:
+                raise BrokenStream(f"failed to parse message TTL of sequence {seq}")
+            if ttl_ns != NEVER and entry.time_ns + ttl_ns <= self.now_ns:
+                return False
+            stream.ttls.add(seq, entry.time_ns, ttl_ns)
+        if stream.last_msg_id and self._newest_ns > self.now_ns - stream.dedupe.window_ns:
+            stream.dedupe.add(stream.last_msg_id, seq, self._newest_ns)
+        return True
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        store = self.stream.store
+        store.import_frame(frame_of(self._rows).buffer)
+        self._rows, self._row_bytes = [], 0
+        self.size_bytes = store.size_bytes
+        if not store.find_room():
+            raise BrokenStream("insufficient storage resources available")
+
+    def finish(self) -> None:
+        """The archive is over: the stream is as it is to be, or there is a `problem`."""
+        try:
+            self._decoder_is_over()
+            self._parser.finish()
+            self._flush()
+        except SyncFailed:
+            raise
+        except (BrokenStream, BrokerError) as error:
+            self._fail(error)
+            return
+        store, stream = self.stream.store, self.stream
+        last = max(self._last_seq, self._first_seq - 1)
+        time_ns = store.last_time_ns
+        if last > store.last_seq:
+            # What came last is removed: only the state knows when it came.
+            time_ns = max(time_ns, self._last_time_ns)
+        bounds = TransferBounds(0, store.first_seq, last, time_ns, CONTENT_INDEX, 0, SeqSet())
+        store.import_end(bounds)
+        stream.apply(CONFIG_INDEX, Config(1, dumps(stream.config)))
+        self.size_bytes = store.size_bytes
+
+    def _decoder_is_over(self) -> None:
+        if not self._parser.ended:
+            self._decoder.finish()

@@ -1,0 +1,134 @@
+"""A consumer in an archive: configuration and state as one JSON document, both ways.
+
+The names are nats-server's, with one field of our own that others ignore: what a consumer that
+begins with the last message of each subject still has to deliver.
+"""
+
+from collections.abc import Mapping
+
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError, decode, dumps, encode
+from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
+from jsctl.backups.s2 import BrokenStream
+from jsctl.broker.jetstream.consumers.state import ConsumerState
+
+SEQUENCE_MAX = (1 << 63) - 1
+_SELECTED = "jsctl_selected"
+Document = dict[str, object]
+
+
+def document_of(config: ConsumerConfig, state: ConsumerState, last_seq: int) -> bytes:
+    """A consumer as it stands, bounded to a stream that ends with `last_seq`."""
+    pending = {
+        str(seq): {"Sequence": number, "Timestamp": time_ns}
+        for seq, (number, time_ns) in state.pending.items()
+        if seq <= last_seq
+    }
+    again = {str(seq): count for seq, count in state.redelivered.items() if seq <= last_seq}
+    told: Document = {
+        "delivered": _pair(state.delivered_seq, min(state.delivered_stream, last_seq)),
+        "ack_floor": _pair(state.floor_seq, min(state.floor_stream, last_seq)),
+    }
+    told |= {"pending": pending} if pending else {}
+    told |= {"redelivered": again} if again else {}
+    if state.last_seqs:
+        told[_SELECTED] = {"last_seqs": state.last_seqs, "resume": state.resume}
+    return dumps({"config": encode(config), "state": told})
+
+
+def document_of_info(config: ConsumerConfig, info: ConsumerInfo, last_seq: int) -> bytes:
+    """A consumer of which only its info is known: what waits for an ack is delivered again."""
+    delivered, floor = info.delivered, info.ack_floor
+    if info.num_ack_pending:
+        delivered = floor
+    told = {
+        "delivered": _pair(delivered.consumer_seq, min(delivered.stream_seq, last_seq)),
+        "ack_floor": _pair(floor.consumer_seq, min(floor.stream_seq, last_seq)),
+    }
+    return dumps({"config": encode(config), "state": told})
+
+
+def _pair(consumer: int, stream: int) -> Document:
+    return {"consumer_seq": consumer, "stream_seq": stream}
+
+
+def parsed(name: str, data: bytes) -> tuple[ConsumerConfig, ConsumerState]:
+    """The consumer of an archive's entry. Raises BrokenStream for what cannot be."""
+    try:
+        document = jsontext.parse_object(data)
+        config = decode(ConsumerConfig, document.get("config"), strict=True)
+        state = _state(_mapping(document, "state"))
+    except (DecodeError, TypeError, ValueError) as error:
+        raise BrokenStream(f'failed to decode consumer "{name}" state: {error}') from None
+    except _Unfit as error:
+        raise BrokenStream(f'failed to set consumer "{name}" state: {error}') from None
+    return config, state
+
+
+class _Unfit(Exception):
+    """Numbers that do not go together."""
+
+
+def _state(told: Mapping[str, object]) -> ConsumerState:
+    delivered, floor = _mapping(told, "delivered"), _mapping(told, "ack_floor")
+    made = ConsumerState(acks_needed=True)
+    made.started = True
+    made.delivered_seq = _number(delivered, "consumer_seq")
+    made.delivered_stream = _number(delivered, "stream_seq")
+    made.floor_seq = _number(floor, "consumer_seq")
+    made.floor_stream = _number(floor, "stream_seq")
+    if made.floor_seq > made.delivered_seq or made.floor_stream > made.delivered_stream:
+        raise _Unfit("bad ack floor")
+    made.pending = _pending(_mapping(told, "pending"), made)
+    made.redelivered = {
+        _sequence(seq): _checked(count) for seq, count in _mapping(told, "redelivered").items()
+    }
+    selected = _mapping(told, _SELECTED)
+    if selected:
+        some = selected.get("last_seqs")
+        seqs = [_checked(seq) for seq in some] if isinstance(some, list) else []
+        if seqs != sorted(set(seqs)):
+            raise _Unfit("selected sequences are not ascending")
+        made.last_seqs, made.resume = seqs, _number(selected, "resume")
+    return made
+
+
+def _pending(told: Mapping[str, object], state: ConsumerState) -> dict[int, tuple[int, int]]:
+    """In the order of the stream. Consumer sequences ascend with it here, whoever wrote them."""
+    made: dict[int, tuple[int, int]] = {}
+    before = state.floor_seq
+    for seq, one in sorted((_sequence(seq), one) for seq, one in told.items()):
+        if not isinstance(one, dict):
+            raise _Unfit("bad pending entry")
+        number, time_ns = _number(one, "Sequence"), _number(one, "Timestamp")
+        if not state.floor_stream < seq <= state.delivered_stream:
+            raise _Unfit("bad pending entry")
+        before = max(number, before + 1)
+        made[seq] = before, time_ns
+    state.delivered_seq = max(state.delivered_seq, before)
+    return made
+
+
+def _mapping(document: Mapping[str, object], key: str) -> Mapping[str, object]:
+    found = document.get(key)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise TypeError(f"{key} is no object")
+    return found
+
+
+def _number(document: Mapping[str, object], key: str) -> int:
+    return _checked(document.get(key, 0))
+
+
+def _sequence(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 20:
+        raise _Unfit(f"bad sequence {text[:30]!r}")
+    return _checked(int(text))
+
+
+def _checked(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= SEQUENCE_MAX:
+        raise _Unfit("a number is out of range")
+    return value

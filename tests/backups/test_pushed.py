@@ -1,0 +1,126 @@
+"""Archives as their bytes come: whatever was written is read, however it is cut."""
+
+from io import BytesIO
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jsctl.backups import archive, s2
+from jsctl.backups.archive import ArchiveReader, Entry, EntryParser, MessageEntry, varint_at
+from jsctl.backups.s2 import BlockDecoder, BrokenStream
+from tests.support.quick import examples
+
+ROWS = st.lists(
+    st.tuples(
+        st.integers(1, 50),
+        st.integers(0, (1 << 63) - 1),
+        st.text("abc.ä", min_size=1, max_size=8),
+        st.binary(max_size=20),
+        st.binary(max_size=300),
+    ),
+    max_size=12,
+)
+CUTS = st.lists(st.integers(0, 4000), max_size=8)
+Rows = list[tuple[int, int, str, bytes, bytes]]
+
+
+def written(rows: Rows) -> tuple[bytes, list[MessageEntry]]:
+    """An archive, and the messages that it has."""
+    made, seq = [], 0
+    for gap, time_ns, subject, headers, payload in rows:
+        seq += gap
+        made.append(MessageEntry(subject, seq, time_ns, headers, payload))
+    parts = [
+        archive.entry_bytes(one.subject, one.time_ns, one.sequence, one.headers, one.payload)
+        for one in made
+    ]
+    begin = archive.begin_bytes(1, {"first_seq": 1, "last_seq": seq})
+    return b"".join((begin, *parts, archive.end_bytes())), made
+
+
+def pushed(data: bytes, cuts: list[int]) -> list[Entry]:
+    decoder, parser, found = BlockDecoder(), EntryParser(), list[Entry]()
+    bounds = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    for begin, end in pairwise(bounds):
+        decoder.feed(data[begin:end])
+        while (block := decoder.step()) is not None:
+            if block:
+                parser.feed(block)
+            while (entry := parser.next()) is not None:
+                found.append(entry)
+    decoder.finish()
+    parser.finish()
+    return found
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(ROWS, CUTS, st.integers(1, 200))
+def test_what_was_written_is_read(rows: Rows, cuts: list[int], block: int) -> None:
+    plain, made = written(rows)
+    pieces = [plain[at : at + block] for at in range(0, len(plain), block)]
+    for data in (
+        s2.compressed(plain),
+        s2.plain_chunk(plain),
+        b"".join(map(s2.compressed, pieces)),
+        b"".join(map(s2.plain_chunk, pieces)),
+    ):
+        assert pushed(data, cuts)[1:] == made
+        assert list(ArchiveReader(BytesIO(data)))[1:] == made
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(ROWS, st.integers(0, 10_000), st.integers(0, 7))
+def test_a_changed_bit_or_a_lost_end_is_noticed(rows: Rows, place: int, bit: int) -> None:
+    plain, made = written(rows)
+    data = bytearray(s2.plain_chunk(plain))
+    place %= len(data)
+    with pytest.raises(BrokenStream):
+        pushed(bytes(data[:place]), [])
+    data[place] ^= 1 << bit
+    try:
+        found = pushed(bytes(data), [])[1:]
+    except BrokenStream:
+        return
+    assert found == made, "what has no checksum says nothing of the content"
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\x00\x00\x00\x00", "no S2 stream"),
+        (b"\xff\x06\x00\x00S2sTwX", "no S2 stream"),
+        (b"\xff\x06\x00\x00S2sTwO\x00\xff\xff\xff", "too large"),
+        (b"\xff\x06\x00\x00S2sTwO\x02\x00\x00\x00", "unknown kind"),
+        (b"\xff\x06\x00\x00S2sTwO\x01\x02\x00\x00ab", "no checksum"),
+        (b"\xff\x06\x00\x00S2sTwO\x00\x0a\x00\x00abcd\xff\xff\xff\xff\x0f\x00", "too large"),
+    ],
+)
+def test_lengths_are_not_believed(data: bytes, why: str) -> None:
+    with pytest.raises(BrokenStream, match=why):
+        pushed(data, [])
+
+
+def test_what_is_skipped_is_not_kept() -> None:
+    decoder = BlockDecoder()
+    decoder.feed(b"\xff\x06\x00\x00S2sTwO\xfe\xff\xff\xff")
+    for _ in range(100):
+        decoder.feed(bytes(100_000))
+        assert decoder.step() is None
+    assert len(decoder._raw) == 0
+
+
+@settings(max_examples=examples(100))
+@given(st.binary(max_size=12))
+def test_numbers_have_64_bits(data: bytes) -> None:
+    try:
+        found = varint_at(data, 0)
+    except BrokenStream:
+        assert len(data) >= 10
+        return
+    if found is None:
+        assert all(byte >= 0x80 for byte in data)
+    else:
+        value, end = found
+        assert 0 <= value < 1 << 64 and data[end - 1] < 0x80
