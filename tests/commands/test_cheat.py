@@ -12,10 +12,9 @@ from jsctl.commands.toolkit.grammar.spec import Command
 from tests.commands.conftest import Result
 
 Run = Callable[..., Result]
-LABELS = """
-account auth backup bench consumer context errors events kv latency object publish reply schema
-server stream subscribe
-""".split()
+MESSAGES = ("latency", "publish", "reply", "subscribe", "events", "server")
+ASSETS = ("consumer", "kv", "object", "stream")
+LABELS = (*MESSAGES, *ASSETS, "account", "auth", "backup", "bench", "context", "errors", "schema")
 
 
 def test_each_part_of_the_tool_has_a_sheet(cli: Run, tmp_path: Path) -> None:
