@@ -118,7 +118,7 @@ test-spark-long: install ## the long Spark tests: kills, clusters, the oldest Py
 	$(BIN)/python -m pytest -q -m spark_long tests/spark
 	$(MAKE) test-spark-oldest
 
-test-mutants: install ## planted bugs in what streams and consumers do, and whether the simulator finds them
+test-mutants: install ## planted bugs that take the simulator longer to find than `make test` has time for
 	$(BIN)/python -m pytest -q -m mutants $(PARALLEL) tests/simulation
 
 OLDEST := .venv-oldest

@@ -4,9 +4,9 @@
 
 Each seed is run with three and with five servers: with plain streams and many faults, with streams
 and consumers of all kinds, with messages that have a time to live, with disks that fail, with one
-that rots, with servers that sync in their own loops, and with requests that change streams and
-consumers all the time. One that fails is printed with what is needed of its plan, and the run ends
-with status 1; the drawing that is named makes it again.
+that rots, also under who reads everything anew, with servers that sync in their own loops, and with
+requests that change streams and consumers all the time. One that fails is printed with what is
+needed of its plan, and the run ends with status 1; the drawing that is named makes it again.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from tests.simulation.plan import (
     draw,
     draw_changes,
     draw_copies,
+    draw_damage,
     draw_kinds,
     draw_loop,
     draw_rot,
@@ -41,6 +42,7 @@ DRAWINGS: tuple[Callable[[int, int], Plan], ...] = (
     draw_rot,
     draw_loop,
     draw_changes,
+    draw_damage,
 )
 
 

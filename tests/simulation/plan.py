@@ -26,6 +26,8 @@ STORAGE_FAULTS = ("sync_fails", "full_disk", "set_clock")
 """Of disks and clocks; only in plans with kinds."""
 ROT_FAULTS = ("rot", "rot", "unreadable", "unopenable")
 """Of the bytes that a disk holds; only in plans of their own."""
+DAMAGE_FAULTS = ("unreadable", "unreadable", "rot")
+"""Damage that is there while the server goes on."""
 ROT_COMPANY = ("crash", "crash_leader", "isolate", "step_down", "step_down", "remove_peer", "scale")
 """What happens besides in these."""
 CHANGES = ("consumer", "consumer", "limit", "step_down")
@@ -281,6 +283,21 @@ def draw_rot(seed: int, servers: int = 3) -> Plan:
         entries_kept=rng.choice([0, 5]),
         chaos_ms=4_000,
         items=_with_storage(rng, list(items), rng.choice([1, 3, 5]), ROT_COMPANY, 4_000),
+    )
+
+
+def draw_damage(seed: int, servers: int = 3) -> Plan:
+    """A plan with rotting disks in which consumers are made again, and read everything once more:
+    they meet what is damaged before it is repaired."""
+    plan = draw_rot(seed, servers)
+    rng = random.Random(seed * 1000 + 950 + servers)
+    acks = [rng.choice(["explicit", "none"]) for _ in plan.kinds]
+    items = _with_storage(rng, list(plan.items[:2]), 3, DAMAGE_FAULTS, 3_500)
+    return replace(
+        plan,
+        streams=((3, "file", -1), (rng.choice([1, 3]), "file", -1)),
+        kinds=tuple(StreamKind(consumers=(ConsumerKind(ack=ack),)) for ack in acks),
+        items=_with_storage(rng, list(items), 8, ("consumer", "consumer", "step_down"), 3_800),
     )
 
 

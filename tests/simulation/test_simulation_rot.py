@@ -15,7 +15,7 @@ from jsctl.broker.store import record
 from jsctl.broker.store.index import LostRecords
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.store.wal.recovery import Scan
-from tests.simulation.plan import draw_rot
+from tests.simulation.plan import ConsumerKind, Item, Plan, StreamKind, draw_damage, draw_rot
 from tests.simulation.run import Simulation, failure
 
 Patch = pytest.MonkeyPatch
@@ -51,6 +51,13 @@ FOUND = [
 def test_fixed_seeds_of_rotting_disks(first: int) -> None:
     for seed in range(first, first + 3):
         plan = draw_rot(seed)
+        assert not failure(plan), plan
+
+
+def test_damage_is_met_by_who_reads_everything_anew() -> None:
+    """A message that was put back was followed by one before the chunk that was read last."""
+    for seed in (4, 5):
+        plan = draw_damage(seed)
         assert not failure(plan), plan
 
 
@@ -109,21 +116,33 @@ def _other_messages_are_believed(patch: Patch) -> None:
     patch.setattr(StreamStore, "_given", given)
 
 
-@pytest.mark.mutants
+CALM = Plan(7, 3, kinds=(StreamKind(consumers=(ConsumerKind(),)),), chaos_ms=3_000)
+READ_ANEW = replace(
+    CALM,
+    checkpoint_entries=5,
+    entries_kept=0,
+    items=(Item(2_000, "unreadable", 0, 22, 600), Item(2_030, "consumer", 0, 0, 10)),
+)
+"""A consumer is made again, and reads everything where some of it is damaged."""
+LOG_READ_ANEW = replace(CALM, checkpoint_entries=50_000, items=(Item(2_000, "rot", 0, 39, 50),))
+"""A bit of the log is another one when the server starts."""
+
+
 @pytest.mark.parametrize(
-    ("plant", "seed"),
+    ("plant", "plan"),
     [
-        (_the_last_message_of_an_answer_is_left_out, 3029),
-        (_other_messages_are_believed, 3029),
-        (_damaged_logs_count_as_whole, 3),
-        (_frames_of_the_log_are_not_verified, 3),
-        (_damaged_messages_are_taken_for_removed, 6),
+        (_the_last_message_of_an_answer_is_left_out, draw_rot(6)),
+        (_other_messages_are_believed, draw_rot(6)),
+        (_damaged_logs_count_as_whole, draw_rot(10)),
+        (_frames_of_the_log_are_not_verified, LOG_READ_ANEW),
+        (_damaged_messages_are_taken_for_removed, draw_rot(24)),
+        (_hopeless_at_once, READ_ANEW),
     ],
+    ids=lambda one: "" if isinstance(one, Plan) else one.__name__,
 )
 def test_damage_that_is_not_seen_is_found(
-    plant: Callable[[Patch], None], seed: int, monkeypatch: Patch
+    plant: Callable[[Patch], None], plan: Plan, monkeypatch: Patch
 ) -> None:
-    plan = draw_rot(seed)
     assert not failure(plan)
     with monkeypatch.context() as planted:
         plant(planted)
