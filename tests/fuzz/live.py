@@ -29,6 +29,8 @@ ROUND_TRIP_S_MAX = 1.0
 OPEN_MAX = 200
 """Connections left open at a time."""
 CONNECT = b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\n'
+INFO = b'INFO {"server_id":"NX","server_name":"x","cluster":"C","host":"h","port":1}\r\n'
+"""Of a server that does not exist."""
 RESET = struct.pack("ii", 1, 0)
 
 
@@ -126,10 +128,9 @@ class Live(Target):
         )
 
     def seeds(self) -> list[bytes]:
-        info = b'INFO {"server_id":"NX","server_name":"x","cluster":"C","host":"h","port":1}\r\n'
         return [
             *[b"\x00\x00" + data for data in Session.samples],
-            *[b"\x01\x00" + info + data for data in self._feeds[0].seeds()],
+            *[b"\x01\x00" + INFO + data for data in self._feeds[0].seeds()],
             *[b"\x01\x01INFO " + data + b"\r\n" for data in self._feeds[1].seeds()],
             *[b"\x02\x00GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % p.encode() for p in Pages.paths],
             b"\x02\x02GET /varz HTTP/1.1\r\nHost: x\r\n",
