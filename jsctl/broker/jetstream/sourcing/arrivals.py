@@ -6,8 +6,9 @@ from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
 from jsctl.broker.protocol import headers as blocks
 
 CONTROL = b"NATS/1.0 100 "
-DIGITS_MAX = 18
-"""Of a number: longer ones are no sequence or time that anybody lives to see."""
+NUMBER_MAX = (1 << 63) - 1
+"""More is no sequence or time that anybody lives to see."""
+DIGITS_MAX = len(str(NUMBER_MAX))
 _ACK = b"$JS.ACK."
 _UNWANTED = (b"Nats-Expected-", b"Nats-Batch-")
 _UNWANTED_OF_SOURCES = (*_UNWANTED, STREAM_SOURCE + b":")
@@ -52,6 +53,8 @@ def read_reply(reply: bytes) -> Delivered | None:
     if not all([one.isdigit() and len(one) <= DIGITS_MAX for one in numbers]):
         return None
     deliveries, seq, number, time_ns, pending = map(int, numbers)
+    if max(seq, number, time_ns) > NUMBER_MAX:
+        return None
     return Delivered(tokens[at], deliveries, seq, number, time_ns, pending)
 
 

@@ -13,7 +13,7 @@ from jsctl.api.requests import ConsumerCreateRequest
 from jsctl.api.responses import ConsumerInfoResponse
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, DeliverPolicy
-from jsctl.broker.jetstream.sourcing.arrivals import DIGITS_MAX
+from jsctl.broker.jetstream.sourcing.arrivals import NUMBER_MAX
 from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.protocol import headers as blocks
 
@@ -166,5 +166,5 @@ def read_answer(origin: UpstreamOrigin, headers: bytes, payload: bytes) -> Grant
         return api_error(name).body()
     identity = (blocks.get(headers, IDENTITY) or b"").decode("utf-8", "replace") if headers else ""
     # It may have delivered something by now; where it began is at or behind what is acknowledged.
-    begun = min(info.delivered.stream_seq, info.ack_floor.stream_seq, 10**DIGITS_MAX)
+    begun = min(info.delivered.stream_seq, info.ack_floor.stream_seq, NUMBER_MAX)
     return Granted(info.name.encode(), max(begun, 0), identity[:IDENTITY_LENGTH_MAX])

@@ -62,7 +62,7 @@ class Play:
         self.upstream.answered(b"", json.dumps({"error": error}).encode(), self.now_ns)
 
     def deliver(self, seq: int, number: int, *, name: str = "C", pending: int = 0) -> None:
-        reply = f"$JS.ACK.O.{name}.1.{seq}.{number}.77.{pending}".encode()
+        reply = f"$JS.ACK.O.{name}.1.{seq}.{number}.1790000002000000000.{pending}".encode()
         self.upstream.take([(b"o.%d" % seq, reply, b"", b"x", None)], self.now_ns)
 
     def control(self, reply: bytes, headers: bytes) -> None:
@@ -167,10 +167,11 @@ def test_a_hole_in_the_numbers_has_the_rest_asked_for_anew() -> None:
         b"$JS.ACK.O.C.1.1.1.77",
         b"$JS.ACK.O.C.1.x.1.77.0",
         b"$JS.ACK.O.C.1.%b.1.77.0" % (b"9" * 40),
+        b"$JS.ACK.O.C.1.1.1.9999999999999999999.0",
         b"$JS.ACK.O.D.1.1.1.77.0",
         b"$JS.ACK.O.C.2.1.1.77.0",
     ],
-    ids=["none", "short", "no number", "too large", "another consumer", "once more"],
+    ids=["none", "short", "no number", "too large", "too late", "another consumer", "once more"],
 )
 def test_what_is_no_delivery_is_passed_over(reply: bytes) -> None:
     play = Play()
