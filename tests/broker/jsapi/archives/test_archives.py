@@ -313,7 +313,7 @@ BROKEN = {
     "cut off": (WHOLE[:-20], "cut off"),
     "a flipped bit": (WHOLE[:60] + bytes((WHOLE[60] ^ 1,)) + WHOLE[61:], ""),
     "no end": (packed(message(1), end=False), "end-of-backup"),
-    "an old archive": (support.s2.compressed(b"meta.inf" + bytes(2000)), "invalid archive stream"),
+    "an old archive": (support.s2.compressed(b"meta.inf" + bytes(2000)), "invalid tar header"),
     "descending": (packed(message(3), message(2)), "out of order"),
     "twice": (packed(message(3), message(3)), "out of order"),
     "a wildcard": (packed(message(1, subject="s.*")), "invalid subject"),
