@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from jsctl.backups import archive, s2
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jsapi.archives import archives, restore, restores, snapshot
 from jsctl.broker.options import AccountOptions
@@ -313,7 +314,7 @@ BROKEN = {
     "cut off": (WHOLE[:-20], "cut off"),
     "a flipped bit": (WHOLE[:60] + bytes((WHOLE[60] ^ 1,)) + WHOLE[61:], ""),
     "no end": (packed(message(1), end=False), "end-of-backup"),
-    "an old archive": (support.s2.compressed(b"meta.inf" + bytes(2000)), "invalid tar header"),
+    "an old archive": (s2.compressed(b"meta.inf" + bytes(2000)), "invalid tar header"),
     "descending": (packed(message(3), message(2)), "out of order"),
     "twice": (packed(message(3), message(3)), "out of order"),
     "a wildcard": (packed(message(1, subject="s.*")), "invalid subject"),
@@ -325,9 +326,7 @@ BROKEN = {
     "no time": (packed(message(1, time_ns=-5)), "out of range"),
     "too large": (packed(message(1, bytes(2 << 20))), "too large"),
     "a document": (
-        support.s2.compressed(
-            support.archive.MAGIC + support.archive.entry_bytes("state.json", 1, 0, b"", b"[]")
-        ),
+        s2.compressed(archive.MAGIC + archive.entry_bytes("state.json", 1, 0, b"", b"[]")),
         "state.json",
     ),
     "many consumers": (packed(consumer_count=10_000), "consumers"),

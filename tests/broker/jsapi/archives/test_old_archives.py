@@ -31,7 +31,7 @@ def tar(*files: tuple[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:
     with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as written:
         for name, content in files:
             head = tarfile.TarInfo(name)
-            head.size, head.mtime, head.type = len(content), 1.5, kind  # type: ignore[assignment]
+            head.size, head.mtime, head.type = len(content), 1.5, kind
             written.addfile(head, io.BytesIO(content))
     return s2.compressed(made.getvalue())
 
