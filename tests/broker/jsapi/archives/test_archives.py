@@ -1,6 +1,7 @@
 """Snapshots and restores on one whole node: what leaves comes back, and nothing else does."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,10 +9,10 @@ import pytest
 from jsctl.backups import archive, s2
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jsapi.archives import archives, restore, restores, snapshot
-from jsctl.broker.options import AccountOptions
+from jsctl.broker.options import AccountJetStream
 from tests.support import archives as support
 from tests.support.archives import STATE, ask, consumer, message, packed, take
-from tests.support.node_play import NodePlay, PlayClient
+from tests.support.node_play import NodePlay, PlayClient, node_options
 from tests.support.stream_requests import consumer as consumer_body
 from tests.support.stream_requests import stream
 
@@ -431,13 +432,22 @@ def test_a_name_that_is_taken_meanwhile(play: NodePlay, client: PlayClient) -> N
     assert len(stored(client)) == 1
 
 
-def test_limits_of_the_account() -> None:
-    limited = AccountOptions("A")
-    play = NodePlay()
+@pytest.mark.parametrize("whose", ["account", "server"])
+@pytest.mark.parametrize(("storage", "code"), [("file", 10047), ("memory", 10028)])
+def test_there_has_to_be_room(whose: str, storage: str, code: int) -> None:
+    most: dict[str, Any] = {"memory_bytes_max": 100_000, "store_bytes_max": 100_000}
+    limits = AccountJetStream(**most if whose == "account" else {})
+    options = node_options()
+    server = replace(options.jetstream, **most if whose == "server" else {})
+    accounts = (replace(options.accounts[0], jetstream=limits), *options.accounts[1:])
+    play = NodePlay(replace(options, accounts=accounts, jetstream=server))
     client = play.connect("a")
-    del limited
-    create(client, name="BIG", subjects=["b"], max_bytes=1 << 20)
-    assert info(client, "BIG")["config"]["max_bytes"] == 1 << 20
+    rows = [message(seq, bytes(10_000)) for seq in range(1, 12)]
+    answer = again(client, packed(*rows, last_seq=11), storage=storage)
+    assert answer["error"]["err_code"] == code, answer
+    assert left_behind(play) == [] and info(client)["error"]["code"] == 404
+    answer = again(client, packed(*rows[:8], last_seq=8), storage=storage)
+    assert answer["state"]["messages"] == 8, "what fits is taken"
 
 
 def test_so_many_restores_at_a_time(client: PlayClient, monkeypatch: pytest.MonkeyPatch) -> None:
