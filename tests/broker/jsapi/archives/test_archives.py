@@ -485,25 +485,3 @@ def test_advisories(client: PlayClient) -> None:
     assert told["state"]["messages"] == 5 and told["client"]["user"] == "a"
     (told,) = client.heard(start + "RESTORE_COMPLETE")
     assert told["bytes"] == sum(map(len, made.chunks))
-
-
-def test_chunks_wait_for_who_asks_to_listen(play: NodePlay, client: PlayClient) -> None:
-    create(client)
-    fill(client, 5)
-    client.subscribe("inbox.*")
-    before = len(client.messages)
-    client.publish("$JS.API.STREAM.SNAPSHOT.S", b'{"deliver_subject":"inbox.1"}', "inbox.0")
-    play.run(1)
-    assert [to for to, _, _ in client.messages[before:]] == ["inbox.0"], "answered, not sent yet"
-    client.subscribe("inbox.1")
-    play.run(0.2)
-    assert len([to for to, _, _ in client.messages[before:] if to == "inbox.1"]) >= 2
-
-
-def test_chunks_are_sent_to_a_pattern_after_a_while(play: NodePlay, client: PlayClient) -> None:
-    create(client)
-    fill(client, 5)
-    client.subscribe("inbox.*")
-    client.publish("$JS.API.STREAM.SNAPSHOT.S", b'{"deliver_subject":"inbox.1"}')
-    play.run(snapshot.INTEREST_NS / SECOND + 0.5)
-    assert len([to for to, _, _ in client.messages if to == "inbox.1"]) == 2
