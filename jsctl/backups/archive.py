@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
+from jsctl.backups.gathered import Gathered
 from jsctl.backups.s2 import BrokenStream, blocks
 
 MAGIC = b"NATSARC1"
@@ -105,12 +106,7 @@ class EntryParser:
         """The archive's own end was met: nothing behind it counts."""
         self._body_bytes_max = body_bytes_max
         self._errors = errors
-        self._held = b""
-        self._at = 0
-        self._parts: list[bytes] = []
-        """What came since, not looked at."""
-        self._ahead = 0
-        """Bytes from `_at` on, parts included."""
+        self._bytes = Gathered()
         self._begun = False
         self._state: StateEntry | None = None
         self._consumers_left = 0
@@ -119,8 +115,7 @@ class EntryParser:
 
     def feed(self, data: bytes) -> None:
         """Take the bytes that follow."""
-        self._parts.append(data)
-        self._ahead += len(data)
+        self._bytes.feed(data)
 
     def next(self) -> Entry | None:
         """The next entry: the state, then consumers, then messages. None: it is not all there, or
@@ -128,15 +123,14 @@ class EntryParser:
         if self.ended or not self._begin():
             return None
         if self._head is None:
-            self._join()
+            self._bytes.join()
             self._head = self._next_head()
         head = self._head
-        if head is None or self._ahead < head.bytes:
+        if head is None or self._bytes.ahead < head.bytes:
             return None
-        self._join()
         self._head = None
-        name = self._take(head.name_bytes).decode("utf-8", self._errors)
-        return self._entry(head, name, self._take(head.headers + head.payload))
+        name = self._bytes.take(head.name_bytes).decode("utf-8", self._errors)
+        return self._entry(head, name, self._bytes.take(head.headers + head.payload))
 
     def finish(self) -> None:
         """Nothing follows. Raises BrokenStream if the archive is not whole."""
@@ -146,35 +140,22 @@ class EntryParser:
             raise NotABackup(NOT_A_BACKUP)
         if self._head is not None:
             raise BrokenStream(f"the archive is cut off within an entry after {self.last}")
-        if self._ahead:
+        if self._bytes.ahead:
             raise BrokenStream(INVALID)
         raise BrokenStream(f"backup ends before the end-of-backup sentinel after {self.last}: EOF")
 
-    def _join(self) -> None:
-        if self._parts:
-            self._held = b"".join((self._held[self._at :], *self._parts))
-            self._at = 0
-            self._parts.clear()
-
-    def _take(self, count: int) -> bytes:
-        found = self._held[self._at : self._at + count]
-        self._at += count
-        self._ahead -= count
-        return found
-
     def _begin(self) -> bool:
-        if not self._begun and self._ahead >= len(MAGIC):
-            self._join()
-            if self._take(len(MAGIC)) != MAGIC:
+        if not self._begun and self._bytes.ahead >= len(MAGIC):
+            if self._bytes.take(len(MAGIC)) != MAGIC:
                 raise NotABackup(NOT_A_BACKUP)
             self._begun = True
         return self._begun
 
     def _next_head(self) -> _Head | None:
         """The head that begins here; None if it is not all there. Its lengths are in bounds."""
-        numbers, at = [], self._at
+        numbers, at = [], self._bytes.at
         for _ in range(5):
-            found = varint_at(self._held, at)
+            found = varint_at(self._bytes.data, at)
             if found is None:
                 return None
             numbers.append(found[0])
@@ -184,8 +165,8 @@ class EntryParser:
         body_max = self._body_bytes_max if is_message else DOCUMENT_BYTES_MAX
         if name_bytes > NAME_BYTES_MAX or headers + payload > body_max:
             raise BrokenStream(f"an entry of the archive is too large after {self.last}")
-        self._take(at - self._at)
-        return _Head(name_bytes, _signed(zigzag), sequence, headers, payload)
+        self._bytes.take(at - self._bytes.at)
+        return _Head(name_bytes, signed(zigzag), sequence, headers, payload)
 
     def _entry(self, head: _Head, name: str, body: bytes) -> Entry | None:
         if self._state is None:
@@ -300,7 +281,8 @@ def _number(document: dict[str, object], key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _signed(zigzag: int) -> int:
+def signed(zigzag: int) -> int:
+    """A number that may be below 0."""
     return zigzag >> 1 ^ -(zigzag & 1)
 
 

@@ -4,6 +4,9 @@ The first byte of an input says what the rest is: a stream of blocks, or what su
 """
 
 import random
+import struct
+import tarfile
+from io import BytesIO
 from itertools import pairwise
 
 from jsctl.api.stream import StreamConfig
@@ -33,14 +36,38 @@ def content() -> bytes:
         "redelivered": {"2": 1},
         "jsctl_selected": {"last_seqs": [3, 4], "resume": 9},
     }
-    rows = [message(seq, b"x" * seq, subject=f"s.{seq}", headers=HEAD) for seq in (2, 3, 7)]
+    rows = [
+        message(seq, b"x" * seq, subject=f"s.{seq}", headers=HEAD, time_ns=NOW_NS)
+        for seq in (2, 3, 7)
+    ]
     begin = archive.begin_bytes(1, {**STATE, "last_seq": 9, "consumer_count": 1})
     return b"".join((begin, consumer("C", config, state), *rows, archive.end_bytes()))
 
 
+def old_content() -> bytes:
+    """What a server before 2.15 packs."""
+    row = struct.pack("<IQqH", 22 + 3 + 5 + 8, 2, NOW_NS, 3) + b"s.xhello" + bytes(8)
+    gone = struct.pack("<IQqH", 30, 2 | 1 << 62, NOW_NS, 0) + bytes(8)
+    config = b'{"name":"C","durable_name":"C","ack_policy":"explicit"}'
+    files = {
+        "meta.inf": b'{"name":"S"}',
+        "msgs/1.blk": row + row.replace(b"\x02", b"\x03", 1) + gone,
+        "msgs/index.db": bytes((11, 1, 1, 9, 2, 0, 3, 0)),
+        "obs/C/meta.inf": config,
+        "obs/C/o.dat": bytes((22, 2, 1, 1, 3, 3, 1, 18, 1, 1, 2, 1, 1, 1)),
+    }
+    made = BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.PAX_FORMAT) as written:
+        for name, content in files.items():
+            head = tarfile.TarInfo(name)
+            head.size = len(content)
+            written.addfile(head, BytesIO(content))
+    return made.getvalue().rstrip(b"\0") + bytes(1024)
+
+
 def built(data: bytes, cuts: list[int]) -> tuple[RestoreBuild, Outcome]:
     """What comes of a stream of blocks that arrives in pieces."""
-    config = StreamConfig(name="S", subjects=("s.>",), allow_msg_ttl=True)
+    config = StreamConfig(name="S", subjects=("s.>",), allow_msg_ttl=True, max_msg_size=-1)
     stream = Stream("A", config, NOW_NS, MemoryStore())
     build = RestoreBuild(stream, NOW_NS, PAYLOAD_MAX, CONSUMERS_MAX)
     bounds = [0, *cuts, len(data)]
@@ -86,6 +113,7 @@ class Archives(Target):
             bytes((BLOCKS,)) + s2.plain_chunk(plain),
             bytes((CONTENT,)) + plain,
             bytes((PLAIN,)) + plain,
+            bytes((CONTENT,)) + old_content(),
         ]
 
     def run(self, data: bytes, rng: random.Random) -> None:

@@ -1,7 +1,7 @@
 """Archives as clients see them: snapshots taken, archives restored, on a node in this process."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -85,7 +85,7 @@ def take(
 
 def restore(
     client: PlayClient,
-    config: dict[str, object],
+    config: Mapping[str, object],
     data: bytes,
     wait: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def message(
     return archive.entry_bytes(subject, time_ns, seq, headers, payload)
 
 
-def consumer(name: str, config: dict[str, object], state: dict[str, object]) -> bytes:
+def consumer(name: str, config: Mapping[str, object], state: Mapping[str, object]) -> bytes:
     """An entry."""
     body = json.dumps({"config": config, "state": state}).encode()
     return archive.entry_bytes(f"consumers/{name}", 1, 0, b"", body)

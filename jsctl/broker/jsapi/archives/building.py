@@ -10,8 +10,16 @@ from dataclasses import dataclass, field
 from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.times import parse_time
-from jsctl.backups.archive import ConsumerEntry, Entry, EntryParser, MessageEntry, StateEntry
+from jsctl.backups.archive import (
+    MAGIC,
+    ConsumerEntry,
+    Entry,
+    EntryParser,
+    MessageEntry,
+    StateEntry,
+)
 from jsctl.backups.s2 import BlockDecoder, BrokenStream
+from jsctl.backups.tar import BoundsEntry, ConfigEntry, OldEntry, RemovedEntry, TarParser
 from jsctl.broker.errors import BrokerError, SyncFailed
 from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.jetstream.streams.entries import Config
@@ -34,6 +42,8 @@ STEPS_PER_TURN = 8
 """Of one restore on the disk thread at a time: what others have there waits no longer."""
 CONSUMER_BYTES_MAX = 64 * 1024 * 1024
 """Of all consumers of an archive together."""
+REMOVED_MAX = 16 * 1024 * 1024
+"""Removals that an older archive names one by one."""
 TIME_MAX_NS = (1 << 63) - 1
 _HEADERS_BEGIN, _HEADERS_END = b"NATS/1.0", b"\r\n\r\n"
 
@@ -63,7 +73,11 @@ class RestoreBuild:
     size_bytes: int = 0
     """What is stored so far."""
     _decoder: BlockDecoder = field(default_factory=BlockDecoder)
-    _parser: EntryParser = field(init=False)
+    _begin: bytes = b""
+    """What came before it was known of which form the archive is."""
+    _parser: EntryParser | TarParser | None = None
+    _removed: SeqSet = field(default_factory=SeqSet)
+    _removed_count: int = 0
     _rows: list[Row] = field(default_factory=list)
     _row_bytes: int = 0
     _consumer_bytes: int = 0
@@ -73,16 +87,20 @@ class RestoreBuild:
     _newest_ns: int = 0
 
     def __post_init__(self) -> None:
-        self._parser = EntryParser(self.payload_bytes_max, errors="surrogateescape")
         empty = TransferBounds(0, 1, 0, 0, 0, 0, SeqSet())
         self.stream.store.import_start(empty)
 
     def feed(self, chunk: bytes) -> None:
         """More of the archive; `work` then, until there is no `more`."""
         assert not self.more, "bytes are worked off before others come"
-        if not self._parser.ended:
+        if not self._is_over:
             self._decoder.feed(chunk)
             self.more = True
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the archive's own end was met: what follows counts for nothing."""
+        return self._parser is not None and self._parser.ended
 
     def work(self) -> None:
         """A bounded amount of work. Raises SyncFailed alone; what else goes wrong is the
@@ -102,34 +120,66 @@ class RestoreBuild:
 
     def _step(self) -> None:
         for _ in range(ENTRIES_PER_STEP):
-            entry = self._parser.next()
+            entry = None if self._parser is None else self._parser.next()
             if entry is None:
                 break
             self._take(entry)
         else:
             return
-        block = None if self._parser.ended else self._decoder.step()
+        block = None if self._is_over else self._decoder.step()
         if block is None:
             self.more = False
-        elif block:
+        elif self._parser is not None:
             self._parser.feed(block)
-
-    def _take(self, entry: Entry) -> None:
-        if isinstance(entry, MessageEntry):
-            self._message(entry)
-        elif isinstance(entry, ConsumerEntry):
-            self._consumer(entry)
         else:
-            self._state(entry)
+            self._choose(block)
+
+    def _choose(self, block: bytes) -> None:
+        """The first bytes say of which form an archive is."""
+        self._begin += block
+        if len(self._begin) < len(MAGIC):
+            return
+        kind = EntryParser if self._begin.startswith(MAGIC) else TarParser
+        self._parser = kind(self.payload_bytes_max, errors="surrogateescape")
+        self._parser.feed(self._begin)
+        self._begin = b""
+
+    def _take(self, entry: Entry | OldEntry) -> None:
+        match entry:
+            case MessageEntry():
+                self._message(entry)
+            case ConsumerEntry():
+                self._consumer(entry)
+            case StateEntry():
+                self._state(entry)
+            case RemovedEntry():
+                self._remove(entry.sequence)
+            case ConfigEntry():
+                if entry.config.get("name") != self.stream.name:
+                    raise BrokenStream("stream names do not match")
+            case BoundsEntry():
+                self._bound(entry.first_seq, entry.last_seq)
+                self._last_time_ns = max(entry.last_time_ns, 0)
+
+    def _remove(self, seq: int) -> None:
+        """A message is removed, perhaps one that comes later."""
+        self._removed_count += 1
+        if seq > SEQUENCE_MAX or self._removed_count > REMOVED_MAX:
+            raise BrokenStream("sequences of removed messages are out of range")
+        self._removed.add(seq)
+        self._last_seq = max(self._last_seq, seq)
+
+    def _bound(self, first: int, last: int) -> None:
+        if not (0 <= first <= SEQUENCE_MAX and 0 <= last <= SEQUENCE_MAX):
+            raise BrokenStream("sequences of the state are out of range")
+        self._first_seq, self._last_seq = max(first, 1), max(self._last_seq, last)
 
     def _state(self, entry: StateEntry) -> None:
         numbers = [entry.state.get(key, 0) for key in ("first_seq", "last_seq", "consumer_count")]
         first, last, consumers = (one if isinstance(one, int) else -1 for one in numbers)
-        if not (0 <= first <= SEQUENCE_MAX and 0 <= last <= SEQUENCE_MAX):
-            raise BrokenStream("error in state.json: sequences are out of range")
+        self._bound(first, last)
         if not 0 <= consumers <= self.consumers_max:
             raise BrokenStream(f"the archive names {consumers} consumers")
-        self._first_seq, self._last_seq = max(first, 1), last
         try:
             self._last_time_ns = max(parse_time(str(entry.state.get("last_ts", ""))), 0)
         except ValueError:
@@ -139,6 +189,8 @@ class RestoreBuild:
         self._consumer_bytes += len(entry.data)
         if self._consumer_bytes > CONSUMER_BYTES_MAX:
             raise BrokenStream("the consumers of the archive are too large")
+        if len(self.consumers) >= self.consumers_max:
+            raise BrokenStream("the archive has too many consumers")
         if any(one.name == entry.name for one in self.consumers):
             raise BrokenStream(f'consumer "{entry.name}" is there twice')
         config, state = parsed(entry.name, entry.data)
@@ -192,8 +244,7 @@ class RestoreBuild:
     def finish(self) -> None:
         """The archive is over: the stream is as it is to be, or there is a `problem`."""
         try:
-            self._decoder_is_over()
-            self._parser.finish()
+            self._finish_parsing()
             self._flush()
         except SyncFailed:
             raise
@@ -206,11 +257,15 @@ class RestoreBuild:
         if last > store.last_seq:
             # What came last is removed: only the state knows when it came.
             time_ns = max(time_ns, self._last_time_ns)
-        bounds = TransferBounds(0, store.first_seq, last, time_ns, CONTENT_INDEX, 0, SeqSet())
+        first = max(store.first_seq, self._first_seq)
+        bounds = TransferBounds(0, first, last, time_ns, CONTENT_INDEX, 0, self._removed)
         store.import_end(bounds)
         stream.apply(CONFIG_INDEX, Config(1, dumps(stream.config)))
         self.size_bytes = store.size_bytes
 
-    def _decoder_is_over(self) -> None:
-        if not self._parser.ended:
+    def _finish_parsing(self) -> None:
+        if not self._is_over:
             self._decoder.finish()
+        if self._parser is None:
+            raise BrokenStream("the archive is cut off")
+        self._parser.finish()

@@ -1,16 +1,18 @@
 """Snapshots and restores on one whole node: what leaves comes back, and nothing else does."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from jsctl.backups import archive, s2
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jsapi.archives import archives, restore, restores, snapshot
-from jsctl.broker.options import AccountOptions
+from jsctl.broker.options import AccountJetStream
 from tests.support import archives as support
 from tests.support.archives import STATE, ask, consumer, message, packed, take
-from tests.support.node_play import NodePlay, PlayClient
+from tests.support.node_play import NodePlay, PlayClient, node_options
 from tests.support.stream_requests import consumer as consumer_body
 from tests.support.stream_requests import stream
 
@@ -313,7 +315,7 @@ BROKEN = {
     "cut off": (WHOLE[:-20], "cut off"),
     "a flipped bit": (WHOLE[:60] + bytes((WHOLE[60] ^ 1,)) + WHOLE[61:], ""),
     "no end": (packed(message(1), end=False), "end-of-backup"),
-    "an old archive": (support.s2.compressed(b"meta.inf" + bytes(2000)), "invalid archive stream"),
+    "an old archive": (s2.compressed(b"meta.inf" + bytes(2000)), "invalid tar header"),
     "descending": (packed(message(3), message(2)), "out of order"),
     "twice": (packed(message(3), message(3)), "out of order"),
     "a wildcard": (packed(message(1, subject="s.*")), "invalid subject"),
@@ -325,9 +327,7 @@ BROKEN = {
     "no time": (packed(message(1, time_ns=-5)), "out of range"),
     "too large": (packed(message(1, bytes(2 << 20))), "too large"),
     "a document": (
-        support.s2.compressed(
-            support.archive.MAGIC + support.archive.entry_bytes("state.json", 1, 0, b"", b"[]")
-        ),
+        s2.compressed(archive.MAGIC + archive.entry_bytes("state.json", 1, 0, b"", b"[]")),
         "state.json",
     ),
     "many consumers": (packed(consumer_count=10_000), "consumers"),
@@ -432,13 +432,22 @@ def test_a_name_that_is_taken_meanwhile(play: NodePlay, client: PlayClient) -> N
     assert len(stored(client)) == 1
 
 
-def test_limits_of_the_account() -> None:
-    limited = AccountOptions("A")
-    play = NodePlay()
+@pytest.mark.parametrize("whose", ["account", "server"])
+@pytest.mark.parametrize(("storage", "code"), [("file", 10047), ("memory", 10028)])
+def test_there_has_to_be_room(whose: str, storage: str, code: int) -> None:
+    most: dict[str, Any] = {"memory_bytes_max": 100_000, "store_bytes_max": 100_000}
+    limits = AccountJetStream(**most if whose == "account" else {})
+    options = node_options()
+    server = replace(options.jetstream, **most if whose == "server" else {})
+    accounts = (replace(options.accounts[0], jetstream=limits), *options.accounts[1:])
+    play = NodePlay(replace(options, accounts=accounts, jetstream=server))
     client = play.connect("a")
-    del limited
-    create(client, name="BIG", subjects=["b"], max_bytes=1 << 20)
-    assert info(client, "BIG")["config"]["max_bytes"] == 1 << 20
+    rows = [message(seq, bytes(10_000)) for seq in range(1, 12)]
+    answer = again(client, packed(*rows, last_seq=11), storage=storage)
+    assert answer["error"]["err_code"] == code, answer
+    assert left_behind(play) == [] and info(client)["error"]["code"] == 404
+    answer = again(client, packed(*rows[:8], last_seq=8), storage=storage)
+    assert answer["state"]["messages"] == 8, "what fits is taken"
 
 
 def test_so_many_restores_at_a_time(client: PlayClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,25 +485,3 @@ def test_advisories(client: PlayClient) -> None:
     assert told["state"]["messages"] == 5 and told["client"]["user"] == "a"
     (told,) = client.heard(start + "RESTORE_COMPLETE")
     assert told["bytes"] == sum(map(len, made.chunks))
-
-
-def test_chunks_wait_for_who_asks_to_listen(play: NodePlay, client: PlayClient) -> None:
-    create(client)
-    fill(client, 5)
-    client.subscribe("inbox.*")
-    before = len(client.messages)
-    client.publish("$JS.API.STREAM.SNAPSHOT.S", b'{"deliver_subject":"inbox.1"}', "inbox.0")
-    play.run(1)
-    assert [to for to, _, _ in client.messages[before:]] == ["inbox.0"], "answered, not sent yet"
-    client.subscribe("inbox.1")
-    play.run(0.2)
-    assert len([to for to, _, _ in client.messages[before:] if to == "inbox.1"]) >= 2
-
-
-def test_chunks_are_sent_to_a_pattern_after_a_while(play: NodePlay, client: PlayClient) -> None:
-    create(client)
-    fill(client, 5)
-    client.subscribe("inbox.*")
-    client.publish("$JS.API.STREAM.SNAPSHOT.S", b'{"deliver_subject":"inbox.1"}')
-    play.run(snapshot.INTEREST_NS / SECOND + 0.5)
-    assert len([to for to, _, _ in client.messages if to == "inbox.1"]) == 2

@@ -26,7 +26,7 @@ def waiting(cluster: ClusterPlay) -> Any:
 def archive(count: int = COUNT) -> bytes:
     head = b"NATS/1.0\r\nA: b\r\n\r\n"
     rows = [message(seq, bytes(500), headers=head if seq % 3 else b"") for seq in range(2, count)]
-    state = {
+    state: dict[str, object] = {
         "delivered": {"consumer_seq": 9, "stream_seq": 9},
         "ack_floor": {"consumer_seq": 3, "stream_seq": 3},
     }
@@ -182,9 +182,9 @@ def test_a_snapshot_has_consumers_that_are_elsewhere(cluster: ClusterPlay) -> No
     for _ in range(5):
         client.publish("s.x", b"x")
     cluster.run(1)
-    made = take(client, "S", wait=waiting(cluster))
-    assert sorted(made.consumers) == [f"C{number}" for number in range(6)]
-    assert len(made.messages) == 5
+    taken = take(client, "S", wait=waiting(cluster))
+    assert sorted(taken.consumers) == [f"C{number}" for number in range(6)]
+    assert len(taken.messages) == 5
     ask(client, "$JS.API.STREAM.DELETE.S", b"", waiting(cluster))
-    answer = support.restore(client, stream(), b"".join(made.chunks), waiting(cluster))
+    answer = support.restore(client, stream(), b"".join(taken.chunks), waiting(cluster))
     assert answer["state"]["consumer_count"] == 6, answer
