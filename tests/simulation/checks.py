@@ -311,7 +311,7 @@ class Checker:
             books = known.books
             if books is None or not books.model.consumed:
                 continue
-            for name, other in list(self.groups.items()):
+            for name, other in self.groups.items():
                 one = other.consumer
                 if one is None or one.books() is not books or not self.exists(name):
                     continue

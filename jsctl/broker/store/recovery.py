@@ -20,7 +20,8 @@ from jsctl.broker.store.record import Columns, peek
 from jsctl.broker.store.remover import MessageRemover
 from jsctl.broker.store.saved_index import IndexAdoption
 from jsctl.broker.store.segments.catalogue import Catalogue, decode_records, read_catalogue
-from jsctl.broker.store.segments.files import SegmentFiles, columns_of, readable
+from jsctl.broker.store.segments.files import SegmentFiles, columns_of
+from jsctl.broker.store.segments.rewrite import readable
 from jsctl.broker.store.segments.segment import (
     FRAME,
     RECORDS,

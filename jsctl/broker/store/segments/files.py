@@ -39,8 +39,6 @@ from jsctl.broker.store.segments.segment import (
 
 SEGMENT_BYTES = 8 << 20
 _OPEN_FILES_MAX = 32
-READ_STEP = 4096
-"""How much of a file is given up where it cannot be read."""
 _TABLES_MAX = 64
 """Between two checkpoints; those that nobody asked for meanwhile are let go of."""
 
@@ -331,10 +329,10 @@ class SegmentFiles:
         try:
             return self._sealed_table(segment) or self._walked_table(segment)
         except DiskError:
-            if not self.catalogued(segment):
+            facts = self.catalogued(segment)
+            if not facts:
                 raise
-        # The table stays: what can be read now must not be missing in it.
-        return self._table_of(segment, readable(self.file(segment), segment.size))
+        return _with_damaged(Table(), facts)
 
     def _sealed_table(self, segment: Segment) -> Table | None:
         start = seal_offset(segment.size, segment.count)
@@ -347,9 +345,7 @@ class SegmentFiles:
         return Table.decode(data[seal.start : seal.end])
 
     def _walked_table(self, segment: Segment) -> Table:
-        return self._table_of(segment, self.file(segment).read(0, segment.size))
-
-    def _table_of(self, segment: Segment, data: bytes) -> Table:
+        data = self.file(segment).read(0, segment.size)
         made = Table()
         for one in walk(data, 0, 0):
             for some, end in columns_of(data, one):
@@ -378,18 +374,6 @@ def _with_damaged(table: Table, facts: dict[int, Facts]) -> Table:
             place = table.offsets[at], table.lengths[at], table.crcs[at], table.sizes[at]
             made.put(seq, *place)
     return made
-
-
-def readable(file: File, size: int) -> bytes:
-    """A file that cannot be read everywhere; other places are filled with what never checks."""
-    parts: list[bytes] = []
-    for start in range(0, size, READ_STEP):
-        length = min(READ_STEP, size - start)
-        try:
-            parts.append(file.read(start, length))
-        except DiskError:
-            parts.append(b"\xff" * length)
-    return b"".join(parts)
 
 
 def columns_of(data: bytes, one: Envelope | UnsoundBytes) -> list[tuple[Columns, int]]:
