@@ -94,13 +94,3 @@ def test_a_directory_that_is_used_is_left_alone(
     assert [one.name for one in tmp_path.iterdir()] == ["mine"]
     assert backup(real, "ORDERS", str(tmp_path / "mine")) == 1
     assert "is a file" in capfd.readouterr().err
-
-
-def test_a_server_without_archives_says_so(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with Broker("-js", name="one") as broker:
-        asyncio.run(fill(broker.url))
-        assert backup(broker, "ORDERS", str(tmp_path / "to")) == 1
-    assert "could not back up stream ORDERS" in capfd.readouterr().err
-    assert not (tmp_path / "to").exists()
