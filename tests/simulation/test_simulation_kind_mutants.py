@@ -231,7 +231,7 @@ def _voters_are_added_again(patch: Patch) -> None:
     [
         pytest.param(_voters_are_added_again, 11, marks=pytest.mark.mutants),
         pytest.param(_plans_are_never_made_anew, 0, marks=pytest.mark.mutants),
-        (_forwarded_twice, 16),
+        pytest.param(_forwarded_twice, 16, marks=pytest.mark.mutants),
         (_floor_jumps, 1),
         (_half_the_ack_wait, 7),
         (_delivered_once_more, 66),

@@ -32,6 +32,7 @@ def test_who_hears_late_of_an_election_in_a_term_that_is_over_lacks_what_came_si
     assert not failure(draw_loop(5015))
 
 
+@pytest.mark.mutants  # Timings moved: it has to be tuned anew
 def test_syncs_run_in_loops_and_are_interrupted_there(monkeypatch: Patch) -> None:
     """The runs above are of what they say."""
     here: list[DiskBatch] = []

@@ -18,7 +18,6 @@ from jsctl.broker import lazy
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.replicas.facts import ArchiveEvent, ArchiveNews, StreamServes
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.handlers.answers import head
 from jsctl.broker.handlers.decisions import BeginRestore, SendSnapshot
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -27,10 +26,12 @@ from jsctl.broker.jsapi.gathering import Asset, Gathering, Info
 from jsctl.broker.jsapi.live_view import ApiView
 
 if TYPE_CHECKING:
+    from jsctl.broker.handlers import answers
     from jsctl.broker.jsapi.archives import contents, restores, snapshot
     from jsctl.broker.jsapi.archives.restores import Restores
     from jsctl.broker.jsapi.archives.snapshot import Snapshot
 else:
+    answers = lazy.module("jsctl.broker.handlers.answers")
     contents = lazy.module("jsctl.broker.jsapi.archives.contents")
     restores = lazy.module("jsctl.broker.jsapi.archives.restores")
     snapshot = lazy.module("jsctl.broker.jsapi.archives.snapshot")
@@ -131,7 +132,7 @@ class Archives:
         made.work()
 
     def _refuse(self, request: ApiRequest, error: ApiError) -> None:
-        body = StreamSnapshotResponse(head=head("stream_snapshot", error))
+        body = StreamSnapshotResponse(head=answers.head("stream_snapshot", error))
         self.answer(request, dumps(body))
 
     def _begun(self, made: "Snapshot") -> Iterator[bytes]:
@@ -139,7 +140,9 @@ class Archives:
         replica = made.replica
         state = contents.state_of(self.view, replica)
         config = contents.config_of(replica)
-        body = StreamSnapshotResponse(head=head("stream_snapshot"), config=config, state=state)
+        body = StreamSnapshotResponse(
+            head=answers.head("stream_snapshot"), config=config, state=state
+        )
         self.answer(made.request, dumps(body))
         self._tell(ArchiveEvent.SNAPSHOT_CREATE, made, state=state)
         return contents.front(self.view, made, state)
