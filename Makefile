@@ -5,14 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install browser nats-tool demo test test-quick test-pythons test-spark-long test-spark-oldest
+.PHONY: help install browser nats-tool demo demo-super test test-quick test-pythons test-spark-long test-spark-oldest
 .PHONY: fuzz-lane wheels test-mutants
 .PHONY: fuzz check format lint types contracts tidy bench bench-spark pictures man conformance clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-LANE := jsctl/broker/accel/_lane.c
+LANE := jsctl/broker/accel/_lane.c jsctl/broker/accel/_columns.c
 
 $(STAMP): pyproject.toml constraints.txt $(LANE)
 	@command -v $(PYTHON) >/dev/null || { echo "python3 (3.11 or newer) is needed"; exit 1; }
@@ -53,13 +53,16 @@ nats-tool: install ## the real `nats` command for the parity tests, built where 
 demo: install ## a five-server cluster on loopback, real data in, the reports out (KEEP=1 leaves it up)
 	$(BIN)/python -m jsctl.demo $(if $(KEEP),--keep)
 
+demo-super: install ## two clusters of three servers as a super-cluster: a stream that moves, a cluster that dies
+	$(BIN)/python -m jsctl.demo_super
+
 # Python's own cache of compiled modules: without it every process that a test starts, and every
 # worker, compiles all that it imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# One worker more than there are processors, as most tests wait for servers most of the time. A file
+# Two workers more than there are processors, as most tests wait for servers most of the time. A file
 # stays with one worker, so that its tests share servers; so do those with a Spark session.
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 test: install ## all tests
@@ -91,24 +94,25 @@ fuzz: install ## hostile input for every port and format, SECONDS=60 in all
 	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 # With warnings as errors, which an installation must not depend on.
-SANITIZED := build/sanitized/_lane.abi3.so
+SANITIZED := $(patsubst jsctl/broker/accel/%.c,build/sanitized/%.abi3.so,$(LANE))
 SANITIZERS := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-DTIGHT
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Werror -Wno-missing-field-initializers \
 	-Wno-cast-function-type
 
-$(SANITIZED): $(LANE)
+build/sanitized/%.abi3.so: jsctl/broker/accel/%.c
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -fPIC -shared $(WARNINGS) $(SANITIZERS) \
 		-I"$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')" \
-		$(LANE) -o $@
+		$< -o $@
 
-fuzz-lane: install $(SANITIZED) ## the compiled loop with sanitizers: its tests, and hostile input
+fuzz-lane: install $(SANITIZED) ## the compiled loops with sanitizers: their tests, and hostile input
 	export LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
-		ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc JSCTL_LANE_BUILD=$(SANITIZED); \
+		ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc JSCTL_LANE_BUILD=build/sanitized; \
 	$(BIN)/python -m pytest -q -p tests.support.lane_build -p no:xdist tests/broker/accel \
 		tests/broker/sessions/test_lane_twins.py \
-	&& $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --target lane --target lane-tables
+	&& $(BIN)/python -m tests.fuzz --seconds $(SECONDS) --target lane --target lane-tables \
+		--target columns
 
 wheels: install ## a wheel for this machine and Python 3.11 and later, in dist/
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist .

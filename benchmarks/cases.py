@@ -70,6 +70,21 @@ def make_stream(at: Address, replicas: int, name: str = STREAM, **extra: object)
     wire.close()
 
 
+def make_bucket(at: Address, name: str, replicas: int = 1) -> None:
+    """A fresh key-value bucket with one value for each key."""
+    make_stream(
+        at,
+        replicas,
+        name=f"KV_{name}",
+        subjects=[f"$KV.{name}.>"],
+        max_msgs_per_subject=1,
+        discard="new",
+        allow_direct=True,
+        allow_rollup_hdrs=True,
+        deny_delete=True,
+    )
+
+
 def async_publish(
     at: Address, replicas: int, count: int = 100_000, window: int = 4096, fresh: bool = True
 ) -> Figure:

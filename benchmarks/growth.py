@@ -175,24 +175,9 @@ def asked(at: Address, requests: Sequence[bytes]) -> Figure:
     return figure
 
 
-def make_bucket(at: Address) -> None:
-    """A bucket with one value for each key."""
-    cases.make_stream(
-        at,
-        1,
-        name="KV_GROW",
-        subjects=["$KV.GROW.>"],
-        max_msgs_per_subject=1,
-        discard="new",
-        allow_direct=True,
-        allow_rollup_hdrs=True,
-        deny_delete=True,
-    )
-
-
 def puts(at: Address, count: int, keys: int, window: int = 4096) -> Figure:
     """Values of 128 B, with up to `window` acknowledgements outstanding, on random keys."""
-    make_bucket(at)
+    cases.make_bucket(at, "GROW")
     chance, value = Random(SEED), b"x" * 128
     wire = Wire(at)
     wire.send(b"SUB %s 1\r\n" % INBOX)

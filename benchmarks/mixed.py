@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from benchmarks.cases import STREAM, make_stream
+from benchmarks.cases import STREAM, make_bucket, make_stream
 from benchmarks.figure import Figure, Stopwatch
 from benchmarks.traffic import POOL, Message, buffers, mixed, repeated
 from benchmarks.wire import Address, Wire, now
@@ -240,17 +240,7 @@ def _check_stored(at: Address, wanted: int) -> None:
 def put_and_get(at: Address, replicas: int, count: int) -> tuple[Figure, Figure]:
     """One put at a time on KEYS keys, then one get at a time: p50 of each."""
     wire = Wire(at)
-    make_stream(
-        at,
-        replicas,
-        name="KV_BENCH",
-        subjects=["$KV.BENCH.>"],
-        max_msgs_per_subject=1,
-        discard="new",
-        allow_direct=True,
-        allow_rollup_hdrs=True,
-        deny_delete=True,
-    )
+    make_bucket(at, "BENCH", replicas)
     wire.send(b"SUB _INBOX.kv 1\r\n")
     wire.flush()
     values = [message.payload for message in mixed("$KV.BENCH", count)]

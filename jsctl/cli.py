@@ -10,6 +10,8 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
+from itertools import takewhile
+from pathlib import Path
 from typing import NamedTuple
 
 from jsctl import __version__
@@ -24,6 +26,8 @@ FORMATS = next(flag for flag in GLOBAL_FLAGS if flag.name == "render").choices
 INTERRUPTED = 130
 _FLAGS = {name: flag for flag in GLOBAL_FLAGS for name in (flag.name, *flag.aliases)}
 _SHORT = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
+_EXISTING = frozenset({"cert", "key", "ca"})
+"""Of global flags: those that name files which are not made by anybody."""
 _HELP_WORDS = frozenset({"-h", "--help"})
 _MANUAL_WORD = "--help-man"
 _SCRIPT_WORD = "--completion-script-"
@@ -54,7 +58,7 @@ def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: (
     flags: dict[str, str] = {}
     given = tuple(words)
     try:
-        flags, words = hoist(words)
+        flags, words = _hoisted(words)
         return _dispatch(flags, words)
     except ApiError as error:
         failure = RequestFailed(error, prefix=getattr(error, "about", ""))
@@ -68,10 +72,24 @@ def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: (
         return 0
 
 
+def _hoisted(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """As `hoist`, of words with those of `@file` in their place; errors come with their page."""
+    if any(word.startswith("@") for word in words):
+        from jsctl.commands.toolkit.grammar.files import expanded
+
+        words = expanded(words)
+    try:
+        return hoist(words)
+    except UsageError as error:
+        named = takewhile(lambda word: not word.startswith("-"), words)
+        raise _paged(error, walk(list(named))) from None
+
+
 def hoist(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Global flags by their key, and the words without them; nothing behind `--` is touched.
 
-    Raises UsageError for a flag without its value or with a word that is not a choice.
+    Raises UsageError for a flag without its value, with a word that is not a choice, or given
+    twice where that means nothing.
     """
     flags: dict[str, str] = {}
     rest: list[str] = []
@@ -90,8 +108,12 @@ def hoist(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             value = waiting.pop(0)
         if flag.choices and value not in flag.choices:
             raise UsageError(f"enum value must be one of {','.join(flag.choices)}, got '{value}'")
+        if flag.key in _EXISTING and value and not Path(value).exists():
+            raise UsageError(f"path '{value}' does not exist")
         text = value if value is not None else "false" if negated else "true"
-        if flag.key == "monitor" and "monitor" in flags:
+        if flag.key in flags:
+            if flag.key != "monitor":
+                raise UsageError(f"flag '{flag.name}' cannot be repeated", show_help=True)
             text = f"{flags['monitor']},{text}"
         flags[flag.key] = text
     return flags, rest
@@ -128,7 +150,7 @@ def walk(words: Sequence[str]) -> Found:
     while isinstance(node, Group) and waiting:
         word = waiting.pop(0)
         if word.startswith("-") and word not in (*_HELP_WORDS, "-"):
-            _carry(word, (*inherited, *node.options), carried)
+            _carry(word, Found(node, path, inherited, ()), carried)
             continue
         if word in _HELP_WORDS:
             carried.append(word)
@@ -142,14 +164,21 @@ def walk(words: Sequence[str]) -> Found:
     return Found(node, path, inherited, (*carried, *waiting))
 
 
-def _carry(word: str, options: Sequence[Option], carried: list[str]) -> None:
-    """A flag before its command is one of the groups above; it is parsed with the leaf."""
-    for option in options:
-        if word in (f"--{option.name}", f"-{option.short}") and option.kind is Kind.FLAG:
-            carried.append(word)
-            return
-    length = "long" if word.startswith("--") else "short"
-    raise UsageError(f"unknown {length} flag '{word}'", show_help=True)
+def _carry(word: str, found: Found, carried: list[str]) -> None:
+    """Flags before their command are those of the groups above; they are parsed with the leaf."""
+    options = {one.name: one for one in (*found.inherited, *_options_in(found.node))}
+    flags = [word] if word.startswith("--") else [f"-{letter}" for letter in word[1:]]
+    for flag in flags:
+        known = (one for one in options.values() if flag in (f"--{one.name}", f"-{one.short}"))
+        if not any(one.kind is Kind.FLAG for one in known):
+            length = "long" if flag.startswith("--") else "short"
+            page = help_of(found, full=False)
+            raise _WithHelp(f"unknown {length} flag '{flag}'", page)
+        carried.append(flag)
+
+
+def _options_in(node: "Command | Group") -> tuple[Option, ...]:
+    return node.options if isinstance(node, Group) else ()
 
 
 def root() -> Group:
@@ -271,10 +300,7 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
     try:
         values = parse(command, found.inherited, found.words)
     except UsageError as error:
-        if error.show_help:
-            page = help_of(found, full=False)
-            raise _WithHelp(str(error), page, hints=error.hints) from None
-        raise
+        raise _paged(error, found) from None
     from jsctl.commands.toolkit.invocation.call import Call, function_of
     from jsctl.commands.toolkit.invocation.output import make_output
     from jsctl.commands.toolkit.invocation.prompts import Prompts
@@ -282,15 +308,27 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
     settings: Settings = load(flags, os.environ)
     output = make_output(settings.render, settings.connection.color_scheme, os.environ)
     prompts = Prompts(settings.context_name, forbidden=bool(os.environ.get("JSCTL_NO_PROMPT")))
-    defaults = {one.name: one.default for one in (*options_of(command), *found.inherited)}
+    defaults = {
+        one.key or one.name: one.default for one in (*options_of(command), *found.inherited)
+    }
     defaults.update({one.name: one.default for one in command.arguments})
-    result = function_of(command)(Call(values, defaults, settings, output, prompts))
-    if isinstance(result, Awaitable):
-        import asyncio
+    try:
+        result = function_of(command)(Call(values, defaults, settings, output, prompts))
+        if isinstance(result, Awaitable):
+            import asyncio
 
-        result = asyncio.run(_awaited(result))
+            result = asyncio.run(_awaited(result))
+    except UsageError as error:
+        raise _paged(error, found) from None
     sys.stdout.flush()
     return result or 0
+
+
+def _paged(error: UsageError, found: Found) -> UsageError:
+    """With the command's page, if the error is one of those that come with it."""
+    if not error.show_help:
+        return error
+    return _WithHelp(str(error), help_of(found, full=False), hints=error.hints)
 
 
 async def _awaited(result: "Awaitable[int | None]") -> int | None:

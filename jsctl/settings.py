@@ -7,10 +7,11 @@ A flag beats the environment, which beats the context's file. Files and names ar
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 
 from jsctl.api.times import SECOND_NS, format_duration, parse_duration
+from jsctl.dataclass import dataclass
 from jsctl.errors import NotFound, UsageError
 
 DEFAULT_URL = "nats://127.0.0.1:4222"

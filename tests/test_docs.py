@@ -8,12 +8,14 @@ import re
 import shlex
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from jsctl.cli import hoist, walk
 from jsctl.commands import REGISTRY
+from jsctl.commands.toolkit.grammar import values
 from jsctl.commands.toolkit.grammar.parser import parse
 from jsctl.commands.toolkit.grammar.spec import Command, Group
 
@@ -71,7 +73,8 @@ CALLS = [(path, line) for path in DOCUMENTS for line in examples(path)]
 
 
 @pytest.mark.parametrize(("path", "line"), CALLS, ids=[line for _, line in CALLS])
-def test_examples_can_be_parsed(path: Path, line: str) -> None:
+def test_examples_can_be_parsed(path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "must_be_there", lambda *_: None)
     words = shlex.split(line)[1:]
     if words[0] == "broker":
         from jsctl.broker.conf.flags import parse_flags
@@ -89,6 +92,18 @@ def test_links_lead_somewhere(path: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)", path.read_text())
     missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_tables_are_in_one_piece(path: Path) -> None:
+    lines = ["", *path.read_text().split("\n")]
+    begun = [
+        number
+        for number, (before, line) in enumerate(pairwise(lines), 1)
+        if line.startswith("|") and not before.startswith("|")
+    ]
+    torn = [number for number in begun if not set(lines[number + 1]) <= set("|-: ")]
+    assert not torn, f"{path.name}: rows without a heading above them"
 
 
 def test_files_that_documents_name_are_there() -> None:

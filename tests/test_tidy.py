@@ -137,7 +137,16 @@ def debts(path: Path) -> Iterator[str]:
             yield f"{number}: code in a comment"
 
 
-@pytest.mark.parametrize("rule", [long_parts, banned_calls, silent_names, debts])
+def slow_classes(path: Path) -> Iterator[str]:
+    """Decision 28. Spark's are declared in processes of Spark's."""
+    name = name_of(path)
+    if name.startswith("jsctl/") and not name.startswith(("jsctl/spark/", "jsctl/dataclass.py")):
+        for number, line in enumerate(text_of(path).split("\n"), 1):
+            if re.search(r"^from dataclasses import .*\bdataclass\b|dataclasses\.dataclass", line):
+                yield f"{number}: dataclasses.dataclass (use jsctl.dataclass)"
+
+
+@pytest.mark.parametrize("rule", [long_parts, banned_calls, silent_names, debts, slow_classes])
 def test_every_file_keeps_the_rule(rule: Callable[[Path], Iterator[str]]) -> None:
     """One test for all files: a test for each takes longer than looking."""
     found = [f"{name_of(path)}: {breach}" for path in PYTHON for breach in rule(path)]
@@ -153,6 +162,7 @@ def test_every_file_keeps_the_rule(rule: Callable[[Path], Iterator[str]]) -> Non
         (banned_calls, "import os\nos.system('x')"),
         (debts, "x = 1  # " + "TODO: y"),
         (debts, "# return " + "f(x)"),
+        (slow_classes, "from dataclasses import " + "dataclass, field"),
     ],
 )
 def test_a_breach_is_found(
@@ -162,7 +172,8 @@ def test_a_breach_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tests.test_tidy.ROOT", tmp_path)
-    path = tmp_path / "one.py"
+    path = tmp_path / "jsctl" / "one.py"
+    path.parent.mkdir()
     path.write_text(text)
     assert list(rule(path))
 

@@ -1,10 +1,7 @@
 """JetStream limits and use of an account."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.fields import Int64, Json, Uint64, mapping, omit, struct, unknown
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

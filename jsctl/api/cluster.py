@@ -1,11 +1,8 @@
 """Raft groups as clients see them: placement, peers, leaders."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.fields import Json, Nanos, Time, Uint64, omit, unknown
 from jsctl.api.words import Retention
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +50,9 @@ class DesiredStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredClusterInfo:
-    """Where a moving group is going."""
+    """Where a moving group is going, and since when."""
 
+    created: Time = omit("")
     name: str = omit("")
     replicas: tuple[PeerInfo, ...] = omit(())
     origin: DesiredOrigin | None = omit(None)

@@ -1,9 +1,5 @@
 """Consumers: configuration and state."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.cluster import ClusterInfo
 from jsctl.api.fields import (
     ZERO_TIME,
@@ -19,6 +15,7 @@ from jsctl.api.fields import (
     unknown,
 )
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, ReplayPolicy
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +79,7 @@ class ConsumerConfig:
         about=About(
             help="Restrict message delivery to a certain bits per second",
             flag="bps",
-            unit="count",
+            unit="unsigned",
             editable=False,
         ),
     )

@@ -4,7 +4,7 @@
 parts by name: `api_error("JSStreamInvalidConfigF", err="...")`.
 """
 
-from dataclasses import dataclass
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

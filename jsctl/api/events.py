@@ -1,14 +1,11 @@
 """Advisories and events, as published on `$JS.EVENT` and `$SYS`."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.cluster import PeerInfo
 from jsctl.api.fields import ZERO_TIME, Int64, Json, Time, Uint64, embed, omit, struct, unknown
 from jsctl.api.monitoring.accountz import AccountStat
 from jsctl.api.server import ClientInfo, DataStats, ServerInfo
 from jsctl.api.stream import SequenceRange, StreamState
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,10 @@ another. Defaults are the zero values of the real server's structs, so that leav
 out of a request means the same here as there.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, TypeVar
+
+from jsctl.dataclass import dataclass
 
 T = TypeVar("T")
 
@@ -35,8 +37,9 @@ NANOS_MAX = 2**63 - 1
 class About:
     """Everything people see of a configuration field; flags, checks and edits read it.
 
-    `flag` is the long option without dashes. `unit` is one of count, bytes, duration, percent,
-    text, subjects, map, choice, flag, switch or inverse (a switch that turns the field off).
+    `flag` is the long option without dashes. `unit` is one of count, unsigned, bytes, duration,
+    percent, text, subjects, map, choice, flag, switch or inverse (a switch that turns the field
+    off).
     `choices` maps the words accepted on the command line to wire values. Fields with `editable`
     False cannot change once the asset exists. `minimum` and `maximum` bound numbers.
     """

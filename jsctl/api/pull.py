@@ -1,11 +1,9 @@
 """What a client asks of a pull consumer. Apart from the other requests: a server needs it first."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
 from typing import ClassVar
 
 from jsctl.api.fields import Int64, Nanos, embed, omit
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,5 @@
 """Bodies of `$JS.API` requests; see `responses` for the answers, `pull` for pulls."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
 from typing import ClassVar
 
 from jsctl.api.cluster import Placement
@@ -10,6 +7,7 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.fields import ZERO_TIME, Time, Uint64, embed, omit, struct
 from jsctl.api.stream import StreamConfig, StreamState
 from jsctl.api.words import ConsumerAction
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +78,17 @@ class StreamCheckRequest:
     GO_NAME: ClassVar[str] = "StreamCheckRequest"
 
     start: bool = omit(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRequest:
+    """`STREAM.SCHEDULES` and `CONSUMER.WAITING`: what has sequences behind `after`, at most `limit`
+    of them (0: as many as an answer may have)."""
+
+    GO_NAME: ClassVar[str] = "WaitingRequest"
+
+    after: Uint64 = omit(0)
+    limit: int = omit(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

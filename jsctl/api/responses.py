@@ -1,9 +1,5 @@
 """Answers of `$JS.API`: the type, then an error or the content."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.account import AccountInfo
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.errors import ApiErrorBody
@@ -27,6 +23,7 @@ from jsctl.api.stream import (
     StreamInfo,
     StreamState,
 )
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +112,50 @@ class StreamCheckResponse:
 
     head: ApiResponse = embed(ApiResponse)
     check: StreamCheck | None = omit(None)
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleInfo:
+    """A message that is a schedule, and when it is due next."""
+
+    seq: Uint64 = 0
+    subject: str = ""
+    due: Time = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingMessage:
+    """A message that was delivered and is not acknowledged."""
+
+    seq: Uint64 = 0
+    deliveries: int = 0
+    due: Time = omit("")
+    """When it is delivered again: its ack wait is over then, or the delay of a negative
+    acknowledgement. Left out where it waits for ever, or is `queued`."""
+    queued: bool = omit(False)
+    """It is delivered again as soon as somebody takes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSchedulesResponse:
+    """`STREAM.SCHEDULES`; `total`: how many the stream has."""
+
+    head: ApiResponse = embed(ApiResponse)
+    total: int = 0
+    limit: int = 0
+    schedules: tuple[ScheduleInfo, ...] = ()
+    extra: dict[str, Json] = unknown()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerWaitingResponse:
+    """`CONSUMER.WAITING`; `total`: how many wait."""
+
+    head: ApiResponse = embed(ApiResponse)
+    total: int = 0
+    limit: int = 0
+    messages: tuple[WaitingMessage, ...] = ()
     extra: dict[str, Json] = unknown()
 
 

@@ -1,9 +1,5 @@
 """Servers: the header of `$SYS` answers and their running totals."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.errors import ApiErrorBody
 from jsctl.api.fields import (
     ZERO_TIME,
@@ -17,6 +13,7 @@ from jsctl.api.fields import (
     struct,
     unknown,
 )
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

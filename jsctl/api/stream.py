@@ -1,9 +1,5 @@
 """Streams: configuration, state, messages."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.cluster import ClusterInfo, Placement
 from jsctl.api.errors import ApiErrorBody
 from jsctl.api.fields import (
@@ -22,6 +18,7 @@ from jsctl.api.fields import (
     unknown,
 )
 from jsctl.api.words import Compression, Discard, PersistMode, Retention, Storage
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +194,10 @@ class StreamConfig:
     first_seq: Uint64 = omit(
         0,
         about=About(
-            help="Sets the starting sequence", flag="first-sequence", unit="count", editable=False
+            help="Sets the starting sequence",
+            flag="first-sequence",
+            unit="unsigned",
+            editable=False,
         ),
     )
     subject_transform: SubjectTransform | None = omit(None)

@@ -4,7 +4,7 @@ Subjects are bytes here, as in the broker; builders take names as text. Names ar
 escaped: they are checked where they enter.
 """
 
-from dataclasses import dataclass
+from jsctl.dataclass import dataclass
 
 API_PREFIX = b"$JS.API."
 ACK_PREFIX = b"$JS.ACK."
@@ -27,6 +27,7 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
     ("stream_delete", "STREAM.DELETE", 1),
     ("stream_purge", "STREAM.PURGE", 1),
     ("stream_check", "STREAM.CHECK", 1),
+    ("stream_schedules", "STREAM.SCHEDULES", 1),
     ("stream_msg_get", "STREAM.MSG.GET", 1),
     ("stream_msg_delete", "STREAM.MSG.DELETE", 1),
     ("stream_snapshot", "STREAM.SNAPSHOT", 1),
@@ -45,6 +46,7 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
     ("consumer_pause", "CONSUMER.PAUSE", 2),
     ("consumer_unpin", "CONSUMER.UNPIN", 2),
     ("consumer_reset", "CONSUMER.RESET", 2),
+    ("consumer_waiting", "CONSUMER.WAITING", 2),
     ("consumer_msg_next", "CONSUMER.MSG.NEXT", 2),
     ("consumer_leader_stepdown", "CONSUMER.LEADER.STEPDOWN", 2),
     ("direct_get", "DIRECT.GET", 1),

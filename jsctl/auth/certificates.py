@@ -6,10 +6,10 @@ a certificate is to be trusted was decided by the TLS library.
 
 import ssl
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
 
 SEQUENCE, OID, BOOLEAN, UTC_TIME = 0x30, 0x06, 0x01, 0x17

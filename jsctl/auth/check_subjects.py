@@ -1,13 +1,13 @@
 """Subjects, permissions and words in claims: whether each makes sense by itself."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_network
 from urllib.parse import SplitResult, urlsplit
 from zoneinfo import ZoneInfo
 
 from jsctl.auth.claims import Permission, Permissions, UserPermissionLimits
+from jsctl.dataclass import dataclass
 
 INFO_LENGTH_MAX = 8 * 1024
 

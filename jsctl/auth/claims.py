@@ -4,14 +4,12 @@ Fields are in the order and with the omissions of the reference implementation, 
 signature is over bytes. Keys of newer versions are kept.
 """
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
 from jsctl.api.codec import decode
 from jsctl.api.fields import Json, Nanos, always, embed, mapping, omit, struct, unknown
+from jsctl.dataclass import dataclass
 
 NO_LIMIT = -1
 WEIGHT_MAX = 100

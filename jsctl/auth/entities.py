@@ -5,7 +5,7 @@ is in memory is always what a store may keep.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, TypeVar
 
 from jsctl.api.codec import encode
@@ -25,6 +25,7 @@ from jsctl.auth.claims import (
 )
 from jsctl.auth.keys import KeyKind, KeyPair, KeyProblem, generate
 from jsctl.auth.token import Claims, sign
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
 
 B = TypeVar("B", bound=Body)

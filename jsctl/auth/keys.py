@@ -8,10 +8,10 @@ import base64
 import binascii
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import base64
 import binascii
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Generic as Of
 from typing import TypeVar, cast
 
@@ -28,6 +28,7 @@ from jsctl.auth.claims import (
     User,
 )
 from jsctl.auth.keys import KeyKind, KeyPair, KeyProblem, from_public, kind_of
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
 
 TOKEN_BYTES_MAX = 1024 * 1024

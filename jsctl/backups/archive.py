@@ -11,13 +11,13 @@ archive is not whole.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.backups.gathered import Gathered
 from jsctl.backups.s2 import BrokenStream, blocks
+from jsctl.dataclass import dataclass
 
 MAGIC = b"NATSARC1"
 STATE = "state.json"

@@ -9,13 +9,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.auth.files import make_folder, read_bytes, write_whole
+from jsctl.dataclass import dataclass
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
 
 BUFFER_BYTES = 1 << 20

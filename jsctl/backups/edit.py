@@ -7,7 +7,7 @@ subject is known only when all of it was seen. The copy is made in a folder besi
 import hashlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -26,6 +26,7 @@ from jsctl.backups.directory import Description, Stage, archive_of, description_
 from jsctl.backups.filters import Dropped, Filter, Judge, is_tombstone
 from jsctl.backups.obfuscation import Obfuscator, key_file_of
 from jsctl.backups.s2 import BrokenStream, Packed, plain_chunk
+from jsctl.dataclass import dataclass
 from jsctl.errors import UsageError
 
 SLOT_BYTES = {True: 24, False: 16}

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
 from jsctl.api.times import format_time
 from jsctl.backups.archive import MessageEntry
+from jsctl.dataclass import dataclass
 from jsctl.errors import UsageError
 
 SUBJECTS_KEPT = 10_000

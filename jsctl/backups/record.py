@@ -5,13 +5,13 @@ from 1. How many there are is written at the end, into the room that the head ha
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from jsctl.api.times import format_time
 from jsctl.backups.archive import HEAD_PAD, MessageEntry, end_bytes, entry_bytes, state_bytes
 from jsctl.backups.directory import Description
 from jsctl.backups.s2 import Packed, plain_chunk
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
 
 NEVER = "0001-01-01T00:00:00Z"

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from jsctl.backups.archive import ArchiveReader, ConsumerEntry, StateEntry
 from jsctl.backups.directory import Description, archive_of, description_of
 from jsctl.backups.s2 import BrokenStream
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -16,7 +16,6 @@ hashes (HighwayHash) are not looked at: the blocks of the S2 stream have checksu
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
@@ -30,6 +29,7 @@ from jsctl.backups.archive import (
 )
 from jsctl.backups.gathered import Gathered
 from jsctl.backups.s2 import BrokenStream
+from jsctl.dataclass import dataclass
 
 BLOCK = 512
 PAX_BYTES_MAX = 64 * 1024

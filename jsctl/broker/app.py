@@ -46,16 +46,23 @@ from jsctl.broker.server.files import RunFiles
 from jsctl.broker.server.listener import Listener, bind_all
 from jsctl.broker.server.logfile import LoopMessages, ServerLog
 from jsctl.broker.server.no_disk import NoDisk
-from jsctl.broker.server.tls import server_context
+from jsctl.broker.server.process import keep_memory
+from jsctl.broker.server.tls import dialing_context, server_context
 from jsctl.broker.server.turns import NodeLike
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import write_ahead
 
 if TYPE_CHECKING:
     from jsctl.broker.conf.mapper import LoadedConfig
+    from jsctl.broker.server import time_zones
+else:
+    time_zones = lazy.module("jsctl.broker.server.time_zones")
 
 PROGRAM = "jsctl broker"
 LOAD_AFTER_S = 0.1
 """How long a new server waits before it loads what requests need."""
+WRITTEN_AT_ONCE = 32
+"""Classes that are made ready for their first objects between two turns."""
 COLLECT_AFTER = (20_000, 20, 20)
 """Thresholds of the collector: what a turn makes for some hundred messages is gone before it looks.
 With the interpreter's own (700 objects) a fifth of a busy broker's time went into looking."""
@@ -153,9 +160,15 @@ def test_config(parsed: Parsed) -> int:
     loaded = _load(path)
     if loaded.strict_errors:
         raise ConfigErrors(list(loaded.strict_errors))
-    for tls in (loaded.options.tls, loaded.options.cluster.tls):
+    block = loaded.options.leafnodes
+    gateway = loaded.options.gateway
+    for tls in (loaded.options.tls, loaded.options.cluster.tls, block.tls, gateway.tls):
         if tls is not None and tls.cert_file:
             server_context(tls)
+    dialed = [one.tls for one in block.remotes] + [one.tls for one in gateway.remotes]
+    for tls in dialed:
+        if tls is not None:
+            dialing_context(tls)
     for warning in loaded.options.warnings:
         print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
     digest = loaded.options.config_digest
@@ -173,6 +186,7 @@ def real_node(options: Options, server_id: str, store: Path | None) -> NodeLike:
         jitter=secrets.randbelow,
         server_id=server_id,
         incarnation=secrets.token_hex(16),
+        zones=lambda name, at: time_zones.offset(name, at),
     )
 
 
@@ -278,6 +292,13 @@ class Server:
             await edge.open("cluster")
             self._info(f"Cluster name is {self.options.cluster.name}")
             self._info(f"Listening for route connections on {host_text(*cluster)}")
+        if (gateway := edge.address("gateway")) is not None:
+            await edge.open("gateway")
+            self._info(f"Gateway name is {self.options.gateway.name}")
+            self._info(f"Listening for gateways connections on {host_text(*gateway)}")
+        if (leafnode := edge.address("leafnode")) is not None:
+            await edge.open("leafnode")
+            self._info(f"Listening for leafnode connections on {host_text(*leafnode)}")
         if monitor is not None:
             await edge.open("monitor")
         client = edge.address("client")
@@ -292,17 +313,20 @@ class Server:
         sys.setswitchinterval(SWITCH_S)
         gc.enable()
         self._info("Server is ready")
-        asyncio.get_running_loop().call_later(LOAD_AFTER_S, self._load_ahead)
+        loop = asyncio.get_running_loop()
+        loop.call_soon(keep_memory)
+        loop.call_later(LOAD_AFTER_S, self._load_ahead)
 
     def _load_ahead(self) -> None:
-        """What the first request of a kind would wait for, one module between two turns.
+        """What the first request of a kind would wait for, one module between two turns, or some
+        classes.
 
         As long as a module took others have the time: servers that have just found each other
         shake hands, and who is not told of a third one in time cannot go there when this one ends.
         The collector need not look through them later either.
         """
         began = time.monotonic()
-        if lazy.ahead():
+        if lazy.ahead() or write_ahead(WRITTEN_AT_ONCE):
             pause_s = time.monotonic() - began
             asyncio.get_running_loop().call_later(pause_s, self._load_ahead)
         else:

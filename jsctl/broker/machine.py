@@ -4,10 +4,10 @@ import base64
 import os
 import resource
 import secrets
-from dataclasses import replace
 from pathlib import Path
 
 from jsctl.broker.options import GIB, UNLIMITED, JetStreamOptions, Options
+from jsctl.dataclass import replace
 
 SERVER_KEY_PREFIX = 13 << 3
 """What makes a public nkey begin with N."""
@@ -27,7 +27,9 @@ def complete(options: Options, server_id: str) -> Options:
         note = f"Temporary storage directory used, data could be lost on system reboot: {default}"
         options = replace(options, warnings=(*options.warnings, note))
     cluster = options.cluster
-    if options.clustered and not cluster.name:
+    if options.gateway.name:
+        cluster = replace(cluster, name=options.gateway.name)
+    elif options.clustered and not cluster.name:
         cluster = replace(cluster, name=server_id[-22:])
     name = options.server_name or server_id
     return replace(options, server_name=name, jetstream=jetstream, cluster=cluster)

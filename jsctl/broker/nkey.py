@@ -51,6 +51,27 @@ def is_seed(text: str, kind: KeyKind) -> bool:
     return sound and body[0] & 0xF8 == SEED_MARK and inner == kind
 
 
+def public_of(seed: str) -> str:
+    """The public nkey of a user's seed, which `is_seed` has looked at."""
+    from nacl.signing import SigningKey  # loaded late, as for `verify`
+
+    body = bytes([KeyKind.USER]) + SigningKey(_secret(seed)).verify_key.encode()
+    checksum = binascii.crc_hqx(body, 0).to_bytes(CRC_BYTES, "little")
+    return base64.b32encode(body + checksum).decode()
+
+
+def sign(seed: str, message: bytes) -> bytes:
+    """What shows that one holds a seed."""
+    from nacl.signing import SigningKey
+
+    return SigningKey(_secret(seed)).sign(message).signature
+
+
+def _secret(seed: str) -> bytes:
+    raw = base64.b32decode(seed + "=" * (-len(seed) % 8))
+    return raw[2:-CRC_BYTES]
+
+
 def decode_signature(text: str) -> bytes | None:
     """The 64 bytes of a signature in base64: of URLs without padding, or the standard form.
 

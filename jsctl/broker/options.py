@@ -1,13 +1,17 @@
 """Every option and every limit of the broker, with its unit: one frozen tree, built once.
 
-The configuration file, the flags and tests all end here; the rest of the broker reads these
-values and knows nothing of files, flags or defaults. Names carry their unit (`_ns`, `_bytes`,
-`_max` for limits). Conventions, unless a field says otherwise: a limit of -1 is "unlimited",
-port -1 is "any free port", port 0 is "off", an empty string is "not set".
+File, flags and tests all end here; the rest of the broker knows nothing of them. Names carry their
+unit (`_ns`, `_bytes`, `_max` for limits). Unless a field says otherwise a limit of -1 is none, port
+-1 is "any free port", port 0 is "off", an empty string is "not set".
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+
+from jsctl.broker.gateway_options import GatewayOptions
+from jsctl.broker.leafnode_options import LeafNodeOptions
+from jsctl.broker.tls_options import TlsOptions, login_time_ns
+from jsctl.dataclass import dataclass
 
 COMPATIBLE_VERSION = "2.15.1"
 """The nats-server version whose behaviour clients may expect; shown in INFO and /varz."""
@@ -47,40 +51,12 @@ class WriteTimeout(Enum):
     RETRY = "retry"
 
 
-class HandshakeFirst(Enum):
-    """Whether a TLS client starts its handshake before it has seen INFO."""
-
-    NEVER = "never"
-    ALWAYS = "always"
-    AUTO = "auto"
-
-
 @dataclass(frozen=True, slots=True)
 class Listen:
     """Where to listen."""
 
     host: str = ANY_HOST
     port: int = CLIENT_PORT
-
-
-@dataclass(frozen=True, slots=True)
-class TlsOptions:
-    """A `tls` block. Paths are relative to the working directory."""
-
-    cert_file: str = ""
-    key_file: str = ""
-    ca_file: str = ""
-    verify: bool = False
-    insecure: bool = False
-    timeout_ns: int = 2 * SECOND_NS
-    min_version: str = "1.2"
-    ciphers: tuple[str, ...] = ()
-    curves: tuple[str, ...] = ()
-    pinned_certs: tuple[str, ...] = ()
-    """Lower case hex SHA-256 of the public key (SPKI) of accepted peers; empty accepts all."""
-    handshake_first: HandshakeFirst = HandshakeFirst.NEVER
-    handshake_first_wait_ns: int = 50 * MILLISECOND_NS
-    """With AUTO: how long to wait for the client's first byte before INFO is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +152,10 @@ class ImportOptions:
 
 @dataclass(frozen=True, slots=True)
 class MappingTarget:
-    """One destination of a subject mapping."""
+    """One destination of a subject mapping; `weight` in percent."""
 
     destination: str = ""
     weight: int = 100
-    """Percent."""
     cluster: str = ""
 
 
@@ -339,8 +314,8 @@ class JetStreamLimits:
     request_batch_max: int = 0
     duplicate_window_ns: int = 0
     consumers_default_max: int = 1000
-    batches_per_stream_max: int = 50
-    batches_total_max: int = 1000
+    batches_per_stream_max: int = 0
+    batches_total_max: int = 0
     batch_messages_max: int = 1000
     batch_timeout_ns: int = 10 * SECOND_NS
     request_queue_max: int = 10_000
@@ -400,6 +375,8 @@ class RaftOptions:
     """... by so many entries, so that the log can be released."""
     log_segment_bytes: int = 16 * MIB
     """Size of one file of the log."""
+    store_segment_bytes: int = 8 * MIB
+    """A file of a stream's messages is closed before it grows beyond this; the same everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,11 +398,6 @@ class EdgeLimits:
     stall_warn_interval_ns: int = 10 * SECOND_NS
     shutdown_ns: int = 2 * SECOND_NS
     """How long unsent bytes may hold up the end of the process."""
-
-
-def login_time_ns(given_ns: int, tls: TlsOptions | None) -> int:
-    """How long a login may take: what is given, else a second beyond a handshake, or two."""
-    return given_ns or (2 * SECOND_NS if tls is None else tls.timeout_ns + SECOND_NS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,6 +427,8 @@ class Options:
     tls: TlsOptions | None = None
     allow_non_tls: bool = False
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
+    leafnodes: LeafNodeOptions = field(default_factory=LeafNodeOptions)
+    gateway: GatewayOptions = field(default_factory=GatewayOptions)
     jetstream: JetStreamOptions = field(default_factory=JetStreamOptions)
     raft: RaftOptions = field(default_factory=RaftOptions)
     edge: EdgeLimits = field(default_factory=EdgeLimits)
@@ -470,6 +444,11 @@ class Options:
     def clustered(self) -> bool:
         """Whether this server listens for routes."""
         return self.cluster.port != PORT_OFF
+
+    @property
+    def replicated(self) -> bool:
+        """Whether JetStream is shared with other servers, of this cluster or of others."""
+        return self.clustered or self.gateway.enabled
 
     @property
     def client_login_ns(self) -> int:

@@ -66,3 +66,16 @@ class Disk(Protocol):
 
     def hold_room(self) -> None:
         """Set some room aside, if it is not: it is used when a write finds no other."""
+
+
+class ZoneOffset(Protocol):
+    """What the clocks of time zones show."""
+
+    def __call__(self, name: str, at: int, /) -> int | None:
+        """Seconds that a zone is ahead of UTC at a Unix time in seconds, between the years 1 and
+        9999; None if there is no zone of that name."""
+
+
+def only_utc(name: str, at: int, /) -> int | None:
+    """The zones of a server that knows none."""
+    return 0 if name == "UTC" else None

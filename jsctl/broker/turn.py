@@ -6,9 +6,12 @@ All objects are plain data, owned by the receiver from the moment they are hande
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, IntEnum
 from typing import Protocol
+
+from jsctl.broker.tls_options import TlsOptions
+from jsctl.dataclass import dataclass
 
 
 class ConnKind(IntEnum):
@@ -16,6 +19,8 @@ class ConnKind(IntEnum):
 
     CLIENT = 1
     ROUTE = 2
+    LEAF = 3
+    GATEWAY = 4
 
 
 class Command(Enum):
@@ -28,11 +33,38 @@ class Command(Enum):
 
 @dataclass(slots=True)
 class Dial:
-    """A route connection that the node wants to have; `token` comes back with the result."""
+    """A connection to another server that the node wants to have; `token` comes back with the
+    result, and is one of those of its kind."""
 
     token: int
     host: str
     port: int
+    kind: ConnKind = ConnKind.ROUTE
+
+
+@dataclass(slots=True)
+class LinkDial(Dial):
+    """A connection to a hub, or to another cluster: it is ready once the other side has said INFO,
+    and was secured after that if either side wants it, or before where `tls` says so."""
+
+    tls: TlsOptions | None = None
+    tls_name: str = ""
+    """Whose certificate is to be shown."""
+    first_info_ns: int = 1_000_000_000
+    timeout_ns: int = 1_000_000_000
+    credentials: str = ""
+    """A file to be read: its content comes with the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerCertificate:
+    """What the certificate of a peer says of it, which an authority has signed."""
+
+    emails: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    uris: tuple[str, ...] = ()
+    subject: tuple[tuple[tuple[str, str], ...], ...] = ()
+    """Parts of (type, value), types as OpenSSL writes them out."""
 
 
 @dataclass(slots=True)
@@ -48,6 +80,10 @@ class Accepted:
     tls: bool = False
     dial_token: int = 0
     """0 for an accepted connection."""
+    credentials: str = ""
+    """The content of the file that a `LinkDial` names."""
+    certificate: PeerCertificate | None = None
+    """Of a client, where users are looked up by it."""
 
 
 @dataclass(slots=True)
@@ -142,6 +178,8 @@ class TurnInputs:
     """Everything that happened since the last turn."""
 
     accepted: list[Accepted] = field(default_factory=list)
+    secured: list[tuple[int, PeerCertificate]] = field(default_factory=list)
+    """(connection, what its peer showed), before all else that comes of it."""
     chunks: list[tuple[int, bytes]] = field(default_factory=list)
     """(connection, bytes), in order of arrival."""
     closed: list[tuple[int, str]] = field(default_factory=list)

@@ -8,7 +8,6 @@ backup is not whole.
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from jsctl.backups.directory import ARCHIVE, DESCRIPTION, OLD_ARCHIVE, archive_o
 from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.manager import Manager
 from jsctl.client.requests import Refused
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable, UsageError
 
 if TYPE_CHECKING:

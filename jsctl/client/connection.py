@@ -94,6 +94,8 @@ async def open_client(
         await client.close()
         raise _not_connected(error, settings, f"{what}: " if what else "") from error
     watch.connecting = False
+    if settings.trace and log is not None and (url := client.connected_url):
+        log(f">>> Connected to {shown_url(url.geturl())} ({url.netloc.rpartition('@')[2]})")
     client.options["max_reconnect_attempts"] = -1
     return client
 

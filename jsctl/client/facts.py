@@ -1,13 +1,13 @@
 """Facts about servers in one shape, whether they came from the system account or a port."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import decode
 from jsctl.api.monitoring.statsz import Statsz
 from jsctl.client.system import MonitorSystem, NatsSystem, SystemReply, SystemSource
+from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
@@ -72,6 +72,7 @@ class ConnectionFacts:
     max_payload: int
     rtt_ns: int
     tls: str
+    is_system_account: bool
 
 
 async def connection_facts(client: "NatsClient") -> ConnectionFacts:
@@ -96,6 +97,7 @@ async def connection_facts(client: "NatsClient") -> ConnectionFacts:
         max_payload=client.max_payload,
         rtt_ns=rtt_ns,
         tls=_tls_version(client),
+        is_system_account=client.is_system_account,
     )
 
 

@@ -43,6 +43,8 @@ class NatsClient(Client):
         self._login = login
         self._tls_wanted = tls_wanted
         self._proxy = proxy
+        self.is_system_account = False
+        """Told by the server once it knows who has connected."""
 
     @property
     def inbox_pattern(self) -> str:
@@ -145,6 +147,7 @@ class NatsClient(Client):
             if not info.get("tls_available") and not self.options["tls_handshake_first"]:
                 raise errors.SecureConnWantedError
             info["tls_required"] = True
+        self.is_system_account = bool(info.get("acc_is_sys", self.is_system_account))
         await super()._process_info(info, initial_connection)
 
     def _connect_command(self) -> bytes:

@@ -6,7 +6,7 @@ server refuses, `Unreachable` for silence.
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from jsctl.api.cluster import Placement
@@ -15,6 +15,7 @@ from jsctl.api.stream import PubAck, RawStreamMsg, StreamCheck, StreamConfig, St
 from jsctl.client.connection import Log, connect
 from jsctl.client.requests import Requester
 from jsctl.client.stored import direct_answer, stored_answer
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
 from jsctl.settings import Settings
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps
@@ -12,6 +12,7 @@ from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, DeliverPolicy
 from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.requests import api_prefix
+from jsctl.dataclass import dataclass
 from jsctl.errors import Unreachable
 
 if TYPE_CHECKING:

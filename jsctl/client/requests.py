@@ -128,7 +128,10 @@ class Requester:
     ) -> "Msg":
         """One raw request and its answer; raises Unreachable and NotAllowed."""
         if self._log is not None:
-            self._log(f">>> {subject}\n{payload.decode('utf-8', 'replace')}")
+            self._log(f">>> {subject}")
+            for name, value in (headers or {}).items():
+                self._log(f">>> Header: {name}: [{value}]")
+            self._log(payload.decode("utf-8", "replace"))
         refusals = self.client.refusals
         if refusals.no_inbox is not None:
             raise refusals.no_inbox
@@ -147,7 +150,7 @@ class Requester:
             raise self._explained(translate(error)) from error
         if self._log is not None:
             text = message.data.decode("utf-8", "replace")
-            self._log(f"<<< ({len(message.data)}B) {text}")
+            self._log(f"<<< {subject}\n{text}\n")
         return message
 
     def _explained(self, error: JsctlError) -> JsctlError:

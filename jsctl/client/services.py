@@ -7,11 +7,11 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from jsctl.api.times import SECOND_NS
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ answer ends it, and the timeout bounds it.
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -16,6 +16,7 @@ from jsctl.api.codec import decode, dumps, encode
 from jsctl.api.errors import ApiError
 from jsctl.api.server import EventFilterOptions, ServerInfo
 from jsctl.api.subjects import server_request
+from jsctl.dataclass import dataclass
 from jsctl.errors import NotAllowed, Unreachable
 from jsctl.settings import Settings
 

@@ -7,10 +7,11 @@ by the numbers that servers give to the links between them.
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from jsctl.dataclass import dataclass
 from jsctl.errors import Unreachable
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from jsctl.api.errors import ApiError
+from jsctl.dataclass import dataclass
 from jsctl.errors import Conflict, JsctlError, NotFound, RequestFailed
 
 

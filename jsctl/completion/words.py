@@ -200,7 +200,7 @@ def _values(
         if flag.name == "render":
             return Answer(_starting([(one, "") for one in FORMATS], word))
         return _named("context", place, word, environ) if flag.name == "context" else Answer()
-    if flag.kind is Kind.FILE or flag.metavar == "FILE":
+    if flag.kind in (Kind.FILE, Kind.INPUT, Kind.FOLDER) or flag.metavar == "FILE":
         return Answer(paths="file")
     return _named(_kind_of(place, flag.name), place, word, environ)
 

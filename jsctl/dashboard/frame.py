@@ -1,9 +1,8 @@
 """One frame: everything that a view draws from, as plain data."""
 
-from dataclasses import dataclass
-
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.model.snapshot import Snapshot
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

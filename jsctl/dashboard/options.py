@@ -10,12 +10,13 @@ The keymap's words are the ids of bindings, which the help page shows.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from jsctl.api.times import SECOND_NS, parse_duration
 from jsctl.dashboard.look.glyphs import UNICODE, Glyphs
 from jsctl.dashboard.look.palette import DARK
+from jsctl.dataclass import dataclass
 from jsctl.errors import UsageError
 
 FILE = "dashboard.json"

@@ -1,7 +1,6 @@
 """What the command palette offers; the line below each entry is its command line."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from textual.message import Message
 
@@ -17,6 +16,7 @@ from jsctl.dashboard.screens.requests import (
     TabWanted,
     ThemeWanted,
 )
+from jsctl.dataclass import dataclass
 
 ASSETS_MAX = 200
 """So many streams and consumers are offered by name."""

@@ -1,9 +1,10 @@
 """A column of a report: where its value comes from and how it is shown and sorted."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, TypeVar
+
+from jsctl.dataclass import dataclass
 
 R = TypeVar("R")
 Cell = str | int | float

@@ -1,6 +1,6 @@
 """Box characters and the few colours of the command line."""
 
-from dataclasses import dataclass
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The JetStream API of a real cluster through the manager."""
 
 import asyncio
+import json
 import socket
 import struct
 
@@ -121,8 +122,10 @@ async def test_traces_show_requests_and_answers(settings: Settings) -> None:
     async with connect(settings) as client:
         traced = Settings(connection=settings.connection, trace=True)
         await Manager(client, traced, lines.append).stream_names()
-    assert lines[0].startswith(">>> $JS.API.STREAM.NAMES\n")
-    assert lines[1].startswith("<<< (")
+    sent, body, heard = lines[:3]
+    assert sent == ">>> $JS.API.STREAM.NAMES"
+    assert json.loads(body) == {"offset": 0}
+    assert heard.startswith("<<< $JS.API.STREAM.NAMES\n{")
 
 
 def test_prefixes() -> None:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -60,11 +61,12 @@ def test_every_command_is_whole(path: tuple[str, ...], command: Command) -> None
     assert command.help
     names = [name for one in options_of(command) for name in (one.name, *one.aliases)]
     assert len(names) == len(set(names)), "no option twice"
+    keys = {one.key or one.name for one in options_of(command)}
     shorts = [one.short for one in options_of(command) if one.short]
     assert len(shorts) == len(set(shorts))
     everywhere = {flag.name for flag in GLOBAL_FLAGS} | {"help", "version"}
     assert not everywhere & set(names), "global flags are not repeated"
-    assert not {one.name for one in command.arguments} & set(names)
+    assert not {one.name for one in command.arguments} & keys
 
 
 @pytest.mark.parametrize(("path", "command"), all_leaves(), ids=lambda value: str(value)[:40])
@@ -98,7 +100,14 @@ def test_help_of_groups_and_the_root(cli: Run) -> None:
         (("stream", "ls", "-x"), "unknown short flag '-x'"),
         (("stream", "ls", "a", "b"), "unexpected argument a"),
         (("stream", "ls", "a b", "c"), "unexpected argument a b"),
-        (("stream", "ls", "--json=yes"), "expected argument for flag '--json'"),
+        (("stream", "ls", "--json=yes"), "unexpected argument yes"),
+        (("stream", "ls", "-n", "-n"), "flag 'names' cannot be repeated"),
+        (("stream", "ls", "--subject", "a", "--subject=b"), "flag 'subject' cannot be repeated"),
+        (("stream", "subjects", "--names", "--no-names"), "flag 'names' cannot be repeated"),
+        (("stream", "ls", "--user", "a", "--user=b"), "flag 'user' cannot be repeated"),
+        (("stream", "ls", "--user"), "expected argument for flag '--user'"),
+        (("-x",), "unknown short flag '-x'"),
+        (("stream", "-an", "ls"), "unknown short flag '-n'"),
         (("stream", "add", "--subjects"), "expected argument for flag '--subjects'"),
         (("consumer", "next", "S"), "required argument 'consumer' not provided"),
     ],
@@ -109,6 +118,41 @@ def test_usage_errors_show_the_help(words: tuple[str, ...], message: str, cli: R
     assert result.err.startswith(f"error: {message}")
     assert result.err.endswith("\n\n")
     assert result.out.startswith("usage: jsctl ")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("stream", "purge", "A", "--seq", "x"), "--seq: expected a whole number, got 'x'"),
+        (("stream", "purge", "A", "--seq=-1"), "--seq: expected a number that is not negative"),
+        (("stream", "get", "A", "1.5"), "id: expected a whole number, got '1.5'"),
+        (("stream", "add", "--max-age", "1 day"), "--max-age: invalid duration '1 day'"),
+        (("stream", "add", "--max-bytes", "1X"), "--max-bytes: invalid bytes specification '1X'"),
+        (("stream", "add", "--config", "/nope"), "path '/nope' does not exist"),
+        (("kv", "update", "B", "k", "v", "-1"), "unknown short flag '-1'"),
+        (("stream", "add", "--storage", "tape"), "enum value must be one of file,f,memory,m, got"),
+    ],
+)
+def test_values_that_do_not_fit_are_refused_before_anything_is_asked(
+    words: tuple[str, ...], message: str, cli: Run
+) -> None:
+    result = cli(*words, "--server", "127.0.0.1:1")
+    assert result.code == 1
+    assert result.err.removeprefix("jsctl: ").startswith(f"error: {message}")
+
+
+def test_words_may_stand_in_a_file(cli: Run, tmp_path: Path) -> None:
+    inner, outer = tmp_path / "inner", tmp_path / "outer"
+    inner.write_text("# the flags\n\n--help\n")
+    outer.write_text(f"ls\n@{inner}\n")
+    assert cli("stream", f"@{outer}").out == cli("stream", "ls", "--help").out
+    outer.write_text(f"ls\n@{outer}\n")
+    assert "more than 8 deep" in cli("stream", f"@{outer}").err
+    missing = cli("pub", "a", f"@{tmp_path}/none")
+    assert missing.err.startswith(f'jsctl: error: failed to open arguments file "{tmp_path}/none"')
+    behind = cli("pub", "--server", "127.0.0.1:1", "--", "a", "@none")
+    assert "no servers available" in behind.err
+    assert cli("pub", "a", "@").err == "jsctl: error: expected @ file to expand arguments from\n"
 
 
 def test_nobody_there(cli: Run) -> None:

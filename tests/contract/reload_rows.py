@@ -168,6 +168,9 @@ SAME: dict[str, Row] = {
 }
 """Taken by both, which say the same."""
 SAME_REFUSAL: dict[str, Row] = {
+    "tls.verify_and_map": in_tls(
+        "ca_file: '@CERT', verify_and_map: true", "TLSMap: old=false, new=true"
+    ),
     "listen": adds('listen: "127.0.0.1:1"', "Port: old=@PORT, new=1"),
     "store_dir": Row(
         'store_dir: "@DIR/store" }', '}\nstore_dir: "@DIR/other"', ("jetstream storage directory",)
@@ -195,7 +198,7 @@ DIFFERENT: dict[str, Unlike] = {
     "disable_sublist_cache": unlike(
         adds("disable_sublist_cache: true"), "NoSublistCache: old=false, new=true"
     ),
-    "gateway": unlike(adds("gateway { name: g, port: 1 }"), "Gateway: old="),
+    "gateway": unlike(adds("gateway { name: g, port: 1 }"), "Gateway: old=", "Gateway"),
     "leafnodes": unlike(adds("leafnodes { port: -1 }"), 'LeafNode: field "Host"'),
     "websocket": unlike(adds("websocket { port: -1, no_tls: true }"), "Websocket: old="),
     "mqtt": unlike(adds("mqtt { port: -1 }"), "MQTT: old="),
@@ -281,11 +284,6 @@ DIFFERENT: dict[str, Unlike] = {
                 "cluster.authorization.permissions",
                 Row("password: r", "password: r, permissions { import: x }", ()),
                 CLUSTER,
-            ),
-            (
-                "tls.verify_and_map",
-                in_tls("ca_file: '@CERT', verify_and_map: true"),
-                "TLSMap: old=false, new=true",
             ),
             (
                 "tls.verify_cert_and_check_known_urls",

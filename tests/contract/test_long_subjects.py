@@ -8,9 +8,12 @@ import pytest
 
 from jsctl.testing import Broker, Cluster
 from tests.contract.conftest import KINDS
+from tests.support.waiting import wait_for
 from tests.support.wire_client import WireClient
 
 FITS = 5000
+NO_PEERS = 10005
+"""Servers are linked before they count as peers of the meta group."""
 TOO_LONG = (17_000, 130_000, 300_000)
 Routes = dict[str, dict[int, str]]
 
@@ -25,12 +28,16 @@ def routes(cluster: Cluster) -> Routes:
 
 
 def create(client: WireClient, length: int) -> dict[str, Any]:
-    """The answer to a replicated stream with one subject of `length` bytes."""
+    """The answer to a replicated stream with one subject of `length` bytes, when all are there."""
     name = f"S{length}"
     config = {"name": name, "subjects": ["s." + "x" * (length - 2)], "num_replicas": 3}
-    answer = client.request(f"$JS.API.STREAM.CREATE.{name}".encode(), json.dumps(config).encode())
-    found: dict[str, Any] = json.loads(answer)
-    return found
+    subject, body = f"$JS.API.STREAM.CREATE.{name}".encode(), json.dumps(config).encode()
+
+    def placed() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(client.request(subject, body))
+        return {} if found.get("error", {}).get("err_code") == NO_PEERS else found
+
+    return wait_for(placed, "three servers take a stream")
 
 
 @pytest.fixture(scope="module", params=list(KINDS))

@@ -10,6 +10,7 @@ from nats.aio.client import Client
 
 from jsctl.testing import Cluster
 from tests.contract.conftest import KINDS
+from tests.support.publishing import publish_to_new
 
 WAIT_S = 30.0
 
@@ -38,7 +39,7 @@ async def test_floors_before_the_first_ack(cluster: Cluster) -> None:
         stream = {"name": name, "subjects": [f"{name}.>"], "num_replicas": replicas}
         await api(client, f"STREAM.CREATE.{name}", {**stream, "first_seq": 50})
         for _ in range(5):
-            await client.request(f"{name}.a", b"m", timeout=WAIT_S)
+            await publish_to_new(client, f"{name}.a")
         config = {"name": "c", "durable_name": "c", "ack_policy": "explicit"}
         await api(client, f"CONSUMER.CREATE.{name}.c", {"stream_name": name, "config": config})
         info = await api(client, f"CONSUMER.INFO.{name}.c")

@@ -34,9 +34,10 @@ def run(row: Row, seed: int, rounds: int, patience: float) -> bool:
         told = [row.number, row.name, seed, rounds, *"-------"]
         print(LINE.format(*told, f"skipped: {reason}"), flush=True)
         return True
-    except AssertionError as error:
+    except (AssertionError, ExceptionGroup) as error:
         told = [row.number, row.name, seed, rounds, *"-------"]
-        print(LINE.format(*told, f"FAILED: {error}"), *notes, sep="\n      ", flush=True)
+        why = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+        print(LINE.format(*told, f"FAILED: {why}"), *notes, sep="\n      ", flush=True)
         return False
     found = verdict(row, outcome, patience)
     told = [row.number, row.name, seed, rounds, outcome.acked, outcome.lost, outcome.doubled]

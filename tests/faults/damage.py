@@ -50,7 +50,15 @@ def remove(path: Path, rng: random.Random) -> str:
     return "removed"
 
 
+def wipe(path: Path, rng: random.Random) -> str:
+    """All of it, but for its length."""
+    path.write_bytes(bytes(path.stat().st_size))
+    return "zeroed"
+
+
 WAYS = (flip, zero, cut, remove)
+WAYS_OF_LOGS = (*WAYS, wipe)
+"""A log is read by its files, one behind the other: one of zeros must not be taken for new."""
 
 
 def files(store: Path, kind: str) -> list[Path]:
@@ -66,4 +74,5 @@ def damage(store: Path, kind: str, rng: random.Random) -> str:
     if not found:
         return ""
     path = rng.choice(found)
-    return f"{path.relative_to(store)}: {rng.choice(WAYS)(path, rng)}"
+    way = rng.choice(WAYS_OF_LOGS if kind == "log" else WAYS)
+    return f"{path.relative_to(store)}: {way(path, rng)}"

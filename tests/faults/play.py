@@ -1,10 +1,11 @@
 """One run of one row."""
 
 import asyncio
+import json
 import random
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.support.waiting import eventually
 
 WORKERS = 4
 DRAIN_S = 60.0
+PAGES = ("/jsz?streams=true&raft=true", "/raftz", "/routez")
 BEFORE = 300
 """Messages that are there before the first fault."""
 
@@ -42,6 +44,19 @@ def play(row: Row, seed: int, rounds: int, patience: float, notes: list[str]) ->
         return asyncio.run(_run(row, rig, rounds, 2 * patience * row.whole_s, given))
 
 
+def _keep(cluster: Cluster) -> Path:
+    """What tells why a run failed: the servers' logs and pages, as they are."""
+    place = Path(tempfile.mkdtemp(prefix="faults-failed-"))
+    for broker in cluster:
+        (place / f"{broker.name}.log").write_text(broker.logs)
+        for path in PAGES:
+            with suppress(OSError, ValueError):
+                page = json.dumps(broker.monitor(path), indent=1)
+                name = path[1:].replace("?", "_")
+                (place / f"{broker.name}-{name}.json").write_text(page)
+    return place
+
+
 async def _run(
     row: Row, rig: Rig, rounds: int, limit_s: float, given: dict[str, Volume]
 ) -> Outcome:
@@ -55,6 +70,9 @@ async def _run(
             await readers.drained({one.seq for one in rig.load.acked}, DRAIN_S)
         rig.notes.append(f"{len(readers.confirmed)} confirmed, {readers.repeated} asked again")
         return replace(outcome, again=len(readers.again))
+    except (AssertionError, ExceptionGroup):
+        rig.notes.append(f"logs and pages are in {await rig.off_loop(_keep, rig.cluster)}")
+        raise
     finally:
         await rig.close()
 

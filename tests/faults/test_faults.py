@@ -90,7 +90,7 @@ async def nothing_of(said: Coroutine[None, None, bool]) -> bool:
     return not await said
 
 
-@pytest.mark.parametrize("way", damage.WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", damage.WAYS_OF_LOGS, ids=lambda way: way.__name__)
 def test_each_way_changes_a_file(way: object, tmp_path: Path) -> None:
     assert callable(way)
     path = tmp_path / "0000000001.seg"

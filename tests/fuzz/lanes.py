@@ -1,9 +1,14 @@
-"""The lane: however a client's bytes are cut, both loops and the steps without them agree."""
+"""The lane: however a client's bytes are cut, both loops and the steps without them agree; and what
+streams do with a batch of messages at once, both do alike.
+"""
 
 import random
 
+from jsctl.broker.accel.columns import Publish
+from jsctl.broker.store.frame import frame_of
 from tests.fuzz.mutate import cuts
 from tests.fuzz.target import Target
+from tests.support.column_twins import read_anything, same, written_and_read
 from tests.support.lane_sides import disagreements
 from tests.support.lane_tables import PLENTY, agree
 
@@ -67,4 +72,36 @@ class LaneTables(Target):
         agree(data, int(rng.random() * 8), int(rng.random() * (1 << 64)), budget)
 
 
-TARGETS = (Lane, LaneTables)
+class Columns(Target):
+    """A batch of publishes whose parts are what is between two marks; and the bytes as records."""
+
+    name = "columns"
+    share = 0.5
+    mark = b"|"
+    words = (
+        b"NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n", b"NATS/1.0\r\nNats-Msg-Id:", b"\r\n", b".$FI",
+        b"_INBOX.1", mark, mark * 3, b" ", b"\0" * 30,
+    )  # fmt: skip
+
+    def seeds(self) -> list[bytes]:
+        rows = [(seq, 7, b"s.%d" % seq, b"", b"x" * seq) for seq in range(1, 9)]
+        headed = [(*row[:3], self.words[0], row[4]) for row in rows]
+        texts = [b"s|r|" + self.words[0] + b"|payload|" + b"t|||"]
+        return [*[frame_of(some).buffer[36:] for some in (rows, headed)], *texts]
+
+    def run(self, data: bytes, rng: random.Random) -> None:
+        read_anything(data, 0, len(data))
+        read_anything(data, int(rng.random() * 40), len(data) - int(rng.random() * 4))
+        parts = data.split(self.mark)
+        parts += [b""] * (-len(parts) % 4)
+        batch: list[Publish] = [
+            (*parts[at : at + 4], None)  # type: ignore[misc]  # Four of them
+            for at in range(0, len(parts), 4)
+        ]
+        seq = int(rng.random() * (1 << 63))
+        written_and_read(batch, parts[0], seq, -seq)
+        replies = [one[1] for one in batch if one[1]]
+        same(lambda loops: loops.ack_lines(replies, seq, b"MSG ", b" 1 ", (b"{", b"}")))
+
+
+TARGETS = (Lane, LaneTables, Columns)

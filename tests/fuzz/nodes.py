@@ -7,8 +7,12 @@ import gc
 import json
 import random
 import re
+from collections.abc import Sequence
 
+from jsctl.broker.gateway_options import GatewayOptions, GatewayUrl, RemoteGateway
+from jsctl.broker.leafnode_options import LeafNodeOptions, LeafRemote, LeafUrl
 from jsctl.broker.options import ClusterOptions, Options
+from jsctl.broker.routing.gateway_replies import mark
 from jsctl.broker.turn import Accepted, ConnKind, Query
 from tests.fuzz import requests
 from tests.fuzz.mutate import cuts, mutated
@@ -19,6 +23,7 @@ from tests.support.node_play import NodePlay, PlayClient
 INPUTS_PER_NODE = 2000
 TURN_CHUNKS = 20
 """Pieces of one connection in a turn, on average; alone, a turn costs more than they do."""
+DIALS_AGAIN_S = 0.3
 _QUEUES = re.compile(rb"SUB[ \t\r]+[^ \t]+[ \t]+[^ \t\r\n]+[ \t\r]+[^ \t\r\n]", re.IGNORECASE)
 """Which member of a queue group gets a message is chance. A lone CR is a blank, too."""
 _CLIENT_ID = re.compile(rb'"client_id":[0-9]+,')
@@ -31,6 +36,9 @@ def turns(rng: random.Random, data: bytes) -> list[list[bytes]]:
     chunks = cuts(rng, data)
     most = 1 if rng.random() < 0.25 else 1 + int(rng.expovariate(1 / TURN_CHUNKS))
     return [chunks[at : at + most] for at in range(0, len(chunks), most)]
+
+
+REMOTE = RemoteGateway("H", (GatewayUrl("h", 7222),))
 
 
 class Nodes(Target):
@@ -149,7 +157,14 @@ class Routes(Nodes):
     name = "route-session"
     share = 0.1
     options = Options(server_name="n1", cluster=ClusterOptions(name="C", port=6222))
-    words = (*RouteParser.words, *RouteHandshake.words, b"$JSC.", b"$SYS._INBOX.", b"$SYS.>")
+    words: Sequence[bytes] = (
+        *RouteParser.words,
+        *RouteHandshake.words,
+        b"$JSC.",
+        b"$SYS._INBOX.",
+        b"$SYS.>",
+    )
+    kind = ConnKind.ROUTE
 
     def seeds(self) -> list[bytes]:
         hello = b'INFO {"server_id":"NX","server_name":"x","cluster":"C","host":"h","port":1}\r\n'
@@ -157,17 +172,116 @@ class Routes(Nodes):
         told = [hello + data for data in RouteParser().seeds()]
         return [*known, *told, *[known[-1] + data for data in told], hello.replace(b"NX", b"")]
 
+    def accepted(self, data: bytes) -> Accepted:
+        """The connection that the input comes on."""
+        return Accepted(self.play._next_conn, self.kind, "127.0.0.1", 50000)
+
     def hostile(self, data: bytes, rng: random.Random) -> None:
-        play = self.play
-        conn, play._next_conn = play._next_conn, play._next_conn + 1
+        made = self.accepted(data)
+        play, conn = self.play, made.conn
+        play._next_conn += 1
         play.clients[conn] = peer = _Listener(play, conn)
-        play.turn(accepted=[Accepted(conn, ConnKind.ROUTE, "127.0.0.1", 50000)])
+        play.turn(accepted=[made])
         for chunks in turns(rng, data):
             play.turn(chunks=[(conn, chunk) for chunk in chunks])
         if rng.random() < 0.02:
             play.run(0.3)
         play.hang_up(peer)
         del play.clients[conn]
+
+
+class LeafNodes(Routes):
+    """What comes from a leaf node that connects here."""
+
+    name = "leaf-session"
+    options = Options(server_name="n1", leafnodes=LeafNodeOptions(port=7422))
+    words = (
+        b"LMSG ", b"LS+ ", b"LS- ", b"PING\r\n", b"PONG\r\n", b"\r\n", b" | ", b" + ", b" 5",
+        b"$LDS.x", b"$JS.hub.API.", b"$JS.API.", b"999999999", b"A" * 300, b"NATS/1.0\r\n\r\n",
+        b"CONNECT {}\r\n", b"INFO {}\r\n", b"-ERR 'Loop detected'\r\n", b'"is_hub":true', b"*.>",
+        b'"deny_pub":["a.*"]', b'"remote_account":"$G"', b'"domain":"d"', b'"isolate":true',
+        b'"cluster":"C"', b'"version":"1.0"', b'"\\ud800"', b"[" * 1200, b'{"a":' * 300,
+        b"9" * 5000,
+    )  # fmt: skip
+    kind = ConnKind.LEAF
+    hello = b'CONNECT {"server_id":"NX","name":"x","version":"2.15.1","headers":true}\r\n'
+
+    def seeds(self) -> list[bytes]:
+        told = (
+            b"LS+ a.>\r\nLS+ a q 3\r\nLS- a q\r\nLMSG innocent 2\r\nho\r\nPING\r\n",
+            b"LMSG a + r q1 q2 3\r\nabc\r\nLMSG a | q 0\r\n\r\nLMSG a r 0\r\n\r\n",
+            b"LS+ $LDS.x\r\nHMSG a r 12 14\r\nNATS/1.0\r\n\r\nhi\r\nLS- $LDS.x\r\nPONG\r\n",
+            b"LS+ innocent\r\nLS+ > q 1\r\nPING\r\n-ERR 'Authorization Violation'\r\n",
+        )
+        return [self.hello, *told, *[self.hello + data for data in told]]
+
+
+class Hubs(LeafNodes):
+    """What comes from the hub that this server hangs on."""
+
+    name = "hub-session"
+    options = Options(
+        server_name="n1",
+        leafnodes=LeafNodeOptions(remotes=(LeafRemote(urls=(LeafUrl("h"),)),), reconnect_ns=1),
+    )
+    hello = (
+        b'INFO {"server_id":"NX","server_name":"x","version":"2.15.1","headers":true,'
+        b'"nonce":"n","remote_account":"$G","connect_info":true}\r\n'
+    )
+
+    def accepted(self, data: bytes) -> Accepted:
+        if not self.play.dials:
+            self.play.run(DIALS_AGAIN_S)
+        if not self.play.dials:  # It waits for longer behind some errors.
+            self.begin()
+        made = super().accepted(data)
+        dial = self.play.dials.pop()
+        made.dial_token, made.remote_host, made.remote_port = dial.token, dial.host, dial.port
+        return made
+
+
+class Gateways(Routes):
+    """What comes on a connection of another cluster: one that it made, or one that was dialed."""
+
+    name = "gateway-session"
+    options = Options(
+        server_name="n1",
+        cluster=ClusterOptions(name="G"),
+        gateway=GatewayOptions("G", "127.0.0.1", 7222, remotes=(REMOTE,)),
+    )
+    kind = ConnKind.GATEWAY
+    words = (
+        *Routes.words, b"A+ $G\r\n", b"A- $G\r\n", b"_GR_.", b"_GR_.aaaaaa.bbbbbb.",
+        b'"gateway":"H"', b'"gateway_cmd":1', b'"gateway_cmd":2', b'"gateway_cmd_payload":"JEc="',
+        b'"gateway_urls":["h:7222"]', b'"gateway_iom":true',
+    )  # fmt: skip
+
+    def seeds(self) -> list[bytes]:
+        info = b'INFO {"server_id":"NX","server_name":"x","gateway":"H","gateway_urls":["h:1"]}\r\n'
+        hello = b'CONNECT {"gateway":"H"}\r\n' + info
+        told = RouteParser().seeds()
+        begun = b'INFO {"gateway":"H","gateway_cmd":2,"gateway_cmd_payload":"JEc="}\r\n'
+        mine = mark("G") + b"." + mark("N") + b".in.1"
+        asked = (
+            b"RMSG $G _GR_." + mine + b" 1\r\nx\r\nRMSG $G innocent _GR_.a23456.b23456.r 1\r\ny\r\n"
+        )
+        return [
+            *[hello + data for data in told], *[info + data for data in told], hello + asked,
+            info + begun + b"RS+ $G a\r\nRS+ $G b q 1\r\nRS- $G a\r\nA+ $G\r\n",
+            info + info.replace(b'"H"', b'"I"').replace(b'"x"', b'"x","gateway_cmd":1'),
+        ]  # fmt: skip
+
+    def accepted(self, data: bytes) -> Accepted:
+        made = super().accepted(data)
+        made.dial_token = 0 if data.startswith(b"CONNECT") else self._dialed()
+        return made
+
+    def _dialed(self) -> int:
+        """The token of a dial that is under way, if there is one."""
+        gates = self.play.node.gates
+        assert gates is not None
+        tokens = [one.token for one in gates.connections.remotes.clusters.values()]
+        return max(tokens, default=0)
 
 
 class _Listener(PlayClient):
@@ -254,4 +368,4 @@ class Pages(Nodes):
             json.loads(answer.body)
 
 
-TARGETS = (Session, Routes, Api, Pages)
+TARGETS = (Session, Routes, LeafNodes, Hubs, Gateways, Api, Pages)

@@ -4,9 +4,11 @@ import random
 import re
 from collections.abc import Sequence
 
+from jsctl.broker.accel.columns import plain_ids
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.consumers import acks, pull
 from jsctl.broker.jetstream.streams import publish_headers
+from jsctl.broker.linking.fields import split_url
 from jsctl.broker.protocol import client, headers, route
 from jsctl.broker.protocol.ops import Bad
 from jsctl.broker.routes import wire as mesh_wire
@@ -108,7 +110,7 @@ class RouteHandshake(Target):
                 line = mesh_wire.gossip_line(made, "nats-route://h:1/", 0)
                 again = mesh_wire.parse_info(line[5:])
                 assert again.server_id == made.server_id
-                mesh_wire.split_url(made.ip)
+                split_url(made.ip)
 
 
 HEADER_LINE = re.compile(rb"\r\n([^:\r\n]+):[ ]*([^\r\n]*)(?=\r\n)")
@@ -139,7 +141,7 @@ class Headers(Target):
         pairs = pairs_of(data)
         headers.status(data)
         publish_headers.nats_fields(data)
-        publish_headers.plain_ids([data])
+        plain_ids([data])
         publish_headers.parse_ttl(data)
         if not data.startswith(headers.VERSION + b"\r\n") or not data.endswith(b"\r\n\r\n"):
             return

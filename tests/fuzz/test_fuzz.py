@@ -30,11 +30,13 @@ INPUTS = {
     "api": 3000,
     "client-session": 2500,
     "route-session": 2500,
+    "leaf-session": 1500,
+    "hub-session": 1500,
     "wal": 600,
 }
 """What a target gets in a few seconds; `monitoring` and all parsers get the default."""
 INPUTS_DEFAULT = 4000
-QUICK_SHARE = 0.1
+QUICK_SHARE = 0.05
 """Of these inputs, what a quick run has time for."""
 PROCESSES = {"live"}
 """The targets that start a broker."""

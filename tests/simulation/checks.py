@@ -6,6 +6,7 @@ history per group: what was ever applied at which index.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
@@ -27,6 +28,7 @@ from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.store.wal.batch import WalBatch
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.consumer_checks import ConsumerBooks, Told
+from tests.simulation.dead_letters import DEAD
 from tests.simulation.disks import DurableGroup, DurableLog
 from tests.simulation.machine import Machine, Process
 from tests.simulation.rot import note_unreadable
@@ -79,6 +81,9 @@ class Checker:
         self.acknowledged = 0
         self.told = Told()
         self._turns = 0
+        self._assigned: set[str] = set()
+        """Groups of streams and consumers that there are, by the newest state of the meta group."""
+        self._assigned_at = 0
 
     def history(self, name: str) -> History:
         """The history of a group."""
@@ -93,6 +98,13 @@ class Checker:
         same = [one for one in found if one.key == (stream, name)]
         mine = [one for one in same if one.group == group]
         return mine + [one for one in same if one.group != group and not self.exists(one.group)]
+
+    def fast_told(
+        self, name: str, batch: str, document: dict[str, Any], gaps: str
+    ) -> list[tuple[int, bytes]]:
+        """A publisher is told of a fast batch by a stream's leader: what that promises."""
+        books = self.history(name).books
+        return [] if books is None else books.fast_told(batch, document, gaps)
 
     def excused(self, name: str) -> bool:
         """Whether a group lost more than is allowed for, or a consumer's stream did."""
@@ -119,9 +131,14 @@ class Checker:
                 raise Violation(f"{machine.name} {missing}")
             if missing:
                 machine.decay.doubtful.add(name)
+                machine.decay.lacking.setdefault(name, known)
+        for name, known in list(machine.decay.lacking.items()):
+            if not _missing(name, known, after.groups.get(name), after):
+                del machine.decay.lacking[name]
+                machine.decay.doubtful.discard(name)
         machine.decay.log = False
         for group in process.engine.groups.by_name.values():
-            self._first_seen(process, group)
+            self._meet(process, group)
 
     def durable(self, process: Process, batch: DiskBatch) -> None:
         """A batch ran."""
@@ -140,6 +157,7 @@ class Checker:
             return
         if group.name in machine.decay.doubtful:
             machine.decay.doubtful.discard(group.name)
+            machine.decay.lacking.pop(group.name, None)
             if raft.standing.kind is StandingKind.WHOLE:
                 raise Violation(f"{machine.name} takes what is left of {group.name} for whole")
         known = machine.log.groups.get(group.name)
@@ -206,6 +224,7 @@ class Checker:
     def turned(self, process: Process) -> None:
         """Compare what the turn did with what is known."""
         groups = process.engine.groups.by_name
+        self._follow_meta(process)
         process.commits = {one: at for one, at in process.commits.items() if one in groups}
         for name, group in groups.items():
             self.look(process, group)
@@ -252,29 +271,37 @@ class Checker:
     def look(self, process: Process, group: RaftGroup) -> None:
         """Take in what a group applied; before the end of the turn, too, if it may be gone then."""
         seen, known, raft = process.seen, self.history(group.name), group.raft
-        if group.name not in seen:
-            self._first_seen(process, group)
-            if isinstance(group.unit, StreamReplica | ConsumerReplica) and known.assigned is None:
-                known.assigned = group.unit.assignment.group
-            if isinstance(group.unit, StreamReplica) and known.books is None:
-                known.books = Books(group.unit.assignment)
-            if isinstance(group.unit, ConsumerReplica) and known.consumer is None:
-                known.consumer = self._open_consumer(process, group.unit)
+        self._meet(process, group)
         if known.consumer is not None and len(raft.members.voters) == 1:
             known.consumer.replicated = False
         if known.excused or raft.applied <= seen[group.name]:
             return
         if isinstance(group.unit, ConsumerReplica):
-            # What it delivers was stored before.
-            made = group.unit.assignment
-            stream = process.engine.assets.streams.get((made.account, made.stream))
-            if stream is not None:
-                self.look(process, stream.group)
-                if self.excused(known.name):
-                    return
+            # What it delivers was stored before, and so were dead letters that it takes for stored.
+            made, streams = group.unit.assignment, process.engine.assets.streams
+            for name in (made.stream, DEAD):
+                stream = streams.get((made.account, name))
+                if stream is not None:
+                    self.look(process, stream.group)
+            if self.excused(known.name):
+                return
         self._applied(process, known, raft, seen[group.name])
         seen[group.name] = raft.applied
         self._compare(process, known, group)
+
+    def _meet(self, process: Process, group: RaftGroup) -> None:
+        """A group runs: books are kept of what nobody knew of, or was founded again."""
+        known, unit = self.history(group.name), group.unit
+        if group.name not in process.seen:
+            self._first_seen(process, group)
+        if known.books is not None or known.consumer is not None:
+            return
+        if isinstance(unit, StreamReplica | ConsumerReplica) and known.assigned is None:
+            known.assigned = unit.assignment.group
+        if isinstance(unit, StreamReplica):
+            known.books = Books(unit.assignment)
+        if isinstance(unit, ConsumerReplica):
+            known.consumer = self._open_consumer(process, unit)
 
     def _open_consumer(self, process: Process, unit: ConsumerReplica) -> ConsumerBooks:
         made = unit.assignment
@@ -286,7 +313,25 @@ class Checker:
             lambda: self.history(stream).books,
             lambda: self.passed_over(stream),
             lambda: self._log_end(stream),
+            lambda: self._consumed(stream),
+            self._letters,
         )
+
+    def _letters(self) -> set[bytes] | None:
+        """Subjects of the dead letters that are stored; None if some of that was lost."""
+        known = [one for one in self.groups.values() if one.books and one.books.name == DEAD]
+        if any(one.excused for one in known):
+            return None
+        return {letter for one in known if one.books for letter in one.books.letters}
+
+    def _consumed(self, stream: str) -> set[int]:
+        """Messages with which all consumers of a stream are done by now, of which one may be
+        deleted: the stream lets go of them, whoever is made in its place meanwhile."""
+        known = [one.consumer for one in self.groups.values() if one.stream == stream]
+        books = [one for one in known if one is not None]
+        done = {seq for one in books for seq in one.done}
+        rest = [one for one in books if one.first and self.exists(one.group)]
+        return {seq for seq in done if not any(one.needs(seq) for one in rest)}
 
     def _log_end(self, name: str) -> int:
         """How far anybody's log of a group goes."""
@@ -311,20 +356,29 @@ class Checker:
             books = known.books
             if books is None or not books.model.consumed:
                 continue
-            for name, other in self.groups.items():
+            for name, other in list(self.groups.items()):
                 one = other.consumer
                 if one is None or one.books() is not books or not self.exists(name):
                     continue
                 for seq, index in books.model.consumed:
-                    if index > one.since and one.needs(seq) and not self.excused(name):
+                    late = index <= one.since or seq in one.consumed_before
+                    if not late and one.needs(seq) and not self.excused(name):
                         raise Violation(f"{books.name} removes {seq}, which {one.name} needs")
             books.model.consumed.clear()
 
     def exists(self, name: str) -> bool:
-        """Whether a group is still assigned, as the newest meta state has it."""
-        metas = [machine.process.engine.meta.state for machine in self.machines if machine.process]
-        newest = max(metas, key=lambda meta: meta.applied, default=None)
-        return newest is not None and any(one.group.name == name for one in newest.assets())
+        """Whether a group is still assigned, as the newest meta state has it that anybody had."""
+        for machine in self.machines:
+            if machine.process is not None:
+                self._follow_meta(machine.process)
+        return name in self._assigned
+
+    def _follow_meta(self, process: Process) -> None:
+        """Whoever applied most may be down when it is asked what there is."""
+        state = process.engine.meta.state
+        if state.applied > self._assigned_at:
+            self._assigned_at = state.applied
+            self._assigned = {one.group.name for one in state.assets()}
 
     def _applied(self, process: Process, known: History, raft: Raft, before: int) -> None:
         entries, who = known.entries, process.machine.name

@@ -20,6 +20,7 @@ from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND, Network
 
 Handler = Callable[[Publish], None]
+FastTold = Callable[[str, str, dict[str, Any], str], list[tuple[int, bytes]]]
 HAND_OVER_NS = 100_000
 TTL_EVERY = 3
 """Each third message has a time to live, if any has; each third of those lives for ever."""
@@ -27,10 +28,13 @@ FULL = b"maximum messages exceeded"
 """What a publisher is told whose stream takes no more; it does not try again."""
 
 
+INBOX_WORDS = 5
+
+
 def _inbox_of(subject: bytes) -> tuple[str, str]:
-    """(kind, extra) of an inbox; empty for other subjects."""
+    """(kind, extra) of an inbox, or of what is below one; empty for other subjects."""
     words = subject.decode().split(".")
-    return (words[2], words[3]) if words[0] == "_INBOX" and len(words) == 5 else ("", "")
+    return (words[2], words[3]) if words[0] == "_INBOX" and len(words) >= INBOX_WORDS else ("", "")
 
 
 class Hub:
@@ -50,6 +54,11 @@ class Hub:
         """The checker's look at a group that promises something."""
         self.consumers: Callable[[str, str, str], list[ConsumerBooks]] = lambda *names: []
         """What is known of a consumer: of its group, and behind it of those that had its name."""
+        self.fast_streams: dict[str, str] = {}
+        """Fast batch -> its stream."""
+        self.fast_told: FastTold = lambda *words: []
+        """What was promised of a fast batch with an answer, by its stream's group: (sequence,
+        payload)."""
         self.told = Told()
         self.delivered = 0
         self.slow = 0
@@ -90,7 +99,8 @@ class Hub:
         self.world.at(HAND_OVER_NS, lambda: self._arrive(number, message))
 
     def _arrive(self, number: int, message: Publish) -> None:
-        handler = self._handlers.get(message[0])
+        inbox = b".".join(message[0].split(b".", INBOX_WORDS)[:INBOX_WORDS])
+        handler = self._handlers.get(message[0]) or self._handlers.get(inbox)
         if handler is not None:
             handler(message)
 
@@ -100,6 +110,8 @@ class Hub:
         kind, extra = _inbox_of(subject)
         if kind == "p":
             self._pub_ack(process, subject, payload)
+        elif kind == "f":
+            self._fast_ack(process, subject, payload)
         elif kind == "k":
             stream, consumer, seq = extra.split("-")
             if not payload:
@@ -115,7 +127,25 @@ class Hub:
         if unit is not None and subject in self.payloads:
             # The stream may be deleted before the turn ends.
             self.look(process, unit.group)
-            self._acks.append((unit.group.name, document["seq"], self.payloads[subject]))
+            expected = self.payloads[subject]
+            if "val" in document:
+                expected = b'{"val":"%b"}' % document["val"].encode()
+            elif unit.stream.config.allow_msg_counter:
+                return  # A duplicate: what the first one was told counts.
+            self._acks.append((unit.group.name, document["seq"], expected))
+
+    def _fast_ack(self, process: Process, subject: bytes, payload: bytes) -> None:
+        """What is told of a fast batch is so, and safe."""
+        *_, name, _, gaps, _, _, _ = subject.decode().split(".")
+        document = json.loads(payload)
+        stream = self.fast_streams[name]
+        unit = process.engine.assets.streams.get((ACCOUNT, stream))
+        if unit is None or document.get("type") in ("gap", "err") or "error" in document:
+            return
+        self.look(process, unit.group)
+        if not self.excused(unit.group.name):
+            told = self.fast_told(unit.group.name, name, document, gaps)
+            self._acks += [(unit.group.name, *one) for one in told]
 
     def _confirmed(self, process: Process, stream: str, consumer: str, seq: int) -> None:
         """An ack counts. One that is confirmed when the message is gone may be that of a consumer
@@ -251,7 +281,7 @@ class Reader:
         self.kind = kind
         self.stream = stream
         self.consumer = consumer
-        self.careless = 0.15
+        self.careless = 0.5 if kind.letters else 0.15
         """Share of messages that are not acknowledged, or negatively."""
         self.stopped = False
         self._inbox = b""
@@ -293,8 +323,12 @@ class Reader:
         if self.world.chance(self.careless):
             if self.world.chance(0.5):
                 return
-            word = b"-NAK"
-            self.hub.told.nak(self.stream, self.consumer, int(seq))
+            if self.kind.letters and self.world.chance(0.5):
+                word = b"+TERM it is broken"
+                self.hub.told.term(self.stream, self.consumer, int(seq))
+            else:
+                word = b"-NAK"
+                self.hub.told.nak(self.stream, self.consumer, int(seq))
         else:
             self.hub.told.ack(self.stream, self.consumer, int(seq))
         if not word and self.world.chance(0.8):

@@ -16,7 +16,7 @@ from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.jetstream.consumers.consumer import filters_of
 from jsctl.broker.jetstream.consumers.entries import ConsumerEntryKind, apply_progress
 from jsctl.broker.jetstream.consumers.push_dispatcher import RATE_BURST_BYTES
-from jsctl.broker.jetstream.consumers.state import ConsumerState
+from jsctl.broker.jetstream.consumers.state import ConsumerState, Death
 from tests.simulation.stream_checks import Books, is_memory
 from tests.simulation.violation import Violation
 from tests.simulation.world import SECOND
@@ -33,11 +33,16 @@ class Told:
     """What clients said to consumers, by (stream, consumer)."""
 
     acked: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    ended: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     put_back: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
     def ack(self, stream: str, consumer: str, seq: int) -> None:
         """A message was acknowledged by a client that had it."""
         self.acked.setdefault((stream, consumer), set()).add(seq)
+
+    def term(self, stream: str, consumer: str, seq: int) -> None:
+        """A client never wants a message again."""
+        self.ended.setdefault((stream, consumer), set()).add(seq)
 
     def nak(self, stream: str, consumer: str, seq: int) -> None:
         """A client wants a message again at once."""
@@ -63,6 +68,8 @@ class ConsumerBooks:
         books: Callable[[], Books | None],
         passed_over: Callable[[], Collection[int]],
         stream_index: Callable[[], int],
+        consumed: Callable[[], set[int]],
+        letters: Callable[[], set[bytes] | None],
     ) -> None:
         assignment = unit.assignment
         self.group = unit.group.name
@@ -79,6 +86,8 @@ class ConsumerBooks:
         self.since = 0
         """It began when the stream's log went up to here: of what is removed by then, nobody asked
         it whether it needs that."""
+        self.consumed_before: set[int] = set()
+        """Of what was there when it began, what was on its way out: it has no claim to that."""
         self.pending: dict[int, Waiting] = {}
         self.done: set[int] = set()
         self.exhausted: set[int] = set()
@@ -87,6 +96,12 @@ class ConsumerBooks:
         self.passed_over = passed_over
         """Messages that it may leave out, as they are lost for good."""
         self._stream_index = stream_index
+        self._consumed = consumed
+        self._letters = letters
+        self.dead: dict[int, Death] = {}
+        """Given up, and to be stored elsewhere."""
+        self.buried: set[bytes] = set()
+        """Subjects of all letters that there were ever to be."""
         self._cseq = 0
         self._floor = 0
         self._term = 0
@@ -123,6 +138,7 @@ class ConsumerBooks:
 
     def start(self, first: int, resume: int, last_seqs: Sequence[int]) -> None:
         """It begins before `first`."""
+        self.consumed_before = self._consumed()
         self.first, self.last = first, first - 1
         self.since = self._stream_index()
         self._floor = first - 1
@@ -201,6 +217,31 @@ class ConsumerBooks:
                 raise self._broken(f"gives {seq} up after {held.count} deliveries")
             self.exhausted.add(seq)
 
+    def bury(self, seq: int, death: Death) -> None:
+        """This one is given up, and to be stored elsewhere."""
+        held = self.pending.pop(seq, None)
+        if held is None:
+            raise self._broken(f"gives {seq} up, which waits for no ack")
+        often = 0 < self.config.max_deliver <= held.count
+        asked = seq in self._told.ended.get(self.key, ())
+        if not (asked if death.terminated else often) or death.deliveries != held.count:
+            raise self._broken(f"gives {seq} up after {held.count} deliveries: {death}")
+        self.dead[seq] = death
+        self.buried.add(self._letter(seq, death))
+
+    def _letter(self, seq: int, death: Death) -> bytes:
+        return f"dead.{self.stream}.{self.name}.{seq}.{death.time_ns}".encode()
+
+    def settle(self, seqs: Collection[int]) -> None:
+        """These are stored elsewhere, or are gone."""
+        books, letters = self.books(), self._letters()
+        for seq in seqs:
+            death = self.dead.pop(seq)
+            there = books is None or seq in books.model.rows
+            if there and letters is not None and self._letter(seq, death) not in letters:
+                raise self._broken(f"takes {seq} for stored, which is not")
+            self.done.add(seq)
+
     def skip(self, up_to: int) -> None:
         """Nothing up to here is wanted."""
         for left in self._left_out(self.last + 1, up_to + 1):
@@ -256,7 +297,7 @@ class ConsumerBooks:
         """Whether a message that is stored is still to be consumed."""
         if not self.first or seq < self.first or not self.wants(seq):
             return False
-        return seq > self.last or seq in self.pending
+        return seq > self.last or seq in self.pending or seq in self.dead
 
     def missing(self) -> list[int]:
         """What is still to be delivered, or to be acknowledged."""
@@ -271,6 +312,8 @@ class ConsumerBooks:
         for seq, held in self.pending.items():
             if state.deliveries(seq) != held.count:
                 raise self._broken(f"counts other deliveries of {seq} on {server}")
+        if state.dead != self.dead:
+            raise self._broken(f"has other dead letters on {server}: {list(state.dead)[:9]}")
         floor = state.floor_stream
         if floor >= min(self.pending, default=floor + 1) or floor > max(self.last, 0):
             raise self._broken(f"has its ack floor at {floor} on {server}")

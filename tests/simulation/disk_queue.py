@@ -1,7 +1,7 @@
 """What a process has to write, as the edge's disk thread does it: one batch at a time, in order.
 
 A batch that finds no room is tried again, and those of its kind wait behind it. One that fails is
-reported; what comes behind it runs, but counts as durable no more.
+reported, and what comes behind it runs: of the log nothing is written behind one that failed.
 
 A brief batch that is alone may run in the loop's own thread (decision 21): until it has ended the
 process does nothing else, and then takes the turn that waited for it.
@@ -83,8 +83,7 @@ class DiskQueue:
             self._process.ran(batch.ticket, str(error))
         else:
             self._batches.remove(batch)
-            if not self.failed:
-                self._machine.watch.durable(self._process, batch)
+            self._machine.watch.durable(self._process, batch)
             self._process.ran(batch.ticket, "")
         self._start()
         if here and batch not in self._batches:
@@ -108,10 +107,13 @@ class DiskQueue:
         else:
             disk.killed_in = syncs
         self._machine.dropping = dropped_by(self._batches[0])
+        # A sync that fails is told to a process that lives. Else what was lost would look written
+        # to the next one, until the power goes: damage that nobody can know of.
+        failing, disk.fail_syncs = disk.fail_syncs, 0
         try:
             self._batches[0].run()
-            if not self.failed:
-                self._machine.watch.durable(self._process, self._batches[0])
+            self._machine.watch.durable(self._process, self._batches[0])
         except DiskError:
             pass
         disk.power_fails_in = disk.killed_in = None
+        disk.fail_syncs = failing

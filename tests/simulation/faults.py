@@ -196,6 +196,7 @@ class Faults:
         place = rot.choose(machine.disk, rng, machine.decay)
         if place is not None and self._may_spoil(machine, place):
             rot.spoil(machine.disk, rng, machine.decay, place)
+            self._excuse_lone(machine)
 
     def _rotting(self, item: Item) -> Machine | None:
         """The server whose disk rots, if it runs."""
@@ -205,12 +206,23 @@ class Faults:
     def _may_spoil(self, machine: Machine, place: rot.Place) -> bool:
         """Whether the fault model has room for this; counts it if so."""
         kind = rot.kind_of(place[0])
+        if rot.hides_a_frame(machine.disk, machine.incarnation, machine.decay, place):
+            return False
         if kind == rot.LOG and not self._may_lose(machine):
             return False
         if kind == rot.STATE and not self._may_lose(machine, rot.group_of(place[0])):
             return False
         self.rotten = machine
         return True
+
+    def _excuse_lone(self, machine: Machine) -> None:
+        """A replica that had no peer may have forgotten removals once both a segment and a
+        catalogue are damaged: nobody promises that these stay."""
+        places = machine.decay.places
+        spoilt = {rot.group_of(one) for one, _, _ in places if rot.kind_of(one) == rot.SEGMENT}
+        for name in spoilt & machine.decay.catalogues:
+            known = self.simulation.checker.history(name)
+            known.excused = known.excused or known.was_alone
 
     def _stop_and_start(self, machine: Machine, item: Item) -> None:
         """The process ends; the page cache stays, so that what was promised can be told."""
@@ -231,6 +243,7 @@ class Faults:
             self._stop_and_start(machine, item)
         machine.disk.unreadable.append(place)
         rot.note_unreadable(machine.disk, machine.decay)
+        self._excuse_lone(machine)
         self.world.at(2 * item.duration_ms * MS, lambda: machine.disk.readable_again(place))
 
     def _unopenable(self, item: Item) -> None:

@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from jsctl.broker.options import RaftOptions
+
 FAULTS = {
     "crash": 4.0,
     "crash_leader": 4.0,
@@ -32,6 +34,20 @@ ROT_COMPANY = ("crash", "crash_leader", "isolate", "step_down", "step_down", "re
 """What happens besides in these."""
 CHANGES = ("consumer", "consumer", "limit", "step_down")
 """Requests that meet what is on its way."""
+ROOM_FAULTS = (*["full_disk"] * 3, "sync_fails", "crash", "crash_leader")
+"""Of disks without room."""
+TURMOIL = (
+    "crash",
+    "crash_leader",
+    "kill_all",
+    "isolate_leader",
+    "ambush",
+    "pause",
+    "step_down",
+    "scale",
+    "remove_peer",
+)
+"""What happens besides changes."""
 REQUESTS = {
     "step_down": 3.0,
     "meta_step_down": 1.0,
@@ -70,6 +86,8 @@ class ConsumerKind:
     filter: str = ""
     """The last word of the subjects that it wants."""
     rate_bps: int = 0
+    letters: bool = False
+    """What it gives up goes to a stream of dead letters."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +102,10 @@ class StreamKind:
     bytes_more: int = 0
     """Payloads are that much bigger."""
     consumers: tuple[ConsumerKind, ...] = (ConsumerKind(),)
+    counter: bool = False
+    """Its messages are increments."""
+    schedules: bool = False
+    """Schedules are published to it, and nothing else."""
     ttl: bool = False
     """Some messages have a time to live of their own."""
 
@@ -106,18 +128,30 @@ class Plan:
     checkpoint_entries: int = 40
     entries_kept: int = 10
     append_entries_max: int = 4096
+    segment_bytes: int = RaftOptions().store_segment_bytes
+    """Of streams' messages: files as large as by default are never full in a run."""
     streams: tuple[tuple[int, str, int], ...] = ((3, "file", -1),)
     """(replicas, storage, max_msgs) of each."""
     kinds: tuple[StreamKind, ...] = ()
     """Of the first streams; the others are plain."""
     copies: bool = False
     """Whether there is a mirror of the first stream, and one that sources all."""
+    letters: bool = False
+    """Whether there is a stream of dead letters."""
+    sums: bool = False
+    """Whether there is a stream that sums up all counters."""
+    batches: bool = False
+    """Whether streams take atomic and fast batches, and somebody publishes them."""
     chat: bool = False
     """Whether clients publish and subscribe outside of streams, too."""
     seeds: int = 0
     """How many servers are named in the routes that all are configured with; 0: all of them."""
     chaos_ms: int = 5000
     items: tuple[Item, ...] = field(default=())
+
+    def kind(self, number: int) -> StreamKind:
+        """What a stream is besides what every plan says."""
+        return self.kinds[number] if number < len(self.kinds) else StreamKind()
 
     def __str__(self) -> str:
         head = replace(self, items=())
@@ -229,6 +263,62 @@ def draw_copies(seed: int, servers: int = 3) -> Plan:
     )
 
 
+def draw_batches(seed: int, servers: int = 3) -> Plan:
+    """A plan with atomic batches, to streams of all kinds and plain ones."""
+    plan = (draw, draw_kinds)[seed % 2](seed, servers)
+    return replace(plan, batches=True)
+
+
+def draw_counters(seed: int, servers: int = 3) -> Plan:
+    """A plan with counters; in every second one they are summed up, and none is taken away."""
+    rng = random.Random(seed * 1000 + 400 + servers)
+    plan, sums = draw(seed, servers), seed % 2 == 0
+    unfit = ("recreate", "purge", "delete", "limit") if sums else ("limit",)
+    return replace(
+        plan,
+        sums=sums,
+        streams=tuple(
+            (count, storage, -1 if sums else rng.choice([-1, 20]))
+            for count, storage, _ in plan.streams
+        ),
+        kinds=tuple(
+            StreamKind(counter=True, consumers=(), per_subject=rng.choice([-1, 1, 3]))
+            for _ in plan.streams
+        ),
+        items=tuple(one for one in plan.items if one.kind not in unfit),
+    )
+
+
+def draw_schedules(seed: int, servers: int = 3) -> Plan:
+    """A plan with schedules; in every second one clocks are set as well."""
+    rng = random.Random(seed * 1000 + 450 + servers)
+    plan = draw(seed, servers)
+    items = [one for one in plan.items if one.kind != "limit"]
+    return replace(
+        plan,
+        streams=tuple(
+            (count, storage, rng.choice([-1, -1, 40])) for count, storage, _ in plan.streams
+        ),
+        kinds=tuple(StreamKind(schedules=True, consumers=()) for _ in plan.streams),
+        items=_with_storage(rng, items, 3 * (seed % 2), ("set_clock",)),
+    )
+
+
+def draw_letters(seed: int, servers: int = 3) -> Plan:
+    """A plan of the same kinds in which messages that consumers give up are stored elsewhere, and
+    leaders come and go."""
+    plan = draw_kinds(seed, servers)
+    rng = random.Random(seed * 1000 + 470 + servers)
+    consumer = ConsumerKind(push=False, max_deliver=rng.choice([2, 3]), letters=True)
+    items = [one for one in plan.items if one.kind not in ("recreate", "consumer", "remove_peer")]
+    return replace(
+        plan,
+        letters=True,
+        kinds=tuple(replace(one, consumers=(consumer,)) for one in plan.kinds),
+        items=_with_storage(rng, items, rng.choice([0, 2, 4]), ("crash_leader", "step_down")),
+    )
+
+
 def draw_storage(seed: int, servers: int = 3) -> Plan:
     """A plan of the same kinds in which hardly anything but disks and clocks goes wrong."""
     plan = draw_kinds(seed, servers)
@@ -262,11 +352,42 @@ def draw_changes(seed: int, servers: int = 3) -> Plan:
     return replace(plan, kinds=kinds, items=tuple(items), sync_ms=rng.choice([2.0, 15.0, 60.0]))
 
 
+def draw_room(seed: int, servers: int = 3) -> Plan:
+    """A plan of the same kinds in which disks are full again and again, while syncs fail and
+    servers end; checkpoints are frequent, as most of what needs room is theirs."""
+    plan = draw_kinds(seed, servers)
+    rng = random.Random(seed * 1000 + 800 + servers)
+    return replace(
+        plan,
+        checkpoint_entries=rng.choice([5, 20]),
+        entries_kept=rng.choice([0, 5, 40]),
+        segment_bytes=rng.choice([1_000, 4_000]),
+        loop_syncs=rng.choice([0.0, 0.9]),
+        items=_with_storage(rng, list(plan.items[:2]), 12, ROOM_FAULTS),
+    )
+
+
+def draw_turmoil(seed: int, servers: int = 3) -> Plan:
+    """A plan of changes in which servers come and go, too, and so do replicas."""
+    plan = draw_changes(seed, servers)
+    rng = random.Random(seed * 1000 + 650 + servers)
+    return replace(
+        plan,
+        checkpoint_entries=rng.choice([5, 20, 80]),
+        entries_kept=rng.choice([0, 5, 40]),
+        segment_bytes=rng.choice([1_000, 4_000]),
+        items=_with_storage(rng, list(plan.items), 6, TURMOIL),
+    )
+
+
 def draw_loop(seed: int, servers: int = 3) -> Plan:
-    """A plan of one of the other drawings in which servers mostly sync in their own loops."""
+    """A plan of one of the other drawings in which servers mostly sync in their own loops, and some
+    end there."""
     drawn = (draw, draw_kinds, draw_storage)[seed % 3](seed, servers)
     rng = random.Random(seed)
-    return replace(drawn, loop_syncs=rng.choice([0.5, 0.9, 1.0]), sync_ms=rng.choice([2, 10, 30]))
+    syncs = replace(drawn, loop_syncs=rng.choice([0.5, 0.9, 1.0]), sync_ms=rng.choice([2, 10, 30]))
+    ends = _with_storage(rng, list(drawn.items), rng.choice([0, 2, 4]), ("crash", "crash_leader"))
+    return replace(syncs, items=ends)
 
 
 def draw_rot(seed: int, servers: int = 3) -> Plan:

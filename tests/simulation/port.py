@@ -40,7 +40,7 @@ class Port:
 
     def open(self) -> None:
         """Say who is there, and listen."""
-        self._send(CONNECT + b"SUB _INBOX.%d.*.*.* %s\r\n" % (self._number, ALL_INBOXES))
+        self._send(CONNECT + b"SUB _INBOX.%d.> %s\r\n" % (self._number, ALL_INBOXES))
 
     def publish(self, message: Publish) -> None:
         """PUB or HPUB."""

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from jsctl.broker.store.record import peek
 from jsctl.broker.store.segments.segment import FRAME, HEAD_BYTES, Envelope, walk
-from tests.simulation.disks import MachineDisk
+from jsctl.broker.store.wal.format import MIRROR_BYTES
+from jsctl.broker.store.wal.recovery import Scan, segment_name
+from tests.simulation.disks import DurableGroup, MachineDisk
 from tests.support.sim_disk import SECTOR
 
 PAGE = 4096
@@ -53,6 +55,8 @@ class Decay:
     """Part of the log, since the last start."""
     doubtful: set[str] = field(default_factory=set)
     """Groups that must not begin as whole ones: what they promised is gone."""
+    lacking: dict[str, DurableGroup] = field(default_factory=dict)
+    """Of those what the log had before it was damaged: a place may be readable again."""
     lost: dict[str, set[int]] = field(default_factory=dict)
     """Stream's group -> messages that damaged bytes told of."""
     catalogues: set[str] = field(default_factory=set)
@@ -101,6 +105,23 @@ def spoil(disk: MachineDisk, rng: random.Random, decay: Decay, place: Place) -> 
     other = bytes(end - start) if how == 2 else rng.randbytes(end - start)
     content = disk.content(path)
     disk.overwrite(path, content[:start] + other + content[end:])
+
+
+def hides_a_frame(disk: MachineDisk, identity: bytes, decay: Decay, place: Place) -> bool:
+    """Whether with a place both the last frame of the log and its claim would be gone: nobody can
+    tell that from a frame which never came."""
+    path = place[0]
+    if kind_of(path) != LOG:
+        return False
+    scan = Scan(disk, "log", identity)
+    scan.run()
+    last = 0
+    for segment in scan.segments:
+        if f"log/{segment_name(segment.number, segment.length)}" == path and segment.frames:
+            last = segment.ends.get(segment.frames[-1] - 1, 0)
+    claims = len(disk.content(path)) - MIRROR_BYTES
+    starts = [one[1] for one in (place, *decay.places, *disk.unreadable) if one[0] == path]
+    return any(last <= at < claims for at in starts) and any(at >= claims for at in starts)
 
 
 def note(disk: MachineDisk, decay: Decay, place: Place) -> None:

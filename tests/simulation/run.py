@@ -7,7 +7,6 @@ from typing import Any
 from jsctl.broker.assets.engine_options import TICK_NS
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from jsctl.broker.errors import BrokerError
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
@@ -22,13 +21,16 @@ from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.routes.types import FIRST_PING_NS
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.turn import DiskBatch
+from tests.simulation.adders import Sums
 from tests.simulation.chat import Room
 from tests.simulation.checks import Checker, History, snapshot_of
-from tests.simulation.clients import Hub, Operator, Publisher, Reader, push_subject
+from tests.simulation.clients import Hub, Operator, Reader, push_subject
 from tests.simulation.copies import Copies
+from tests.simulation.dead_letters import METADATA, DeadLetters
 from tests.simulation.faults import Faults
 from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
 from tests.simulation.plan import ConsumerKind, Plan, StreamKind
+from tests.simulation.publishers import AnyPublisher, publishers
 from tests.simulation.settings import ROOM_BYTES, Build, Settings
 from tests.simulation.stream_checks import lost_of
 from tests.simulation.violation import Violation
@@ -56,6 +58,7 @@ class Simulation:
                 checkpoint_bytes=1 << 20,
                 checkpoint_entries=plan.checkpoint_entries,
                 log_segment_bytes=SEGMENT_BYTES,
+                store_segment_bytes=plan.segment_bytes,
             ),
             plan.servers,
             PENDING_MAX if plan.chat else ClientLimits().pending_bytes_max,
@@ -70,6 +73,7 @@ class Simulation:
         self.hub.told = self.checker.told
         self.hub.consumers = self.checker.consumers
         self.hub.excused = self.checker.excused
+        self.hub.fast_told = self.checker.fast_told
         for number in range(plan.servers):
             machine = Machine(number, self.network, settings, self, self.hub)
             machine.sync_ms = plan.sync_ms
@@ -80,9 +84,11 @@ class Simulation:
         self.operator = Operator(self.hub)
         self.operator.calm = not plan.items
         self.configs = [self._config(number) for number in range(len(plan.streams))]
-        self.copies = Copies(self) if plan.copies else None
+        self.takers: list[Copies | Sums | DeadLetters] = [Copies(self)] if plan.copies else []
+        self.takers += [DeadLetters(self)] if plan.letters else []
+        self.takers += [Sums(self)] if plan.sums else []
         self.room = Room(self.world)
-        self.publishers: list[Publisher] = []
+        self.publishers: list[AnyPublisher] = []
         self.readers: list[Reader] = []
         self.faults = Faults(self)
 
@@ -150,12 +156,17 @@ class Simulation:
             }
         if kind.ttl:
             config["allow_msg_ttl"] = True
+        if kind.counter:
+            config["allow_msg_counter"] = True
+        if kind.schedules:
+            config["allow_msg_schedules"] = True
+        if self.plan.batches:
+            config |= {"allow_atomic": True, "allow_batched": True}
         return config
 
     def kind(self, number: int) -> StreamKind:
         """What a stream is besides what every plan says."""
-        kinds = self.plan.kinds
-        return kinds[number] if number < len(kinds) else StreamKind()
+        return self.plan.kind(number)
 
     def consumers(self, number: int) -> dict[str, ConsumerKind]:
         """Name -> kind of a stream's consumers."""
@@ -178,6 +189,8 @@ class Simulation:
                 config["max_deliver"] = kind.max_deliver
             if kind.ack != "none" and kind.max_ack_pending > 0:
                 config["max_ack_pending"] = kind.max_ack_pending
+            if kind.letters:
+                config["metadata"] = METADATA
             if kind.filter:
                 config["filter_subject"] = f"S{number}.{kind.filter}"
             if kind.push:
@@ -190,21 +203,11 @@ class Simulation:
             )
 
     def _create(self) -> None:
-        rng = self.world.random
-        if self.copies is not None:
-            self.copies.create()
+        for taker in self.takers:
+            taker.create()
         for number in range(len(self.configs)):
             self.create(number)
-            for ids in (True, False):
-                made = Publisher(
-                    self.hub,
-                    len(self.publishers),
-                    f"S{number}",
-                    ids=ids,
-                    pace_ms=rng.choice([20, 60, 150]),
-                    more=self.kind(number).bytes_more,
-                    ttl=self.kind(number).ttl,
-                )
+            for made in publishers(self.plan, self.hub, number, len(self.publishers)):
                 self.publishers.append(made)
                 made.step()
             for name, kind in self.consumers(number).items():
@@ -225,12 +228,12 @@ class Simulation:
             machine.start()
         for number in range(len(self.configs)):
             self.create(number)
-        if self.copies is not None:
-            self.copies.create()
+        for taker in self.takers:
+            taker.create()
         for publisher in self.publishers:
             publisher.stopped = True
         for reader in self.readers:
-            reader.careless = 0.0
+            reader.careless *= reader.kind.letters
 
     def _finish(self) -> None:
         end = self.world.now_ns + HEAL_NS
@@ -304,8 +307,8 @@ class Simulation:
                 yield f"{name} is not settled: {process.engine.reconfigurator.status.get(name)}"
             yield from self._behind(name, made.group.peers)
         yield from self._unserved()
-        if self.copies is not None:
-            yield from self.copies.reasons(meta)
+        for taker in self.takers:
+            yield from taker.reasons(meta)
 
     def _unserved(self) -> Iterator[str]:
         for number in range(len(self.configs)):
@@ -370,8 +373,8 @@ class Simulation:
         store = leader.engine.assets.streams[(ACCOUNT, f"S{number}")].store
         meta = leader.engine.meta.state
         books = self.checker.history(name).books
-        if books is not None and books.model.mortal():
-            yield f"S{number} keeps what is to expire"
+        if books is not None:
+            yield from books.due(leader.machine.latest_ns)
         whole = True
         for consumer in self.consumers(number):
             made = meta.consumer(ACCOUNT, f"S{number}", consumer)
@@ -486,7 +489,7 @@ def failure(plan: Plan, build: Build = Node) -> str:
     """How a run breaks a promise, or a server ends of itself; empty when all is well."""
     try:
         Simulation(plan, build).run()
-    except (AssertionError, BrokerError) as error:
+    except Exception as error:  # noqa: BLE001 - whatever is raised in a turn ends a server
         return f"{type(error).__name__}: {error}"
     return ""
 

@@ -15,8 +15,10 @@ from jsctl.broker.jetstream.streams.entries import (
     Messages,
     Purge,
     RemoveMessages,
+    Scheduled,
     StreamEntry,
 )
+from jsctl.broker.jetstream.streams.publish_headers import ends_schedule, nats_fields
 from jsctl.broker.store.record import Record
 from tests.simulation.violation import Violation
 from tests.simulation.world import SECOND
@@ -57,6 +59,8 @@ class StreamModel:
                 self._remove(index, entry)
             case Purge():
                 self._purge(entry)
+            case Scheduled():
+                self._drop([seq for seq, due_ns in entry.changes.items() if due_ns < 0])
             case Config():
                 self.config = loads(StreamConfig, entry.config)
                 self._limit()
@@ -68,11 +72,22 @@ class StreamModel:
                 self.rows[record.seq] = (record.subject, record.time_ns)
             if self.config.allow_msg_ttl:
                 self._learn_ttl(record)
+            if self.config.allow_msg_schedules and record.headers:
+                self._replace(record)
         self._limit()
         most = self.config.max_msgs
         # One that takes the place of the oldest on its subject does not make it any fuller.
         if 0 < most < len(self.rows) and before < len(self.rows):
             raise Violation(f"{self.config.name} took a message above its limit of {most}")
+
+    def _replace(self, record: Record) -> None:
+        """Schedules take the place of all that is on their subject, and ends that of schedules."""
+        fields = nats_fields(record.headers)
+        gone = [fields[b"Nats-Scheduler"]] if ends_schedule(fields) else []
+        if b"Nats-Rollup" in fields:
+            gone.append(record.subject)
+        rows = self.rows.items()
+        self._drop([seq for seq, row in rows if row[0] in gone and seq < record.seq])
 
     def _learn_ttl(self, record: Record) -> None:
         if b"Nats-TTL: never" in record.headers:

@@ -8,8 +8,9 @@ from jsctl.broker.assets.replicas.inbound import Inbound
 from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.jetstream.sourcing.upstream import Upstream
 from jsctl.broker.jetstream.streams.positions import SourcePosition
+from tests.simulation.hunting import hunt
 from tests.simulation.plan import draw_copies
-from tests.simulation.run import Simulation, failure
+from tests.simulation.run import Simulation
 
 Patch = pytest.MonkeyPatch
 FIXED = 4
@@ -71,12 +72,4 @@ def _goes_on_at_once(patch: Patch) -> None:
 def test_what_is_lost_or_comes_twice_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
-    for seed in range(HUNTED):
-        plan = draw_copies(seed)
-        with monkeypatch.context() as planted:
-            plant(planted)
-            told = failure(plan)
-        if told.startswith("Violation"):
-            print(f"found with seed {seed}: {told}")
-            return
-    pytest.fail(f"not found in {HUNTED} seeds")
+    hunt(plant, draw_copies, monkeypatch, HUNTED)

@@ -7,6 +7,7 @@ reader of the production code, and of every message.
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -153,7 +154,7 @@ def _half_the_ack_wait(patch: Patch) -> None:
 
 
 def _delivered_once_more(patch: Patch) -> None:
-    def queue(self: ConsumerLeader, seqs: list[int]) -> None:
+    def queue(self: ConsumerLeader, seqs: list[int], now_ns: int) -> None:
         self.delivery.redelivery.queue(seqs)
 
     patch.setattr(ConsumerLeader, "_queue", queue)
@@ -231,13 +232,12 @@ def _voters_are_added_again(patch: Patch) -> None:
     [
         pytest.param(_voters_are_added_again, 11, marks=pytest.mark.mutants),
         pytest.param(_plans_are_never_made_anew, 0, marks=pytest.mark.mutants),
-        pytest.param(_forwarded_twice, 16, marks=pytest.mark.mutants),
         (_floor_jumps, 1),
         (_half_the_ack_wait, 7),
         (_delivered_once_more, 66),
-        (_any_number_without_ack, 0),
+        (_any_number_without_ack, 2),
         (_no_filter, 0),
-        (_half_the_window, 6),
+        (_half_the_window, 13),
         (_one_more_expires, 1),
         pytest.param(_nothing_expires, 0, marks=pytest.mark.mutants),
         (_one_more_of_a_subject, 17),
@@ -253,11 +253,24 @@ def test_bug_inside_is_found(plant: Plant, first: int, monkeypatch: Patch) -> No
     _found_by_seeds(attempt, first)
 
 
-def _found_by_seeds(attempt: Callable[[Plan], str], first: int = 0) -> None:
+def test_a_request_that_is_forwarded_twice_is_found(monkeypatch: Patch) -> None:
+    """That each is answered once is looked at where no leader changes: in plans without faults."""
+
+    def attempt(plan: Plan) -> str:
+        with monkeypatch.context() as planted:
+            _forwarded_twice(planted)
+            return failure(plan)
+
+    _found_by_seeds(attempt, 9, lambda seed: replace(draw_kinds(seed), items=()))
+
+
+def _found_by_seeds(
+    attempt: Callable[[Plan], str], first: int = 0, drawing: Callable[[int], Plan] = draw_kinds
+) -> None:
     """A check has to find it, in a plan that passes without the bug. The search begins where it
     was found last, as that saves time; it goes on if other seeds find it now."""
     for seed in range(first, first + SEEDS):
-        plan = draw_kinds(seed)
+        plan = drawing(seed)
         told = attempt(plan)
         if told.startswith("Violation") and not failure(plan):
             print(f"found with seed {seed}: {told}")

@@ -32,9 +32,8 @@ def test_who_hears_late_of_an_election_in_a_term_that_is_over_lacks_what_came_si
     assert not failure(draw_loop(5015))
 
 
-@pytest.mark.mutants  # Timings moved: it has to be tuned anew
 def test_syncs_run_in_loops_and_are_interrupted_there(monkeypatch: Patch) -> None:
-    """The runs above are of what they say."""
+    """The runs above are of what they say: by kills and by power cuts, within a few of them."""
     here: list[DiskBatch] = []
     cut: list[bool] = []
 
@@ -50,9 +49,11 @@ def test_syncs_run_in_loops_and_are_interrupted_there(monkeypatch: Patch) -> Non
     start, end = DiskQueue.run_here, DiskQueue.interrupt
     monkeypatch.setattr(DiskQueue, "run_here", run_here)
     monkeypatch.setattr(DiskQueue, "interrupt", interrupt)
-    for seed in (9, 12, 15):
+    for seed in range(11, 11 + 4 * BLOCK):
         Simulation(replace(draw_loop(seed), sync_ms=40)).run()
-    assert len(here) > 100 and {True, False} <= set(cut), (len(here), cut)
+        if len(here) > 100 and {True, False} <= set(cut):
+            return
+    pytest.fail(f"{len(here)} syncs, interrupted by {cut}")
 
 
 def test_a_failed_sync_that_is_ignored_is_found() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from jsctl.broker.assets.replicas.leading_stream import LeadingStream
 from jsctl.broker.assets.replicas.stored_stream import StreamImporter
-from jsctl.broker.jetstream.streams.admission import Admitted
+from jsctl.broker.jetstream.streams.sequencer import Admitted
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft import election, replication
 from jsctl.broker.raft.core import Raft
@@ -119,7 +119,7 @@ def _a_received_store_is_never_synced_again(patch: Patch) -> None:
     [
         (_acks_before_sync, 1),
         (_votes_before_sync, 1),
-        pytest.param(_a_lost_disk_counts_as_whole, 18, marks=pytest.mark.mutants),
+        pytest.param(_a_lost_disk_counts_as_whole, 38, marks=pytest.mark.mutants),
         (_forgets_the_tail_at_restart, 1),
         (_publishes_are_acknowledged_when_proposed, 1),
         (_a_received_store_is_never_synced_again, 2),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -13,10 +14,14 @@ from jsctl.broker.raft.types import WHOLE
 from jsctl.broker.replication import bootstrap
 from jsctl.broker.store import record
 from jsctl.broker.store.index import LostRecords
+from jsctl.broker.store.segments.segment import REMOVE, Envelope, walk
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.store.wal.recovery import Scan
+from tests.simulation import rot
+from tests.simulation.disks import MachineDisk
 from tests.simulation.plan import ConsumerKind, Item, Plan, StreamKind, draw_damage, draw_rot
 from tests.simulation.run import Simulation, failure
+from tests.support.sim_disk import SECTOR
 
 Patch = pytest.MonkeyPatch
 FOUND = [
@@ -43,6 +48,8 @@ FOUND = [
     (20000008, 3),
     # A delivery waited until other messages were removed, and left behind the one that followed it.
     (31000005, 3),
+    # The only bytes that told of a removal rotted, and what was removed came back.
+    (22000014, 3),
 ]
 """(seed, servers)"""
 
@@ -52,6 +59,31 @@ def test_fixed_seeds_of_rotting_disks(first: int) -> None:
     for seed in range(first, first + 3):
         plan = draw_rot(seed)
         assert not failure(plan), plan
+
+
+def test_a_lone_replica_may_forget_what_was_removed(monkeypatch: Patch) -> None:
+    """Its catalogue and the removal are damaged, and nobody else knows."""
+    damaged: list[str] = []
+
+    def choose(disk: MachineDisk, rng: Random, decay: rot.Decay) -> rot.Place | None:
+        for path in disk.paths():
+            content = disk.content(path)
+            if damaged and path == damaged[0].replace(".cat", ".seg"):
+                found = [one for one in walk(content, 0, 0) if isinstance(one, Envelope)]
+                start = next(one.start for one in found if one.kind == REMOVE)
+                damaged.append(path)
+                return path, start, start + SECTOR
+            if not damaged and "-R1F-" in path and rot.kind_of(path) == rot.CATALOGUE:
+                damaged.append(path)
+                return path, 0, len(content)
+        return None
+
+    monkeypatch.setattr(rot, "choose", choose)
+    items = Item(2044, "unreadable", 1, 36180, 300), Item(2078, "rot", 1, 38621, 50)
+    streams = (1, "file", 30), (3, "memory", -1)
+    told = failure(replace(draw_rot(22000014), streams=streams, items=items))
+    assert len(damaged) == 2, "both were damaged"
+    assert not told
 
 
 def test_damage_is_met_by_who_reads_everything_anew() -> None:
@@ -104,7 +136,7 @@ def _other_messages_are_believed(patch: Patch) -> None:
         for frame in made.frames:
             rows = record.decode_records(frame, record.FRAME_HEADER_BYTES, len(frame))
             other = [row._replace(payload=row.payload + b"?") for row in rows]
-            frames.append(record.encode_behind(b"", other)[0])
+            frames.append(record.encode_rows(b"", other)[0])
         return replace(made, frames=frames)
 
     def given(
@@ -117,47 +149,57 @@ def _other_messages_are_believed(patch: Patch) -> None:
 
 
 CALM = Plan(7, 3, kinds=(StreamKind(consumers=(ConsumerKind(),)),), chaos_ms=3_000)
-READ_ANEW = replace(
-    CALM,
-    checkpoint_entries=5,
-    entries_kept=0,
-    items=(Item(2_000, "unreadable", 0, 22, 600), Item(2_030, "consumer", 0, 0, 10)),
-)
-"""A consumer is made again, and reads everything where some of it is damaged."""
-LOG_READ_ANEW = replace(CALM, checkpoint_entries=50_000, items=(Item(2_000, "rot", 0, 39, 50),))
-"""A bit of the log is another one when the server starts."""
+SEEDS = 40
+
+
+def rotten_log(seed: int) -> Plan:
+    """A bit of something, most of the time of the log, is another one when a server starts."""
+    items = (Item(2_000, "rot", 0, seed, 50),)
+    return replace(CALM, checkpoint_entries=50_000, items=items)
+
+
+def read_anew(seed: int) -> Plan:
+    """A consumer is made again, and reads everything where some of it is damaged."""
+    items = (Item(2_000, "unreadable", 0, seed, 600), Item(2_030, "consumer", 0, 0, 10))
+    return replace(CALM, checkpoint_entries=5, entries_kept=0, items=items)
 
 
 @pytest.mark.parametrize(
-    ("plant", "plan"),
+    ("plant", "drawing", "first"),
     [
-        (_the_last_message_of_an_answer_is_left_out, draw_rot(6)),
-        (_other_messages_are_believed, draw_rot(6)),
-        (_damaged_logs_count_as_whole, draw_rot(10)),
-        pytest.param(_frames_of_the_log_are_not_verified, LOG_READ_ANEW, marks=pytest.mark.mutants),
-        pytest.param(
-            _damaged_messages_are_taken_for_removed, draw_rot(24), marks=pytest.mark.mutants
-        ),
-        (_hopeless_at_once, READ_ANEW),
+        (_the_last_message_of_an_answer_is_left_out, draw_rot, 6),
+        (_other_messages_are_believed, draw_rot, 6),
+        (_damaged_logs_count_as_whole, draw_rot, 10),
+        (_frames_of_the_log_are_not_verified, rotten_log, 7),
+        (_damaged_messages_are_taken_for_removed, draw_rot, 6),
+        (_hopeless_at_once, read_anew, 22),
     ],
-    ids=lambda one: "" if isinstance(one, Plan) else one.__name__,
 )
 def test_damage_that_is_not_seen_is_found(
-    plant: Callable[[Patch], None], plan: Plan, monkeypatch: Patch
+    plant: Callable[[Patch], None], drawing: Callable[[int], Plan], first: int, monkeypatch: Patch
 ) -> None:
-    assert not failure(plan)
-    with monkeypatch.context() as planted:
-        plant(planted)
-        assert failure(plan).startswith("Violation")
+    """The search begins where it was found last, as that saves time; it goes on if timings have
+    moved. A seed counts only when it passes without the planted bug."""
+    for seed in range(first, first + SEEDS):
+        plan = drawing(seed)
+        with monkeypatch.context() as planted:
+            plant(planted)
+            found = failure(plan)
+        if found.startswith("Violation") and not failure(plan):
+            print(f"found with seed {seed}: {found}")
+            return
+    pytest.fail(f"not found in {SEEDS} seeds from {first} on")
 
 
-@pytest.mark.mutants  # Timings moved: it has to be tuned anew
 def test_damage_is_met() -> None:
     """Messages are lost on the one server, and only there, and others are read and compared."""
-    runs = [Simulation(draw_rot(seed)).run() for seed in (123, 140)]
-
-    for run in runs:
+    met = 0
+    for seed in range(6, 6 + SEEDS):
+        run = Simulation(draw_rot(seed)).run()
         rotten = run.faults.rotten
-        assert rotten is not None and any(rotten.decay.lost.values())
         assert all(not one.decay.places for one in run.machines if one is not rotten)
-        assert run.checker.acknowledged > 50
+        lost = rotten is not None and any(rotten.decay.lost.values())
+        met += lost and run.checker.acknowledged > 50
+        if met == 2:
+            return
+    pytest.fail(f"{met} in {SEEDS} seeds")

@@ -46,7 +46,7 @@ def _the_one_behind(patch: Patch) -> None:
 
 @pytest.mark.parametrize(
     ("plant", "first"),
-    [(_too_early, 1), pytest.param(_never, 2, marks=pytest.mark.mutants), (_the_one_behind, 2)],
+    [(_too_early, 3), pytest.param(_never, 2, marks=pytest.mark.mutants), (_the_one_behind, 2)],
 )
 def test_a_time_to_live_that_is_not_kept_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch

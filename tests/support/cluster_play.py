@@ -96,6 +96,12 @@ class ServerPlay(NodePlay):
             del self.routes[conn]
         self.disk.kill()
 
+    def break_link(self, other: "ServerPlay") -> None:
+        """One of the connections to a server ends."""
+        conn = next(conn for conn, (peer, _) in self.routes.items() if peer is other)
+        self._close(conn, "connection reset by peer")
+        self.cluster.settle()
+
     # NodePlay
 
     def turn(self, **fields: Any) -> None:

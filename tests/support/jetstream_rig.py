@@ -34,6 +34,7 @@ from jsctl.broker.jetstream.streams.config import ConfigLimits
 from jsctl.broker.jetstream.streams.entries import decode
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
+from jsctl.broker.store.record import Publish
 from jsctl.broker.subject.matching import matches
 
 SECOND = 10**9
@@ -237,11 +238,11 @@ class Rig:
         for name, leader in self.leaders.items():
             config = leader.stream.config
             if any(_matches(one, subject) for one in config.subjects):
-                batch = [(subject.encode(), b"r", headers, payload, None)]
+                batch: list[Publish] = [(subject.encode(), b"r", headers, payload, None)]
                 made = leader.admit(batch, self.now_ns)
                 if made.entries:
                     self._log(leader, made.entries)
-                    return json.loads(made.acks[0][0][1])
+                    return json.loads(next(iter(made.acks[0]))[1])
                 return json.loads(made.rejects[0][1]) if made.rejects else name
         return None
 

@@ -1,6 +1,7 @@
-"""Another build of the lane's compiled loop than the installed one, for the sanitizers.
+"""Other builds of the compiled loops than the installed ones, for the sanitizers.
 
-As a plugin, `pytest -p tests.support.lane_build`, it takes the one that `JSCTL_LANE_BUILD` names.
+As a plugin, `pytest -p tests.support.lane_build`, it takes those in the directory that
+`JSCTL_LANE_BUILD` names.
 """
 
 import os
@@ -8,18 +9,21 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-NAME = "jsctl.broker.accel._lane"
+PACKAGE = "jsctl.broker.accel."
+MODULES = ("_lane", "_columns")
 VARIABLE = "JSCTL_LANE_BUILD"
 
 
-def use(build: Path) -> None:
-    """Have this process use a build; before anybody asks for the loop."""
-    assert NAME not in sys.modules, "the installed one is loaded already"
-    spec = spec_from_file_location(NAME, build)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.modules[NAME] = module
+def use(directory: Path) -> None:
+    """Have this process use the builds there; before anybody asks for the loops."""
+    for module in MODULES:
+        name = PACKAGE + module
+        assert name not in sys.modules, "the installed one is loaded already"
+        spec = spec_from_file_location(name, directory / f"{module}.abi3.so")
+        assert spec is not None and spec.loader is not None
+        made = module_from_spec(spec)
+        spec.loader.exec_module(made)
+        sys.modules[name] = made
 
 
 if VARIABLE in os.environ:

@@ -1,6 +1,6 @@
 """A router with a publisher, whose input is carried out in several ways that have to agree."""
 
-from jsctl.broker.accel.choice import PURE, Twin, compiled
+from jsctl.broker.accel.choice import Twin, compiled, interpreted
 from jsctl.broker.accounts.accounts import Accounts
 from jsctl.broker.interest.targets import RouteLink, Sink
 from jsctl.broker.options import (
@@ -31,11 +31,13 @@ OPTIONS = Options(auth=AuthOptions(users=(USER, FREE)))
 class Side:
     """A router with a publisher, a subscriber, a sink and a route."""
 
-    def __init__(self, connect: bytes, twin: Twin = PURE) -> None:
+    def __init__(self, connect: bytes, twin: Twin | None = None) -> None:
         self.turns = 0
         accounts = Accounts(OPTIONS)
         self.router = Router(accounts, LIMITS, self.draw)
-        self.sessions = Sessions(self.router, ServerIdentity("N", "n"), LIMITS, twin=twin)
+        self.sessions = Sessions(
+            self.router, ServerIdentity("N", "n"), LIMITS, twin=twin or interpreted()
+        )
         self.sink = Sink()
         self.link = link = RouteLink(9, "peer")
         self.router.add_route(link)
@@ -107,7 +109,7 @@ def disagreements(pieces: list[bytes], connect: bytes = b"") -> list[str]:
     simple = Side(connect)
     parser = ClientParser(LIMITS.control_line_bytes_max, LIMITS.payload_bytes_max)
     session = simple.publisher()
-    lanes = [Side(connect, twin) for twin in (PURE, compiled()) if twin is not None]
+    lanes = [Side(connect, twin) for twin in (interpreted(), compiled()) if twin is not None]
     owners = [lane.publisher() for lane in lanes]
     for piece in pieces:
         for lane in lanes:

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from jsctl.broker.accel import contract
-from jsctl.broker.accel.choice import PURE, Twin, compiled
+from jsctl.broker.accel.choice import Twin, compiled, interpreted
 from jsctl.broker.accel.contract import ANSWERS, HEADERS, HEARS, STOP, LaneTable, Leg, Member
 
-TWINS = [twin for twin in (PURE, compiled()) if twin is not None]
+TWINS = [twin for twin in (interpreted(), compiled()) if twin is not None]
 PLENTY = 1 << 40
 STOPS = (b"_R_.", b"$JS.ACK.")
 FLAGS = HEADERS | ANSWERS | HEARS

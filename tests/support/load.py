@@ -27,9 +27,10 @@ async def quiet(error: Exception) -> None:
 
 
 async def connected(urls: list[str]) -> Client:
-    """A client that stays through failures."""
+    """A client that stays through failures, of the first server that answers."""
     return await nats.connect(
         urls,
+        dont_randomize=True,  # All publishers at the one server that is cut off would be silent.
         max_reconnect_attempts=-1,
         reconnect_time_wait=RECONNECT_S,
         connect_timeout=1,

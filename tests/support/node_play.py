@@ -18,6 +18,7 @@ from jsctl.broker.turn import (
     Answer,
     Command,
     ConnKind,
+    Dial,
     DiskBatch,
     Fault,
     Jitter,
@@ -87,16 +88,20 @@ class PlayClient:
         self._asked += 1
         self.send(f"SUB {pattern} {self._asked}\r\n".encode())
 
-    def publish(self, subject: str, payload: bytes = b"", reply: str = "") -> None:
+    def publish(
+        self, subject: str, payload: bytes = b"", reply: str = "", headers: bytes = b""
+    ) -> None:
         """Say something."""
-        self.send(f"PUB {subject} {reply} {len(payload)}\r\n".encode() + payload + b"\r\n")
+        sizes = f"{len(headers)} {len(headers) + len(payload)}" if headers else f"{len(payload)}"
+        line = f"{'HPUB' if headers else 'PUB'} {subject} {reply} {sizes}\r\n".encode()
+        self.send(line + headers + payload + b"\r\n")
 
-    def request(self, subject: str, payload: bytes = b"") -> list[bytes]:
+    def request(self, subject: str, payload: bytes = b"", headers: bytes = b"") -> list[bytes]:
         """All answers that come without time going by."""
         self._asked += 1
         inbox = f"_INBOX.{self.conn}.{self._asked}"
         self.subscribe(inbox)
-        self.publish(subject, payload, inbox)
+        self.publish(subject, payload, inbox, headers)
         return [payload for to, _, payload in self.messages if to == inbox]
 
     def ask(self, subject: str, **fields: object) -> Any:
@@ -146,6 +151,8 @@ class NodePlay:
         self._held: list[DiskBatch] = []
         self.faults: list[Fault] = []
         self.reloads = 0
+        self.dials: list[Dial] = []
+        """Connections that the node wanted to have."""
         self._synced: list[int] = []
         self.due_ns = START_NS + SECOND_NS
         """When the node wants its next turn."""
@@ -191,6 +198,7 @@ class NodePlay:
             self.clients[conn].take(data)
         self.answers += outputs.answers
         self.reloads += outputs.reload
+        self.dials += outputs.dials
         self.exit = outputs.exit
         self.due_ns = outputs.deadline_ns or self.now_ns + SECOND_NS
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 T = TypeVar("T")
 
 LEFT_OUT = ("processes", "slow", "spark_long")
-DIRECTORIES = ("acceptance", "contract", "simulation")
+DIRECTORIES = ("acceptance", "contract", "simulation", "commands/parity")
 """Below `tests`, where every test is left out."""
 FIXTURES = frozenset(
     {
@@ -72,7 +72,7 @@ def is_quick(item: pytest.Item) -> bool:
 
 def is_left_out(path: Path, tests: Path) -> bool:
     """Whether the quick run need not even look into a directory or file."""
-    return path.parent == tests and path.name in DIRECTORIES
+    return path.is_relative_to(tests) and path.relative_to(tests).as_posix() in DIRECTORIES
 
 
 def refuse_programs() -> None:

@@ -48,7 +48,7 @@ class SimFile:
     def read(self, offset: int, length: int) -> bytes:
         inode = self._check()
         self._disk.check_readable(self.path, offset, length)
-        return bytes(inode.cached[offset : offset + length])
+        return bytes(memoryview(inode.cached)[offset : offset + length])
 
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
         inode = self._check()
@@ -63,7 +63,7 @@ class SimFile:
         more = end - len(inode.cached)
         if more > 0:
             self._disk.take(more, self.path)
-            inode.cached.extend(bytes(more))
+            inode.cached = grown(inode.cached, end)
             inode.resized = True
 
     def sync(self) -> None:
@@ -92,6 +92,16 @@ class SimFile:
 
     def close(self) -> None:
         self._closed = True
+
+
+def grown(image: bytearray, length: int) -> bytearray:
+    """The same bytes, cut off or with zeros behind them. The files of a log are zeros, which cost
+    nothing until they are touched."""
+    if not image:
+        return bytearray(length)
+    del image[length:]
+    image.extend(bytes(length - len(image)))
+    return image
 
 
 class SimDisk:
@@ -233,7 +243,7 @@ class SimDisk:
     def keep(self, inode: Inode, start: int, data: bytes | bytearray) -> None:
         """Make bytes durable."""
         if len(inode.durable) < start:
-            inode.durable.extend(bytes(start - len(inode.durable)))
+            inode.durable = grown(inode.durable, start)
         inode.durable[start : start + len(data)] = data
 
     def crash(self) -> None:
@@ -288,8 +298,7 @@ class SimDisk:
                 self.keep(inode, start, data[: self.rng.randrange(len(data) + 1)])
         if inode.resized and self._coin():
             length = len(inode.cached)
-            del inode.durable[length:]
-            inode.durable.extend(bytes(length - len(inode.durable)))
+            inode.durable = grown(inode.durable, length)
         inode.dirty.clear()
         inode.resized = False
         inode.cached = bytearray(inode.durable)
@@ -300,6 +309,9 @@ class SimDisk:
 
     def settle(self, inode: Inode) -> None:
         """What is cached of a file reaches the platter."""
+        if inode.resized:
+            inode.durable = grown(inode.durable, len(inode.cached))
+            inode.resized = False
         if len(inode.dirty) * SECTOR >= len(inode.cached):
             self.keep(inode, 0, inode.cached)
         else:
@@ -307,11 +319,6 @@ class SimDisk:
                 start = sector * SECTOR
                 self.keep(inode, start, inode.cached[start : start + SECTOR])
         inode.dirty.clear()
-        if inode.resized:
-            length = len(inode.cached)
-            del inode.durable[length:]
-            inode.durable.extend(bytes(length - len(inode.durable)))
-            inode.resized = False
 
     def flip_bit(self, path: str, bit: int) -> None:
         """Bit rot, on the platter and in the cache."""

@@ -1,9 +1,5 @@
 """Accounts of a server, and who a user is."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.fields import (
     ZERO_TIME,
     Int64,
@@ -18,6 +14,7 @@ from jsctl.api.fields import (
 )
 from jsctl.api.monitoring.connz import SubjectPermission, SublistStats
 from jsctl.api.server import DataStats
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

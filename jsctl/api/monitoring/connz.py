@@ -1,9 +1,5 @@
 """Connections, routes, gateways, leafs and subscriptions of a server."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.fields import (
     ZERO_TIME,
     Int64,
@@ -16,6 +12,7 @@ from jsctl.api.fields import (
     omit,
     unknown,
 )
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,8 @@
 """Health, raft groups and queues of a server."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.fields import Json, Time, Uint64, mapping, omit, struct, unknown
 from jsctl.api.stream import StreamState
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,5 @@
 """JetStream of a server, as `JSZ` and parts of `VARZ` and `STATSZ` tell it."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.account import ApiStats
 from jsctl.api.cluster import ClusterInfo, PeerInfo
 from jsctl.api.consumer import ConsumerInfo
@@ -20,6 +16,7 @@ from jsctl.api.fields import (
     unknown,
 )
 from jsctl.api.stream import ReplicaDamage, SequenceRange, SourceInfo, StreamConfig, StreamState
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,5 @@
 """What servers publish every few seconds and answer to `STATSZ`."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.fields import ZERO_TIME, Int64, Json, Time, Uint32, Uint64, omit, struct, unknown
 from jsctl.api.monitoring.jsz import JetStreamVarz
 from jsctl.api.server import (
@@ -14,6 +10,7 @@ from jsctl.api.server import (
     SlowConsumersStats,
     StaleConnectionStats,
 )
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,5 @@
 """General facts of a server, as `VARZ` tells them."""
 
-# ruff: noqa: RUF009 - the calls in class bodies declare fields
-
-from dataclasses import dataclass
-
 from jsctl.api.fields import (
     ZERO_TIME,
     Int32,
@@ -21,6 +17,7 @@ from jsctl.api.fields import (
 from jsctl.api.monitoring.jsz import JetStreamVarz
 from jsctl.api.monitoring.statsz import DiskIOWaitStats
 from jsctl.api.server import SlowConsumersStats, StaleConnectionStats
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,10 @@
 """Which twin runs: the compiled one where it was built, unless the environment says otherwise."""
 
 import os
-from dataclasses import dataclass
 from functools import cache
 
-from jsctl.broker.accel import pure
-from jsctl.broker.accel.contract import TableType
+from jsctl.broker.accel.contract import ColumnLoops, TableType
+from jsctl.dataclass import dataclass
 
 PURE_VARIABLE = "JSCTL_PURE"
 """Set to anything but 0 it has the loops in Python run."""
@@ -17,23 +16,36 @@ class Twin:
 
     name: str
     table: TableType
+    columns: ColumnLoops
 
 
-PURE = Twin("pure", pure.PureTable)
+@cache
+def interpreted() -> Twin:
+    """The one in Python, which is loaded when it is to run."""
+    from jsctl.broker.accel import columns
+    from jsctl.broker.accel.pure import PureTable
+
+    return Twin("pure", PureTable, columns)
 
 
 @cache
 def compiled() -> Twin | None:
     """The compiled one; None where it was not built."""
     try:
-        from jsctl.broker.accel import _lane
+        from jsctl.broker.accel import _columns, _lane
     except ImportError:
         return None
-    return Twin("compiled", _lane.Table)
+    return Twin("compiled", _lane.Table, _columns)
 
 
 def chosen() -> Twin:
     """The one to use."""
     if os.environ.get(PURE_VARIABLE, "0") not in ("", "0"):
-        return PURE
-    return compiled() or PURE
+        return interpreted()
+    return compiled() or interpreted()
+
+
+@cache
+def column_loops() -> ColumnLoops:
+    """Those of the twin that this process uses; asked for with each batch."""
+    return chosen().columns

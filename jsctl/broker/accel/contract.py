@@ -143,3 +143,38 @@ def next_lot(lot: int) -> int:
 def drawn(lot: int, count: int) -> int:
     """Which of `count` a state draws."""
     return ((lot >> 32) * count) >> 32
+
+
+class ColumnLoops(Protocol):
+    """What both twins of `columns` do; see there. Sequences of bytes are lists."""
+
+    def read_publishes(self, batch: list[Any], /) -> tuple[list[bytes], int, int, int] | None: ...
+
+    def encode_publishes(
+        self, head: bytes, batch: list[Any], first_seq: int, time_ns: int, /
+    ) -> tuple[bytes, Sequence[int], Sequence[int], Sequence[int], Sequence[bytes]]: ...
+
+    def read_columns(
+        self, buffer: bytes, start: int, end: int, /
+    ) -> tuple[
+        Sequence[int],
+        Sequence[int],
+        Sequence[int],
+        Sequence[int],
+        Sequence[int],
+        Sequence[bytes],
+    ]: ...
+
+    def read_ids(self, buffer: bytes, start: int, end: int, /) -> list[bytes]: ...
+
+    def pack_ids(self, ids: list[bytes], first_seq: int, time_ns: int, /) -> bytes: ...
+
+    def ack_lines(
+        self,
+        replies: list[bytes],
+        first_seq: int,
+        verb: bytes,
+        infix: bytes,
+        form: tuple[bytes, bytes],
+        /,
+    ) -> bytes: ...

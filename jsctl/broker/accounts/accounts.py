@@ -10,7 +10,7 @@ users are one value that is replaced as a whole (`Logins`).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from jsctl.broker import nkey
@@ -26,6 +26,7 @@ from jsctl.broker.options import (
     UserOptions,
 )
 from jsctl.broker.subject.transforms import Transform, compile_transform
+from jsctl.dataclass import dataclass
 
 GLOBAL = "$G"
 SYSTEM = "$SYS"
@@ -98,6 +99,8 @@ class Account:
         """What is imported here: who listens to it listens in the exporting accounts, too."""
         self.interest: dict[tuple[bytes, bytes], int] = {}
         self.connections = 0
+        self.leafs = 0
+        """Leaf nodes and hubs."""
         self.in_messages = 0
         self.in_bytes = 0
         self.out_messages = 0
@@ -166,6 +169,8 @@ class Logins:
     anonymous: bool = True
     """Clients that give no credentials belong to the global account: only the system has users."""
     no_auth_user: User | None = None
+    by_certificate: bool = False
+    """Clients are those whom their certificates name."""
 
     @property
     def required(self) -> bool:
@@ -175,7 +180,7 @@ class Logins:
     @property
     def asks(self) -> bool:
         """Whether a client that says nothing of itself is nobody."""
-        return self.required and self.no_auth_user is None
+        return self.required and (self.no_auth_user is None or self.by_certificate)
 
 
 class Accounts:
@@ -258,9 +263,10 @@ def logins(options: Options, accounts: Accounts) -> Logins:
         for one in account.options.users
     ]
     given += [(one, default, auth.default_permissions) for one in auth.users]
+    single = int(bool(auth.user))
     if auth.user:
-        single = UserOptions(name=auth.user, password=auth.password)
-        given.append((single, default, auth.default_permissions))
+        only = UserOptions(name=auth.user, password=auth.password)
+        given.append((only, default, auth.default_permissions))
     for user in [_user(*one) for one in given]:
         (nkeys if user.public_key else users)[user.name] = user
     name = options.no_auth_user
@@ -272,6 +278,7 @@ def logins(options: Options, accounts: Accounts) -> Logins:
         token_permissions=auth.default_permissions,
         anonymous=not options.auth_required,
         no_auth_user=nkeys.get(name) or users.get(name),
+        by_certificate=options.tls is not None and options.tls.map_users and len(given) > single,
     )
 
 

@@ -6,12 +6,19 @@ bcrypt takes far longer than a turn may, so the answer can also be "check this f
 
 import base64
 import hmac
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from jsctl.broker import nkey
+from jsctl.broker import lazy, nkey
 from jsctl.broker.accounts.accounts import Account, Jitter, Logins, User
 from jsctl.broker.options import PermissionRules
 from jsctl.broker.passwords import looks_hashed
+from jsctl.broker.turn import PeerCertificate
+from jsctl.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from jsctl.broker.accounts import certificates
+else:
+    certificates = lazy.module("jsctl.broker.accounts.certificates", optional=True)
 
 CONNECTION_TYPE = "STANDARD"
 CHALLENGE_BYTES = 11
@@ -64,15 +71,19 @@ def _same(given: bytes, expected: bytes) -> bool:
     return hmac.compare_digest(given, expected)
 
 
-def _identity(user: User) -> ClientIdentity | None:
-    if user.connection_types and CONNECTION_TYPE not in user.connection_types:
+def _identity(user: User, connection_type: str) -> ClientIdentity | None:
+    if user.connection_types and connection_type not in user.connection_types:
         return None
     return ClientIdentity(user.account, user.name, user.permissions, user.password)
 
 
-def _secret(
-    given: str, expected: bytes, identity: ClientIdentity | None, known: ClientIdentity | None
+def measured(
+    given: str,
+    expected: bytes,
+    identity: ClientIdentity | None,
+    known: ClientIdentity | None = None,
 ) -> ClientIdentity | Check | None:
+    """The identity if a password, or token, is the expected one; a `Check` if that takes time."""
     if identity is None:
         return None
     if known is not None and known.proof and known.proof == expected:
@@ -89,15 +100,19 @@ def new_challenge(jitter: Jitter) -> bytes:
     return base64.urlsafe_b64encode(raw).rstrip(b"=")
 
 
-def _signed(user: User, signature: str, challenge: bytes) -> ClientIdentity | None:
+def is_signed(public_key: bytes, signature: str, challenge: bytes) -> bool:
+    """Whether whoever has the seed of a key has signed a challenge."""
     signed = nkey.decode_signature(signature)
-    if signed is None or not challenge or not nkey.verify(user.public_key, challenge, signed):
-        return None
-    return _identity(user)
+    return signed is not None and bool(challenge) and nkey.verify(public_key, challenge, signed)
 
 
 def authenticate(
-    logins: Logins, given: Credentials, challenge: bytes, known: ClientIdentity | None = None
+    logins: Logins,
+    given: Credentials,
+    challenge: bytes,
+    known: ClientIdentity | None = None,
+    connection_type: str = CONNECTION_TYPE,
+    certificate: PeerCertificate | None = None,
 ) -> ClientIdentity | Check | None:
     """Find out who a client is; None means that it has to go.
 
@@ -114,23 +129,52 @@ def authenticate(
     if key:
         holder = logins.nkeys.get(key)
         if holder is not None and holder is default:
-            return _identity(holder)
-        if holder is not None and known is not None and known.user == key:
-            return _identity(holder)
-        return None if holder is None else _signed(holder, given.signature, challenge)
+            return _identity(holder, connection_type)
+        if holder is None:
+            return None
+        shown = known is not None and known.user == key
+        shown = shown or is_signed(holder.public_key, given.signature, challenge)
+        return _identity(holder, connection_type) if shown else None
+    if logins.by_certificate and connection_type == CONNECTION_TYPE:
+        return _by_certificate(logins, given, certificate, known)
     if given.empty and default is not None:
-        return _identity(default)
+        return _identity(default, connection_type)
     user = logins.users.get(given.user) if given.user else None
     if user is not None:
-        return _secret(given.password, user.password, _identity(user), known)
+        if logins.by_certificate and user is not default and not user.password:
+            return None  # Nothing but a certificate shows who that is.
+        identity = _identity(user, connection_type)
+        return measured(given.password, user.password, identity, known)
     if logins.token and given.token:
         anyone = ClientIdentity(logins.default, "", logins.token_permissions, logins.token)
-        return _secret(given.token, logins.token, anyone, known)
+        return measured(given.token, logins.token, anyone, known)
     return None
+
+
+def _by_certificate(
+    logins: Logins,
+    given: Credentials,
+    certificate: PeerCertificate | None,
+    known: ClientIdentity | None,
+) -> ClientIdentity | Check | None:
+    """Whom a certificate names; with a password, if that user has one. What CONNECT says of a user
+    does not count."""
+    if certificate is None:
+        return None
+    allowed = [
+        name
+        for name, user in logins.users.items()
+        if not user.connection_types or CONNECTION_TYPE in user.connection_types
+    ]
+    user = certificates.user_of(certificate, logins.users, allowed)
+    if user is None:
+        return None
+    return measured(given.password, user.password, _identity(user, CONNECTION_TYPE), known)
 
 
 def uninvited(logins: Logins) -> ClientIdentity | None:
     """Who a client is before it has said anything; None if it has to log in."""
     if logins.anonymous:
         return ClientIdentity(logins.default, "", None)
-    return None if logins.no_auth_user is None else _identity(logins.no_auth_user)
+    user = None if logins.by_certificate else logins.no_auth_user
+    return None if user is None else _identity(user, CONNECTION_TYPE)

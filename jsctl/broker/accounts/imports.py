@@ -14,6 +14,7 @@ from jsctl.broker.errors import ConfigError
 from jsctl.broker.interest.kinds import Served
 from jsctl.broker.interest.targets import (
     AccountImport,
+    LeafLink,
     Namespace,
     Shadow,
     StreamImport,
@@ -132,18 +133,23 @@ class Imports:
         if target.served is Served.CAPTURED:
             if target.account is not None:
                 return
-        elif target.served is not Served.EACH:
+        elif target.served is not Served.EACH and not isinstance(target, LeafLink):
             return
         shadows = []
         for one in sub.account.streams:
             pattern = b"" if one in known else one.exported(sub.subject)
             if pattern:
                 way = Shadow(sub, one)
-                shadows.append(Subscription(one.exporter, pattern, sub.queue, sub.sid, way))
+                words = (one.exporter, pattern, sub.queue, sub.sid, way)
+                shadows.append(Subscription(*words, weight=sub.weight, origin=sub.origin))
         if shadows:
             self._shadows[sub] = shadows
             for shadow in shadows:
                 self._add(shadow)
+
+    def shadows_of(self, sub: Subscription) -> Collection[Subscription]:
+        """What stands for a subscription in exporting accounts."""
+        return self._shadows.get(sub, ())
 
     def left(self, sub: Subscription) -> None:
         """A subscription has ended, and so do its shadows."""

@@ -60,7 +60,7 @@ def _details(asker: ClientFacts) -> Fields:
         "ver": asker.version,
         "rtt": asker.rtt_ns,
         "issuer_key": asker.issuer,
-        "kind": "Client",
+        "kind": asker.kind,
         "client_type": "nats",
     }
 

@@ -1,7 +1,7 @@
 """Streams and consumers on this server, built and dropped as the meta state says."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.words import Retention
 from jsctl.broker.assets.lost_log import forget_loss
@@ -20,6 +20,7 @@ from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
 from jsctl.broker.assets.replicas.stored_stream import StoredStream
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import CONSUMER_DELETED
 from jsctl.broker.jetstream.meta.assignments import (
@@ -36,6 +37,7 @@ from jsctl.broker.replication.bootstrap import GroupBootstrap
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 StreamKey = tuple[str, str]
 ConsumerKey = tuple[str, str, str]
@@ -225,6 +227,10 @@ class Assets:
         directory = f"streams/{group.name}"
         loaded = self._load(directory, group.name)
         stored = StoredStream.load(self.context, directory, assignment, loaded)
+        if stored.forgets_removals and len(group.members) > 1:
+            # A removal is in no message that a peer could be asked for: all of it is fetched.
+            stored = stored.anew(assignment)
+            loaded = LoadedState(None, (Damaged("what was removed is lost", path=directory),))
         raft = self._raft(group, loaded, salvage=True)
         replica = StreamReplica(self.context, assignment, stored, raft)
         self._add(replica.group, loaded)
@@ -313,7 +319,7 @@ class Assets:
         self.prepared.swept = True
         waiting = (*self.postponed.values(), *self.unremembered.values())
         alive = {*self.context.groups.by_name, *(one.group.name for one in waiting)}
-        alive |= self.prepared.receiving
+        receiving = frozenset(self.prepared.receiving)
         disk, removed = self.context.disk, list[str]()
 
         def told() -> None:
@@ -321,7 +327,8 @@ class Assets:
                 text = f"Removed '{directory}', which an unfinished restore left behind"
                 self.context.log(LogLevel.INFO, text)
 
-        self.context.groups.side_jobs.run(lambda: removed.extend(sweep(disk, alive)), told)
+        run = self.context.groups.side_jobs.run
+        run(lambda: removed.extend(sweep(disk, alive, receiving)), told)
 
     def _add(self, group: RaftGroup, loaded: LoadedState) -> None:
         # A memory group begins anew, wherever it stood when its state was written.

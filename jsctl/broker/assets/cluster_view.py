@@ -1,6 +1,5 @@
 """What a server knows of the others: who is there, what they tell, who leads which group."""
 
-from dataclasses import replace
 from typing import Protocol
 
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions
@@ -15,6 +14,7 @@ from jsctl.broker.peers.items import (
 )
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.raft.types import Timing
+from jsctl.dataclass import replace
 
 NEVER_HEARD_NS = 365 * 24 * 3600 * 1_000_000_000
 

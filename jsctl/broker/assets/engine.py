@@ -23,9 +23,10 @@ from jsctl.broker.assets.replicas.replica_context import AccountTraffic, Quota, 
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.state import Meta
+from jsctl.broker.jetstream.streams.publish_room import PublishRoom
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.peers.outbox import PeerOutbox
-from jsctl.broker.ports import Disk
+from jsctl.broker.ports import Disk, ZoneOffset, only_utc
 from jsctl.broker.replication.bootstrap import GroupBootstrap
 from jsctl.broker.replication.group import LeaderChange
 from jsctl.broker.replication.groups import Groups
@@ -66,6 +67,7 @@ class Engine:
         new_id: Callable[[], str],
         quota: Quota,
         streams: dict[StreamKey, StreamReplica],
+        zones: ZoneOffset = only_utc,
     ) -> None:
         self.options = options
         self.disk = disk
@@ -85,6 +87,9 @@ class Engine:
             jitter,
             quota,
             options.domain,
+            PublishRoom(options.publishing),
+            zones,
+            options.stores,
         )
         starter = GroupBootstrap(
             options.me,
@@ -234,7 +239,7 @@ class Engine:
         captured.
         """
         context, queue = self.context, self.context.queue
-        queue.begin(context.now_ns, others=self.groups.busy)
+        queue.begin(context.now_ns, others=bool(self.groups.schedule.busy))
         for replica in self.assets.pushers.concerned():
             queue.wake(replica.group.name, replica)
         self.groups.drain()
@@ -304,11 +309,11 @@ class Engine:
 
     def urgent_ns(self) -> int | None:
         """When the next turn has to be for groups and replicas, even if nothing arrives."""
-        queue = self.context.queue
-        if queue.waiting or self.groups.busy:
+        queue, schedule = self.context.queue, self.groups.schedule
+        if queue.waiting or schedule.busy:
             return self.context.now_ns
         due_ns = queue.next_due_ns()
-        if self.groups.awake:
+        if schedule.awake:
             tick_ns = self._last_tick_ns + TICK_NS
             due_ns = tick_ns if due_ns is None else min(due_ns, tick_ns)
         return due_ns

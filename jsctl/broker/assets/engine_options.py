@@ -1,10 +1,13 @@
 """What JetStream on one server is started with."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from jsctl.broker.jetstream.streams.publish_room import PublishLimits
 from jsctl.broker.raft.types import RaftLimits, Timing
 from jsctl.broker.replication.checkpoints import GroupLimits
+from jsctl.broker.store.segments.files import StoreOptions
 from jsctl.broker.store.wal.log import SEGMENT_BYTES
+from jsctl.dataclass import dataclass
 
 TICK_NS = 50_000_000
 
@@ -42,13 +45,17 @@ class EngineOptions:
     boot: int
     clustered: bool
     promised: int
+    other_clusters: tuple[str, ...] = ()
+    """Those that the configuration names."""
     domain: str = ""
     card: ServerCard = field(default_factory=ServerCard)
     timing: Timing = field(default_factory=Timing)
     limits: GroupLimits = field(default_factory=GroupLimits)
     raft_limits: RaftLimits = field(default_factory=RaftLimits)
     log_segment_bytes: int = SEGMENT_BYTES
+    stores: StoreOptions = field(default_factory=StoreOptions)
     scrub: ScrubLimits = field(default_factory=ScrubLimits)
+    publishing: PublishLimits = field(default_factory=PublishLimits)
 
     @property
     def life(self) -> int:

@@ -5,10 +5,10 @@ leader goes last and hands over first (reliability: members).
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import AddLearner, PeerId, Promote, RemoveMember
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

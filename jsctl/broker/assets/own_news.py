@@ -1,7 +1,5 @@
 """What this server tells its peers of itself: how full it is, and whether it is about to leave."""
 
-from dataclasses import dataclass
-
 from jsctl import __version__
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.engine_options import EngineOptions, ServerCard
@@ -10,6 +8,7 @@ from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.peers.items import DamagedReplica, DamagedReplicas, ServerNews
 from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.replication.groups import Groups
+from jsctl.dataclass import dataclass
 
 DAMAGED_MAX = 1000
 """Damaged replicas that are named; what is not is taken for whole."""

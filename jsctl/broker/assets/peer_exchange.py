@@ -42,12 +42,19 @@ class PeerExchange:
     # Who is there
 
     def linked(self, peer: str) -> None:
-        """A connection to a broker is there."""
+        """A connection to a broker is there. One that was heard before there was a way to it, as in
+        other clusters, has not been told what is told to whoever comes up."""
         self._cluster.liveness.linked(peer, self._context.now_ns)
+        if self._cluster.liveness.is_up(peer):
+            self._greet(peer)
 
     def unlinked(self, peer: str) -> None:
         """The last connection to a broker closed."""
         self._live(self._cluster.liveness.unlinked(peer, self._context.now_ns))
+
+    def cut_off(self, peer: str) -> None:
+        """There is no way to a broker of another cluster any more; it may live."""
+        self._cluster.liveness.cut_off(peer)
 
     def _live(self, events: Iterable[LivenessEvent]) -> None:
         groups = self._context.groups

@@ -7,7 +7,7 @@ an unfinished restore has left behind.
 """
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
@@ -21,6 +21,7 @@ from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Members
 from jsctl.broker.replication.disk_jobs import SaveStoreAndState
 from jsctl.broker.store.wal.log import Wal
+from jsctl.dataclass import dataclass
 
 MARK = "restoring"
 TERM = 1
@@ -159,15 +160,16 @@ class PreparedReplicas:
     """What unfinished restores of earlier processes left behind is gone."""
 
 
-def sweep(disk: Disk, alive: Container[str]) -> list[str]:
+def sweep(disk: Disk, alive: Container[str], receiving: Container[str]) -> list[str]:
     """For the disk thread, once after the start: remove what unfinished restores left behind, and
-    marks that are not needed any more. `alive`: groups that are here or are to be. Returns the
+    marks that are not needed any more. `alive`: groups that are here or are to be; `receiving`:
+    those of restores that this process has begun already, which need their marks. Returns the
     directories that were removed. Raises nothing."""
     removed: list[str] = []
     for root in ROOTS:
         for name in disk.list(root):
             directory = f"{root}/{name}"
-            if not disk.exists(f"{directory}/{MARK}"):
+            if name in receiving or not disk.exists(f"{directory}/{MARK}"):
                 continue
             try:
                 if name in alive:

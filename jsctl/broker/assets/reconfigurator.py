@@ -6,7 +6,7 @@ removed leaves.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.membership import (
@@ -31,6 +31,7 @@ from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 PERIOD_NS = 100_000_000
 SETTLE_REPEAT_NS = 1_000_000_000

@@ -1,11 +1,11 @@
 """The router as streams and consumers see it: accounts by name."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.routing.router import Router
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
 """The `accounts` block: users, exports, imports, mappings and JetStream limits of accounts."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from jsctl.broker.conf.fields import (
     Field,
@@ -41,6 +40,7 @@ from jsctl.broker.options import (
     MappingTarget,
 )
 from jsctl.broker.subject.validity import is_valid_subject
+from jsctl.dataclass import replace
 
 RESPONSE_TYPES = {"single": "singleton", "chunk": "chunked"}
 percent = in_range(0, 100)
@@ -395,7 +395,7 @@ LIMITS = Section(
         why="messages are limited for the whole server alone",
         remedy="use max_payload at the top level",
     ),
-    inert(Field(("max_leafnodes", "max_leafs"), "leafnodes_max", integer)),
+    Field(("max_leafnodes", "max_leafs"), "leafnodes_max", integer),
     once=True,
 )
 ACCOUNT = Section(

@@ -40,14 +40,13 @@ from jsctl.broker.options import (
     MINUTE_NS,
     SECOND_NS,
     ClusterOptions,
-    HandshakeFirst,
     JetStreamLimits,
     JetStreamOptions,
     SyncMode,
-    TlsOptions,
     Url,
 )
 from jsctl.broker.passwords import looks_hashed
+from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 
 COMPRESSIONS = (
     "off",
@@ -124,6 +123,15 @@ def one_certificate(node: ConfigNode, reading: Reading) -> dict[str, object]:
 
 
 def tls(node: ConfigNode, reading: Reading) -> TlsOptions:
+    """A `tls` block of servers; see `client_tls`."""
+    found = client_tls(node, reading)
+    if found.map_users:
+        why = "verify_and_map is not supported: servers are not looked up by their certificates"
+        raise node.error(why, "use verify, and users with passwords or nkeys")
+    return found
+
+
+def client_tls(node: ConfigNode, reading: Reading) -> TlsOptions:
     """A `tls` block; needs a certificate and its key."""
     found = TLS.read(node, reading, "tls")
     certificate = found.pop("certificate", None)
@@ -134,6 +142,8 @@ def tls(node: ConfigNode, reading: Reading) -> TlsOptions:
         found["handshake_first"] = first[0]
         if first[1] is not None:
             found["handshake_first_wait_ns"] = first[1]
+    if found.get("map_users"):
+        found["verify"] = True
     result = make(TlsOptions, found)
     complete_pair(node, result.cert_file, result.key_file)
     return result
@@ -354,11 +364,7 @@ TLS = Section(
     *certificate_section(),
     Field(("ca_file",), "ca_file", text),
     Field(("verify",), "verify", boolean),
-    unless_off(
-        "verify_and_map",
-        why="users are not looked up by their certificates",
-        remedy="use verify, and users with passwords or nkeys",
-    ),
+    Field(("verify_and_map",), "map_users", boolean),
     unless_off(
         "verify_cert_and_check_known_urls",
         why="names in certificates are not compared with the routes",
@@ -438,10 +444,10 @@ CLUSTER = Section(
     quiet("write_timeout"),
 )
 JS_BATCH = Section(
-    inert(Field(("max_inflight_per_stream",), "batches_per_stream_max", count)),
-    inert(Field(("max_inflight_total",), "batches_total_max", count)),
-    inert(Field(("max_msgs",), "batch_messages_max", count)),
-    inert(Field(("timeout",), "batch_timeout_ns", duration)),
+    Field(("max_inflight_per_stream",), "batches_per_stream_max", count),
+    Field(("max_inflight_total",), "batches_total_max", count),
+    Field(("max_msgs",), "batch_messages_max", count),
+    Field(("timeout",), "batch_timeout_ns", duration),
 )
 JS_LIMITS = Section(
     Field(("max_ack_pending",), "ack_pending_max", integer),
@@ -463,7 +469,7 @@ JETSTREAM = Section(
     Field(("enabled", "enable"), "enabled", boolean),
     Field(("strict",), "strict", boolean),
     Field(("unique_tag",), "unique_tag", lambda n, r: text(n, r).lower()),
-    inert(Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend"))),
+    Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend")),
     Field(("limits",), "limits", js_limits),
     Field(("request_queue_limit",), "request_queue_max", count),
     inert(Field(("info_queue_limit",), "info_queue_max", count)),

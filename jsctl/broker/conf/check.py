@@ -11,6 +11,15 @@ from jsctl.broker.options import PORT_OFF, SYSTEM_ACCOUNT, Options, SyncMode
 from jsctl.broker.passwords import looks_hashed
 
 Check = Callable[[Options], ConfigError | None]
+LEAFNODES_INSECURE = (
+    "TLS certificate chain and hostname of solicited leafnodes will not be verified. DO NOT USE IN"
+    " PRODUCTION!"
+)
+
+GATEWAYS_INSECURE = (
+    "TLS certificate chain and hostname of solicited gateways will not be verified. DO NOT USE IN"
+    " PRODUCTION!"
+)
 
 
 def check(options: Options) -> list[ConfigError]:
@@ -22,7 +31,10 @@ def start_warnings(options: Options) -> list[str]:
     """What an operator should know at every start, besides `options.warnings`."""
     found: list[str] = []
     passwords = [user.password for user in options.all_users if user.password]
-    passwords += [word for word in (options.auth.password, options.auth.token) if word]
+    login = options.leafnodes.login
+    passwords += [user.password for user in login.users]
+    passwords += [options.auth.password, options.auth.token, login.password]
+    passwords = [word for word in passwords if word]
     if any(not looks_hashed(password) for password in passwords):
         found.append("Plaintext passwords detected, use nkeys or bcrypt")
     jetstream = options.jetstream
@@ -38,6 +50,12 @@ def start_warnings(options: Options) -> list[str]:
         )
     if options.tls is not None and options.tls.insecure:
         found.append("TLS certificates are not verified: insecure is set")
+    blocks = [options.leafnodes.tls, *(remote.tls for remote in options.leafnodes.remotes)]
+    if any(tls is not None and tls.insecure for tls in blocks):
+        found.append(LEAFNODES_INSECURE)
+    blocks = [options.gateway.tls, *(remote.tls for remote in options.gateway.remotes)]
+    if any(tls is not None and tls.insecure for tls in blocks):
+        found.append(GATEWAYS_INSECURE)
     return found
 
 
@@ -68,16 +86,26 @@ def _server_name(options: Options) -> ConfigError | None:
 
 
 def _jetstream_cluster(options: Options) -> ConfigError | None:
-    if not options.jetstream.enabled or not options.clustered:
+    if not options.jetstream.enabled or not options.replicated:
         return None
     if not options.server_name:
         return ConfigError(
             "jetstream cluster requires `server_name` to be set", remedy="use --name or server_name"
         )
-    if not options.cluster.name:
+    if not (options.cluster.name or options.gateway.name):
         return ConfigError(
             "jetstream cluster requires `cluster.name` to be set",
             remedy="use --cluster_name or name in the cluster block",
+        )
+    return None
+
+
+def _gateway(options: Options) -> ConfigError | None:
+    name, cluster = options.gateway.name, options.cluster.name
+    if name and cluster and name != cluster:
+        return ConfigError(
+            "cluster name conflicts between cluster and gateway definitions",
+            remedy=f'name both "{name}", or both "{cluster}"',
         )
     return None
 
@@ -153,7 +181,13 @@ def _duplicate_users(options: Options) -> ConfigError | None:
 
 
 def _tls(options: Options) -> ConfigError | None:
-    for name, tls in (("tls", options.tls), ("cluster.tls", options.cluster.tls)):
+    blocks = {
+        "tls": options.tls,
+        "cluster.tls": options.cluster.tls,
+        "leafnodes.tls": options.leafnodes.tls if options.leafnodes.listens else None,
+        "gateway.tls": options.gateway.tls,
+    }
+    for name, tls in blocks.items():
         if tls is not None and not (tls.cert_file and tls.key_file):
             return ConfigError(
                 f"{name}: a certificate and its key are needed", remedy="set cert_file and key_file"
@@ -175,6 +209,8 @@ def _advertise(options: Options) -> ConfigError | None:
     wanted = (
         ("server INFO with ClientAdvertise", options.client_advertise),
         ("route INFO with Cluster.Advertise", options.cluster.advertise),
+        ("leafnode INFO with LeafNode.Advertise", options.leafnodes.advertise),
+        ("gateway INFO with Gateway.Advertise", options.gateway.advertise),
     )
     for what, text in wanted:
         if text and advertised(text, 0) is None:
@@ -189,6 +225,7 @@ CHECKS: tuple[Check, ...] = (
     _payload,
     _lame_duck,
     _jetstream_cluster,
+    _gateway,
     _routes,
     _no_auth_user,
     _two_kinds_of_login,

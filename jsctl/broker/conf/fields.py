@@ -6,14 +6,17 @@ that an operator sees them at once, and the notes that become warnings at start.
 """
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from jsctl.broker.conf.tree import ConfigNode, Content
 from jsctl.broker.conf.units import duration_ns, host_port, port_number, size_bytes
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ANY_HOST, SECOND_NS, Options
+from jsctl.dataclass import dataclass
 
 SUGGESTION_CUTOFF = 0.6
 T = TypeVar("T")
@@ -84,6 +87,11 @@ class Section:
         guarded = self.once is True or (self.once and item.attribute in self.once)
         if guarded and (value.again or (item.attribute and item.attribute in found)):
             raise value.error("it is given twice", "keep one of them")
+
+
+Found = dict[str, object]
+"""What a section of a block has read, by the names of its fields."""
+SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 
 
 def make(kind: Callable[..., T], values: dict[str, object]) -> T:
@@ -314,3 +322,25 @@ def unless_off(*names: str, why: str, remedy: str) -> Field:
             raise node.error(f"{names[0]} is not supported: {why}", remedy)
 
     return Field(names, "", read)
+
+
+def not_negative(node: ConfigNode, reading: Reading) -> int:
+    """A duration that is no less than nothing."""
+    value = duration(node, reading)
+    if value < 0:
+        raise node.error("must be a positive value", 'write for example "10s"')
+    return value
+
+
+def remote_url(node: ConfigNode, reading: Reading) -> str:
+    """Where another server is."""
+    value = text(node, reading).strip()
+    try:
+        host = urlsplit(value).netloc
+        urlsplit(value).port  # noqa: B018 (raises for what is none)
+    except ValueError:
+        host = " "
+    plain = ":" in value.partition("/")[0] and not SCHEME.match(value)
+    if plain or any(char.isspace() or not char.isprintable() for char in host):
+        raise node.error("error parsing url", "write for example nats://host:7422")
+    return value

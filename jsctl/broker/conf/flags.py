@@ -6,9 +6,10 @@ first word that is no flag. A flag wins over the configuration file.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.errors import ConfigError
+from jsctl.dataclass import dataclass
 
 TRUE_WORDS = ("1", "t", "T", "true", "TRUE", "True")
 HELP_COLUMN = 36

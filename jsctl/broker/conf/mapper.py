@@ -1,12 +1,11 @@
 """A parsed configuration file -> `Options`: the top level table and the public entry points."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
-from jsctl.broker.conf.absent_clients import mqtt, websocket
-from jsctl.broker.conf.absent_servers import gateway, leafnodes
+from jsctl.broker.conf.absent import mqtt, websocket
 from jsctl.broker.conf.accounts import accounts, mappings
-from jsctl.broker.conf.blocks import cluster, jetstream, tls
+from jsctl.broker.conf.blocks import client_tls, cluster, jetstream
 from jsctl.broker.conf.digest import digest
 from jsctl.broker.conf.fields import (
     Field,
@@ -31,6 +30,8 @@ from jsctl.broker.conf.fields import (
     unless_off,
     word,
 )
+from jsctl.broker.conf.gateways import gateway
+from jsctl.broker.conf.leafnodes import leafnodes
 from jsctl.broker.conf.parser import ReadFile, parse, read_file
 from jsctl.broker.conf.raft import raft
 from jsctl.broker.conf.tree import ConfigNode
@@ -45,6 +46,7 @@ from jsctl.broker.options import (
     Options,
     WriteTimeout,
 )
+from jsctl.dataclass import dataclass
 
 PARTS: dict[str, type] = {
     "listen": Listen,
@@ -205,7 +207,18 @@ def no_ocsp(node: ConfigNode, reading: Reading) -> None:
     reading.no_effect(node, '"ocsp"')
 
 
-GUARDED = frozenset({"auth", "accounts", "tls", "cluster", "no_auth_user", "system_account"})
+GUARDED = frozenset(
+    {
+        "auth",
+        "accounts",
+        "tls",
+        "cluster",
+        "leafnodes",
+        "gateway",
+        "no_auth_user",
+        "system_account",
+    }
+)
 """What says who may connect."""
 NO_OPERATOR = "without checking JWTs everybody could connect"
 TOP = Section(
@@ -258,18 +271,18 @@ TOP = Section(
     Field(("authorization",), "auth", authorization),
     Field(("accounts",), "accounts", accounts),
     Field(("mappings", "maps"), "mappings", mappings),
-    Field(("tls",), "tls", tls),
+    Field(("tls",), "tls", client_tls),
     Field(("allow_non_tls",), "allow_non_tls", boolean),
     Field(("cluster",), "cluster", cluster),
     Field(("jetstream",), "jetstream", jetstream),
     Field(("store_dir", "storedir"), "store_dir", text),
     Field(("raft",), "raft", raft),
     Field(("feature_flags",), "feature_flags", feature_flags),
-    inert(Field(("connect_error_reports",), "connect_error_reports", count)),
-    inert(Field(("reconnect_error_reports",), "reconnect_error_reports", count)),
+    Field(("connect_error_reports",), "connect_error_reports", count),
+    Field(("reconnect_error_reports",), "reconnect_error_reports", count),
     quiet("disable_sublist_cache", "no_sublist_cache"),
-    Field(("gateway",), "", gateway),
-    Field(("leafnodes", "leaf"), "", leafnodes),
+    Field(("gateway",), "gateway", gateway),
+    Field(("leafnodes", "leaf"), "leafnodes", leafnodes),
     Field(("websocket", "ws"), "", websocket),
     Field(("mqtt",), "", mqtt),
     Field(("ocsp",), "", no_ocsp),

@@ -1,7 +1,5 @@
 """Flags laid over the options of the configuration file."""
 
-from dataclasses import replace
-
 from jsctl.broker.conf.flags import Parsed
 from jsctl.broker.conf.units import host_port, port_number, route_url
 from jsctl.broker.errors import ConfigError
@@ -12,9 +10,10 @@ from jsctl.broker.options import (
     AuthOptions,
     ClusterOptions,
     Options,
-    TlsOptions,
     Url,
 )
+from jsctl.broker.tls_options import TlsOptions
+from jsctl.dataclass import replace
 
 NO_EFFECT = ("syslog", "remote_syslog", "profile")
 

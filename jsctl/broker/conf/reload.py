@@ -5,21 +5,15 @@ the first one that cannot change is what a reload is refused for, in its words.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from typing import NamedTuple
 
 from jsctl.api.times import format_duration
+from jsctl.broker.conf import reload_leafnodes
 from jsctl.broker.conf.units import size_text
-from jsctl.broker.options import (
-    ANY_PORT,
-    UNLIMITED,
-    ClusterOptions,
-    HandshakeFirst,
-    Options,
-    RaftOptions,
-    SyncMode,
-    TlsOptions,
-)
+from jsctl.broker.options import ANY_PORT, UNLIMITED, ClusterOptions, Options, RaftOptions, SyncMode
+from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
+from jsctl.dataclass import dataclass, replace
 
 SECOND_NS = 1_000_000_000
 UNSUPPORTED = "config reload not supported for"
@@ -77,7 +71,15 @@ def _with_ports(options: Options, before: Options, bound: Addresses) -> Options:
     if cluster.port == ANY_PORT:
         port = bound.get("cluster", ("", before.cluster.port))[1]
         cluster = replace(cluster, port=port)
-    return replace(options, listen=listen, cluster=cluster)
+    leafnodes = options.leafnodes
+    if leafnodes.port == ANY_PORT:
+        port = bound.get("leafnode", ("", before.leafnodes.port))[1]
+        leafnodes = replace(leafnodes, port=port)
+    gateway = options.gateway
+    if gateway.port == ANY_PORT:
+        port = bound.get("gateway", ("", before.gateway.port))[1]
+        gateway = replace(gateway, port=port)
+    return replace(options, listen=listen, cluster=cluster, leafnodes=leafnodes, gateway=gateway)
 
 
 def _changed(key: Key, old: Options, new: Options) -> list[str]:
@@ -137,6 +139,13 @@ def _cluster(old: Options, new: Options) -> list[str]:
     return [*([f"Cluster name updated to {after.name}"] if renamed else []), "Reloaded: cluster"]
 
 
+def _leafnodes(old: Options, new: Options) -> list[str]:
+    refusal = reload_leafnodes.refusal(old.leafnodes, new.leafnodes)
+    if refusal:
+        raise NotReloadable(f"{UNSUPPORTED} LeafNode: {refusal}")
+    return reload_leafnodes.lines(old.leafnodes, new.leafnodes)
+
+
 def _cluster_host(options: Options) -> str:
     return options.cluster.host if options.clustered else ""
 
@@ -189,9 +198,16 @@ def _raft(old: Options, new: Options) -> list[str]:
     return []
 
 
+def _gateway(old: Options, new: Options) -> list[str]:
+    """Certificates may have changed in their files; nothing else of the block may."""
+    raise NotReloadable(f"{UNSUPPORTED} Gateway")
+
+
 SPECIAL: Mapping[str, Callable[[Options, Options], list[str]]] = {
     "NoAuthUser": _no_auth_user,
     "Cluster": _cluster,
+    "LeafNode": _leafnodes,
+    "Gateway": _gateway,
     "JetStreamMaxMemory": _memory,
     "JetStreamMaxStore": _store,
     "StoreDir": _store_dir,
@@ -223,6 +239,7 @@ def _tls(options: Options) -> TlsOptions | None:
         return None
     return replace(
         options.tls,
+        map_users=False,
         timeout_ns=0,
         pinned_certs=(),
         handshake_first=HandshakeFirst.NEVER,
@@ -330,6 +347,8 @@ KEYS: tuple[Key, ...] = (
     Key("MaxPending", lambda o: o.client.pending_bytes_max),
     Key("NoFastProducerStall", lambda o: o.client.no_fast_producer_stall, _stalls),
     Key("Cluster", _but_routes, _silent),
+    Key("Gateway", lambda o: o.gateway),
+    Key("LeafNode", lambda o: o.leafnodes),
     Key("JetStream", lambda o: o.jetstream.enabled),
     Key("NoJetStreamStrict", lambda o: not o.jetstream.strict),
     Key("JetStreamMaxMemory", lambda o: o.jetstream.memory_bytes_max),
@@ -357,6 +376,7 @@ KEYS: tuple[Key, ...] = (
     Key("Routes", lambda o: set(o.cluster.routes), _says("cluster routes")),
     _key("TLSTimeout", "tls timeout", _tls_timeout),
     Key("TLSConfig", _tls, lambda o: f"Reloaded: tls = {'enabled' if o.tls else 'disabled'}"),
+    Key("TLSMap", lambda o: o.tls is not None and o.tls.map_users),
     Key("TLSPinnedCerts", _pinned, lambda o: f"Reloaded: {len(_pinned(o))} pinned_certs"),
     Key(
         "TLSHandshakeFirst",

@@ -1,10 +1,10 @@
 """What a configuration file is once parsed: values that know where they stand."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from jsctl.broker.errors import ConfigError
+from jsctl.dataclass import dataclass
 
 Scalar = bool | int | float | str | datetime
 Content = Scalar | list["ConfigNode"] | dict[str, "ConfigNode"]

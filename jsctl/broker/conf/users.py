@@ -4,7 +4,6 @@ Nothing here is passed over: what is not carried out would open what it was to c
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from jsctl.broker.conf.fields import (
     Field,
@@ -33,6 +32,7 @@ from jsctl.broker.options import (
 )
 from jsctl.broker.passwords import looks_hashed, parse_hash
 from jsctl.broker.subject.validity import is_valid_subject
+from jsctl.dataclass import replace
 
 CONNECTION_TYPES = (
     "STANDARD",

@@ -1,7 +1,6 @@
 """Bodies of requests and answers: the few lines that all handlers share."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 from jsctl.api.cluster import (
@@ -20,6 +19,7 @@ from jsctl.broker.handlers.view import GroupView, PeerView, View
 from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
+from jsctl.dataclass import replace
 
 T = TypeVar("T")
 _LEVEL_KEY = "_nats.level"

@@ -5,8 +5,6 @@
 servers that serve them.
 """
 
-from dataclasses import dataclass
-
 from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.responses import (
@@ -34,9 +32,9 @@ from jsctl.broker.handlers import (
     consumers,
     lists,
     meta,
+    reports,
     rescue,
     sourcing_consumers,
-    stream_check,
     stream_groups,
     stream_messages,
     streams,
@@ -46,10 +44,10 @@ from jsctl.broker.handlers.consumer_info import ConsumersView
 from jsctl.broker.handlers.decisions import Decider, Decision, Reply, Silent
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.requests import ApiRequest
-from jsctl.broker.jetstream.streams.publish_headers import nats_fields
+from jsctl.broker.jetstream.streams.publish_headers import REQUIRED_LEVEL, nats_fields
 from jsctl.broker.options import COMPATIBLE_API_LEVEL
+from jsctl.dataclass import dataclass
 
-_LEVEL_HEADER = b"Nats-Required-Api-Level"
 _META, _STREAM = Decider.META_LEADER, Decider.STREAM_LEADER
 
 
@@ -82,7 +80,8 @@ ROUTES: dict[str, Route] = {
     "stream_names": Route("stream_names", _META, lists.names),
     "stream_list": Route("stream_list", _META, lists.infos),
     "stream_purge": Route("stream_purge", _STREAM, stream_messages.purge),
-    "stream_check": Route("stream_check", _STREAM, stream_check.check),
+    "stream_check": Route("stream_check", _STREAM, reports.check),
+    "stream_schedules": Route("stream_schedules", _STREAM, reports.schedules),
     "stream_msg_get": Route("stream_msg_get", _STREAM, stream_messages.get),
     "stream_msg_delete": Route("stream_msg_delete", _STREAM, stream_messages.delete),
     "stream_snapshot": Route("stream_snapshot", _STREAM, archives.snapshot),
@@ -181,7 +180,7 @@ def answer(view: ConsumersView, request: ApiRequest, resolved: Resolved) -> Deci
 
 
 def _check_common(view: View, request: ApiRequest, route: Route) -> None:
-    level = nats_fields(request.headers).get(_LEVEL_HEADER) if request.headers else None
+    level = nats_fields(request.headers).get(REQUIRED_LEVEL) if request.headers else None
     if level is not None and not (level.isdigit() and int(level) <= COMPATIBLE_API_LEVEL):
         raise api_error("JSRequiredApiLevelErr")
     if route.system:

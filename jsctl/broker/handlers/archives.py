@@ -5,8 +5,6 @@ second one, when all of it is durable there, makes a stream of it: by then the n
 and the account full.
 """
 
-from dataclasses import replace
-
 from jsctl.api import jsontext
 from jsctl.api.errors import api_error
 from jsctl.api.requests import StreamRestoreRequest, StreamSnapshotRequest
@@ -26,6 +24,7 @@ from jsctl.broker.jetstream.meta.entries import assign_restored
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.streams.config import checked
 from jsctl.broker.subject.validity import is_valid_literal
+from jsctl.dataclass import replace
 
 INSTALL = b"$JSI.RESTORE.INSTALL"
 """By what servers ask the meta leader to make a stream of what they received. Clients cannot: what

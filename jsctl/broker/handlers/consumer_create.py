@@ -5,7 +5,6 @@ the consumer stands. An update is the same assignment with another config and re
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from jsctl.api.codec import DecodeError, loads
 from jsctl.api.consumer import ConsumerConfig
@@ -27,6 +26,7 @@ from jsctl.broker.jetstream.meta.assignments import (
 from jsctl.broker.jetstream.meta.entries import assign_consumer
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.dataclass import replace
 
 NAME_LENGTH = 8
 CONSUMERS_DEFAULT_MAX = 1000

@@ -1,6 +1,5 @@
 """A consumer as clients see it, and the answers that carry it."""
 
-from dataclasses import replace
 from typing import Protocol
 
 from jsctl.api.cluster import ClusterInfo, PeerInfo
@@ -21,6 +20,7 @@ from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION
+from jsctl.dataclass import replace
 
 TYPE_PREFIX = "io.nats.jetstream.api.v1."
 
@@ -115,7 +115,7 @@ def consumer_info(
         num_redelivered=0 if config.max_deliver == 1 else len(state.redelivered),
         num_waiting=waiting,
         num_pending=pending,
-        cluster=cluster_info(group, view.server_name),
+        cluster=cluster_info(group, view.server_name) if view.clustered else None,
         push_bound=bound,
         paused=paused,
         pause_remaining=consumer.pause_until_ns - now if paused else 0,

@@ -7,7 +7,6 @@ meta leader, so that only one server says so.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from jsctl.api.codec import DecodeError, dumps, loads
 from jsctl.api.errors import ApiError, api_error
@@ -28,6 +27,7 @@ from jsctl.api.responses import (
 from jsctl.api.subjects import ApiCall
 from jsctl.api.times import format_time, parse_time
 from jsctl.api.words import DeliverPolicy
+from jsctl.broker.handlers import reports
 from jsctl.broker.handlers.consumer_create import create
 from jsctl.broker.handlers.consumer_info import (
     ConsumersView,
@@ -52,6 +52,7 @@ from jsctl.broker.jetstream.consumers.starting import level_exceeded
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.jetstream.meta.entries import assign_consumer, remove_consumer
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.dataclass import replace
 
 NAMES_PER_PAGE = 1024
 INFOS_PER_PAGE = 256
@@ -165,6 +166,12 @@ def _info(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     return Reply(info_response(view, consumer, leader, view.group(made.group.name)))
 
 
+def _waiting(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    made = _assigned(view, request, call)
+    leader = view.consumer_leader(made.account, made.stream, made.name)
+    return Silent() if leader is None else reports.waiting(leader, request)
+
+
 def _unpin(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     """Releases the pin at once; the node gives the leader a turn for what follows."""
     made = _assigned(view, request, call)
@@ -272,6 +279,7 @@ HANDLERS: dict[str, tuple[str, Decider, Handler]] = {
     "consumer_info": ("consumer_info", Decider.CONSUMER_LEADER, _info),
     "consumer_unpin": ("consumer_unpin", Decider.CONSUMER_LEADER, _unpin),
     "consumer_reset": ("consumer_reset", Decider.CONSUMER_LEADER, _reset),
+    "consumer_waiting": ("consumer_waiting", Decider.CONSUMER_LEADER, _waiting),
     "consumer_leader_stepdown": (
         "consumer_leader_stepdown",
         Decider.CONSUMER_LEADER,

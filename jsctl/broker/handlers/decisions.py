@@ -1,7 +1,7 @@
 """What an API handler answers with. Handlers compute; the node carries decisions out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from jsctl.api.consumer import ConsumerConfig
@@ -10,6 +10,7 @@ from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.meta.entries import Assignment
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.dataclass import dataclass
 
 
 class Decider(Enum):

@@ -1,7 +1,6 @@
 """STREAM.NAMES and STREAM.LIST, and what becomes of gathered infos."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerInfo
@@ -17,6 +16,7 @@ from jsctl.broker.handlers.answers import SHOWN_KEYS, head, parsed
 from jsctl.broker.handlers.decisions import Decision, Gather, Reply
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.dataclass import replace
 
 NAMES_PER_PAGE = 1024
 INFOS_PER_PAGE = 256

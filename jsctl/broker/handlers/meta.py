@@ -1,7 +1,5 @@
 """What operators ask of the cluster from the system account."""
 
-from dataclasses import replace
-
 from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
 from jsctl.api.requests import MetaServerRemoveRequest
@@ -19,6 +17,7 @@ from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream, remove_server, remove_stream
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.dataclass import replace
 
 META_GROUP = "_meta_"
 

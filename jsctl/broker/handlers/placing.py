@@ -5,7 +5,6 @@ assignments, which the handlers log.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from jsctl.api.cluster import Placement
 from jsctl.api.errors import api_error
@@ -29,6 +28,7 @@ from jsctl.broker.jetstream.meta.placement import (
     choose_subset,
     scale_down,
 )
+from jsctl.dataclass import replace
 
 
 def loaded_servers(view: View, without: StreamAssignment | None = None) -> list[ServerFacts]:
@@ -72,10 +72,21 @@ def placed_or_refused(view: View, outcome: Placed | NoPeers, memory: bool) -> Pl
 
 
 def new_group(view: View, config: StreamConfig, client_cluster: str) -> GroupAssignment:
-    """Place a new stream. Raises ApiError."""
-    ask = wanted(view, config, client_cluster or view.cluster)
+    """Place a new stream: where its maker is, if that is no leaf node; where there is no room for
+    it and no cluster was named, in another one. Raises ApiError."""
     servers = loaded_servers(view)
-    placed = placed_or_refused(view, choose_peers(servers, ask, view.jitter), ask.memory)
+    known = {server.cluster for server in view.servers()}
+    first = client_cluster if client_cluster in known else view.cluster
+    ask = wanted(view, config, first)
+    outcome = choose_peers(servers, ask, view.jitter)
+    if isinstance(outcome, NoPeers) and not (config.placement and config.placement.cluster):
+        for other in sorted(known - {first}):
+            elsewhere = replace(ask, cluster=other)
+            found = choose_peers(servers, elsewhere, view.jitter)
+            if isinstance(found, Placed):
+                outcome, ask = found, elsewhere
+                break
+    placed = placed_or_refused(view, outcome, ask.memory)
     storage = config.storage.value
     return GroupAssignment(
         name=f"S-R{len(placed.peers)}{storage[0].upper()}-{view.new_name(8)}",

@@ -5,8 +5,6 @@ consumed has to remember what others have of it: there they are durable, and the
 are the answers to flow control.
 """
 
-from dataclasses import replace
-
 from jsctl.api.codec import DecodeError, dumps, loads
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import api_error
@@ -24,6 +22,7 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.sourcing.asking import IDENTITY
 from jsctl.broker.jetstream.sourcing.names import stream_identity
 from jsctl.broker.protocol import headers as blocks
+from jsctl.dataclass import replace
 
 NAME_LENGTH = 8
 

@@ -1,7 +1,5 @@
 """Who holds and who leads a stream: step-down, peer removal, moves."""
 
-from dataclasses import replace
-
 from jsctl.api.cluster import Placement
 from jsctl.api.errors import api_error
 from jsctl.api.requests import (
@@ -18,6 +16,7 @@ from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream
 from jsctl.broker.jetstream.meta.placement import Placed, ServerFacts, choose_replacement
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.dataclass import replace
 
 
 def require_cluster(view: View) -> None:

@@ -4,14 +4,12 @@ The meta leader validates, places and logs an assignment; the stream's leader an
 named in it, as only it knows the stream's state.
 """
 
-from dataclasses import replace
-
 from jsctl.api.cluster import Placement
 from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
 from jsctl.api.requests import StreamConfigRequest, StreamInfoRequest
 from jsctl.api.responses import ApiPaged, StreamCreateResponse, StreamInfoResponse
-from jsctl.api.stream import StreamConfig, StreamInfo
+from jsctl.api.stream import StreamAlternate, StreamConfig, StreamInfo
 from jsctl.api.times import format_time
 from jsctl.broker.handlers import placing
 from jsctl.broker.handlers.answers import (
@@ -32,11 +30,11 @@ from jsctl.broker.jetstream.streams.config import (
     TANGLED,
     checked,
     same,
-    unsupported,
     updated,
 )
 from jsctl.broker.jetstream.streams.stream import SUBJECTS_PER_PAGE, Stream
 from jsctl.broker.subject.patterns import PatternSet, Tangled
+from jsctl.dataclass import replace
 
 _NAME_HAS_PATH = "/\\"
 
@@ -136,9 +134,6 @@ def check(
     if facts is not None:
         others = view.meta.stream_count(request.account) - (old is not None)
         _check_account(view, facts, config, others)
-    missing = unsupported(config)
-    if missing:
-        raise invalid(f"{missing} not supported by this server")
 
 
 def _check_overlap(view: View, request: ApiRequest, config: StreamConfig) -> None:
@@ -206,6 +201,7 @@ def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
         offset=body.page.offset,
         deleted_details=body.deleted_details,
     )
+    shown = replace(shown, alternates=_alternates(view, found))
     page = ApiPaged()
     if subjects_filter:
         total = len(shown.state.subjects)
@@ -213,6 +209,17 @@ def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
             total = stream.count_subjects(subjects_filter)
         page = ApiPaged(total=total, offset=body.page.offset, limit=SUBJECTS_PER_PAGE)
     return Reply(dumps(StreamInfoResponse(head=head("stream_info"), page=page, info=shown)))
+
+
+def _alternates(view: View, found: StreamAssignment) -> tuple[StreamAlternate, ...]:
+    """A stream and its mirrors, where clients may read the same; nothing if it has none."""
+    names = view.meta.mirrors(found.account, found.name) if view.clustered else []
+    streams = [found, *(view.meta.stream(found.account, name) for name in names)]
+    return tuple(
+        StreamAlternate(name=one.name, domain=view.domain, cluster=one.group.cluster)
+        for one in streams
+        if one is not None and names
+    )
 
 
 def stream_info(

@@ -1,7 +1,6 @@
 """What API handlers may see of the broker: one read-only view a request."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from jsctl.api.stream import ReplicaDamage, SourceInfo
@@ -12,6 +11,7 @@ from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.config import ConfigLimits
 from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ between two connections of a kind (does it hear itself, does it take headers) is
 how a target is served at all is its `Served`.
 """
 
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import Enum, auto
 from typing import Final
+
+from jsctl.dataclass import dataclass
 
 
 class Served(Enum):
@@ -23,6 +25,8 @@ class Served(Enum):
     """It goes on in another account, by a service import."""
     SHADOW = auto()
     """It reaches who listens through a stream import."""
+    RETURNED = auto()
+    """It goes to the cluster that a reply came from."""
 
 
 EACH: Final = Served.EACH
@@ -40,11 +44,11 @@ class PeerKind:
     """As events of traces number it."""
     hears: frozenset[str] | None = None
     """The kinds whose messages reach it; None for all."""
-    relayed: bool = True
-    """Whether there are links that hear this kind; which ones, these tell by `hears`."""
+    meshed: bool = False
+    """Its servers hear each other anyway: what one says goes on to leaf nodes alone."""
     draws: bool = True
-    """This server draws the members of queue groups for its messages. Else the server that it
-    leads to has done so: a message names the groups, and one member of each here is served."""
+    """Its messages are for all queue groups. Else the server that it leads to has chosen: a message
+    names the groups that are to be served from here."""
     crosses: bool = True
     """Its requests are led into other accounts here, and not where they came in."""
     pauses: bool = False
@@ -66,15 +70,41 @@ CLIENT = PeerKind("client", 0, pauses=True, expendable=True, verb=b"MSG ", heade
 ROUTE = PeerKind(
     "route",
     1,
-    hears=frozenset({"client", "broker"}),
-    relayed=False,
+    hears=frozenset({"client", "broker", "leaf", "gateway"}),
+    meshed=True,
     draws=False,
     crosses=False,
     verb=b"RMSG ",
     header_verb=b"HMSG ",
 )
+LEAF = PeerKind(
+    "leaf",
+    4,
+    hears=frozenset({"client", "broker", "route", "gateway", "leaf", "hub"}),
+    draws=False,
+    expendable=True,
+    verb=b"LMSG ",
+    header_verb=b"HMSG ",
+)
+"""A leaf node that hangs on this server."""
+
+HUB = replace(LEAF, name="hub", hears=frozenset({"client", "broker", "leaf", "hub"}))
+"""A hub that this server hangs on. The other servers of a cluster hang on it themselves, so it
+hears nothing of theirs, and they hear nothing of it."""
+
+GATEWAY = PeerKind(
+    "gateway",
+    2,
+    hears=frozenset({"client", "broker", "leaf", "hub"}),
+    draws=False,
+    crosses=False,
+    verb=b"RMSG ",
+    header_verb=b"HMSG ",
+)
+"""A server of another cluster: what it says is for this one and its leaf nodes, and goes no
+further."""
 
 BROKER = PeerKind("broker", 3)
 """The broker itself: what it publishes, and its sinks, which capture what anybody sends."""
 
-KINDS = (CLIENT, ROUTE, BROKER)
+KINDS = (CLIENT, ROUTE, GATEWAY, LEAF, HUB, BROKER)

@@ -1,11 +1,11 @@
 """The sending side of connections, whatever their kind."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from jsctl.broker.interest.kinds import BROKER, PeerKind
 from jsctl.broker.pieces import Piece
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,7 @@ class ClientFacts:
     """The account that vouches for a user known by nkey; empty for other users."""
     server: str
     cluster: str
+    kind: str = "Client"
 
 
 class Outbound:
@@ -32,11 +33,13 @@ class Outbound:
 
     `conn` is the edge's number of the connection. `congested` tells that the producers of
     further messages are to be noted in `producers`, and paused. `name` is what the other side
-    calls itself, `headers` whether it takes header blocks.
+    calls itself, `headers` whether it takes header blocks. `cluster` is the one of leaf nodes that
+    what it says comes from, empty for all others.
     """
 
     __slots__ = (
         "closing",
+        "cluster",
         "congested",
         "conn",
         "headers",
@@ -55,6 +58,7 @@ class Outbound:
         self.conn = conn
         self.kind = kind
         self.name = ""
+        self.cluster = b""
         self.headers = False
         self.out: list[Piece] = []
         self.out_bytes = 0

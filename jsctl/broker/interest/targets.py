@@ -9,8 +9,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Protocol, TypeAlias
 
-from jsctl.broker.interest.kinds import ROUTE, PeerKind, Served
-from jsctl.broker.interest.outbound import Outbound
+from jsctl.broker.interest.guard import Guard
+from jsctl.broker.interest.kinds import HUB, LEAF, ROUTE, PeerKind, Served
+from jsctl.broker.interest.links import GatewayLink, ReplyWay, ServerLink
+from jsctl.broker.interest.outbound import Origin, Outbound
 from jsctl.broker.subject.matching import Filters, intersection
 from jsctl.broker.subject.sublist import Sublist
 from jsctl.broker.subject.transforms import Transform
@@ -26,6 +28,13 @@ the connection that it came from, None for the broker itself. That of a traced m
 trace, where a stream captures it."""
 
 
+Key: TypeAlias = tuple[bytes, bytes]
+"""(subject, queue) of interest."""
+RouteKey: TypeAlias = tuple[str, bytes, bytes, bytes]
+"""(account, subject, queue, origin) of interest that another server of the cluster has, the origin
+being the cluster of leaf nodes on whose behalf."""
+
+
 class Namespace(Protocol):
     """What routing needs of an account: its subscriptions, and what to count where."""
 
@@ -34,7 +43,7 @@ class Namespace(Protocol):
     is_system: bool
     sublist: AccountSublist
     streams: list[StreamImport]
-    interest: dict[tuple[bytes, bytes], int]
+    interest: dict[Key, int]
     out_messages: int
     out_bytes: int
 
@@ -68,29 +77,17 @@ class ClientPeer(Outbound):
 
 
 ROUTE_IDS_FROM = 1 << 20
-"""Routes are numbered from here on, apart from clients."""
+"""Routes are numbered from here on, apart from clients and leaf nodes."""
 
 
-class RouteLink(Outbound):
-    """One connection to another server.
+class RouteLink(ServerLink):
+    """One connection to another server of the cluster.
 
     `account` names the account that it is dedicated to; pool links have none, and carry the
     accounts whose hash falls on `pool_index` of `pool_size` (1 for a peer without a pool).
     """
 
-    __slots__ = (
-        "account",
-        "in_bytes",
-        "in_messages",
-        "peer",
-        "pool_index",
-        "pool_size",
-        "subscriptions",
-        "traces",
-        "unclaimed",
-    )
-
-    served: ClassVar[Literal[Served.ONCE]] = Served.ONCE
+    __slots__ = ("account", "pool_index", "pool_size", "subscriptions", "unclaimed")
 
     def __init__(
         self,
@@ -103,25 +100,78 @@ class RouteLink(Outbound):
         name: str = "",
         traces: bool = True,
     ) -> None:
-        super().__init__(conn, ROUTE)
-        self.peer = peer
+        super().__init__(conn, ROUTE, peer)
         self.name = name
-        self.headers = True
         self.traces = traces
-        """Whether the other server traces messages."""
         self.account = account
         self.pool_index = pool_index
         self.pool_size = pool_size
-        self.subscriptions: dict[tuple[str, bytes, bytes], Subscription] = {}
-        self.unclaimed: dict[tuple[str, bytes, bytes], int] = {}
+        self.subscriptions: dict[RouteKey, Subscription] = {}
+        self.unclaimed: dict[RouteKey, int] = {}
         """Interest, with its weight, in accounts that this server does not know."""
-        self.in_messages = 0
-        self.in_bytes = 0
 
     @property
     def number(self) -> int:
         """By which monitoring knows the connection."""
         return ROUTE_IDS_FROM + self.conn
+
+
+SERVICE_REPLY = b"_R_."
+"""Replies to requests that were led into another account begin so."""
+
+
+class LeafLink(ServerLink):
+    """A connection to a leaf node (`LEAF`), or to the hub of this one (`HUB`), in one account.
+
+    `told` is what the other side knows of interest here, with its weights. On an `isolated` one
+    other leaf nodes' interest is not told. One that `tracks_replies` has a guard that is to know
+    of each request that is sent.
+    """
+
+    __slots__ = (
+        "account",
+        "guard",
+        "isolated",
+        "leaf_id",
+        "subscriptions",
+        "told",
+        "tracks_replies",
+    )
+
+    def __init__(
+        self, conn: int, leaf_id: int, account: Namespace, *, hub: bool, peer: str, cluster: bytes
+    ) -> None:
+        super().__init__(conn, HUB if hub else LEAF, peer)
+        self.account = account
+        self.cluster = cluster
+        self.guard: Guard | None = None
+        self.isolated = False
+        self.leaf_id = leaf_id
+        self.subscriptions: dict[Key, Subscription] = {}
+        self.told: dict[Key, int] = {}
+        self.tracks_replies = False
+
+    @property
+    def number(self) -> int:
+        """By which monitoring knows the connection."""
+        return self.leaf_id
+
+    def notes_replies(self, account: str) -> bool:
+        """See `tracks_replies`."""
+        return self.tracks_replies
+
+    def takes(self, subject: bytes, origin: Origin) -> bool:
+        """Whether a message is for it: nothing comes back to where it is from, nor to another leaf
+        node of that cluster."""
+        if origin is not None and (
+            origin is self or (origin.cluster and origin.cluster == self.cluster)
+        ):
+            return False
+        return self.guard is None or self.guard.may_send(subject)
+
+    def takes_replies_of(self, kind: PeerKind, subject: bytes) -> bool:
+        """A hub's request may be answered by another server of the cluster."""
+        return kind is ROUTE and subject.startswith(SERVICE_REPLY)
 
 
 class Sink:
@@ -261,11 +311,13 @@ class Shadow:
         self.way = way
 
 
-Target: TypeAlias = "ClientPeer | Sink | RouteLink | AccountImport | Shadow"
+AnyLink: TypeAlias = RouteLink | LeafLink | GatewayLink
+Target: TypeAlias = "ClientPeer | Sink | AnyLink | AccountImport | Shadow | ReplyWay"
 
 
 class Subscription:
-    """One subscription. `weight` is the number of members it stands for (remote queues)."""
+    """One subscription. `weight` is the number of members it stands for (remote queues), `origin`
+    the cluster of leaf nodes on whose behalf a link told of it."""
 
     __slots__ = (
         "account",
@@ -274,6 +326,7 @@ class Subscription:
         "infix",
         "local_only",
         "maximum",
+        "origin",
         "queue",
         "sid",
         "subject",
@@ -291,6 +344,7 @@ class Subscription:
         *,
         local_only: bool = False,
         weight: int = 1,
+        origin: bytes = b"",
     ) -> None:
         self.account = account
         self.subject = subject
@@ -300,6 +354,7 @@ class Subscription:
         self.target = target
         self.local_only = local_only
         self.weight = weight
+        self.origin = origin
         self.maximum = 0
         self.delivered = 0
         self.denied: Filters | None = None
@@ -308,39 +363,51 @@ class Subscription:
 class QueueGroup:
     """The members of one queue group that a subject matches.
 
-    `remote` are links with the number of members that each stands for.
+    `remote` are members of this cluster, as links with the number of members that each stands for.
+    `last` are leaf nodes, here or at other servers, and other clusters: they are asked when there
+    is nobody else.
     """
 
-    __slots__ = ("local", "name", "remote", "total")
+    __slots__ = ("last", "local", "name", "remote", "total")
 
     def __init__(self, members: Sequence[Subscription]) -> None:
         self.name = members[0].queue
         self.local: list[Subscription] = []
         self.remote: list[tuple[RouteLink, int]] = []
+        self.last: list[Subscription] = []
         for one in members:
-            if one.target.served is Served.ONCE:
-                self.remote.append((one.target, one.weight))
+            target = one.target
+            if leaf_of(one) is not None or one.origin or isinstance(target, GatewayLink):
+                self.last.append(one)
+            elif isinstance(target, RouteLink):
+                self.remote.append((target, one.weight))
             else:
                 self.local.append(one)
         self.total = len(self.local) + sum(weight for _, weight in self.remote)
 
-    def remote_member(self, drawn: int) -> RouteLink | None:
-        """The link of a drawn remote member; None when a local one was drawn."""
-        drawn -= len(self.local)
-        if drawn < 0:
-            return None
+    def remote_member(self, drawn: int) -> RouteLink:
+        """The link of a drawn remote member."""
         for link, weight in self.remote:
             drawn -= weight
             if drawn < 0:
                 return link
-        return None
+        raise AssertionError("somebody was drawn who is not there")
+
+
+def leaf_of(sub: Subscription) -> LeafLink | None:
+    """The leaf node, or hub, that has subscribed, perhaps through a stream import."""
+    target = sub.target
+    if target.served is Served.SHADOW:
+        target = target.sub.target
+    return target if isinstance(target, LeafLink) else None
 
 
 class SublistResult:
     """Where messages of one subject go; shared by all that publish it, never changed.
 
-    `simple` plans have only clients without a delivery limit or filter, sinks and links; a `sole`
-    one has one client and nothing else; in a `doubled` one a client listens more than once.
+    `simple` plans have only clients without a delivery limit or filter, sinks and routes; a `sole`
+    one has one client and nothing else; in a `doubled` one a client listens more than once. In one
+    with `leafs` some are leaf nodes, hubs, or other clusters, and `returns` lead back to those.
     `weight` is what it serves, in clients; `spread` what one message to them costs and `built` what
     making the plan does, in units of `effort`.
     """
@@ -352,7 +419,9 @@ class SublistResult:
         "doubled",
         "empty",
         "groups",
+        "leafs",
         "links",
+        "returns",
         "shadows",
         "simple",
         "sinks",
@@ -366,9 +435,10 @@ class SublistResult:
     ) -> None:
         clients: list[tuple[Subscription, ClientPeer]] = []
         sinks: list[Sink] = []
-        links: dict[int, RouteLink] = {}
+        links: dict[int, AnyLink] = {}
         bridges: list[AccountImport] = []
         shadows: list[tuple[Subscription, Shadow]] = []
+        returns: list[ReplyWay] = []
         self.simple = not groups
         for sub in plain:
             target = sub.target
@@ -383,15 +453,22 @@ class SublistResult:
             elif target.served is Served.CROSSING:
                 bridges.append(target)
                 self.simple = False
+            elif target.served is Served.RETURNED:
+                returns.append(target)
+                self.simple = False
             else:
                 shadows.append((sub, target))
                 self.simple = False
         self.clients = clients
         self.sinks = sinks
         self.bridges = bridges
+        self.returns = returns
         self.shadows = shadows
         self.links = list(links.values())
         self.groups = [QueueGroup(members) for members in groups]
+        self.leafs = any([one.kind is not ROUTE for one in self.links])
+        self.leafs = self.leafs or any([leaf_of(sub) for one in self.groups for sub in one.last])
+        self.simple = self.simple and not self.leafs
         self.empty = not plain and not groups
         self.weight = len(clients) + SINK_TARGETS * len(sinks)
         self.spread = len(clients) >> TARGETS_SHIFT

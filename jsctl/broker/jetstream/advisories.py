@@ -4,8 +4,6 @@ What a consumer finds out while delivering has its own builder in `consumer_advi
 caller builds an advisory only when somebody listens to its subject.
 """
 
-from dataclasses import dataclass
-
 from jsctl.api.cluster import PeerInfo
 from jsctl.api.codec import dumps
 from jsctl.api.events import (
@@ -19,6 +17,7 @@ from jsctl.api.events import (
     ServerOutOfSpaceAdvisory,
     ServerRemovedAdvisory,
     StreamActionAdvisory,
+    StreamBatchAbandonedAdvisory,
     StreamDamageAdvisory,
     StreamLeaderElectedAdvisory,
     StreamQuorumLostAdvisory,
@@ -28,6 +27,7 @@ from jsctl.api.server import ClientInfo as ClientBody
 from jsctl.api.stream import SequenceRange
 from jsctl.api.times import format_time
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.dataclass import dataclass
 
 PREFIX = "$JS.EVENT.ADVISORY."
 _TYPE = "io.nats.jetstream.advisory.v1."
@@ -104,6 +104,18 @@ class Advisories:
             domain=self.domain,
         )
         return _subject("CONSUMER", "PAUSE", stream, consumer), dumps(body)
+
+    def batch_abandoned(self, account: str, stream: str, batch: bytes, reason: str) -> Message:
+        """An atomic batch was given up; `account` names whose it was to the system account."""
+        body = StreamBatchAbandonedAdvisory(
+            head=self.head("stream_batch_abandoned"),
+            account=account,
+            stream=stream,
+            batch=batch.decode("utf-8", "replace"),
+            reason=reason,
+            domain=self.domain,
+        )
+        return _subject("STREAM", "BATCH_ABANDONED", stream), dumps(body)
 
     def stream_damage(
         self,

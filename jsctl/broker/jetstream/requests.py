@@ -1,6 +1,6 @@
 """An API request as it is carried between servers and named in assignments."""
 
-from dataclasses import dataclass
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """How answers leave for whoever asked: published here, or on the server that the request was at."""
 
-from dataclasses import dataclass
-
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.routing.router import Router
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

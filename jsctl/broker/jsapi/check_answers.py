@@ -1,7 +1,6 @@
 """How far the check of a stream is, as an answer of its leader."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import islice
 
 from jsctl.api.codec import dumps
@@ -14,6 +13,7 @@ from jsctl.broker.handlers.answers import head
 from jsctl.broker.handlers.decisions import CheckStream
 from jsctl.broker.jsapi.live_view import ApiView, sequence_ranges
 from jsctl.broker.peers.items import ReplicaReport
+from jsctl.dataclass import replace
 
 RANGES_TOLD = 1000
 

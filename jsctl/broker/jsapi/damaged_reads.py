@@ -1,11 +1,12 @@
 """Reads that met damage: they wait until it is repaired, known to be lost for good, or too long."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.errors import Damaged
+from jsctl.dataclass import dataclass
 
 WAIT_NS = 2_000_000_000
 """How long a read waits for a repair; clients wait for 5 s, as a rule."""
@@ -36,35 +37,31 @@ class DamagedReads:
     """Of one kind of requests."""
 
     context: ReplicaContext
-    _waiting: list[WaitingRead] = field(default_factory=list)
+    waiting: list[WaitingRead] = field(default_factory=list)
+    """Reads that wait for a repair. Only changed here."""
 
     def wait(self, replica: StreamReplica, damage: Damaged, again: Again) -> None:
         """Have the damage repaired, and read once more then."""
         seq = damage.first_seq
-        if len(self._waiting) >= READS_MAX or not replica.needs_message(seq):
+        if len(self.waiting) >= READS_MAX or not replica.needs_message(seq):
             again(True)
         else:
             until_ns = self.context.now_ns + WAIT_NS
-            self._waiting.append(WaitingRead(replica, seq, again, until_ns))
-
-    @property
-    def waiting(self) -> bool:
-        """Whether a read waits for a repair."""
-        return bool(self._waiting)
+            self.waiting.append(WaitingRead(replica, seq, again, until_ns))
 
     def next_due_ns(self) -> int | None:
         """When the first of them has waited too long."""
-        return self._waiting[0].until_ns if self._waiting else None
+        return self.waiting[0].until_ns if self.waiting else None
 
     def tick(self) -> None:
         """Take up reads whose waiting has an end."""
-        if not self._waiting:
+        if not self.waiting:
             return
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         for one in waiting:
             if one.is_over(self.context.now_ns):
                 one.again(True)
             elif one.seq not in one.replica.store.lost:
                 one.again(False)
             else:
-                self._waiting.append(one)
+                self.waiting.append(one)

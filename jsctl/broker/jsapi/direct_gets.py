@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from jsctl.broker.jsapi.damaged_reads import DamagedReads
 from jsctl.broker.jsapi.direct_responder import DirectGetResponder
 from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.sessions.last_line import LastLine, client_of
+from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import direct
@@ -55,25 +56,17 @@ class DirectGets:
     _dropped: int = 0
     """Rests of batches that nobody gets, because too many were under way."""
     _responders: dict[str, DirectGetResponder] = field(default_factory=dict)
-    _batches: deque[OpenBatch] = field(default_factory=deque)
-    _damaged: DamagedReads = field(init=False)
+    batches: deque[OpenBatch] = field(default_factory=deque)
+    """What the next turn has to go on with. Only changed here."""
+    damaged: DamagedReads = field(init=False)
+    """Reads that wait for a repair."""
 
     def __post_init__(self) -> None:
-        self._damaged = DamagedReads(self.engine.context)
-
-    @property
-    def waiting(self) -> bool:
-        """Whether the next turn has a batch to go on with."""
-        return bool(self._batches)
-
-    @property
-    def expecting(self) -> bool:
-        """Whether a read waits for a repair."""
-        return self._damaged.waiting
+        self.damaged = DamagedReads(self.engine.context)
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do, if nothing is repaired before."""
-        return self._damaged.next_due_ns()
+        return self.damaged.next_due_ns()
 
     def take_dropped(self) -> int:
         """How many batches ended early since the last call."""
@@ -82,8 +75,8 @@ class DirectGets:
 
     def go_on(self, line: LastLine) -> None:
         """The next pieces of batches, of each in turn; a turn is kept short."""
-        for _ in range(min(PIECES_PER_TURN, len(self._batches))):
-            batch = self._batches.popleft()
+        for _ in range(min(PIECES_PER_TURN, len(self.batches))):
+            batch = self.batches.popleft()
             line.run(batch.client, self._piece, batch)
 
     def _piece(self, batch: OpenBatch) -> None:
@@ -96,7 +89,7 @@ class DirectGets:
             self._await_repair(batch, some)
         elif some is not None:
             self._say(replica, batch.reply, some)
-            self._batches.append(batch)
+            self.batches.append(batch)
 
     def _await_repair(self, batch: OpenBatch, damage: Damaged) -> None:
         """A batch goes on when what it stands in front of is repaired, or ends there."""
@@ -105,13 +98,13 @@ class DirectGets:
             if final:
                 self._say(batch.replica, batch.reply, (direct.refusal(damage),))
             else:
-                self._batches.append(batch)
+                self.batches.append(batch)
 
-        self._damaged.wait(batch.replica, damage, again)
+        self.damaged.wait(batch.replica, damage, again)
 
     def tick(self) -> None:
         """Take up what waited for a repair."""
-        self._damaged.tick()
+        self.damaged.tick()
 
     def refresh(self) -> None:
         """Listen for fresh replicas, no longer for others."""
@@ -195,15 +188,15 @@ class DirectGets:
                 self._say(replica, reply, (direct.refusal(damage),))
             else:
                 again = partial(self._answer_one, responder, captured)
-                self._damaged.wait(replica, damage, again)
+                self.damaged.wait(replica, damage, again)
             return
         self._say(replica, reply, first.messages)
         if pieces is None:
             return
-        if len(self._batches) >= BATCHES_MAX:
+        if len(self.batches) >= BATCHES_MAX:
             self._dropped += 1
             return
-        self._batches.append(
+        self.batches.append(
             OpenBatch(replica, replica.stream, reply, client_of(captured[4]), pieces)
         )
 

@@ -1,7 +1,8 @@
 """Who owns the direct gets that a replica has captured; known before JetStream is loaded."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.broker.assets.replicas.listening import Listening

@@ -11,7 +11,7 @@ state until it has caught up.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.codec import DecodeError, loads
 from jsctl.api.consumer import ConsumerInfo
@@ -23,6 +23,7 @@ from jsctl.broker.jetstream.meta.entries import Assignment
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.peers.items import GatherReply, GatherRequest
+from jsctl.dataclass import dataclass
 
 WAIT_NS = 2_000_000_000
 """A delete is answered then, whatever others still have."""
@@ -33,7 +34,7 @@ Asset = tuple[str, str]
 
 
 @dataclass(slots=True)
-class _Farewell:
+class Farewell:
     """One delete that is not answered yet."""
 
     request: ApiRequest
@@ -54,12 +55,8 @@ class Farewells:
     engine: Engine
     new_token: Callable[[], int]
     answer: Callable[[ApiRequest, bytes], None]
-    _open: dict[int, _Farewell] = field(default_factory=dict)
-
-    @property
-    def open(self) -> bool:
-        """Whether a delete waits for other servers."""
-        return bool(self._open)
+    open: dict[int, Farewell] = field(default_factory=dict)
+    """Deletes that wait for other servers. Only changed here."""
 
     def begin(self, request: ApiRequest, reply: bytes, removed: Iterable[Assignment]) -> None:
         """These were removed here: answer when nobody else serves them."""
@@ -74,8 +71,8 @@ class Farewells:
             self.answer(request, reply)
             return
         token, now_ns = self.new_token(), self.view.now_ns
-        self._open[token] = _Farewell(request, reply, assets, waiting, now_ns + WAIT_NS)
-        self._ask(token, self._open[token])
+        self.open[token] = Farewell(request, reply, assets, waiting, now_ns + WAIT_NS)
+        self._ask(token, self.open[token])
 
     def _who_may_lead(self, made: Assignment) -> list[str]:
         """The leader; where none is known, all that may have become it. Others than this one."""
@@ -84,7 +81,7 @@ class Farewells:
         peers = (leader,) if leader else group.members
         return [peer for peer in peers if peer != self.view.me and cluster.liveness.is_up(peer)]
 
-    def _ask(self, token: int, farewell: _Farewell) -> None:
+    def _ask(self, token: int, farewell: Farewell) -> None:
         farewell.again_ns = None
         for peer, assets in farewell.waiting.items():
             request = GatherRequest(token, farewell.request.account, assets)
@@ -92,7 +89,7 @@ class Farewells:
 
     def told(self, peer: str, reply: GatherReply) -> None:
         """What a server still serves."""
-        farewell = self._open.get(reply.token)
+        farewell = self.open.get(reply.token)
         if farewell is None or peer not in farewell.waiting:
             return
         left = [
@@ -109,13 +106,13 @@ class Farewells:
             self._finish(reply.token)
 
     def _finish(self, token: int) -> None:
-        farewell = self._open.pop(token)
+        farewell = self.open.pop(token)
         self.answer(farewell.request, farewell.reply)
 
     def tick(self) -> None:
         """Ask again, and answer what took too long."""
         now_ns = self.view.now_ns
-        for token, farewell in list(self._open.items()):
+        for token, farewell in list(self.open.items()):
             for peer in list(farewell.waiting):
                 if not self.engine.cluster.liveness.is_up(peer):
                     del farewell.waiting[peer]
@@ -126,7 +123,7 @@ class Farewells:
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
-        due = [one.again_ns or one.until_ns for one in self._open.values()]
+        due = [one.again_ns or one.until_ns for one in self.open.values()]
         return min(due, default=None)
 
 

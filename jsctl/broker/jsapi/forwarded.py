@@ -2,17 +2,21 @@
 
 A server that dies or stands still answers nothing: whoever asked hears of that as soon as it is
 seen to be down, and may ask again. It is not known what became of the request. A server that does
-not take a request says so, and it is passed on once more.
+not take a request says so, and it is passed on once more. Nor is it known what became of what was
+on its way when one of several links to a server closed: an answer by another link is waited for.
 """
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.jetstream.requests import ApiRequest
+from jsctl.dataclass import dataclass
 
 FORGOTTEN_NS = 10_000_000_000
 """Nobody waits longer for an answer: a request that has none by then is to have none."""
+INTERRUPTED_NS = 2_000_000_000
+"""A link has closed: what has no answer so much later is taken for lost with it."""
 OPEN_MAX = 10_000
 """Requests that are remembered; the oldest ones are forgotten first."""
 
@@ -40,6 +44,8 @@ class Forwarded:
     """All that were sent, oldest first, answered or not."""
     _boots: dict[str, int] = field(default_factory=dict)
     """Processes that requests went to, when they were last looked at."""
+    _interrupted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """When a link to a server closed, first and last: what was sent before may be lost."""
 
     def sent(self, request: ApiRequest, peer: str, now_ns: int, until_ns: int) -> None:
         """A request leaves for a server."""
@@ -68,6 +74,23 @@ class Forwarded:
                 return one
         return None
 
+    def interrupted(self, peer: str, now_ns: int) -> None:
+        """A link to a server closed, and it has others."""
+        if peer in self._boots:
+            first, _ = self._interrupted.get(peer, (now_ns, now_ns))
+            self._interrupted[peer] = first, now_ns
+
+    def _given_up(self, now_ns: int) -> dict[str, int]:
+        """For servers that lost a link long enough ago: when that was."""
+        over: dict[str, int] = {}
+        for peer, (first, last) in list(self._interrupted.items()):
+            if now_ns - first > INTERRUPTED_NS:
+                over[peer] = first
+                del self._interrupted[peer]
+                if last > first:
+                    self._interrupted[peer] = last, last
+        return over
+
     def _forget(self, one: SentRequest) -> None:
         waiting = self._open.get((one.request.account, one.request.reply))
         if waiting is not None and one in waiting:
@@ -81,15 +104,17 @@ class Forwarded:
             self._forget(self._order.popleft())
         if not self._order:
             self._boots.clear()
+            self._interrupted.clear()
             return []
-        if all(self.boot_of(peer) == boot for peer, boot in self._boots.items()):
+        over = self._given_up(now_ns)
+        if not over and all(self.boot_of(peer) == boot for peer, boot in self._boots.items()):
             return []
         self._boots = {peer: self.boot_of(peer) for peer in self._boots}
         lost = [
             one
             for waiting in self._open.values()
             for one in waiting
-            if one.boot != self._boots[one.peer]
+            if one.boot != self._boots[one.peer] or one.sent_ns <= over.get(one.peer, -1)
         ]
         for one in lost:
             self._forget(one)

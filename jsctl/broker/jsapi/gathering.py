@@ -1,7 +1,7 @@
 """STREAM.LIST and CONSUMER.LIST: infos of many assets, asked of their leaders."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import DecodeError, dumps, loads
@@ -13,6 +13,7 @@ from jsctl.broker.handlers.decisions import Gather
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.peers.items import GatherReply, GatherRequest
+from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import consumer_info, lists, streams
@@ -29,7 +30,7 @@ Asset = tuple[str, str]
 
 
 @dataclass(slots=True)
-class _OpenGather:
+class OpenGather:
     """Infos that are being collected."""
 
     then: Callable[[dict[Asset, Info]], None]
@@ -45,15 +46,11 @@ class Gathering:
     view: ApiView
     engine: Engine
     answer: Callable[[ApiRequest, bytes], None]
-    _open: dict[int, _OpenGather] = field(default_factory=dict)
-    _asked: list[tuple[str, GatherRequest]] = field(default_factory=list)
-    """Requests of other servers that came in this turn."""
+    open: dict[int, OpenGather] = field(default_factory=dict)
+    """Lists that wait for other servers. Only changed here."""
+    questions: list[tuple[str, GatherRequest]] = field(default_factory=list)
+    """Of other servers, that came in this turn and wait for `reply`. Only changed here."""
     _next: int = 0
-
-    @property
-    def open(self) -> bool:
-        """Whether a list waits for other servers."""
-        return bool(self._open)
 
     def new_token(self) -> int:
         """By which the answer to a question is known."""
@@ -72,7 +69,7 @@ class Gathering:
         self, account: str, assets: list[Asset], then: Callable[[dict[Asset, Info]], None]
     ) -> None:
         """Ask everybody who leads one of the assets; `then` has what there is in time."""
-        open_ = _OpenGather(then, {}, set(), self.view.now_ns + DEADLINE_NS)
+        open_ = OpenGather(then, {}, set(), self.view.now_ns + DEADLINE_NS)
         elsewhere: dict[str, list[Asset]] = {}
         for asset in assets:
             info = self.info(account, asset)
@@ -87,7 +84,7 @@ class Gathering:
             then(open_.infos)
             return
         token = self.new_token()
-        self._open[token] = open_
+        self.open[token] = open_
         for peer, asked in elsewhere.items():
             self.engine.outbox.parcel(peer).gathers.append(GatherRequest(token, account, asked))
 
@@ -117,11 +114,11 @@ class Gathering:
     def asked(self, peer: str, request: GatherRequest) -> None:
         """Another server collects. It is told at the end of the turn, when all is applied that
         it made known before it asked."""
-        self._asked.append((peer, request))
+        self.questions.append((peer, request))
 
     def reply(self) -> None:
         """Tell those who asked."""
-        asked, self._asked = self._asked, []
+        asked, self.questions = self.questions, []
         for peer, request in asked:
             infos = []
             for stream, consumer in request.assets:
@@ -132,7 +129,7 @@ class Gathering:
 
     def told(self, reply: GatherReply) -> None:
         """Infos of another server."""
-        open_ = self._open.get(reply.token)
+        open_ = self.open.get(reply.token)
         if open_ is None:
             return
         for stream, consumer, document in reply.infos:
@@ -144,17 +141,17 @@ class Gathering:
             open_.infos[(stream, consumer)] = info
             open_.waiting.discard((stream, consumer))
         if not open_.waiting:
-            del self._open[reply.token]
+            del self.open[reply.token]
             open_.then(open_.infos)
 
     def tick(self) -> None:
         """Answer what took too long with what is there."""
         now_ns = self.view.now_ns
-        for token, open_ in list(self._open.items()):
+        for token, open_ in list(self.open.items()):
             if now_ns >= open_.until_ns:
-                del self._open[token]
+                del self.open[token]
                 open_.then(open_.infos)
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""
-        return min((open_.until_ns for open_ in self._open.values()), default=None)
+        return min((open_.until_ns for open_ in self.open.values()), default=None)

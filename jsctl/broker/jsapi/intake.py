@@ -1,14 +1,14 @@
 """Requests of the JetStream API as this server captures them, on their way to who decides."""
 
-from dataclasses import dataclass
-
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.interest.targets import Captured, Sink
+from jsctl.broker.interest.links import GatewayLink
+from jsctl.broker.interest.targets import Captured, RouteLink, Sink
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.service import ApiService
-from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, from_route, is_twin, request_of
+from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, from_server, is_twin, request_of
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.sessions.last_line import LastLine, client_of
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class RequestIntake:
     def take(self, subscriptions: ApiSubscriptions, sink: Sink) -> None:
         """Requests came in."""
         for captured in sink.take():
-            link = from_route(captured)
-            if link is not None and not self._answers_for(link.peer):
+            link = from_server(captured)
+            if link is not None and not self._answers_for(link):
                 continue
             if link is not None and is_twin(subscriptions, captured):
                 continue
@@ -43,11 +43,15 @@ class RequestIntake:
         found.append(request)
         self.api.place(request)
 
-    def _answers_for(self, server_id: str) -> bool:
-        """Whether a request that another server routed here is ours: brokers see to their own
-        clients, for those of other servers the meta leader does."""
+    def _answers_for(self, link: RouteLink | GatewayLink) -> bool:
+        """Whether a request that another server, or another cluster, sent here is ours: brokers see
+        to their own clients, for those of other servers the meta leader does."""
         engine = self.engine
         for news in engine.cluster.servers.values():
-            if news.server_id == server_id and news.facts.jetstream:
+            if isinstance(link, GatewayLink):
+                theirs = news.facts.cluster == link.gateway
+            else:
+                theirs = news.server_id == link.peer
+            if theirs and news.facts.jetstream:
                 return False
         return engine.meta.leading

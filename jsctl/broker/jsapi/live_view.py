@@ -1,7 +1,7 @@
 """The broker as API handlers see it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.stream import ReplicaDamage, SequenceRange, SourceInfo
 from jsctl.broker.assets.engine import Engine
@@ -23,6 +23,7 @@ from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.routing.setup import random_name
 from jsctl.broker.turn import Jitter
+from jsctl.dataclass import dataclass
 
 CURRENT_NS = 2_000_000_000
 """A peer not heard for this long is not current."""

@@ -9,7 +9,7 @@ not answer from the past.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,7 @@ from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
+from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import api, sourcing_consumers
@@ -253,6 +254,11 @@ class ApiService:
         else:
             self.answer(sent.request, self._unavailable(sent.request))
 
+    def interrupted(self, peer: str) -> None:
+        """One of the links to a server is gone, with what was on its way: requests, answers."""
+        for sent in (self.forwarded, self.passed_on):
+            sent.interrupted(peer, self.view.now_ns)
+
     def _unavailable(self, request: ApiRequest) -> bytes:
         resolved = self._resolve(request)
         assert resolved is not None
@@ -284,7 +290,7 @@ class ApiService:
     @property
     def expecting(self) -> bool:
         """Whether a request waits for something else than its entry."""
-        some = self._held or self._leaving or self._damaged.waiting or self.archives.open
+        some = self._held or self._leaving or self._damaged.waiting or self.archives.under_way
         return bool(some or self.gathering.open or self.farewells.open)
 
     def next_due_ns(self) -> int | None:

@@ -1,12 +1,12 @@
 """API requests as they are captured: from this server's clients, and from foreign servers."""
 
-from dataclasses import dataclass
-
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import Captured, RouteLink, Sink, Subscription
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.session import ClientSession
+from jsctl.dataclass import dataclass
 
 _CONSUMER_WORDS = [
     "CREATE",
@@ -18,6 +18,7 @@ _CONSUMER_WORDS = [
     "PAUSE",
     "UNPIN",
     "RESET",
+    "WAITING",
     "LEADER",
 ]
 PATTERNS = (
@@ -47,7 +48,8 @@ class ApiSubscriptions:
 def subscribe_api(router: Router, domain: str) -> None:
     """Listen to the API in every account.
 
-    Other servers are told, so that clients of nats-servers in the cluster reach it as well.
+    Other servers are told, so that clients of nats-servers, in this cluster or others, reach it as
+    well.
     """
     alias = f"$JS.{domain}.API.".encode() if domain else b""
 
@@ -102,7 +104,7 @@ def is_twin(owner: ApiSubscriptions, captured: Captured) -> bool:
     return owner.system and IMPORTED in captured[2]
 
 
-def from_route(captured: Captured) -> RouteLink | None:
+def from_server(captured: Captured) -> RouteLink | GatewayLink | None:
     """The link that a message came in on; None for a client of this server."""
     origin = captured[4]
-    return origin if isinstance(origin, RouteLink) else None
+    return origin if isinstance(origin, RouteLink | GatewayLink) else None

@@ -1,7 +1,7 @@
 """What each account uses of JetStream, on this server and on all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.words import Storage
@@ -10,6 +10,7 @@ from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.view import AccountQuota, AccountUsage
 from jsctl.broker.options import AccountOptions, Options
 from jsctl.broker.peers.items import AccountUse
+from jsctl.dataclass import dataclass
 
 SUM_NS = 1_000_000_000
 """How old sums may be while there is plenty of room."""

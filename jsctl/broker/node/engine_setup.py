@@ -5,6 +5,7 @@ import hashlib
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ScrubLimits, ServerCard
 from jsctl.broker.assets.meta.group_file import read_founding
 from jsctl.broker.errors import ConfigError
+from jsctl.broker.jetstream.streams.publish_room import PublishLimits
 from jsctl.broker.options import Options
 from jsctl.broker.ports import Disk
 from jsctl.broker.raft.types import RaftLimits, Timing
@@ -12,6 +13,7 @@ from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.store.identity import INCARNATION_BYTES, read, read_or_create
+from jsctl.broker.store.segments.files import StoreOptions
 from jsctl.broker.turn import Jitter
 
 
@@ -27,17 +29,17 @@ def engine_options(
     name = options.server_name
     known = read(disk)
     if known is not None and known.server != name:
-        if options.clustered and read_founding(disk) is not None:
+        if options.replicated and read_founding(disk) is not None:
             raise ConfigError(
                 f"the store belongs to the server '{known.server}'",
                 place="server_name",
                 remedy=f"start with that name, or with an empty store to join as '{name}'",
             )
-        if not options.clustered:
+        if not options.replicated:
             name = known.server
     fresh = hashlib.sha256(incarnation.encode()).digest()[:INCARNATION_BYTES]
     found = read_or_create(disk, name, options.cluster.name, fresh)
-    raft = options.raft
+    raft, others = options.raft, options.gateway.others
     timing = Timing(
         election_ticks=max(raft.election_min_ns // TICK_NS, 4),
         heartbeat_ticks=max(raft.heartbeat_ns // TICK_NS, 1),
@@ -50,8 +52,9 @@ def engine_options(
         cluster=options.cluster.name,
         incarnation=found.incarnation,
         boot=jitter(1 << 62) + 1,
-        clustered=options.clustered,
-        promised=max(len(options.cluster.routes), 1),
+        clustered=options.replicated,
+        promised=max(len(options.cluster.routes), 1) + sum(len(one.urls) for one in others),
+        other_clusters=tuple(one.name for one in others),
         domain=options.jetstream.domain,
         card=server_card(options, identity),
         timing=timing,
@@ -62,13 +65,27 @@ def engine_options(
         ),
         raft_limits=RaftLimits(append_entries_max=raft.append_entries_max),
         log_segment_bytes=raft.log_segment_bytes,
+        stores=StoreOptions(raft.store_segment_bytes),
         scrub=scrub_limits(options),
+        publishing=publish_limits(options),
     )
 
 
 def scrub_limits(options: Options) -> ScrubLimits:
     """How the disk is read for damage."""
     return ScrubLimits(options.jetstream.scrub_ns, options.jetstream.scrub_rate)
+
+
+def publish_limits(options: Options) -> PublishLimits:
+    """What publishers may do."""
+    limits = options.jetstream.limits
+    return PublishLimits(
+        options.client.payload_bytes_max,
+        limits.batches_per_stream_max,
+        limits.batches_total_max,
+        limits.batch_messages_max,
+        limits.batch_timeout_ns,
+    )
 
 
 def server_card(options: Options, identity: ServerIdentity) -> ServerCard:

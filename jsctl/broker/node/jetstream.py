@@ -11,6 +11,7 @@ from jsctl.broker.assets.assets import StreamKey
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.replicas.facts import (
     ArchiveNews,
+    BatchesAbandoned,
     ConsumerAdvisories,
     ConsumerServes,
     MirrorCaughtUp,
@@ -19,7 +20,7 @@ from jsctl.broker.assets.replicas.facts import (
 )
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.assets.traffic import RouterTraffic
-from jsctl.broker.interest.targets import Sink
+from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jsapi.answer_publisher import AnswerPublisher
 from jsctl.broker.jsapi.direct_gets import DirectGets
 from jsctl.broker.jsapi.intake import RequestIntake
@@ -28,10 +29,11 @@ from jsctl.broker.jsapi.served import answer_body, answer_headers
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, subscribe_api
 from jsctl.broker.jsapi.usage import Usage
-from jsctl.broker.node.engine_setup import engine_options, scrub_limits, server_card
+from jsctl.broker.node.engine_setup import engine_options, publish_limits, scrub_limits, server_card
 from jsctl.broker.node.peer_frames import PeerFrames
 from jsctl.broker.options import Options
-from jsctl.broker.ports import Disk
+from jsctl.broker.ports import Disk, ZoneOffset
+from jsctl.broker.routes.types import PeerChange
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import random_name
@@ -45,7 +47,7 @@ REFRESH_NS = 250_000_000
 CALM_NS = 2_000_000_000
 """So long after the last change a server alone goes on to look: nothing else makes a difference."""
 ID_LENGTH = 22
-_NO_CHANGE = (ConsumerAdvisories, ReplicaDamageChanged, ArchiveNews)
+_NO_CHANGE = (ConsumerAdvisories, ReplicaDamageChanged, ArchiveNews, BatchesAbandoned)
 """Facts behind which everything stands as before."""
 
 
@@ -63,6 +65,7 @@ class JetStream:
         router: Router,
         line: LastLine,
         outlet: EventOutlet,
+        zones: ZoneOffset,
     ) -> None:
         streams: dict[StreamKey, StreamReplica] = {}
         usage = Usage(options, streams)
@@ -74,6 +77,7 @@ class JetStream:
             new_id=lambda: random_name(jitter, ID_LENGTH),
             quota=usage,
             streams=streams,
+            zones=zones,
         )
         self.view = ApiView(self.engine, options, usage, jitter)
         self._advisories = JetStreamAdvisories(self.engine, self.view, outlet)
@@ -91,7 +95,7 @@ class JetStream:
         self.stirred = False
         """Something was taken after which `next_due_ns` may be another. Whoever looks clears it."""
         self._changed_ns = 0
-        self._clustered = options.clustered
+        self._clustered = options.replicated
 
     def start(self, now_ns: int) -> None:
         """Recover. Raises DiskError, Damaged."""
@@ -106,14 +110,19 @@ class JetStream:
         self.view.usage.change_options(options)
         self.engine.show(server_card(options, self._identity))
         self.engine.upkeep.scrubber.limits = scrub_limits(options)
+        self.engine.context.room.limits = publish_limits(options)
         for change in changes:
             if change.kind is not AccountChangeKind.CHANGED:
                 self.engine.assets.listen_anew(change.account.name)
                 self._direct.listen_anew(change.account.name)
 
-    def peer_changed(self, name: str, linked: bool) -> None:
-        """A broker was linked, or the last link of a server is gone."""
-        self._frames.peer_changed(name, linked)
+    def peer_changed(self, name: str, change: PeerChange) -> None:
+        """A broker was linked, or a link to one is gone."""
+        self._frames.peer_changed(name, change)
+
+    def far_changed(self, sub: Subscription, came: bool) -> None:
+        """Another cluster listens to something, or no longer."""
+        self._frames.far_changed(sub, came)
 
     # In a turn
 
@@ -128,7 +137,7 @@ class JetStream:
     @property
     def waiting(self) -> bool:
         """Whether `go_on` has something to do."""
-        return self._direct.waiting or self.api.archives.open
+        return bool(self._direct.batches) or self.api.archives.under_way
 
     def go_on(self) -> None:
         """More of the answers that an earlier turn began."""
@@ -202,7 +211,8 @@ class JetStream:
         self.engine.run(collect)
         while self.engine.reads and self.api.confirmed():
             self.engine.run(collect)
-        self.api.gathering.reply()
+        if self.api.gathering.questions:
+            self.api.gathering.reply()
 
     def emit(self, outputs: TurnOutputs) -> None:
         """The turn ends: work for the disk, frames for peers, lines for the log."""
@@ -214,11 +224,12 @@ class JetStream:
     @property
     def expecting(self) -> bool:
         """Whether each turn may be the one that something waits for."""
-        return self.api.expecting or self._direct.expecting or self.engine.expecting
+        some = self._direct.damaged.waiting or self.api.expecting or self.engine.expecting
+        return bool(some)
 
     def urgent_ns(self) -> int | None:
         """When the next turn has to be for what messages may change at any time."""
-        return self.view.now_ns if self._direct.waiting else self.engine.urgent_ns()
+        return self.view.now_ns if self._direct.batches else self.engine.urgent_ns()
 
     def next_due_ns(self) -> int | None:
         """When `tick` has something to do."""

@@ -4,7 +4,7 @@ Shutdown is quick: hand over, write down what is applied, end. Lame duck is slow
 clients are sent away over a while, so that they do not all arrive elsewhere at once.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from jsctl.broker.options import Options
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Command, Jitter, LogLevel, LogLine, TurnOutputs
+from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.broker.assets.engine import Engine

@@ -9,7 +9,7 @@ from jsctl.broker.conf.units import advertised
 from jsctl.broker.node.lame_duck import LameDuck
 from jsctl.broker.node.running import RunningNode
 from jsctl.broker.options import Options
-from jsctl.broker.ports import Disk
+from jsctl.broker.ports import Disk, ZoneOffset, only_utc
 from jsctl.broker.routing import setup
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.last_line import LastLine
@@ -22,11 +22,25 @@ from jsctl.broker.turn import Jitter, TurnInputs, TurnOutputs
 
 if TYPE_CHECKING:
     from jsctl.broker.assets.engine import Engine
+    from jsctl.broker.gateways import gates as gateways
+    from jsctl.broker.gateways import types as gateway_types
+    from jsctl.broker.gateways.gates import Gates
+    from jsctl.broker.gateways.types import GatewaySettings
+    from jsctl.broker.leafnodes import leafs as leafnodes
+    from jsctl.broker.leafnodes import types as leaf_types
+    from jsctl.broker.leafnodes.leafs import Leafs
+    from jsctl.broker.leafnodes.types import LeafSettings
     from jsctl.broker.node import jetstream as node_jetstream
     from jsctl.broker.node.jetstream import JetStream
     from jsctl.broker.routes import links as route_links
     from jsctl.broker.routes.links import Links
+    from jsctl.broker.routing import gateway_replies
 else:
+    gateways = lazy.module("jsctl.broker.gateways.gates", optional=True)
+    gateway_types = lazy.module("jsctl.broker.gateways.types", optional=True)
+    gateway_replies = lazy.module("jsctl.broker.routing.gateway_replies", optional=True)
+    leafnodes = lazy.module("jsctl.broker.leafnodes.leafs", optional=True)
+    leaf_types = lazy.module("jsctl.broker.leafnodes.types", optional=True)
     route_links = lazy.module("jsctl.broker.routes.links", optional=True)
     node_jetstream = lazy.module("jsctl.broker.node.jetstream", optional=True)
 
@@ -42,26 +56,34 @@ class Node:
         jitter: Jitter,
         server_id: str,
         incarnation: str,
+        zones: ZoneOffset = only_utc,
     ) -> None:
         self._options = options
+        self._zones = zones
         self._disk = disk
         self._jitter = jitter
         self._incarnation = incarnation
         self.identity = setup.identity(options, server_id)
-        self.router = Router(Accounts(options), setup.limits(options), jitter)
+        self._replies = None
+        if options.gateway.enabled or options.leafnodes.remotes:
+            self._replies = gateway_replies.replies_of(options.gateway.name, server_id)
+        self.router = Router(Accounts(options), setup.limits(options), jitter, self._replies)
         self.sessions = Sessions(
             self.router, self.identity, self.router.limits, options.client.closed_clients_max
         )
         self._addresses: dict[str, tuple[str, int]] = {}
         self._client_urls: tuple[str, ...] = ()
         self._reached_at: tuple[str, ...] = ()
+        self._found_at: dict[str, str] = {}
+        """The host by which servers elsewhere find this one, by kind of listener."""
         self._running: RunningNode | None = None
         """None until `start`: what others are told needs the addresses."""
 
     # Start
 
     def listening(self, kind: str, host: str, port: int, reached_at: Sequence[str] = ()) -> None:
-        """Before `start`: where the edge listens; kind is client, cluster or monitor.
+        """Before `start`: where the edge listens; kind is client, cluster, leafnode, gateway or
+        monitor.
 
         `reached_at` are the hosts by which others find it: addresses, where `host` is "any".
         """
@@ -70,6 +92,8 @@ class Node:
         if kind == "client":
             self._reached_at = tuple(reached_at)
             self._advertise()
+        else:
+            self._found_at[kind] = reached_at[0] if reached_at else ""
 
     def _advertise(self) -> None:
         host, port = self._addresses["client"]
@@ -82,12 +106,17 @@ class Node:
         assert self._running is None, "a node starts once"
         options, router, sessions = self._options, self.router, self.sessions
         router.now_ns = now_ns
+        leafs = self._leafs() if options.leafnodes.enabled else None
+        gates = self._gates() if options.gateway.enabled else None
         links = self._links() if options.clustered else None
-        line = LastLine(sessions, links.close_faulty if links is not None else _no_route)
+        doors = tuple(door for door in (links, leafs, gates) if door is not None)
+        line = LastLine(sessions, tuple(door.close_faulty for door in doors))
         system = router.accounts.system
         name = setup.system_account(options) if system is not None else ""
         outlet = EventOutlet(router, self.identity.server_id, name)
         jetstream = self._jetstream(line, outlet) if options.jetstream.enabled else None
+        if gates is not None and jetstream is not None:
+            gates.watch(jetstream.far_changed)
         view = jetstream.view if jetstream is not None else None
         engine = jetstream.engine if jetstream is not None else None
         server = ServerParts(
@@ -99,6 +128,8 @@ class Node:
             line,
             Tallies(started_ns=now_ns),
             links,
+            leafs,
+            gates,
             view,
         )
         self._running = RunningNode(
@@ -115,10 +146,44 @@ class Node:
             self.identity.server_id,
             self._addresses,
             self._client_urls,
+            self._leafnode_url(),
+            self._gateway_url(),
             self.router,
             self.sessions,
             self._jitter,
         )
+
+    def _leafs(self) -> "Leafs":
+        settings = self._leaf_settings()
+        return leafnodes.Leafs.of(self._options, settings, self.router, self.sessions, self._jitter)
+
+    def _leaf_settings(self) -> "LeafSettings":
+        bound, reached_at = self._addresses.get("leafnode"), self._found_at.get("leafnode", "")
+        server_id = self.identity.server_id
+        return leaf_types.LeafSettings.of(self._options, server_id, bound, reached_at)
+
+    def _gates(self) -> "Gates":
+        assert self._replies is not None
+        settings = self._gateway_settings()
+        router, sessions = self.router, self.sessions
+        return gateways.Gates.of(settings, self._replies, router, sessions, self._jitter)
+
+    def _gateway_settings(self) -> "GatewaySettings":
+        block = self._options.gateway
+        bound = self._addresses.get("gateway", (block.host, block.port))
+        server_id, host = self.identity.server_id, self._found_at.get("gateway", "")
+        return gateway_types.GatewaySettings.of(self._options, server_id, bound, host)
+
+    def _gateway_url(self) -> str:
+        """Where other clusters connect."""
+        return self._gateway_settings().url if self._options.gateway.enabled else ""
+
+    def _leafnode_url(self) -> str:
+        """Where other servers' leaf nodes may come, too."""
+        block = self._options.leafnodes
+        if not block.listens or block.no_advertise:
+            return ""
+        return self._leaf_settings().address
 
     def _jetstream(self, line: LastLine, outlet: EventOutlet) -> "JetStream":
         return node_jetstream.JetStream(
@@ -130,6 +195,7 @@ class Node:
             router=self.router,
             line=line,
             outlet=outlet,
+            zones=self._zones,
         )
 
     # What runs
@@ -151,12 +217,20 @@ class Node:
         self._options = options
         setup.renew(self.identity, options)
         self._advertise()
-        self._running.reload(options, self._client_urls)
+        told = (self._client_urls, self._leafnode_url(), self._gateway_url())
+        self._running.reload(options, *told)
+        if self._running.server.leafs is not None:
+            self._running.reload_leafs(self._leaf_settings())
 
     @property
     def links(self) -> "Links | None":
         """Connections to other servers."""
         return None if self._running is None else self._running.server.links
+
+    @property
+    def gates(self) -> "Gates | None":
+        """Connections to other clusters."""
+        return None if self._running is None else self._running.server.gates
 
     @property
     def jetstream(self) -> "JetStream | None":
@@ -167,7 +241,3 @@ class Node:
     def engine(self) -> "Engine | None":
         """JetStream below its API."""
         return None if self.jetstream is None else self.jetstream.engine
-
-
-def _no_route(conn: int) -> None:
-    """A server alone has none to close."""

@@ -1,25 +1,29 @@
 """Frames between brokers: carried as messages of the system account, on its own route links."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.errors import ProtocolError
-from jsctl.broker.interest.targets import Sink
+from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.usage import Usage
 from jsctl.broker.peers.frames import decode_frame
 from jsctl.broker.peers.items import PeerFrame
+from jsctl.broker.routes.types import PeerChange
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 USES_NS = 1_000_000_000
+FRAMES = ("_JSB", "F")
+"""What stands around a peer id."""
 
 
 def frame_subject(peer: str) -> bytes:
     """Where a broker hears its peers."""
-    return f"_JSB.{peer}.F".encode()
+    return f"{FRAMES[0]}.{peer}.{FRAMES[1]}".encode()
 
 
 @dataclass(slots=True)
@@ -39,12 +43,27 @@ class PeerFrames:
         mine = frame_subject(self.engine.options.me)
         self.router.subscribe(self.account, mine, Sink(self, self.account))
 
-    def peer_changed(self, name: str, linked: bool) -> None:
-        """A broker was linked, or the last link of a server is gone."""
-        if linked:
-            self.engine.peers.linked(peer_id(name))
+    def peer_changed(self, name: str, change: PeerChange) -> None:
+        """A broker was linked, or a link to one is gone."""
+        peer = peer_id(name)
+        if change is PeerChange.LINKED:
+            self.engine.peers.linked(peer)
+        elif change is PeerChange.BROKEN:
+            self.api.interrupted(peer)
         else:
-            self.engine.peers.unlinked(peer_id(name))
+            self.engine.peers.unlinked(peer)
+
+    def far_changed(self, sub: Subscription, came: bool) -> None:
+        """Another cluster listens to something, or no longer: where it is frames of a broker, that
+        one is there."""
+        words = sub.subject.decode(errors="replace").split(".")
+        if sub.account is not self.account or len(words) != 3 or (words[0], words[2]) != FRAMES:
+            return
+        if came:
+            self.engine.peers.linked(words[1])
+        else:
+            self.engine.peers.cut_off(words[1])
+            self.api.interrupted(words[1])
 
     def take(self, sink: Sink, now_ns: int) -> bool:
         """Frames came in. Those that cannot be read are dropped, with a line in the log.

@@ -6,7 +6,6 @@ where nobody reads along. Lines have nats-server's words: operators search for t
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from jsctl.broker.conf.units import host_text
 from jsctl.broker.options import LogOptions, Options
@@ -28,6 +27,7 @@ from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.setup import limits
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.turn import LogLevel, LogLine
+from jsctl.dataclass import dataclass
 
 CREATED = "Client connection created"
 REDACTED = r"\1[REDACTED]"

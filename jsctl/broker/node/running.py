@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from jsctl.broker import lazy
 from jsctl.broker.interest.targets import Sink
+from jsctl.broker.node.doors import Door
 from jsctl.broker.node.lame_duck import LameDuck, Stage
 from jsctl.broker.node.portions import Portions
 from jsctl.broker.node.protocol_log import protocol_log
@@ -25,7 +27,11 @@ from jsctl.broker.turn import (
 )
 
 if TYPE_CHECKING:
+    from jsctl.broker.leafnodes.types import LeafSettings
+    from jsctl.broker.node import gateways
     from jsctl.broker.node.jetstream import JetStream
+else:
+    gateways = lazy.module("jsctl.broker.node.gateways", optional=True)
 
 
 LOOK_NS = 50_000_000
@@ -55,6 +61,10 @@ class RunningNode:
         self._router = server.router
         self._sessions = server.sessions
         self._links = server.links
+        self._leafs = server.leafs
+        self._gates = server.gates
+        doors: tuple[Door | None, ...] = (server.links, server.leafs, server.gates)
+        self._doors = tuple(door for door in doors if door is not None)
         self._line = server.line
         self._protocol_log = protocol_log(server.options)
         limits = server.options.jetstream.limits
@@ -65,6 +75,8 @@ class RunningNode:
         self._due_ns: int | None = None
         """When one of those parts is."""
         self._look_ns = 0
+        self._expecting = False
+        """At the end of the last turn something waited that each turn may bring."""
 
     def start(self, now_ns: int) -> TurnOutputs:
         """Recover, and look for the others. Raises DiskError, Damaged."""
@@ -73,9 +85,19 @@ class RunningNode:
         self._system.listen()
         if self._links is not None:
             self._links.mesh.start(now_ns)
+        if self._leafs is not None:
+            self._leafs.start(self.server.options, now_ns)
+        if self._gates is not None:
+            self._gates.start(now_ns)
         return self.turn(TurnInputs(), now_ns)
 
-    def reload(self, options: Options, client_urls: tuple[str, ...]) -> None:
+    def reload(
+        self,
+        options: Options,
+        client_urls: tuple[str, ...],
+        leafnode_url: str,
+        gateway_url: str,
+    ) -> None:
         """Take changed options. Accounts come first, then what listens in them, and clients
         last: who may stay finds all that there is to find."""
         before, self.server.options = self.server.options, options
@@ -95,9 +117,17 @@ class RunningNode:
                 self._protocol_log.join(sessions)
         if self._links is not None:
             server_id, addresses = self.server.identity.server_id, self.server.addresses
-            self._links.change_options(options, server_id, addresses, client_urls, router.now_ns)
+            urls = (client_urls, leafnode_url, gateway_url)
+            self._links.change_options(options, server_id, addresses, *urls, router.now_ns)
+        if self._gates is not None:
+            self._gates.changed()
         self._system.reloaded()
         self._stirred = True
+
+    def reload_leafs(self, settings: "LeafSettings") -> None:
+        """The same of leaf nodes and hubs."""
+        assert self._leafs is not None
+        self._leafs.change_options(self.server.options, settings, self._router.now_ns)
 
     # The turn
 
@@ -150,12 +180,13 @@ class RunningNode:
             self.server.tallies.failed = "disk failure"
 
     def _take_connections(self, inputs: TurnInputs, now_ns: int) -> None:
-        sessions, links, run = self._sessions, self._links, self._line.run
+        sessions, doors, run = self._sessions, self._doors, self._line.run
         self._line.count += len(inputs.faults)
         for accepted in inputs.accepted:
             run(accepted.conn, self._accept, accepted, now_ns)
+        sessions.secured(inputs.secured)
         for conn, ok in inputs.verified:
-            run(conn, sessions.verified, conn, ok)
+            run(conn, self._verified, conn, ok)
         if inputs.pending:
             self._take_pending(inputs)
         for conn in sessions.begin(len(inputs.chunks)):
@@ -163,14 +194,27 @@ class RunningNode:
         for conn, chunk in inputs.chunks:
             if self._protocol_log is not None:
                 self._protocol_log.received(conn, chunk)
-            if links is not None and links.owns(conn):
-                run(conn, links.feed, conn, chunk, now_ns)
+            owner = self._owner(conn) if doors else None
+            if owner is not None:
+                run(conn, owner.feed, conn, chunk, now_ns)
             else:
                 run(conn, sessions.feed, conn, chunk, now_ns)
         if inputs.closed or inputs.dial_failed:
             self._take_closed(inputs, now_ns)
-        if links is not None:
+        if self._links is not None:
             self._follow_links()
+
+    def _owner(self, conn: int) -> Door | None:
+        """Who has a connection to another server."""
+        for door in self._doors:
+            if door.owns(conn):
+                return door
+        return None
+
+    def _verified(self, conn: int, ok: bool) -> None:
+        self._sessions.verified(conn, ok)
+        if self._leafs is not None:
+            self._leafs.verified(conn, ok)
 
     def _accept(self, accepted: Accepted, now_ns: int) -> None:
         if accepted.kind is ConnKind.CLIENT:
@@ -178,23 +222,28 @@ class RunningNode:
             self._system.accepted(session)
             if self._protocol_log is not None:
                 self._protocol_log.accepted(session)
-        elif self._links is not None:
-            self._links.opened(accepted, now_ns)
+            return
+        for door in self._doors:
+            if door.kind is accepted.kind:
+                door.opened(accepted, now_ns)
 
     def _take_pending(self, inputs: TurnInputs) -> None:
         for conn, unsent in inputs.pending:
-            if self._links is not None and self._links.owns(conn):
-                self._links.pending(conn, unsent)
+            owner = self._owner(conn)
+            if owner is not None:
+                owner.pending(conn, unsent)
             else:
                 self._sessions.client_pending(conn, unsent)
 
     def _take_closed(self, inputs: TurnInputs, now_ns: int) -> None:
         for dial, reason in inputs.dial_failed:
-            if self._links is not None:
-                self._links.mesh.dial_failed(dial.token, reason, now_ns)
+            for door in self._doors:
+                if door.kind is dial.kind:
+                    door.dial_failed(dial, reason, now_ns)
         for conn, reason in inputs.closed:
-            if self._links is not None and self._links.owns(conn):
-                self._links.closed(conn, reason, now_ns)
+            owner = self._owner(conn)
+            if owner is not None:
+                owner.closed(conn, reason, now_ns)
             else:
                 self._sessions.gone(conn, reason)
                 if self._protocol_log is not None:
@@ -208,9 +257,15 @@ class RunningNode:
         if links.urls is not None:
             self.server.identity.connect_urls, links.urls = links.urls, None
             self._sessions.send_info()
-        for name, linked in links.take_peers():
+        if links.leafnode_urls is not None:
+            urls, links.leafnode_urls = links.leafnode_urls, None
+            if self._leafs is not None:
+                self._leafs.tell_urls(urls)
+        if self._gates is not None:
+            gateways.follow(self._gates, links, self._router.now_ns)
+        for name, change in links.take_peers():
             if self.jetstream is not None:
-                self.jetstream.peer_changed(name, linked)
+                self.jetstream.peer_changed(name, change)
 
     def _command(self, command: Command, now_ns: int) -> None:
         if command is Command.RELOAD:
@@ -227,17 +282,17 @@ class RunningNode:
         return (
             self._stirred
             or now_ns >= self._look_ns
-            or self._system.expecting
+            or self._expecting
             or self._departure.stage is not Stage.STAYING
-            or (self.jetstream is not None and self.jetstream.expecting)
         )
 
     def _tick(self, now_ns: int) -> None:
         self._stirred = True
         if self.jetstream is not None:
             self.jetstream.engine.look()
+        for door in self._doors:
+            door.tick(now_ns)
         if self._links is not None:
-            self._links.tick(now_ns)
             self._follow_links()
         self._system.tick(now_ns)
         if self.jetstream is not None:
@@ -280,20 +335,22 @@ class RunningNode:
     # The end of the turn
 
     def _emit(self, outputs: TurnOutputs, now_ns: int) -> None:
-        self._departure.step(now_ns, outputs)
+        if self._departure.stage is not Stage.STAYING:
+            self._departure.step(now_ns, outputs)
         if outputs.exit:
             self._system.shutdown()
         if self.jetstream is not None:
             self.jetstream.emit(outputs)
-        self._system.tell(self._router.tracing.take())
+        if self._router.tracing.open:
+            self._system.tell(self._router.tracing.take())
         self._sessions.emit(outputs)
         if self._protocol_log is not None:
             self._protocol_log.sent(outputs.writes)
             for conn, reason in outputs.closes:
                 self._protocol_log.gone(conn, reason)
             outputs.logs += self._protocol_log.take()
-        if self._links is not None:
-            self._links.emit(outputs)
+        for door in self._doors:
+            door.emit(outputs)
         outputs.logs += self._logs + self._departure.logs
         outputs.faults += self._line.take()
         self._logs, self._departure.logs = [], []
@@ -307,12 +364,19 @@ class RunningNode:
         self._stirred = bool(outputs.closes)
 
     def _deadline(self, now_ns: int) -> int | None:
+        jetstream = self.jetstream
+        self._expecting = (
+            self._system.expecting
+            or (jetstream is not None and jetstream.expecting)
+            or (self._leafs is not None and self._leafs.expecting)
+            or (self._gates is not None and self._gates.take_stirred())
+        )
         if self._portions.waiting:
             return now_ns
-        if self._stirred or (self.jetstream is not None and self.jetstream.expecting):
+        if self._stirred or self._expecting:
             self._plan(now_ns)
         due_ns = self._due_ns
-        urgent_ns = None if self.jetstream is None else self.jetstream.urgent_ns()
+        urgent_ns = None if jetstream is None else jetstream.urgent_ns()
         for at in (self._sessions.deadline_ns(), urgent_ns):
             if at is not None and (due_ns is None or at < due_ns):
                 due_ns = at
@@ -321,8 +385,7 @@ class RunningNode:
     def _plan(self, now_ns: int) -> None:
         """See when one of the parts is due that most turns are nothing to."""
         due = [self._system.next_due_ns(), self._departure.next_due_ns(now_ns)]
-        if self._links is not None:
-            due.append(self._links.mesh.deadline_ns)
+        due += [door.deadline_ns() for door in self._doors]
         if self.jetstream is not None:
             due.append(self.jetstream.next_due_ns())
         self._due_ns = min((at for at in due if at is not None), default=None)
@@ -338,6 +401,7 @@ def _is_rare(inputs: TurnInputs) -> bool:
         or inputs.dial_failed
         or inputs.disk_failed
         or inputs.verified
+        or inputs.secured
         or inputs.queries
         or inputs.commands
         or inputs.reloaded

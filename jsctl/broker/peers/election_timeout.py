@@ -5,7 +5,9 @@ depose leaders that are well. Heartbeats of servers that stayed up tell how late
 server's own lateness included. A server whose connections close is voted out at once all the same.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from jsctl.dataclass import dataclass
 
 WINDOW_NS = 10_000_000_000
 WINDOWS = 3

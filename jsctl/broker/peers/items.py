@@ -4,12 +4,13 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
 from jsctl.broker.jetstream.meta.placement import ServerFacts
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.pieces import Piece
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

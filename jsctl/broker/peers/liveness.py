@@ -6,9 +6,8 @@ first heartbeat after that. A changed boot id says that the process was restarte
 even if nobody noticed that it was away.
 """
 
-from dataclasses import dataclass
-
 from jsctl.broker.peers.items import PeerHeartbeat
+from jsctl.dataclass import dataclass
 
 HEARTBEAT_NS = 100_000_000
 DOWN_AFTER_NS = 1_000_000_000
@@ -120,6 +119,12 @@ class Liveness:
         if events:
             pair.ended, pair.down_ns = True, now_ns
         return events
+
+    def cut_off(self, peer: str) -> None:
+        """There is no way to a server any more, which may live: it is down after the timeout."""
+        pair = self._pairs.get(peer)
+        if pair is not None:
+            pair.linked = False
 
     def heard(self, peer: str, beat: PeerHeartbeat, now_ns: int) -> list[LivenessEvent]:
         """A heartbeat arrived. One that was overtaken by a newer one changes nothing."""

@@ -5,7 +5,7 @@ that ten thousand groups cost one write per peer and turn.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.checksums import Checksums
 from jsctl.broker.peers.frames import encode_frames
@@ -13,6 +13,7 @@ from jsctl.broker.peers.items import PeerFrame, RaftBatch
 from jsctl.broker.pieces import Piece
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Message, PeerId
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

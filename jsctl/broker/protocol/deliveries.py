@@ -1,4 +1,5 @@
-"""What the broker itself publishes: single messages, and first deliveries that go out together.
+"""What the broker itself publishes: single messages, and such as go out together: first deliveries
+of a consumer, and acknowledgements of publishes.
 
 A delivery to a client is `<verb> <subject> <sid> <reply> <size>`, line break, payload, line break.
 All behind `<sid> ` is made once, when messages are given to their requests; whoever writes puts
@@ -7,6 +8,9 @@ subjects and ids before it, and everything of a turn becomes bytes with one join
 
 from collections.abc import Sequence
 from itertools import chain, repeat
+from typing import Protocol
+
+from jsctl.broker.accel.choice import column_loops
 
 Item = tuple[bytes, bytes, bytes, bytes, bytes]
 """(subject, reply, headers, payload, shown subject): one message."""
@@ -14,7 +18,26 @@ Row = tuple[int, int, bytes, bytes, bytes]
 """(sequence, time in ns, subject, headers, payload): as stored."""
 
 
-class Deliveries:
+class Together(Protocol):
+    """Messages without headers that are told at once, if one client gets all of them."""
+
+    inboxes: Sequence[bytes]
+    """The subjects that they go to, in turn."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def payload_bytes(self) -> int:
+        """Of all of them."""
+
+    def items(self) -> list[Item]:
+        """The same as single messages."""
+
+    def frames(self, verb: bytes, infix: bytes) -> bytes:
+        """What a client reads; `infix` is its subscription's id between blanks."""
+
+
+class Deliveries(Together):
     """Messages without headers, delivered for the first time, in turn to one or more inboxes."""
 
     __slots__ = ("_form", "first", "inboxes", "lengths", "pending", "rows", "tails")
@@ -39,6 +62,10 @@ class Deliveries:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def payload_bytes(self) -> int:
+        return sum(self.lengths)
+
     def _numbers(self) -> range:
         return range(self.first, self.first + len(self.rows))
 
@@ -57,7 +84,6 @@ class Deliveries:
         return sum(map(len, self.tails[place::step])) - around + subjects
 
     def items(self) -> list[Item]:
-        """The same as single messages."""
         form, inboxes = self._form, self.inboxes
         count = len(inboxes)
         return [
@@ -68,13 +94,43 @@ class Deliveries:
         ]
 
     def frames(self, verb: bytes, infix: bytes) -> bytes:
-        """What a client reads; `infix` is its subscription's id between blanks."""
         subjects = [row[2] for row in self.rows]
         parts = zip(repeat(verb), subjects, repeat(infix), self.tails, strict=False)
         return b"".join(chain.from_iterable(parts))
 
 
-OutgoingMessage = Item | Deliveries
+class AckRun(Together):
+    """Acknowledgements of messages whose sequences follow each other, each to an inbox of its own.
+    `form` stands around the sequence."""
+
+    __slots__ = ("_form", "first_seq", "inboxes")
+
+    def __init__(self, inboxes: list[bytes], first_seq: int, form: tuple[bytes, bytes]) -> None:
+        self.inboxes: list[bytes] = inboxes
+        self.first_seq = first_seq
+        self._form = form
+
+    def __len__(self) -> int:
+        return len(self.inboxes)
+
+    @property
+    def payload_bytes(self) -> int:
+        around, last = sum(map(len, self._form)), self.first_seq + len(self) - 1
+        digits = len(str(last))
+        if len(str(self.first_seq)) == digits:
+            return (around + digits) * len(self)
+        return sum([around + len(str(seq)) for seq in range(self.first_seq, last + 1)])
+
+    def items(self) -> list[Item]:
+        head, tail = self._form
+        acks = enumerate(self.inboxes, self.first_seq)
+        return [(inbox, b"", b"", b"%b%d%b" % (head, seq, tail), b"") for seq, inbox in acks]
+
+    def frames(self, verb: bytes, infix: bytes) -> bytes:
+        return column_loops().ack_lines(self.inboxes, self.first_seq, verb, infix, self._form)
+
+
+OutgoingMessage = Item | Deliveries | AckRun
 """What somebody in the broker has to say, to be published in order."""
 
 
@@ -82,8 +138,8 @@ def singly(said: Sequence[OutgoingMessage]) -> list[Item]:
     """All as single messages."""
     found: list[Item] = []
     for one in said:
-        if isinstance(one, Deliveries):
-            found += one.items()
-        else:
+        if isinstance(one, tuple):
             found.append(one)
+        else:
+            found += one.items()
     return found

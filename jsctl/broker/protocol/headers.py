@@ -66,6 +66,16 @@ def append(headers: bytes, key: bytes, value: bytes) -> bytes:
     return block[:-2] + key + b": " + value + b"\r\n\r\n"
 
 
+def put(headers: bytes, key: bytes, value: bytes) -> bytes:
+    """The block with this value in the first header of that name; in one at its end, if it has
+    none."""
+    span = _span(headers, key)
+    if span is None:
+        return append(headers, key, value)
+    start, end = span
+    return headers[: start + len(key) + 1] + b" " + value + headers[end:]
+
+
 def set_value(headers: bytes, key: bytes, value: bytes) -> bytes:
     """The block with exactly one header of that name, at the end."""
     return append(remove(headers, key), key, value)

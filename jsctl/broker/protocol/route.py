@@ -31,10 +31,10 @@ LINE_FACTOR = 16
 """A control line between servers may be this many times a client's."""
 
 _VERB = re.compile(
-    rb"(?:(RMSG|HMSG|LMSG|RS\+|RS-|LS\+|LS-|CONNECT|INFO|-ERR)[ \t]+|(PING|PONG|\+OK))",
+    rb"(?:(RMSG|HMSG|LMSG|RS\+|RS-|LS\+|LS-|A\+|A-|CONNECT|INFO|-ERR)[ \t]+|(PING|PONG|\+OK))",
     re.IGNORECASE,
 ).match
-_ARGUED = rb"RMSG HMSG LMSG RS+ RS- LS+ LS- CONNECT INFO -ERR PING PONG +OK".split()
+_ARGUED = rb"RMSG HMSG LMSG RS+ RS- LS+ LS- A+ A- CONNECT INFO -ERR PING PONG +OK".split()
 _VERB_PREFIXES = frozenset(word[:size] for word in _ARGUED for size in range(10))
 _BARE: dict[bytes, Ping | Pong | Ok] = {b"PING": Ping(), b"PONG": Pong(), b"+OK": Ok()}
 _TEXTS: dict[bytes, type[Connect] | type[Info] | type[PeerError]] = {
@@ -59,8 +59,64 @@ class RoutedHead(NamedTuple):
 Line = RoutedHead | Interest | NoInterest | Connect | Info | Ping | Pong | Ok | PeerError | Bad
 
 
+class _Words(NamedTuple):
+    """A line that is no handshake's: its verb in capitals, and what stands behind it."""
+
+    verb: bytes
+    words: list[bytes]
+
+
 def control(line: bytes, line_max: int, payload_max: int, account: bytes) -> Line:
     """Understand one control line, given with its line feed. `account` as in Parser."""
+    split = _split(line, line_max)
+    if not isinstance(split, _Words):
+        return split
+    verb, words = split
+    if verb[0] == 65:  # A: only servers of other clusters say so
+        return UNKNOWN
+    origin = b""
+    if verb[0] == 76:  # L: on behalf of a leafnode's cluster
+        if not words:
+            return VIOLATION
+        origin = words.pop(0)
+    if account:
+        words.insert(0, account)
+    if verb.endswith(b"MSG"):
+        return _message(words, verb != b"RMSG", origin, payload_max)
+    return _interest(words, origin) if verb[-1] == 43 else _no_interest(words, origin)
+
+
+def leaf_control(line: bytes, line_max: int, payload_max: int) -> Line:
+    """The same of a leaf node or a hub, whose connection belongs to one account: that is not named,
+    nor are clusters."""
+    split = _split(line, line_max)
+    if not isinstance(split, _Words):
+        return split
+    verb, words = split[0], [b"", *split[1]]
+    if verb[0] in (65, 82):  # A, R: only servers of clusters say so
+        return UNKNOWN
+    if verb.endswith(b"MSG"):
+        return _message(words, verb == b"HMSG", b"", payload_max)
+    return _interest(words, b"") if verb[-1] == 43 else _no_interest(words, b"")
+
+
+def gateway_control(line: bytes, line_max: int, payload_max: int) -> Line:
+    """The same of a server of another cluster. That an account has no subscription there, or has
+    some again (A-, A+), tells nothing to whom each subscription is told."""
+    split = _split(line, line_max)
+    if not isinstance(split, _Words):
+        return split
+    verb, words = split
+    if verb[0] == 76:  # L: leaf nodes are not told of beyond their cluster
+        return UNKNOWN
+    if verb[0] == 65:
+        return Ok() if len(words) == 1 else VIOLATION
+    if verb.endswith(b"MSG"):
+        return _message(words, verb == b"HMSG", b"", payload_max)
+    return _interest(words, b"") if verb[-1] == 43 else _no_interest(words, b"")
+
+
+def _split(line: bytes, line_max: int) -> Line | _Words:
     found = _VERB(line)
     if found is None:
         return UNKNOWN
@@ -73,19 +129,7 @@ def control(line: bytes, line_max: int, payload_max: int, account: bytes) -> Lin
     text = _TEXTS.get(verb)
     if text is not None:
         return text(argument)
-    if len(argument) > line_max:
-        return LINE_TOO_LONG
-    words = words_of(argument)
-    origin = b""
-    if verb[0] == 76:  # L: on behalf of a leafnode's cluster
-        if not words:
-            return VIOLATION
-        origin = words.pop(0)
-    if account:
-        words.insert(0, account)
-    if verb.endswith(b"MSG"):
-        return _message(words, verb != b"RMSG", origin, payload_max)
-    return _interest(words, origin) if verb[-1] == 43 else _no_interest(words, origin)
+    return _Words(verb, words_of(argument)) if len(argument) <= line_max else LINE_TOO_LONG
 
 
 def _interest(words: list[bytes], origin: bytes) -> Interest | Bad:
@@ -185,7 +229,7 @@ class RouteParser:
                 return self._end(bad)
             self._intake.keep(data[position:], 0)
             return None, -1
-        line = control(data[position:end], self.line_max, self.payload_max, self.account)
+        line = self._control(data[position:end])
         if not isinstance(line, RoutedHead):
             return self._end(line) if isinstance(line, Bad) else (line, end)
         after = end + line.size + 2
@@ -197,9 +241,30 @@ class RouteParser:
             return None, -1
         return self._end(UNKNOWN)
 
+    def _control(self, line: bytes) -> Line:
+        return control(line, self.line_max, self.payload_max, self.account)
+
     def _end(self, bad: Bad) -> tuple[Bad, int]:
         self._dead = True
         return bad, -1
+
+
+class LeafParser(RouteParser):
+    """The same for the connection of a leaf node or a hub."""
+
+    __slots__ = ()
+
+    def _control(self, line: bytes) -> Line:
+        return leaf_control(line, self.line_max, self.payload_max)
+
+
+class GatewayParser(RouteParser):
+    """The same for the connection of a server of another cluster."""
+
+    __slots__ = ()
+
+    def _control(self, line: bytes) -> Line:
+        return gateway_control(line, self.line_max, self.payload_max)
 
 
 def _routed(head: RoutedHead, body: bytes) -> Routed:

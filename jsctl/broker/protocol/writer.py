@@ -54,17 +54,28 @@ def no_responders(subject: bytes, sid: bytes, reply: bytes) -> bytes:
     return header_message(b"HMSG ", reply, sid, b"", headers, b"")
 
 
-def interest(account: bytes, subject: bytes, queue: bytes, weight: int) -> bytes:
-    """RS+; `account` is empty on a connection dedicated to one account."""
-    words = [word for word in (account, subject, queue) if word]
+def interest(
+    account: bytes, subject: bytes, queue: bytes, weight: int, origin: bytes = b""
+) -> bytes:
+    """RS+, or LS+ on behalf of a cluster of leaf nodes; `account` is empty on a connection
+    dedicated to one account."""
+    words = [word for word in (origin, account, subject, queue) if word]
     if queue:
         words.append(b"%d" % weight)
-    return b"RS+ %s\r\n" % b" ".join(words)
+    return b"%sS+ %s\r\n" % (b"L" if origin else b"R", b" ".join(words))
 
 
-def no_interest(account: bytes, subject: bytes, queue: bytes) -> bytes:
-    """RS-."""
-    return b"RS- %s\r\n" % b" ".join([word for word in (account, subject, queue) if word])
+def no_interest(account: bytes, subject: bytes, queue: bytes, origin: bytes = b"") -> bytes:
+    """RS-, or LS-."""
+    words = [word for word in (origin, account, subject, queue) if word]
+    return b"%sS- %s\r\n" % (b"L" if origin else b"R", b" ".join(words))
+
+
+def leaf_interest(subject: bytes, queue: bytes, weight: int) -> bytes:
+    """LS+ to a leaf node or a hub, or LS- when there is none any more."""
+    if not weight:
+        return b"LS- %s %s\r\n" % (subject, queue) if queue else b"LS- %s\r\n" % subject
+    return b"LS+ %s %s %d\r\n" % (subject, queue, weight) if queue else b"LS+ %s\r\n" % subject
 
 
 def routed(

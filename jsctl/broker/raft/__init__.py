@@ -1,1 +1,1 @@
-"""Raft as a pure state machine; see `core` for how to drive it. Imports nothing of jsctl."""
+"""Raft as a pure state machine; see `core` for how to drive it. Knows nothing of the rest."""

@@ -11,10 +11,10 @@ by bytes; SNAPSHOT sends nothing. Knows nothing of the log's content.
 """
 
 from collections import deque
-from dataclasses import dataclass
 from enum import Enum
 
 from jsctl.broker.raft.types import Index, PeerId, StandingKind
+from jsctl.dataclass import dataclass
 
 NEVER = -(1 << 40)
 """A tick before all others."""

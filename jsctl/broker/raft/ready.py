@@ -13,8 +13,6 @@ A caller that loses a Ready (crash) loses it whole or keeps a prefix of the batc
 was promised to a peer can be lost that way, because promises travel in `send_after_sync`.
 """
 
-from dataclasses import dataclass
-
 from jsctl.broker.raft.types import (
     Entry,
     Index,
@@ -25,6 +23,7 @@ from jsctl.broker.raft.types import (
     Standing,
     Term,
 )
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

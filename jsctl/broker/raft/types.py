@@ -4,9 +4,10 @@ Plain data only. Hot objects are slots dataclasses that are treated as immutable
 been handed out: an entry is shared between the log, appends to all peers and the caller.
 """
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TypeAlias
+
+from jsctl.dataclass import dataclass
 
 PeerId: TypeAlias = str
 """Name of a peer inside a group; at most 255 bytes in UTF-8, eight characters in production."""

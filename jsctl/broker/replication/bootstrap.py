@@ -12,7 +12,7 @@ whole one.
 """
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.core import Raft
@@ -31,6 +31,7 @@ from jsctl.broker.replication.state_file import GroupState
 from jsctl.broker.store.wal.log import RecoveredGroup, Wal
 from jsctl.broker.store.wal.recovery import Recovered
 from jsctl.broker.turn import Jitter
+from jsctl.dataclass import dataclass
 
 JOINED = 1
 """Index in the log's record of an unknown standing: it never voted before its log began."""

@@ -7,10 +7,11 @@ nothing half-built is ever used.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.peers.items import ChunkKind, StateAck, StateChunk
 from jsctl.broker.replication.group import RaftGroup, Replica, ReplicaImporter, SyncJob
+from jsctl.dataclass import dataclass
 
 WINDOW_BYTES = 4 * 1024 * 1024
 """Sent and not yet acknowledged."""

@@ -1,13 +1,14 @@
 """When the applied state of a group is made durable, so that the log can let go of its entries."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.raft import codec
 from jsctl.broker.replication.disk_jobs import DiskJob
 from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.schedule import Schedule
 from jsctl.broker.store.wal.log import Wal
+from jsctl.dataclass import dataclass
 
 RESTING_BYTES = 1 << 20
 """So much of a group's log is let go of when nothing is added to it for a while."""
@@ -19,6 +20,9 @@ class GroupLimits:
 
     checkpoint_bytes: int = 16 * 1024 * 1024
     checkpoint_entries: int = 50_000
+    checkpoint_bytes_max: int = 64 * 1024 * 1024
+    """A state of more than `checkpoint_bytes` (message ids, above all) is written anew when as much
+    was added to the log, so that it is not written again and again; or so much."""
     entries_kept: int = 2_000
     """Entries that stay in memory for followers that are a little behind."""
     drain_rounds: int = 64
@@ -88,7 +92,9 @@ class Checkpointer:
         progressed, self._progressed = self._progressed, {}
         for group in progressed.values():
             behind = group.raft.applied - group.checkpointed
-            due = group.log_bytes > limits.checkpoint_bytes or behind > limits.checkpoint_entries
+            large = min(group.state_bytes, limits.checkpoint_bytes_max)
+            logged = group.log_bytes > max(limits.checkpoint_bytes, large)
+            due = logged or behind > limits.checkpoint_entries
             if due and not group.checkpoint_running:
                 self._begin(group)
             elif group.log_bytes > RESTING_BYTES and group.name not in self._loaded:

@@ -1,12 +1,12 @@
 """Work for the disk thread besides the log: checkpoints and deletions, shaped as disk batches."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.state_file import WriteState
 from jsctl.broker.store.stream_store import StoreJob, StreamStore
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ Invariant: nothing that is held leaves before the batch with that Ready's record
 before it, are durable. No other server gets anything of a group's log before its founding is.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from jsctl.broker.raft import codec
@@ -26,6 +26,7 @@ from jsctl.broker.raft.types import Index, Message
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)
@@ -131,7 +132,9 @@ class DurabilityGate:
 
     def seal(self) -> tuple[DiskBatch | None, list[Withheld]]:
         """End of the turn: the next batch, if it is time for one, and what waits for none."""
-        if self._in_sync or not self._wanted():
+        if self._in_sync or not (self._due or self._held or self._unsealed):
+            return None, []
+        if not self._wanted():
             return None, []
         self._due = False
         free: list[Withheld] = []

@@ -5,12 +5,13 @@ write-ahead log they share.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import Entry, Index, Members, PeerId
+from jsctl.dataclass import dataclass
 
 
 class GroupKind(Enum):
@@ -138,6 +139,8 @@ class RaftGroup:
     """Called when the next checkpoint is written that is begun from now on."""
     log_bytes: int = 0
     """Size of what was written for this group since the last checkpoint."""
+    state_bytes: int = 0
+    """Size of the state that the last checkpoint wrote beside the unit's own files."""
     members: Members | None = None
     """Members as of the last applied entry."""
 

@@ -1,10 +1,11 @@
 """Linearizable reads that groups were asked for, until their leaders confirm or refuse them."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.raft.ready import Ready
 from jsctl.broker.raft.types import Index
 from jsctl.broker.replication.group import RaftGroup
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -205,16 +205,6 @@ class Groups:
                 if not group.gone:
                     self._drain_one(group)
 
-    @property
-    def busy(self) -> bool:
-        """Whether something is left for another turn."""
-        return self.schedule.busy
-
-    @property
-    def awake(self) -> bool:
-        """Whether any group needs ticks."""
-        return self.schedule.awake
-
     def _drain_one(self, group: RaftGroup) -> None:
         raft = group.raft
         regained = raft.founding and group.unit.founded() and raft.members.voters == (raft.me,)

@@ -1,9 +1,8 @@
 """What is written before the process ends, so that the next start has less to read again."""
 
-from dataclasses import dataclass
-
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.groups import Groups
+from jsctl.dataclass import dataclass
 
 AT_ONCE = 4
 """States that are with the disk at a time: those are waited for in the end."""

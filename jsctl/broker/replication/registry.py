@@ -1,9 +1,10 @@
 """Which raft groups are on this server."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.replication.group import RaftGroup
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -6,11 +6,12 @@ log collected up to its turn is durable, which goes along with what is synced ne
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.disk_jobs import Removal
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -1,8 +1,10 @@
 """Work for the disk thread that no group waits for: it runs among checkpoints and deletions."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
+
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class SideJobs:
 
     def seal(self) -> list[SideJob]:
         """End of the turn: what the disk thread has to do now."""
+        if not self._new:
+            return []
         new, self._new = self._new, []
         self._running.update((one.ticket, one) for one in new)
         return new

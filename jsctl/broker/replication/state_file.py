@@ -11,12 +11,13 @@ damage, never "no state".
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jsctl.broker.errors import Damaged, DiskError
+from jsctl.broker.pieces import Piece, gathered, total
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.group import SyncJob
 from jsctl.broker.store.scrub import FileCheck, SmallCheck
+from jsctl.dataclass import dataclass
 
 _HEAD = struct.Struct("<4sBQQQIQ")
 _CRC = struct.Struct("<I")
@@ -38,6 +39,11 @@ class GroupState:
 
 def encode(state: GroupState) -> bytes:
     """The bytes of a slot."""
+    return b"".join(encode_pieces(state, ()))
+
+
+def encode_pieces(state: GroupState, more: Sequence[Piece]) -> list[Piece]:
+    """The same in pieces; `more` is the rest of the snapshot."""
     head = _HEAD.pack(
         _MAGIC,
         _VERSION,
@@ -45,10 +51,13 @@ def encode(state: GroupState) -> bytes:
         state.index,
         state.term,
         len(state.members),
-        len(state.snapshot),
+        len(state.snapshot) + total(more),
     )
-    body = head + state.members + state.snapshot
-    return body + _CRC.pack(zlib.crc32(body))
+    body = [head + state.members + state.snapshot, *more]
+    crc = 0
+    for piece in body:
+        crc = zlib.crc32(piece, crc)
+    return gathered([*body, _CRC.pack(crc)])
 
 
 def decode(data: bytes, path: str) -> GroupState:
@@ -118,6 +127,13 @@ class WriteState:
     directory: str
     state: GroupState
     before: Sequence[SyncJob]
+    more: Sequence[Piece] = ()
+    """The rest of the state's snapshot."""
+
+    @property
+    def state_bytes(self) -> int:
+        """Size of the snapshot."""
+        return len(self.state.snapshot) + total(self.more)
 
     @property
     def index(self) -> int:
@@ -131,12 +147,12 @@ class WriteState:
         self.disk.make_directory(self.directory)
         slot = _SLOTS[self.state.generation % 2]
         path = f"{self.directory}/{slot}"
-        data = encode(self.state)
+        data = encode_pieces(self.state, self.more)
         temporary = f"{path}.new"
         file = self.disk.open(temporary, create=True)
         try:
             file.truncate(0)
-            file.write(0, [data])
+            file.write(0, data)
             file.sync()
         finally:
             file.close()

@@ -7,12 +7,13 @@ for the small state and then those of their store.
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.group import SyncJob
 from jsctl.broker.replication.state_file import GroupState, WriteState
+from jsctl.dataclass import dataclass
 
 PIECE_BYTES = 512 * 1024
 BLOB_BYTES_MAX = 1 << 30

@@ -1,7 +1,7 @@
 """The transfers under way on this server, as leader and as follower."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.errors import BrokerError
 from jsctl.broker.peers.items import ChunkKind, StateAck, StateChunk
@@ -11,6 +11,7 @@ from jsctl.broker.replication.catchup import STALL_NS, Receiver, Sender
 from jsctl.broker.replication.group import RaftGroup, SyncJob
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.turn import LogLevel, LogLine
+from jsctl.dataclass import dataclass
 
 OFFERED_NS = 10_000_000_000
 """Who did not take over a damaged leader's group is not asked to again for so long."""

@@ -1,9 +1,10 @@
 """Who is told of whom: gossip of new servers to peers, and of client URLs to clients."""
 
+from jsctl.broker.linking.fields import split_url
 from jsctl.broker.routes import wire
 from jsctl.broker.routes.dials import DialSchedule
 from jsctl.broker.routes.state import Link, RoutePeer
-from jsctl.broker.routes.types import ConnectUrlsChanged, MeshOptions
+from jsctl.broker.routes.types import ConnectUrlsChanged, LeafnodeUrlsChanged, MeshOptions
 from jsctl.broker.routes.wire import GOSSIP_DEFAULT, GOSSIP_DISABLED, GOSSIP_OVERRIDE, RouteInfo
 
 
@@ -18,6 +19,7 @@ class Gossip:
         self._dialer = dialer
         self.leaving = False
         self._told = self.connect_urls()
+        self._told_leafs: tuple[str, ...] = ()
 
     def announce(self, link: Link, peer: RoutePeer, info: RouteInfo) -> list[tuple[int, bytes]]:
         """Lines that tell the other peers of a new server, or of its first account link."""
@@ -41,7 +43,7 @@ class Gossip:
 
     def heard(self, info: RouteInfo, now_ns: int) -> None:
         """A peer told of another server: dial it, unless it is known."""
-        address = wire.split_url(info.ip)
+        address = split_url(info.ip)
         known = self._peers.get(info.server_id)
         if known is not None or address is None:
             return
@@ -57,13 +59,19 @@ class Gossip:
                 urls.extend(peer.info.connect_urls)
         return tuple(dict.fromkeys(urls))
 
-    def url_changes(self) -> list[ConnectUrlsChanged]:
-        """The event for clients, when the URLs are not those last told."""
+    def url_changes(self) -> list[ConnectUrlsChanged | LeafnodeUrlsChanged]:
+        """Events for clients and leaf nodes, where the URLs are not those last told."""
+        events: list[ConnectUrlsChanged | LeafnodeUrlsChanged] = []
         urls = self.connect_urls()
-        if urls == self._told:
-            return []
-        self._told = urls
-        return [ConnectUrlsChanged(urls)]
+        if urls != self._told:
+            self._told = urls
+            events.append(ConnectUrlsChanged(urls))
+        found = [url for peer in self._peers.values() for url in peer.info.leafnode_urls[:1]]
+        leafs = tuple(dict.fromkeys(found))
+        if leafs != self._told_leafs:
+            self._told_leafs = leafs
+            events.append(LeafnodeUrlsChanged(leafs))
+        return events
 
     @staticmethod
     def _mode(link: Link, way: Link) -> int:

@@ -1,7 +1,7 @@
 """Route connections of the node: bytes to the mesh's handshake and to the router's links."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.conf.units import advertised
 from jsctl.broker.interest.targets import RouteLink
@@ -22,12 +22,16 @@ from jsctl.broker.protocol.route import LINE_FACTOR, RouteParser
 from jsctl.broker.routes.lane import RouteLane
 from jsctl.broker.routes.mesh import Mesh
 from jsctl.broker.routes.types import (
+    ClusterRenamed,
     ConnectUrlsChanged,
+    GatewayTold,
+    LeafnodeUrlsChanged,
     LinkAdded,
     LinkRemoved,
     MeshEvent,
     MeshOptions,
     MeshOutput,
+    PeerChange,
     PeerDown,
     PeerUp,
     RouteUrl,
@@ -35,7 +39,8 @@ from jsctl.broker.routes.types import (
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import system_account
 from jsctl.broker.sessions.sessions import Sessions
-from jsctl.broker.turn import Accepted, Jitter, TurnOutputs
+from jsctl.broker.turn import Accepted, ConnKind, Dial, Jitter, LogLevel, LogLine, TurnOutputs
+from jsctl.dataclass import dataclass
 
 PAYLOAD_BYTES_MAX = 64 << 20
 """What a peer may make this server hold for one message; frames of brokers are far smaller."""
@@ -47,7 +52,12 @@ Addresses = Mapping[str, tuple[str, int]]
 
 
 def mesh_options(
-    options: Options, server_id: str, addresses: Addresses, client_urls: tuple[str, ...]
+    options: Options,
+    server_id: str,
+    addresses: Addresses,
+    client_urls: tuple[str, ...],
+    leafnode_url: str = "",
+    gateway_url: str = "",
 ) -> MeshOptions:
     """The cluster block and what peers are told."""
     cluster = options.cluster
@@ -67,6 +77,8 @@ def mesh_options(
         jetstream=options.jetstream.enabled,
         max_payload=options.client.payload_bytes_max,
         client_urls=client_urls,
+        leafnode_url=leafnode_url,
+        gateway_url=gateway_url,
         no_advertise=cluster.no_advertise,
         routes=tuple(RouteUrl(r.host, r.port, r.user, r.password) for r in cluster.routes),
         user=cluster.user,
@@ -92,12 +104,18 @@ class Links:
     _lane: RouteLane
     urls: tuple[str, ...] | None = None
     """Client URLs of the cluster changed to these."""
+    leafnode_urls: tuple[str, ...] | None = None
+    """Where leaf nodes may connect at the other servers changed to this."""
+    gateways_told: list[GatewayTold] = field(default_factory=list)
+    """What other servers told of other clusters."""
+    servers_changed: bool = False
+    """Servers of the cluster came or went."""
     native: dict[str, str] = field(default_factory=dict)
     """Server id -> name of peers that are brokers."""
     _parsers: dict[int, RouteParser] = field(default_factory=dict)
     _links: dict[int, RouteLink] = field(default_factory=dict)
     _made: MeshOutput = field(default_factory=MeshOutput)
-    _peers: list[tuple[str, bool]] = field(default_factory=list)
+    _peers: list[tuple[str, PeerChange]] = field(default_factory=list)
 
     @staticmethod
     def of(
@@ -105,12 +123,14 @@ class Links:
         server_id: str,
         addresses: Addresses,
         client_urls: tuple[str, ...],
+        leafnode_url: str,
+        gateway_url: str,
         router: Router,
         sessions: Sessions,
         jitter: Jitter,
     ) -> "Links":
         """A server's connections, as it is configured."""
-        made = mesh_options(options, server_id, addresses, client_urls)
+        made = mesh_options(options, server_id, addresses, client_urls, leafnode_url, gateway_url)
         router.routes.pinned = frozenset(made.pinned)
         names = {account.name for account in router.accounts}
         lane = RouteLane(router, sessions.twin.table)
@@ -122,20 +142,27 @@ class Links:
         server_id: str,
         addresses: Addresses,
         client_urls: tuple[str, ...],
+        leafnode_url: str,
+        gateway_url: str,
         now_ns: int,
     ) -> None:
         """Take a changed configuration. Links that have another place then are made anew."""
         self._lane.forget()
-        made = mesh_options(options, server_id, addresses, client_urls)
+        made = mesh_options(options, server_id, addresses, client_urls, leafnode_url, gateway_url)
         names = {account.name for account in self.router.accounts}
         self.mesh.change_options(made, names, now_ns)
         self.follow()
         self.router.routes.pin(made.pinned)
 
-    def take_peers(self) -> list[tuple[str, bool]]:
+    def take_peers(self) -> list[tuple[str, PeerChange]]:
         """(name, True) for each broker that was linked, (name, False) for each server gone."""
         taken, self._peers = self._peers, []
         return taken
+
+    @property
+    def kind(self) -> ConnKind:
+        """Of these connections."""
+        return ConnKind.ROUTE
 
     def owns(self, conn: int) -> bool:
         """Whether a connection is a route."""
@@ -220,6 +247,14 @@ class Links:
             case Bad():
                 self.mesh.bad(conn, op.text.decode("utf-8", "replace"), op.reason, now_ns)
 
+    def dial_failed(self, dial: Dial, reason: str, now_ns: int) -> None:
+        """A dial did not lead to a connection."""
+        self.mesh.dial_failed(dial.token, reason, now_ns)
+
+    def deadline_ns(self) -> int | None:
+        """When `tick` has something to do."""
+        return self.mesh.deadline_ns
+
     def tick(self, now_ns: int) -> None:
         """Dials, pings, handshakes that take too long."""
         self.mesh.tick(now_ns)
@@ -242,42 +277,67 @@ class Links:
     def _follow_one(self, event: MeshEvent) -> None:
         match event:
             case LinkAdded():
-                account = event.account or None
-                size = max(event.pool_size, 1)
-                link = RouteLink(
-                    event.conn,
-                    event.server_id,
-                    account,
-                    event.pool_index,
-                    size,
-                    name=event.name,
-                    traces=event.traces,
-                )
-                self._links[event.conn] = link
-                parser = self._parsers.get(event.conn)
-                if parser is not None:
-                    parser.account = event.account.encode()
-                    parser.payload_max = PAYLOAD_BYTES_MAX
-                self.router.add_route(link)
+                self._added(event)
             case LinkRemoved():
-                gone = self._links.pop(event.conn, None)
-                if gone is not None:
-                    self.router.remove_route(gone)
-                    self.sessions.release_route(gone)
-            case PeerUp():
-                if event.native:
-                    self.native[event.server_id] = event.name
-                    self._peers.append((event.name, True))
-            case PeerDown():
-                self.native.pop(event.server_id, None)
-                # The links of a server that lost its power may be noticed to be gone when its
-                # next process has links already: it has the same name, and is there.
-                if event.name not in self.native.values():
-                    self._peers.append((event.name, False))
+                self._remove(event)
+            case PeerUp() | PeerDown():
+                self._peer(event)
             case ConnectUrlsChanged():
                 self.urls = event.urls
-            case _:
+            case LeafnodeUrlsChanged():
+                self.leafnode_urls = event.urls
+            case GatewayTold():
+                self._gateway_told(event)
+            case ClusterRenamed():
                 pass
+
+    def _gateway_told(self, event: GatewayTold) -> None:
+        if self.mesh.options.gateway_url:
+            self.gateways_told.append(event)
+            return
+        text = (
+            f"Received information about gateway {event.gateway!r} from {event.teller}, but gateway"
+            " is not configured"
+        )
+        self._made.logs.append(LogLine(LogLevel.ERROR, text))
+
+    def _remove(self, event: LinkRemoved) -> None:
+        gone = self._links.pop(event.conn, None)
+        if gone is not None:
+            self.router.remove_route(gone)
+            self.sessions.release_route(gone)
+        if event.server_id in self.native:
+            self._peers.append((self.native[event.server_id], PeerChange.BROKEN))
+
+    def _peer(self, event: PeerUp | PeerDown) -> None:
+        self.servers_changed = True
+        if isinstance(event, PeerUp):
+            if event.native:
+                self.native[event.server_id] = event.name
+                self._peers.append((event.name, PeerChange.LINKED))
+            return
+        self.native.pop(event.server_id, None)
+        # The links of a server that lost its power may be noticed to be gone when its next process
+        # has links already: it has the same name, and is there.
+        if event.name not in self.native.values():
+            self._peers.append((event.name, PeerChange.GONE))
+
+    def _added(self, event: LinkAdded) -> None:
+        link = RouteLink(
+            event.conn,
+            event.server_id,
+            event.account or None,
+            event.pool_index,
+            max(event.pool_size, 1),
+            name=event.name,
+            traces=event.traces,
+        )
+        self._links[event.conn] = link
+        parser = self._parsers.get(event.conn)
+        if parser is not None:
+            parser.account = event.account.encode()
+            parser.payload_max = PAYLOAD_BYTES_MAX
+        self.router.add_route(link)
 
     def emit(self, outputs: TurnOutputs) -> None:
         """Put writes, closes and dials of this turn into the outputs.

@@ -20,6 +20,7 @@ in one chunk: parse line by line until `registered`, then by `account_of`.
 from collections.abc import Container
 
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.linking import fields
 from jsctl.broker.routes import wire
 from jsctl.broker.routes.dials import DialSchedule
 from jsctl.broker.routes.gossip import Gossip
@@ -37,6 +38,7 @@ from jsctl.broker.routes.types import (
     HANDSHAKES_MAX,
     PING_INTERVAL_MAX_NS,
     ClusterRenamed,
+    GatewayTold,
     LinkFacts,
     LinkRemoved,
     MeshOptions,
@@ -168,7 +170,7 @@ class Mesh:
     def ping(self, conn: int) -> None:
         """PING arrived."""
         if conn in self._links:
-            self._send(self._links[conn], wire.PONG)
+            self._send(self._links[conn], fields.PONG)
 
     def pong(self, conn: int, now_ns: int) -> None:
         """PONG arrived: the peer lives, and after a handshake, agrees to the link."""
@@ -362,11 +364,8 @@ class Mesh:
             if info.account:
                 self._send(link, wire.account_answer_line(info))
         elif info.gateway:
-            self._log(
-                LogLevel.ERROR,
-                f"Received information about gateway {info.gateway!r} from"
-                f" {peer.server_id}, but gateway is not configured",
-            )
+            told = GatewayTold(info.gateway, info.gateway_urls, peer.server_id)
+            self._out.events.append(told)
         elif info.server_id != peer.server_id:
             if info.server_id != self.options.server_id and not self._lame_duck:
                 self._gossip.heard(info, now_ns)
@@ -393,7 +392,7 @@ class Mesh:
 
     def _refuse(self, link: Link, text: str, reason: str, now_ns: int) -> None:
         self._log(LogLevel.ERROR, f"{link.host}:{link.port} - {text}")
-        self._send(link, wire.error_line(text))
+        self._send(link, fields.error_line(text))
         self._close(link, reason, now_ns)
 
     def _close(self, link: Link, reason: str, now_ns: int) -> None:
@@ -453,7 +452,7 @@ class Mesh:
         link.pings_out += 1
         link.ping_sent_ns = link.ping_sent_ns or now_ns
         link.ping_due_ns = now_ns + min(self.options.ping_interval_ns, PING_INTERVAL_MAX_NS)
-        self._send(link, wire.PING)
+        self._send(link, fields.PING)
 
     def _fill(self, peer: RoutePeer) -> None:
         """Dial what the pool and the pinned accounts still miss."""
@@ -477,7 +476,7 @@ class Mesh:
         return wire.info_line(
             self.options,
             self.cluster,
-            nonce=wire.new_nonce(self._jitter),
+            nonce=fields.new_nonce(self._jitter),
             account=link.account if solicited else "",
             index=link.index if solicited and not link.account else 0,
             gossip_mode=link.gossip_mode if solicited else 0,
@@ -485,7 +484,10 @@ class Mesh:
         )
 
     def _tell_all(self) -> None:
-        line = wire.info_line(self.options, self.cluster, lame_duck=self._lame_duck)
+        self.tell(wire.info_line(self.options, self.cluster, lame_duck=self._lame_duck))
+
+    def tell(self, line: bytes) -> None:
+        """Say something to every server."""
         for peer in self._peers.values():
             self._send(peer.links()[0], line)
 

@@ -1,9 +1,10 @@
 """What the mesh remembers: links, the servers behind them, and the addresses to dial."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.routes.types import LinkAdded, LinkFacts, PeerFacts
 from jsctl.broker.routes.wire import GOSSIP_DEFAULT, RouteInfo
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True, eq=False)
@@ -136,6 +137,7 @@ class RoutePeer:
             version=self.info.version,
             connect_urls=() if self.leaving else self.info.connect_urls,
             conns=[link.conn for link in self.links()],
+            gateway_url=self.info.gateway_url,
         )
 
 

@@ -4,9 +4,11 @@ Plain data. The mesh never sees a socket: connections are the numbers of `turn.A
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from enum import Enum, auto
 
 from jsctl.broker.turn import Dial, LogLine
+from jsctl.dataclass import dataclass
 
 SECOND_NS = 1_000_000_000
 MILLISECOND_NS = 1_000_000
@@ -40,7 +42,9 @@ class MeshOptions:
     """The cluster block and what of the server is told to its peers.
 
     `pool_size` below 1 switches pooling and dedicated account links off. The system account
-    has a link of its own whenever pooling is on. `client_urls` are this server's own.
+    has a link of its own whenever pooling is on. `client_urls` are this server's own, and
+    `leafnode_url` and `gateway_url` are where leaf nodes and other clusters connect, empty if they
+    are not to be told.
     """
 
     server_id: str
@@ -56,6 +60,8 @@ class MeshOptions:
     jetstream: bool = False
     max_payload: int = 1024 * 1024
     client_urls: tuple[str, ...] = ()
+    leafnode_url: str = ""
+    gateway_url: str = ""
     no_advertise: bool = False
     routes: tuple[RouteUrl, ...] = ()
     user: str = ""
@@ -75,6 +81,16 @@ class MeshOptions:
         if self.pool_size < 1:
             return ()
         return tuple(dict.fromkeys((self.system_account, *self.accounts)))
+
+
+class PeerChange(Enum):
+    """What becomes of the links to a broker."""
+
+    LINKED = auto()
+    BROKEN = auto()
+    """One of several is gone, with what was on its way."""
+    GONE = auto()
+    """The last one is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +149,39 @@ class ConnectUrlsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class LeafnodeUrlsChanged:
+    """Where leaf nodes may connect at the other servers of the cluster."""
+
+    urls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayTold:
+    """A server of the cluster tells of another cluster, and where that is reached."""
+
+    gateway: str
+    urls: tuple[str, ...]
+    teller: str
+    """That server's id."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterRenamed:
     """A generated cluster name gave way to a peer's."""
 
     cluster: str
 
 
-MeshEvent = PeerUp | PeerDown | LinkAdded | LinkRemoved | ConnectUrlsChanged | ClusterRenamed
+MeshEvent = (
+    PeerUp
+    | PeerDown
+    | LinkAdded
+    | LinkRemoved
+    | ConnectUrlsChanged
+    | LeafnodeUrlsChanged
+    | GatewayTold
+    | ClusterRenamed
+)
 
 
 @dataclass(slots=True)
@@ -182,3 +224,4 @@ class PeerFacts:
     version: str
     connect_urls: Sequence[str]
     conns: Sequence[int]
+    gateway_url: str = ""

@@ -3,33 +3,18 @@
 Knows the format only; what a field means for a connection is decided in `mesh`.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from jsctl.api.jsontext import parse_object
-from jsctl.api.strict import DecodeError
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.linking.fields import SERVER_PROTO, TRACING_FROM, Fields, line
 from jsctl.broker.routes.types import MeshOptions
 from jsctl.broker.subject.transforms import fnv1a32
-from jsctl.broker.turn import Jitter
-
-ROUTE_PROTO = 3
-"""Level of the route protocol spoken here: accounts and message tracing."""
-TRACING_FROM = 3
-"""Peers of this level trace messages."""
+from jsctl.dataclass import dataclass
 
 GOSSIP_DEFAULT = 0
 GOSSIP_DISABLED = 1
 GOSSIP_OVERRIDE = 2
-
-PING = b"PING\r\n"
-PONG = b"PONG\r\n"
-
-NONCE_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-NONCE_LENGTH = 15
-INFO_BYTES_MAX = 1 << 20
-"""An INFO or CONNECT of a server; it tells of the whole cluster's client URLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +35,11 @@ class RouteInfo:
     gossip_mode: int
     compression: str
     connect_urls: tuple[str, ...]
+    leafnode_urls: tuple[str, ...]
     lame_duck: bool
     gateway: str
+    gateway_urls: tuple[str, ...]
+    gateway_url: str
     jetstream: bool
     native: bool
     domain: str
@@ -80,33 +68,33 @@ def pool_index(account: str, size: int) -> int:
 
 def parse_info(body: bytes) -> RouteInfo:
     """Read an INFO. Raises ProtocolError when it is no JSON object of the right types."""
-    fields = _object(body, "INFO")
-    urls = fields.get("connect_urls") or []
-    if not isinstance(urls, list) or not all(isinstance(url, str) for url in urls):
-        raise ProtocolError("Parser Error: INFO field 'connect_urls'")
+    fields = Fields(body, "INFO")
     info = RouteInfo(
-        server_id=_text(fields, "server_id"),
-        server_name=_text(fields, "server_name"),
-        cluster=_text(fields, "cluster"),
-        cluster_dynamic=_flag(fields, "cluster_dynamic"),
-        host=_text(fields, "host"),
-        port=_number(fields, "port"),
-        ip=_text(fields, "ip"),
-        pool_size=_number(fields, "route_pool_size"),
-        pool_index=_number(fields, "route_pool_idx"),
-        account=_text(fields, "route_account"),
-        account_request=_text(fields, "route_acc_add_reqid"),
-        gossip_mode=_number(fields, "gossip_mode"),
-        compression=_text(fields, "compression"),
-        connect_urls=tuple(urls),
-        lame_duck=_flag(fields, "ldm"),
-        gateway=_text(fields, "gateway"),
-        jetstream=_flag(fields, "jetstream"),
-        native=_flag(fields, "jsctl"),
-        domain=_text(fields, "domain"),
-        version=_text(fields, "version"),
-        traces=_number(fields, "proto") >= TRACING_FROM,
-        raw=fields,
+        server_id=fields.text("server_id"),
+        server_name=fields.text("server_name"),
+        cluster=fields.text("cluster"),
+        cluster_dynamic=fields.flag("cluster_dynamic"),
+        host=fields.text("host"),
+        port=fields.number("port"),
+        ip=fields.text("ip"),
+        pool_size=fields.number("route_pool_size"),
+        pool_index=fields.number("route_pool_idx"),
+        account=fields.text("route_account"),
+        account_request=fields.text("route_acc_add_reqid"),
+        gossip_mode=fields.number("gossip_mode"),
+        compression=fields.text("compression"),
+        connect_urls=fields.texts("connect_urls"),
+        leafnode_urls=fields.texts("leafnode_urls"),
+        lame_duck=fields.flag("ldm"),
+        gateway=fields.text("gateway"),
+        gateway_urls=fields.texts("gateway_urls"),
+        gateway_url=fields.text("gateway_url"),
+        jetstream=fields.flag("jetstream"),
+        native=fields.flag("jsctl"),
+        domain=fields.text("domain"),
+        version=fields.text("version"),
+        traces=fields.number("proto") >= TRACING_FROM,
+        raw=fields.raw,
     )
     if not info.server_id:
         raise ProtocolError("Parser Error: INFO without server_id")
@@ -115,15 +103,15 @@ def parse_info(body: bytes) -> RouteInfo:
 
 def parse_connect(body: bytes) -> RouteConnect:
     """Read a CONNECT. Raises ProtocolError when it is no JSON object of the right types."""
-    fields = _object(body, "CONNECT")
+    fields = Fields(body, "CONNECT")
     return RouteConnect(
-        name=_text(fields, "name"),
-        cluster=_text(fields, "cluster"),
-        cluster_dynamic=_flag(fields, "cluster_dynamic"),
-        user=_text(fields, "user"),
-        password=_text(fields, "pass"),
-        lang=_text(fields, "lang"),
-        gateway=_text(fields, "gateway"),
+        name=fields.text("name"),
+        cluster=fields.text("cluster"),
+        cluster_dynamic=fields.flag("cluster_dynamic"),
+        user=fields.text("user"),
+        password=fields.text("pass"),
+        lang=fields.text("lang"),
+        gateway=fields.text("gateway"),
     )
 
 
@@ -142,7 +130,7 @@ def info_line(
         "server_id": options.server_id,
         "server_name": options.server_name,
         "version": options.version,
-        "proto": ROUTE_PROTO,
+        "proto": SERVER_PROTO,
         "go": "",
         "host": options.host,
         "port": options.port,
@@ -162,6 +150,8 @@ def info_line(
         "cluster_dynamic": options.cluster_dynamic,
         "domain": options.domain,
         "connect_urls": [] if options.no_advertise else list(options.client_urls),
+        "leafnode_urls": [options.leafnode_url] if options.leafnode_url else [],
+        "gateway_url": options.gateway_url,
         "route_pool_size": max(options.pool_size, 0),
         "route_pool_idx": index,
         "route_account": account,
@@ -169,7 +159,7 @@ def info_line(
         "ldm": lame_duck,
     }
     fields.update((key, value) for key, value in optional.items() if value)
-    return _line("INFO", fields)
+    return line("INFO", fields)
 
 
 def gossip_line(info: RouteInfo, url: str, mode: int, account: str = "") -> bytes:
@@ -182,12 +172,12 @@ def gossip_line(info: RouteInfo, url: str, mode: int, account: str = "") -> byte
         fields["route_account"] = account
     if mode:
         fields["gossip_mode"] = mode
-    return _line("INFO", fields)
+    return line("INFO", fields)
 
 
 def account_answer_line(info: RouteInfo) -> bytes:
     """The answer to a peer that gives an account a link of its own: the same INFO without it."""
-    return _line("INFO", {k: v for k, v in info.raw.items() if k != "route_account"})
+    return line("INFO", {k: v for k, v in info.raw.items() if k != "route_account"})
 
 
 def connect_line(options: MeshOptions, cluster: str, user: str, password: str) -> bytes:
@@ -207,66 +197,9 @@ def connect_line(options: MeshOptions, cluster: str, user: str, password: str) -
     )
     if options.cluster_dynamic:
         fields["cluster_dynamic"] = True
-    return _line("CONNECT", fields)
-
-
-def new_nonce(jitter: Jitter) -> str:
-    """A nonce for an INFO; nobody signs it on routes, peers only expect one."""
-    return "".join(NONCE_LETTERS[jitter(len(NONCE_LETTERS))] for _ in range(NONCE_LENGTH))
-
-
-def error_line(text: str) -> bytes:
-    """A `-ERR` line."""
-    return f"-ERR '{text}'\r\n".encode()
-
-
-def split_url(url: str) -> tuple[str, int] | None:
-    """Host and port of `nats-route://host:port/`; None when it is something else."""
-    rest = url.partition("://")[2] or url
-    authority = rest.partition("/")[0].rpartition("@")[2]
-    host, _, port = authority.rpartition(":")
-    host = host.strip("[]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        return None
-    return host, int(port)
+    return line("CONNECT", fields)
 
 
 def join_url(host: str, port: int) -> str:
     """The route URL of an address."""
     return f"nats-route://[{host}]:{port}/" if ":" in host else f"nats-route://{host}:{port}/"
-
-
-def _line(word: str, fields: Mapping[str, object]) -> bytes:
-    return f"{word} {json.dumps(fields, separators=(',', ':'))} \r\n".encode()
-
-
-def _object(body: bytes, word: str) -> dict[str, object]:
-    try:
-        return parse_object(body, bytes_max=INFO_BYTES_MAX)
-    except DecodeError as error:
-        raise ProtocolError(f"Parser Error: {word} is no JSON object") from error
-
-
-def _text(fields: Mapping[str, object], key: str) -> str:
-    value = fields.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise ProtocolError(f"Parser Error: field '{key}' is no string")
-    return value
-
-
-def _number(fields: Mapping[str, object], key: str) -> int:
-    value = fields.get(key)
-    if value is None:
-        return 0
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ProtocolError(f"Parser Error: field '{key}' is no number")
-    return value
-
-
-def _flag(fields: Mapping[str, object], key: str) -> bool:
-    value = fields.get(key)
-    if value is not None and not isinstance(value, bool):
-        raise ProtocolError(f"Parser Error: field '{key}' is no boolean")
-    return bool(value)

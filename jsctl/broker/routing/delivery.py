@@ -4,15 +4,18 @@
 has done to many of them; `many` does so for what the broker itself publishes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from jsctl.broker.accel.contract import Outputs, drawn, next_lot
 from jsctl.broker.accounts.crossing import Crossings, LeadBack
-from jsctl.broker.interest.kinds import BROKER, CAPTURED, EACH, SHADOW
-from jsctl.broker.interest.outbound import Origin, Outbound
+from jsctl.broker.interest.kinds import BROKER, CAPTURED, EACH, ROUTE, SHADOW, PeerKind
+from jsctl.broker.interest.links import GatewayLink
+from jsctl.broker.interest.outbound import Origin, Outbound, kind_of
 from jsctl.broker.interest.targets import (
+    AnyLink,
     Captured,
     ClientPeer,
+    LeafLink,
     Namespace,
     QueueGroup,
     RouteLink,
@@ -23,10 +26,12 @@ from jsctl.broker.interest.targets import (
 )
 from jsctl.broker.pieces import Piece, total
 from jsctl.broker.protocol import writer
-from jsctl.broker.protocol.deliveries import Deliveries, Item
+from jsctl.broker.protocol.deliveries import Item, Together
 from jsctl.broker.turn import Jitter
 
 ACK_PREFIX = b"$JS.ACK."
+FROM_LEAF = b"LMSG "
+"""A message that a leaf node has sent, as servers of a cluster pass it on."""
 
 
 class Deliverer:
@@ -99,12 +104,12 @@ class Deliverer:
         headers: bytes | None,
         payload: bytes,
         shown: bytes,
-        queues: tuple[bytes, ...] = (),
+        queues: Container[bytes] = (),
     ) -> bool:
         """One message to everybody whom it concerns; whether anybody got it.
 
         `subject` was matched, `shown` is what receivers see. `queues` are the groups to serve
-        when whoever sent the message on to this server has drawn them (see `PeerKind.draws`).
+        when whoever sent the message on to this server has chosen them (see `PeerKind.draws`).
         """
         reached = False
         for sub, session in plan.clients:
@@ -117,17 +122,9 @@ class Deliverer:
         if plan.bridges or plan.shadows:
             message = (subject, shown, reply, headers, payload)
             reached |= self._across(origin, account, plan, *message)
-        kind = BROKER if origin is None else origin.kind
-        if not kind.draws:
-            for group in plan.groups:
-                if group.name in queues and group.local:
-                    place = self._draw(len(group.local))
-                    rest = (origin, subject, shown, reply, headers, payload)
-                    reached |= self._to_member(group, place, *rest)
-            if not kind.relayed:
-                return reached
         if plan.groups or plan.links:
-            reached |= self._beyond(origin, account, plan, subject, reply, headers, payload, shown)
+            rest = (plan, subject, reply, headers, payload, shown, queues)
+            reached |= self._beyond(origin, account, *rest)
         return reached
 
     def many(self, account: Namespace, plan: SublistResult, items: Sequence[Item]) -> None:
@@ -158,13 +155,13 @@ class Deliverer:
         _sent(session, account, len(items), size)
         self.write(session, b"".join(parts))
 
-    def together(self, account: Namespace, plan: SublistResult, made: Deliveries) -> None:
+    def together(self, account: Namespace, plan: SublistResult, made: Together) -> None:
         """As `many` for a plan that is `sole`."""
         sub, session = plan.clients[0]
         if session.closing:
             return
         sub.delivered += len(made)
-        _sent(session, account, len(made), sum(made.lengths))
+        _sent(session, account, len(made), made.payload_bytes)
         self.write(session, made.frames(session.kind.verb, sub.infix))
 
     def _across(
@@ -203,14 +200,19 @@ class Deliverer:
         headers: bytes | None,
         payload: bytes,
         shown: bytes,
+        queues: Container[bytes],
     ) -> bool:
         """Queue groups, and one message for each link that is concerned."""
         reached = False
         kind = BROKER if origin is None else origin.kind
-        targets: dict[RouteLink, list[bytes]] = {
-            link: [] for link in plan.links if kind.reaches(link.kind)
-        }
-        for group in plan.groups if kind.draws else ():
+        targets: dict[AnyLink, list[bytes]] = {}
+        if plan.leafs:
+            targets = {link: [] for link in plan.links if concerns(link, origin, kind, subject)}
+        elif not kind.meshed:
+            targets = {link: [] for link in plan.links if kind.reaches(link.kind)}
+        for group in plan.groups:
+            if not kind.draws and group.name not in queues:
+                continue
             link = self._to_group(group, origin, subject, shown, reply, headers, payload)
             if link is True:
                 reached = True
@@ -229,23 +231,55 @@ class Deliverer:
         reply: bytes,
         headers: bytes | None,
         payload: bytes,
-    ) -> RouteLink | bool:
-        """Draw a member: the link of a remote one, or whether a local one was served.
+    ) -> AnyLink | bool:
+        """Draw a member: the link of a remote one, or whether one was served.
 
-        When no local member can take the message, the first remote one gets it.
+        When no local member can take the message, the first remote one gets it; leaf nodes come
+        last.
         """
-        place = self._draw(group.total)
-        if place < len(group.local):
+        near = len(group.local)
+        total = group.total if kind_of(origin).reaches(ROUTE) else near
+        place = self.draw(total) if total else 0
+        if place < near:
             if self._to_member(group, place, origin, subject, shown, reply, headers, payload):
                 return True
-            place = len(group.local)
-        return group.remote_member(place) or False
+            place = near
+        if place < total:
+            return group.remote_member(place - near)
+        last = self.last_of(group, origin, subject)
+        if last is None:
+            return False
+        target = last.target
+        if isinstance(target, RouteLink | LeafLink | GatewayLink):
+            return target
+        assert isinstance(target, Shadow)
+        names = [group.name]
+        return self.to_shadow(target, origin, subject, shown, reply, headers, payload, names)
+
+    def last_of(self, group: QueueGroup, origin: Origin, subject: bytes) -> Subscription | None:
+        """Draw one of the leaf nodes that may have a message, by the members behind them; where
+        there is none, the nearest other cluster gets it."""
+        kind = kind_of(origin)
+        found = [sub for sub in group.last if _is_for(sub, origin, kind, subject)]
+        if len(found) < 2:
+            return found[0] if found else None
+        beyond = [sub for sub in found if isinstance(sub.target, GatewayLink)]
+        if len(beyond) == len(found):
+            return min(beyond, key=_distance)
+        found = [sub for sub in found if not isinstance(sub.target, GatewayLink)]
+        place = self.draw(sum([sub.weight for sub in found]))
+        for sub in found:
+            place -= sub.weight
+            if place < 0:
+                break
+        return sub
 
     def begin_draws(self) -> None:
         """Have the draws begin, by chance."""
         self.lot = self.lot or self._jitter(1 << 32) << 32 | self._jitter(1 << 32) | 1
 
-    def _draw(self, count: int) -> int:
+    def draw(self, count: int) -> int:
+        """A number below `count`."""
         self.begin_draws()
         self.lot = next_lot(self.lot)
         return drawn(self.lot, count)
@@ -289,12 +323,21 @@ class Deliverer:
         reply: bytes,
         headers: bytes | None,
         payload: bytes,
+        queues: Sequence[bytes] = (),
     ) -> bool:
         """One message to who listens through a stream import, unless a service import led it."""
         sub, seen = shadow.sub, shadow.way.seen(subject, shown)
         target = sub.target
         if self.crossings.inside or not seen:
             return False
+        if isinstance(target, LeafLink):
+            there = shadow.way.seen(subject, subject)
+            if not there or not concerns(target, origin, kind_of(origin), there):
+                return False
+            shown = there if shown == subject else shown
+            words = (there, reply, list(queues), headers, payload, shown)
+            self.to_link(target, origin, sub.account, *words)
+            return True
         if target.served is CAPTURED:
             self.capture(target, (seen, reply, headers or b"", payload, origin))
             return True
@@ -346,7 +389,7 @@ class Deliverer:
 
     def to_link(
         self,
-        link: RouteLink,
+        link: AnyLink,
         origin: Origin,
         account: Namespace,
         subject: bytes,
@@ -361,13 +404,25 @@ class Deliverer:
             reply = reply + b"@" + shown
         prefix = prefix_of(link, account, subject)
         verb = link.kind.verb if headers is None else link.kind.header_verb
-        self.write(link, writer.routed(verb, prefix, reply, queues, headers, payload))
         _sent(link, account, 1, len(headers or b"") + len(payload))
+        if isinstance(link, LeafLink):
+            if link.tracks_replies and reply and link.guard is not None:
+                link.guard.note_reply(reply, self.now_ns)
+        elif origin is not None and origin.cluster and isinstance(link, RouteLink):
+            # Told in any case how long the headers are, and the other server keeps it from leaf
+            # nodes of that cluster.
+            prefix, verb = origin.cluster + b" " + prefix, FROM_LEAF
+            headers = headers or b""
+        self.write(link, writer.routed(verb, prefix, reply, queues, headers, payload))
         if link.congested and origin is not None and origin.kind.pauses:
             link.producers.add(origin.conn)
 
     def pieces(
-        self, link: RouteLink, account: Namespace, subject: bytes, payload: Sequence[Piece]
+        self,
+        link: AnyLink,
+        account: Namespace,
+        subject: bytes,
+        payload: Sequence[Piece],
     ) -> None:
         """One message of the broker itself to another server, its payload not copied."""
         size = total(payload)
@@ -386,6 +441,31 @@ def _sent(target: Outbound, account: Namespace, count: int, size: int) -> None:
     account.out_bytes += size
 
 
-def prefix_of(link: RouteLink, account: Namespace, subject: bytes) -> bytes:
+def concerns(link: AnyLink, origin: Origin, kind: PeerKind, subject: bytes) -> bool:
+    """Whether a message of `origin`, whose kind that is, goes on over a link."""
+    heard = kind.reaches(link.kind) or link.takes_replies_of(kind, subject)
+    return heard and link.takes(subject, origin)
+
+
+def _is_for(sub: Subscription, origin: Origin, kind: PeerKind, subject: bytes) -> bool:
+    """Whether one who is asked last may have a message."""
+    target = sub.target
+    if isinstance(target, Shadow):
+        seen = target.way.seen(subject, subject)
+        target = target.sub.target
+        assert isinstance(target, LeafLink)
+        return bool(seen) and concerns(target, origin, kind, seen)
+    assert isinstance(target, RouteLink | LeafLink | GatewayLink)
+    cluster = b"" if origin is None else origin.cluster
+    return not (cluster and cluster == sub.origin) and concerns(target, origin, kind, subject)
+
+
+def _distance(sub: Subscription) -> int:
+    """The round trip to another cluster."""
+    assert isinstance(sub.target, GatewayLink)
+    return sub.target.rtt_ns
+
+
+def prefix_of(link: AnyLink, account: Namespace, subject: bytes) -> bytes:
     """What stands behind the verb of a message on a link: its account, if needed, and subject."""
     return subject if link.account is not None else account.wire_name + b" " + subject

@@ -12,7 +12,9 @@ from jsctl.broker.accel.contract import LEGS_MAX, MISS_COST, STOP, Leg, Member, 
 from jsctl.broker.interest.kinds import PeerKind
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import (
+    AnyLink,
     ClientPeer,
+    LeafLink,
     Namespace,
     QueueGroup,
     RouteLink,
@@ -20,7 +22,7 @@ from jsctl.broker.interest.targets import (
     SublistResult,
     Subscription,
 )
-from jsctl.broker.routing.delivery import Deliverer, prefix_of
+from jsctl.broker.routing.delivery import Deliverer, concerns, prefix_of
 
 WORTH = 8
 RESTS = 16
@@ -108,14 +110,23 @@ class Fans:
             return STOP, MISS_COST, 0
         sublist = self._account.sublist
         plan = sublist.match(subject)
-        number = self._by_plan.get(plan)
+        number = None if plan.leafs else self._by_plan.get(plan)
         if number is None:
-            number = self._by_plan[plan] = self._number(plan) if self._is_plain(plan) else STOP
+            plain = self._is_plain(plan, origin, subject)
+            number = self._number(plan, origin, subject) if plain else STOP
+            self._by_plan[plan] = number
         depth = sublist.deciding(subject)
+        if plan.leafs and depth:
+            may = max(may, *[_deciding(link, subject) for link in plan.links])
         return number, plan.built * MISS_COST, max(depth, may) if depth else 0
 
-    def _is_plain(self, plan: SublistResult) -> bool:
-        if plan.bridges or plan.shadows:
+    def _is_plain(self, plan: SublistResult, origin: Outbound, subject: bytes) -> bool:
+        if plan.bridges or plan.shadows or plan.returns:
+            return False
+        if plan.leafs and not self._are_plain(plan, subject):
+            return False
+        if origin.cluster and any([isinstance(one, RouteLink) for one in plan.links]):
+            # The other server is told where it comes from, which takes another verb.
             return False
         groups = plan.groups if self._kind.draws else []
         members = sum(len(one.local) for one in groups)
@@ -123,9 +134,18 @@ class Fans:
             return False
         return all([is_plain(sub) for sub, _ in plan.clients]) and all(map(_is_local, groups))
 
-    def _number(self, plan: SublistResult) -> int:
+    def _are_plain(self, plan: SublistResult, subject: bytes) -> bool:
+        """Whether nothing is to be noted of what goes to leaf nodes and other clusters."""
+        for link in plan.links:
+            if link.takes_replies_of(self._kind, subject):
+                return False
+            if link.notes_replies(self._account.name):
+                return False
+        return True
+
+    def _number(self, plan: SublistResult, origin: Outbound, subject: bytes) -> int:
         """The number of a plan's fan; plans with the same targets share one."""
-        links = [one for one in plan.links if self._kind.reaches(one.kind)]
+        links = [one for one in plan.links if concerns(one, origin, self._kind, subject)]
         groups = plan.groups if self._kind.draws else []
         key = (
             tuple([id(sub) for sub, _ in plan.clients]),
@@ -159,7 +179,7 @@ class Fans:
         kind = session.kind
         return (self._target(session), session.headers, kind.verb, kind.header_verb, sub.infix)
 
-    def _link(self, link: RouteLink) -> Leg:
+    def _link(self, link: AnyLink) -> Leg:
         prefix, kind = prefix_of(link, self._account, b""), link.kind
         return (self._target(link), True, kind.verb + prefix, kind.header_verb + prefix, b" ")
 
@@ -182,4 +202,10 @@ def is_plain(sub: Subscription) -> bool:
 
 
 def _is_local(group: QueueGroup) -> bool:
-    return not group.remote and all(map(is_plain, group.local))
+    return bool(group.local) and not group.remote and all(map(is_plain, group.local))
+
+
+def _deciding(link: AnyLink, subject: bytes) -> int:
+    """How many tokens of a subject decide on whether a link may have a message."""
+    guard = link.guard if isinstance(link, LeafLink) else None
+    return 0 if guard is None else guard.deciding(subject)

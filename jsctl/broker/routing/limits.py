@@ -1,8 +1,7 @@
 """What the routing needs to be told at start: limits, and who this server is."""
 
-from dataclasses import dataclass
-
 from jsctl.broker.protocol.writer import Json
+from jsctl.dataclass import dataclass
 
 SECOND_NS = 1_000_000_000
 

@@ -6,22 +6,29 @@ connection (`flush`) and captured messages per sink (`take_dirty`). A turn sets 
 """
 
 from collections.abc import Sequence
+from itertools import repeat
+from operator import is_
+from typing import TYPE_CHECKING, Protocol
 
+from jsctl.broker import lazy
 from jsctl.broker.accounts.account_services import AccountServices
-from jsctl.broker.accounts.accounts import AccountChange, AccountChangeKind, Accounts
+from jsctl.broker.accounts.accounts import Account, AccountChange, AccountChangeKind, Accounts
 from jsctl.broker.accounts.crossing import CROSSINGS_MAX
 from jsctl.broker.accounts.imports import Imports
+from jsctl.broker.interest.kinds import LEAF, SHADOW
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import (
     ClientPeer,
+    LeafLink,
     Namespace,
     RouteLink,
     Sink,
     SublistResult,
     Subscription,
+    leaf_of,
 )
 from jsctl.broker.pieces import Piece
-from jsctl.broker.protocol.deliveries import Deliveries, Item, OutgoingMessage
+from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.limits import RoutingLimits
@@ -29,24 +36,67 @@ from jsctl.broker.routing.routes import Routes
 from jsctl.broker.routing.tracing import Tracing
 from jsctl.broker.turn import Jitter
 
+if TYPE_CHECKING:
+    from jsctl.broker.routing import gateway_delivery
+    from jsctl.broker.routing.gateway_replies import GatewayReplies
+else:
+    gateway_delivery = lazy.module("jsctl.broker.routing.gateway_delivery", optional=True)
+
 SLOW_CONSUMER = "Slow Consumer (Pending Bytes)"
+
+
+class InterestWatcher(Protocol):
+    """Who has to know of all subscriptions that come and go, whosever they are."""
+
+    def changed(self, sub: Subscription, step: int) -> None:
+        """One has so many members more, or less."""
+
+
+class AccountFollower(Protocol):
+    """Who keeps what other servers tell of accounts that this one may not have."""
+
+    def account_added(self, account: Account) -> None:
+        """There is one more."""
+
+    def account_removed(self, account: Account) -> None:
+        """There is one less."""
 
 
 class Router:
     """Routes messages between clients, sinks and other servers."""
 
-    def __init__(self, accounts: Accounts, limits: RoutingLimits, jitter: Jitter) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        limits: RoutingLimits,
+        jitter: Jitter,
+        replies: "GatewayReplies | None" = None,
+    ) -> None:
+        """`replies`: of a server that is part of a super-cluster."""
         self.accounts = accounts
         self.limits = limits
         self.jitter = jitter
         self.imports = Imports(accounts, jitter, self.add, self.unsubscribe)
-        self.delivery = Deliverer(jitter, self.expire, self.imports.lead_back)
+        delivery = (jitter, self.expire, self.imports.lead_back)
+        if replies is None:
+            self.delivery = Deliverer(*delivery)
+        else:
+            made = gateway_delivery.GatewayDeliverer(*delivery, self._routes_of, replies)
+            self.delivery = made
         self.tracing = Tracing(self.delivery, jitter)
-        self.routes = Routes(accounts, self.delivery, self.tracing, self._insert, self._remove)
+        self.routes = Routes(
+            accounts, self.delivery, self.tracing, self.admit, self.withdraw, self.weigh
+        )
+        self.watchers: list[InterestWatcher] = []
+        """Leaf nodes and hubs, and other clusters; none of them while there can be none."""
+        self.followers: list[AccountFollower] = [self.routes]
         self.services = AccountServices(accounts, self.unsubscribe)
         self.slow: list[tuple[Outbound, str]] = []
         self.slow_consumers = 0
         self.imports.install()
+
+    def _routes_of(self, account: str) -> Sequence[RouteLink]:
+        return self.routes.links_of(account)
 
     @property
     def now_ns(self) -> int:
@@ -88,26 +138,48 @@ class Router:
         self.services.follow(changes)
         self.imports.install()
         for change in changes:
-            if change.kind is AccountChangeKind.ADDED:
-                self.routes.account_added(change.account)
-            elif change.kind is AccountChangeKind.REMOVED:
-                self.routes.account_removed(change.account)
+            for follower in self.followers:
+                if change.kind is AccountChangeKind.ADDED:
+                    follower.account_added(change.account)
+                elif change.kind is AccountChangeKind.REMOVED:
+                    follower.account_removed(change.account)
 
     def add(self, sub: Subscription) -> None:
-        """Add a client's or a sink's subscription and tell the routes."""
-        self._insert(sub)
+        """Add a client's, a sink's or a leaf node's subscription and tell the routes."""
+        self.admit(sub)
         if not sub.local_only:
-            self.routes.changed(sub.account, sub.subject, sub.queue, 1)
+            self._tell_routes(sub, sub.weight)
             if sub.account.streams:
                 self.imports.listened(sub)
 
     def unsubscribe(self, sub: Subscription) -> None:
-        """Remove a client's or a sink's subscription and tell the routes."""
-        self._remove(sub)
+        """Remove such a subscription and tell the routes."""
+        self.withdraw(sub)
         if not sub.local_only:
-            self.routes.changed(sub.account, sub.subject, sub.queue, -1)
+            self._tell_routes(sub, -sub.weight)
             if sub.account.streams:
                 self.imports.left(sub)
+
+    def weigh(self, sub: Subscription, weight: int) -> None:
+        """Another server's queue group has other members than it had."""
+        step, sub.weight = weight - sub.weight, weight
+        sub.account.sublist.touch(sub.subject)
+        for watcher in self.watchers:
+            watcher.changed(sub, step)
+        if isinstance(sub.target, LeafLink):
+            self._tell_routes(sub, step)
+            for shadow in self.imports.shadows_of(sub):
+                self.weigh(shadow, weight)
+        elif sub.target.served is SHADOW:
+            self._tell_routes(sub, step)
+
+    def _tell_routes(self, sub: Subscription, step: int) -> None:
+        leaf = leaf_of(sub) if self.watchers else None
+        if leaf is None:
+            self.routes.changed(sub.account, sub.subject, sub.queue, step)
+        elif leaf.kind is LEAF:
+            # The other servers of the cluster have hubs of their own.
+            self.routes.leaf_changed(sub, step)
 
     def expire(self, client: ClientPeer, sub: Subscription) -> None:
         """Remove a client's subscription that has had all it asked for."""
@@ -115,11 +187,17 @@ class Router:
             del client.subscriptions[sub.sid]
             self.unsubscribe(sub)
 
-    def _insert(self, sub: Subscription) -> None:
+    def admit(self, sub: Subscription) -> None:
+        """Add another server's subscription, of which the routes are told nothing."""
         sub.account.sublist.insert(sub.subject, sub)
+        for watcher in self.watchers:
+            watcher.changed(sub, sub.weight)
 
-    def _remove(self, sub: Subscription) -> None:
+    def withdraw(self, sub: Subscription) -> None:
+        """Remove such a subscription."""
         sub.account.sublist.remove(sub.subject, sub)
+        for watcher in self.watchers:
+            watcher.changed(sub, -sub.weight)
 
     def publish(
         self,
@@ -145,8 +223,9 @@ class Router:
     def publish_pieces(self, account: Namespace, subject: bytes, pieces: Sequence[Piece]) -> None:
         """As `publish` for a payload in pieces, which are not joined for one other server."""
         plan = account.sublist.match(subject)
-        if plan.simple and len(plan.links) == 1 and not plan.clients and not plan.sinks:
-            self.delivery.pieces(plan.links[0], account, subject, pieces)
+        link = plan.links[0] if plan.simple and len(plan.links) == 1 else None
+        if isinstance(link, RouteLink) and not plan.clients and not plan.sinks:
+            self.delivery.pieces(link, account, subject, pieces)
         else:
             self.publish(account, subject, b"".join(pieces))
 
@@ -168,7 +247,7 @@ class Router:
         """Publish many messages, in order."""
         items: list[Item] = []
         for one in said:
-            if not isinstance(one, Deliveries):
+            if isinstance(one, tuple):
                 items.append(one)
                 continue
             plan = self._sole_of(account, one.inboxes)
@@ -182,9 +261,14 @@ class Router:
 
     def _sole_of(self, account: Namespace, subjects: Sequence[bytes]) -> SublistResult | None:
         """The plan of some subjects that lead to one client and to nobody else."""
-        first, *others = account.sublist.match_many(subjects)
-        same = all([one is first or (one.sole and one.clients == first.clients) for one in others])
-        return first if first.sole and same else None
+        plans = account.sublist.match_many(subjects)
+        first = plans[0]
+        if not first.sole:
+            return None
+        same = all(map(is_, plans, repeat(first))) or all(
+            [one.sole and one.clients == first.clients for one in plans]
+        )
+        return first if same else None
 
     def _publish_items(self, account: Namespace, items: Sequence[Item]) -> None:
         plans = account.sublist.match_many([item[0] for item in items])
@@ -204,7 +288,7 @@ class Router:
 
     def _listens(self, account: Namespace, subject: bytes, crossings: int) -> bool:
         plan = account.sublist.match(subject)
-        if plan.clients or plan.sinks or plan.links or plan.groups or plan.shadows:
+        if plan.clients or plan.sinks or plan.links or plan.groups or plan.shadows or plan.returns:
             return True
         return crossings > 0 and any(
             self._listens(one.account, one.map_subject(subject), crossings - 1)

@@ -2,12 +2,15 @@
 
 An account's interest and messages travel on one link per peer: the one dedicated to it, or the
 pool link that its name hashes to. Messages from a link are never sent on to another one.
+
+Interest of leaf nodes here is told apart from this server's own, by their cluster: others ask them
+last, and send nothing back to where it came from.
 """
 
 from collections.abc import Callable, Collection, Iterator
 
 from jsctl.broker.accounts.accounts import Accounts
-from jsctl.broker.interest.targets import Namespace, RouteLink, Subscription
+from jsctl.broker.interest.targets import Namespace, RouteKey, RouteLink, Subscription
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
 from jsctl.broker.routing.delivery import ACK_PREFIX, Deliverer
@@ -48,16 +51,20 @@ class Routes:
         tracing: Tracing,
         insert: Callable[[Subscription], None],
         remove: Callable[[Subscription], None],
+        weigh: Callable[[Subscription, int], None],
     ) -> None:
         self._accounts = accounts
         self._delivery = delivery
         self._tracing = tracing
         self._insert = insert
         self._remove = remove
+        self._weigh = weigh
         self.pinned: frozenset[str] = frozenset()
         """Accounts that have a link of their own to every pooled peer, and use no other."""
         self._links: dict[int, RouteLink] = {}
         self._of_account: dict[str, list[RouteLink]] = {}
+        self._of_leafs: dict[Namespace, dict[tuple[bytes, bytes, bytes], int]] = {}
+        """(subject, queue, cluster) -> members, of leaf nodes that hang on this server."""
 
     def pin(self, accounts: Collection[str]) -> None:
         """Have links of their own for these; none that would move may be there."""
@@ -120,14 +127,18 @@ class Routes:
             old, new = before.get(account.name), after.get(account.name)
             if new is old:
                 continue
-            name = account.wire_name
             if old is not None:
-                gone = b"" if old.account is not None else name
-                self._write(old, [writer.no_interest(gone, *key) for key in account.interest])
+                self._write(old, list(self._told(account, old, gone=True)))
             if new is not None:
-                told = b"" if new.account is not None else name
-                interest = account.interest.items()
-                self._write(new, [writer.interest(told, *key, count) for key, count in interest])
+                self._write(new, list(self._told(account, new)))
+
+    def _told(self, account: Namespace, link: RouteLink, *, gone: bool = False) -> Iterator[bytes]:
+        """Lines that tell all interest in an account, or take it back."""
+        name = b"" if link.account is not None else account.wire_name
+        for (subject, queue), count in account.interest.items():
+            yield _line(name, subject, queue, 0 if gone else count)
+        for (subject, queue, origin), count in self._of_leafs.get(account, {}).items():
+            yield _line(name, subject, queue, 0 if gone else count, origin)
 
     def _write(self, link: RouteLink, lines: list[bytes]) -> None:
         if lines:
@@ -143,15 +154,41 @@ class Routes:
             account.interest[key] = now
         else:
             account.interest.pop(key, None)
+        self._tell(account, subject, queue, before, now)
+
+    def leaf_changed(self, sub: Subscription, step: int) -> None:
+        """A leaf node's interest has so many members more, or less."""
+        account, origin = sub.account, sub.origin
+        if not origin:
+            self.changed(account, sub.subject, sub.queue, step)
+            return
+        counts = self._of_leafs.setdefault(account, {})
+        key = (sub.subject, sub.queue, origin)
+        before = counts.get(key, 0)
+        now = before + step
+        assert now >= 0
+        if now:
+            counts[key] = now
+        else:
+            counts.pop(key, None)
+        if not counts:
+            del self._of_leafs[account]
+        self._tell(account, sub.subject, sub.queue, before, now, origin)
+
+    def _tell(
+        self,
+        account: Namespace,
+        subject: bytes,
+        queue: bytes,
+        before: int,
+        now: int,
+        origin: bytes = b"",
+    ) -> None:
         if before and now and not queue:
             return
         for link in self.links_of(account.name):
             name = b"" if link.account is not None else account.wire_name
-            if now:
-                line = writer.interest(name, subject, queue, now)
-            else:
-                line = writer.no_interest(name, subject, queue)
-            self._delivery.write(link, line)
+            self._delivery.write(link, _line(name, subject, queue, now, origin))
 
     def take(self, link: RouteLink, ops: list[RouteOp]) -> None:
         """Carry out a link's operations; those of the handshake are not for here."""
@@ -162,15 +199,16 @@ class Routes:
                 self._interest(link, op)
             elif isinstance(op, NoInterest):
                 account = op.account.decode(errors="replace")
-                link.unclaimed.pop((account, op.subject, op.queue), None)
-                sub = link.subscriptions.pop((account, op.subject, op.queue), None)
+                key = (account, op.subject, op.queue, op.origin)
+                link.unclaimed.pop(key, None)
+                sub = link.subscriptions.pop(key, None)
                 if sub is not None:
                     self._remove(sub)
 
     def _interest(self, link: RouteLink, op: Interest) -> None:
         name = op.account.decode(errors="replace")
         account = self._accounts.get(name)
-        key = (name, op.subject, op.queue)
+        key = (name, op.subject, op.queue, op.origin)
         if account is None:
             # The other server may have been told of the account first.
             link.unclaimed[key] = op.weight
@@ -178,10 +216,13 @@ class Routes:
         old = link.subscriptions.get(key)
         if old is not None:
             if old.weight != op.weight:
-                old.weight = op.weight
-                account.sublist.touch(op.subject)
+                self._weigh(old, op.weight)
             return
-        sub = Subscription(account, op.subject, op.queue, b"", link, weight=op.weight)
+        self._subscribed(link, account, key, op.weight)
+
+    def _subscribed(self, link: RouteLink, account: Namespace, key: RouteKey, weight: int) -> None:
+        _, subject, queue, origin = key
+        sub = Subscription(account, subject, queue, b"", link, weight=weight, origin=origin)
         link.subscriptions[key] = sub
         self._insert(sub)
 
@@ -189,11 +230,7 @@ class Routes:
         """What other servers told of an account before it was known here counts now."""
         for link in self._links.values():
             for key in [key for key in link.unclaimed if key[0] == account.name]:
-                _, subject, queue = key
-                weight = link.unclaimed.pop(key)
-                sub = Subscription(account, subject, queue, b"", link, weight=weight)
-                link.subscriptions[key] = sub
-                self._insert(sub)
+                self._subscribed(link, account, key, link.unclaimed.pop(key))
 
     def account_removed(self, account: Namespace) -> None:
         """Other servers may still have an account that this one has not: what they told of it
@@ -214,8 +251,10 @@ class Routes:
         if plan.empty:
             return
         reply, shown = split_reply(op.reply)
+        link.cluster = op.origin
         if op.headers is not None and self._tracing.concerns(account, op.headers):
-            self._tracing.routed(link, account, plan, op, reply, shown or op.subject)
+            shown = shown or op.subject
+            self._tracing.routed(link, account, plan, op, reply, shown, op.queues)
             return
         self._delivery.one(
             link,
@@ -228,3 +267,10 @@ class Routes:
             shown or op.subject,
             op.queues,
         )
+
+
+def _line(name: bytes, subject: bytes, queue: bytes, count: int, origin: bytes = b"") -> bytes:
+    """What tells of interest with so many members, or that there is none."""
+    if count:
+        return writer.interest(name, subject, queue, count, origin)
+    return writer.no_interest(name, subject, queue, origin)

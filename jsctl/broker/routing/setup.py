@@ -33,7 +33,7 @@ def identity(options: Options, server_id: str) -> ServerIdentity:
         product_version=__version__,
         host=options.listen.host,
         port=options.listen.port,
-        cluster=options.cluster.name if options.clustered else "",
+        cluster=cluster_name(options, server_id),
         domain=options.jetstream.domain,
         jetstream=options.jetstream.enabled,
         headers=not options.client.no_header_support,
@@ -43,6 +43,15 @@ def identity(options: Options, server_id: str) -> ServerIdentity:
         tls_available=options.tls is not None and options.allow_non_tls,
         api_level=COMPATIBLE_API_LEVEL,
     )
+
+
+def cluster_name(options: Options, server_id: str) -> str:
+    """The cluster that others are told: of a server alone that hangs on a hub its own name."""
+    if options.replicated:
+        return options.cluster.name
+    if not options.leafnodes.remotes:
+        return ""
+    return options.cluster.name or options.server_name or server_id
 
 
 def renew(known: ServerIdentity, options: Options) -> None:

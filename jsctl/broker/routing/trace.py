@@ -6,10 +6,11 @@ it; the node puts the events into words once they are complete.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import Namespace, Subscription
+from jsctl.dataclass import dataclass
 
 DEST = b"Nats-Trace-Dest"
 HOP = b"Nats-Trace-Hop"
@@ -22,6 +23,7 @@ _LINE = re.compile(rb"\r\n([^:\r\n]+):[ \t]*([^\r\n]*?)[ \t]*(?=\r\n)")
 _SAMPLED = re.compile(r"[^-]*-[^-]*-[^-]*-([0-7][0-9A-Fa-f])")
 
 NO_ECHO = "Not delivered because of no echo"
+PUB_DENIED = "Not delivered because publish denied for this subject"
 SUB_DENIED = "Not delivered because subscription denies this subject"
 SUB_EXCEEDED = "Not delivered because auto-unsubscribe exceeded"
 CLIENT_CLOSED = "Not delivered because client is closed"

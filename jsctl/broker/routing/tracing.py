@@ -4,13 +4,18 @@ The way is that of `Deliverer`, whose leaves do the delivering; what is here dec
 note, and what not to deliver. Messages that are not traced never come here.
 """
 
+from collections.abc import Container, Sequence
+
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.accounts.crossing import Way
-from jsctl.broker.interest.kinds import Served
+from jsctl.broker.interest.kinds import ROUTE, PeerKind, Served
+from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.outbound import Origin, Outbound, kind_of
 from jsctl.broker.interest.targets import (
     AccountImport,
+    AnyLink,
     ClientPeer,
+    LeafLink,
     Namespace,
     QueueGroup,
     RouteLink,
@@ -21,7 +26,7 @@ from jsctl.broker.interest.targets import (
 )
 from jsctl.broker.protocol import headers as block
 from jsctl.broker.protocol.ops import Routed
-from jsctl.broker.routing.delivery import Deliverer
+from jsctl.broker.routing.delivery import Deliverer, concerns
 from jsctl.broker.routing.trace import (
     CLIENT_CLOSED,
     DEST,
@@ -32,6 +37,7 @@ from jsctl.broker.routing.trace import (
     ONLY,
     ONLY_NO_SUPPORT,
     ORIGIN,
+    PUB_DENIED,
     SUB_DENIED,
     SUB_EXCEEDED,
     TRACEPARENT,
@@ -67,19 +73,18 @@ class Tracing:
     def __init__(self, delivery: Deliverer, jitter: Jitter) -> None:
         self._delivery = delivery
         self._jitter = jitter
-        self._open: list[Trace] = []
+        self.open: list[Trace] = []
+        """Those that `take` has not given yet. Only changed here."""
 
     def take(self) -> list[Trace]:
         """Traces that can be told; those that a stream has still to judge wait, not for ever."""
-        if not self._open:
-            return []
-        now_ns, full = self._delivery.now_ns, len(self._open) > PENDING_MAX
+        now_ns, full = self._delivery.now_ns, len(self.open) > PENDING_MAX
         done: list[Trace] = []
         waiting: list[Trace] = []
-        for one in self._open:
+        for one in self.open:
             ready = full or not one.waiting or now_ns - one.now_ns > WAIT_NS
             (done if ready else waiting).append(one)
-        self._open = waiting
+        self.open = waiting
         return done
 
     # -- beginnings ----------------------------------------------------------------------
@@ -92,19 +97,20 @@ class Tracing:
 
     def routed(
         self,
-        link: RouteLink,
+        link: AnyLink,
         account: Account,
         plan: SublistResult,
         op: Routed,
         reply: bytes,
         shown: bytes,
+        queues: Container[bytes],
     ) -> None:
         """The same from another server."""
         assert op.headers is not None
         begun = self.begin(link, account, op.subject, op.headers, op.payload)
         if begun.skip:
             return
-        rest = (account, plan, op.subject, reply, begun.headers, op.payload, shown, op.queues)
+        rest = (account, plan, op.subject, reply, begun.headers, op.payload, shown, queues)
         if begun.trace is None:
             self._delivery.one(link, *rest)
         else:
@@ -114,7 +120,7 @@ class Tracing:
     def keep(self, trace: Trace | None) -> None:
         """A message has been routed: its trace is told as soon as it is complete."""
         if trace is not None:
-            self._open.append(trace)
+            self.open.append(trace)
 
     def begin(
         self,
@@ -169,11 +175,14 @@ class Tracing:
         headers: bytes,
         payload: bytes,
         shown: bytes,
-        queues: tuple[bytes, ...] = (),
+        queues: Container[bytes] = (),
     ) -> bool:
         """As `Delivery.one`, with notes."""
+        if plan.returns:
+            rest = (subject, reply, headers, payload, shown, queues)
+            return self._delivery.one(origin, account, plan, *rest)
         message = (subject, reply, headers, payload)
-        way = _Way(self._delivery, self._jitter, trace, origin, account, *message)
+        way = _Way(self._delivery, trace, origin, account, *message)
         reached = way.receivers(plan, shown)
         for step in self._delivery.crossings.ways(origin, plan, subject):
             reached |= self._across(way, step, subject)
@@ -221,7 +230,6 @@ class _Way:
 
     __slots__ = (
         "_delivery",
-        "_jitter",
         "account",
         "headers",
         "origin",
@@ -234,7 +242,6 @@ class _Way:
     def __init__(
         self,
         delivery: Deliverer,
-        jitter: Jitter,
         trace: Trace,
         origin: Origin,
         account: Namespace,
@@ -244,7 +251,6 @@ class _Way:
         payload: bytes,
     ) -> None:
         self._delivery = delivery
-        self._jitter = jitter
         self.trace = trace
         self.origin = origin
         self.account = account
@@ -265,32 +271,53 @@ class _Way:
                 reached |= self._shadow(outer, shadow, shown)
         return reached
 
-    def groups_and_links(
-        self, plan: SublistResult, shown: bytes, queues: tuple[bytes, ...]
-    ) -> bool:
+    def groups_and_links(self, plan: SublistResult, shown: bytes, queues: Container[bytes]) -> bool:
         """Queue groups, and one message for each other server that is concerned."""
         reached = False
         kind = kind_of(self.origin)
-        targets: dict[RouteLink, list[bytes]] = {
-            link: [] for link in plan.links if kind.reaches(link.kind)
+        targets: dict[AnyLink, list[bytes]] = {
+            link: [] for link in plan.links if self._concerns(link, kind)
         }
         for group in plan.groups:
-            if not kind.draws:
-                if group.name in queues and group.local:
-                    reached |= self._member(group, self._jitter(len(group.local)), shown)
+            if not kind.draws and group.name not in queues:
                 continue
-            drawn = self._jitter(group.total)
-            if drawn < len(group.local):
-                if self._member(group, drawn, shown):
-                    reached = True
-                    continue
-                drawn = len(group.local)
-            link = group.remote_member(drawn)
-            if link is not None:
+            link = self._group(group, kind, shown)
+            if link is True:
+                reached = True
+            elif link:
                 targets.setdefault(link, []).append(group.name)
         for link, names in targets.items():
             reached |= self._link(link, names, shown)
         return reached
+
+    def _concerns(self, link: AnyLink, kind: PeerKind) -> bool:
+        """Whether the message goes on over a link; one that may not have it is told of."""
+        if concerns(link, self.origin, kind, self.subject):
+            return True
+        guard = link.guard if isinstance(link, LeafLink) else None
+        if guard is not None and not guard.may_send(self.subject) and kind.reaches(link.kind):
+            self.trace.to_server(link, self.trace.next_hop(), PUB_DENIED)
+        return False
+
+    def _group(self, group: QueueGroup, kind: PeerKind, shown: bytes) -> AnyLink | bool:
+        """As `Deliverer._to_group`."""
+        near, delivery = len(group.local), self._delivery
+        total = group.total if kind.reaches(ROUTE) else near
+        drawn = delivery.draw(total) if total else 0
+        if drawn < near:
+            if self._member(group, drawn, shown):
+                return True
+            drawn = near
+        if drawn < total:
+            return group.remote_member(drawn - near)
+        last = delivery.last_of(group, self.origin, self.subject)
+        if last is None:
+            return False
+        target = last.target
+        if isinstance(target, RouteLink | LeafLink | GatewayLink):
+            return target
+        assert isinstance(target, Shadow)
+        return self._shadow(last, target, shown, [group.name])
 
     def _member(self, group: QueueGroup, drawn: int, shown: bytes) -> bool:
         for offset in range(len(group.local)):
@@ -304,7 +331,9 @@ class _Way:
                 return True
         return False
 
-    def _shadow(self, outer: Subscription, shadow: Shadow, shown: bytes) -> bool:
+    def _shadow(
+        self, outer: Subscription, shadow: Shadow, shown: bytes, queues: Sequence[bytes] = ()
+    ) -> bool:
         sub, way, delivery = shadow.sub, shadow.way, self._delivery
         if delivery.crossings.inside:
             return False
@@ -312,10 +341,13 @@ class _Way:
         self.trace.note("se", acc=sub.account.name, to=to)
         if not way.allow_trace:
             message = (self.subject, shown, self.reply, self.headers, self.payload)
-            return self.trace.only or delivery.to_shadow(shadow, self.origin, *message)
+            return self.trace.only or delivery.to_shadow(shadow, self.origin, *message, queues)
         target, seen = sub.target, way.seen(self.subject, shown)
         if target.served is Served.CAPTURED:
             return self._sink(target, seen)
+        if isinstance(target, LeafLink):
+            message = (self.subject, shown, self.reply, self.headers, self.payload)
+            return delivery.to_shadow(shadow, self.origin, *message, queues)
         return target.served is Served.EACH and self._client(sub, target, seen, outer.subject)
 
     def _client(
@@ -359,7 +391,7 @@ class _Way:
         self._delivery.capture(sink, (shown, self.reply, headers, self.payload, origin))
         return True
 
-    def _link(self, link: RouteLink, names: list[bytes], shown: bytes) -> bool:
+    def _link(self, link: AnyLink, names: list[bytes], shown: bytes) -> bool:
         trace = self.trace
         hop = trace.next_hop()
         if trace.only and not link.traces:

@@ -7,18 +7,20 @@ theirs is not among them any more.
 
 import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
-from jsctl.broker.options import PORT_OFF, HandshakeFirst, Options, TlsOptions
+from jsctl.broker.options import PORT_OFF, Options
 from jsctl.broker.server.connection import TLS_FAILED, Connection
 from jsctl.broker.server.tls import (
     HandshakeFailed,
     ServerSide,
     check_pin,
+    dialing_context,
     files_digest,
     server_context,
 )
+from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from jsctl.broker.turn import ConnKind
+from jsctl.dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,28 +29,50 @@ class Certificates:
 
     client: ServerSide | None
     route: ServerSide | None
+    leaf: ServerSide | None
+    gateway: ServerSide | None
     monitor: ssl.SSLContext | None
     """The clients' certificate, shown to everybody: as in nats-server, none is asked for."""
     client_files: bytes
     route_files: bytes
+    leaf_files: bytes
+    gateway_files: bytes
     """Digests of the files."""
 
     @staticmethod
     def read(options: Options) -> "Certificates":
         """Read the files. Raises ConfigError for those of no use."""
         tls, cluster = options.tls, options.cluster.tls
+        leaf = options.leafnodes.tls if options.leafnodes.listens else None
+        for remote in options.leafnodes.remotes:
+            if remote.tls is not None:
+                dialing_context(remote.tls)
+        gateway = options.gateway.tls
+        for cluster_there in options.gateway.remotes:
+            if cluster_there.tls is not None:
+                dialing_context(cluster_there.tls)
         secure = tls is not None and options.monitoring.https_port != PORT_OFF
         return Certificates(
             ServerSide(tls, plain=options.allow_non_tls) if tls else None,
             route_side(cluster) if cluster else None,
+            ServerSide(leaf) if leaf else None,
+            route_side(gateway) if gateway else None,
             server_context(tls, anyone=True) if tls and secure else None,
             files_digest(tls),
             files_digest(cluster),
+            files_digest(leaf),
+            files_digest(gateway),
         )
 
     def of(self, kind: ConnKind) -> ServerSide | None:
         """For connections of a kind."""
-        return self.client if kind is ConnKind.CLIENT else self.route
+        sides = {
+            ConnKind.CLIENT: self.client,
+            ConnKind.ROUTE: self.route,
+            ConnKind.LEAF: self.leaf,
+            ConnKind.GATEWAY: self.gateway,
+        }
+        return sides[kind]
 
     def changes(self, before: "Certificates") -> list[str]:
         """What the log says of files that have other contents now."""
@@ -57,6 +81,10 @@ class Certificates:
             lines.append("Reloaded: tls = enabled")
         if self.route and before.route and self.route_files != before.route_files:
             lines.append("Reloaded: cluster")
+        if self.leaf and before.leaf and self.leaf_files != before.leaf_files:
+            lines.append("Reloaded: leafnodes")
+        if self.gateway and before.gateway and self.gateway_files != before.gateway_files:
+            lines.append("Reloaded: gateway")
         return lines
 
     def unpinned(self, connection: Connection) -> bool:

@@ -7,11 +7,13 @@ speaks first, with INFO.
 
 import asyncio
 import socket
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import field
 
 from jsctl.broker.options import ClientLimits, EdgeLimits
 from jsctl.broker.server.turns import Turns
 from jsctl.broker.turn import Accepted, ConnKind, Dial
+from jsctl.dataclass import dataclass
 
 NANOSECONDS = 1_000_000_000
 MAPPED_IPV4 = "::ffff:"
@@ -36,6 +38,8 @@ class Connections:
     small: memoryview = field(default_factory=lambda: memoryview(b""))
     """The beginning of `buffer`: what may be read once a turn is full."""
     last_id: int = 0
+    write_deadlines: Mapping[ConnKind, int] = field(default_factory=dict)
+    """Those of kinds that have one of their own, in ns."""
 
     def __post_init__(self) -> None:
         self.buffer = memoryview(bytearray(self.limits.read_bytes_max))
@@ -67,7 +71,9 @@ class Connection(asyncio.BufferedProtocol):
         "_timer",
         "_written",
         "announced",
+        "credentials",
         "dial",
+        "first_line",
         "first_sign",
         "held_writes",
         "id",
@@ -86,6 +92,10 @@ class Connection(asyncio.BufferedProtocol):
         """Not None while a handshake runs: what the node wrote meanwhile."""
         self.spoke: asyncio.Future[None] | None = None
         """Resolved by the node's first write, for handshakes that follow INFO."""
+        self.first_line: asyncio.Future[bytes] | None = None
+        """Resolved by the first line that comes before the node knows of the connection."""
+        self.credentials = ""
+        """See `turn.Accepted`."""
         self.first_sign: asyncio.Future[None] | None = None
         """Resolved when something can be read, for a look at the first byte."""
         self._shared = shared
@@ -129,6 +139,8 @@ class Connection(asyncio.BufferedProtocol):
         if sum(map(len, self._early)) > EARLY_BYTES_MAX:
             self.abort(TLS_FAILED)
             return
+        if self.first_line is not None and b"\n" in chunk and not self.first_line.done():
+            self.first_line.set_result(b"".join(self._early).partition(b"\n")[0])
 
     def eof_received(self) -> None:
         """The peer sends no more: the transport closes itself."""
@@ -177,9 +189,9 @@ class Connection(asyncio.BufferedProtocol):
         local = _address(self.transport.get_extra_info("sockname"))
         turns = self._shared.turns
         token = self.dial.token if self.dial else 0
-        turns.inputs.accepted.append(
-            Accepted(self.id, self.kind, *remote, *local, tls=tls, dial_token=token)
-        )
+        made = Accepted(self.id, self.kind, *remote, *local, tls=tls, dial_token=token)
+        made.credentials, self.credentials = self.credentials, ""
+        turns.inputs.accepted.append(made)
         turns.inputs.chunks += [(self.id, chunk) for chunk in self._early]
         self._early = []
         turns.wake()
@@ -238,6 +250,8 @@ class Connection(asyncio.BufferedProtocol):
         for waiter in (self.spoke, self.first_sign, self._end):
             if waiter is not None and not waiter.done():
                 waiter.set_result(None)
+        if self.first_line is not None and not self.first_line.done():
+            self.first_line.set_result(b"")
         if self.announced:
             self._shared.turns.inputs.closed.append((self.id, reason))
             self._shared.turns.wake()
@@ -297,7 +311,8 @@ class Connection(asyncio.BufferedProtocol):
             self.abort(WRITE_DEADLINE)
             return
         self._sent_before = sent
-        delay = self._shared.client.write_deadline_ns / NANOSECONDS
+        own_ns = self._shared.write_deadlines.get(self.kind, 0)
+        delay = (own_ns or self._shared.client.write_deadline_ns) / NANOSECONDS
         self._timer = asyncio.get_running_loop().call_later(delay, self._watch_writes)
 
 

@@ -20,11 +20,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from jsctl.broker.errors import DiskError, DiskFull
 from jsctl.broker.turn import DiskBatch
+from jsctl.dataclass import dataclass
 
 ROOM_RETRY_S = 0.2
 """How long what finds no room on the disk waits before it is tried again."""

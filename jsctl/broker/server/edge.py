@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import PORT_OFF, Options
@@ -20,17 +19,31 @@ from jsctl.broker.server.interfaces import reached_at
 from jsctl.broker.server.listener import Listener
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.monitor import Monitor
-from jsctl.broker.server.process import give_back_memory
+from jsctl.broker.server.process import MemoryRelief, give_back_memory
 from jsctl.broker.server.routes import RouteDialer
 from jsctl.broker.server.signals import HEARD
-from jsctl.broker.server.tls import HandshakeFailed, ServerSide
+from jsctl.broker.server.tls import HandshakeFailed, ServerSide, peer_certificate
 from jsctl.broker.server.turns import Clock, NodeLike, Reloadable, Turns
 from jsctl.broker.server.verify import Verifier
-from jsctl.broker.turn import Command, ConnKind, DiskBatch, LogLevel, Query, TurnOutputs
+from jsctl.broker.turn import (
+    Command,
+    ConnKind,
+    Dial,
+    DiskBatch,
+    LinkDial,
+    LogLevel,
+    Query,
+    TurnOutputs,
+)
+from jsctl.dataclass import dataclass
 
 NANOSECONDS = 1_000_000_000
-NAMES = {"client": "nats", "monitor": "monitoring", "cluster": "cluster"}
-"""What a ports file calls each kind of listener."""
+NAMES = {
+    "client": "nats",
+    "monitor": "monitoring",
+    "cluster": "cluster",
+}
+"""What a ports file calls each kind of listener that it tells of."""
 COMMANDS = {
     signal.SIGINT: Command.SHUTDOWN,
     signal.SIGTERM: Command.SHUTDOWN,
@@ -62,10 +75,12 @@ class Edge:
         self._finished: asyncio.Future[tuple[str, int]] = self._loop.create_future()
         self._turns = Turns(node, self._perform, self._crashed, Clock(), options.edge)
         self._connections = Connections(self._turns, options.edge, options.client)
+        self._connections.write_deadlines = _write_deadlines(options)
         self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
         self._verifier = Verifier(options.edge.verify_threads, self._verified)
         self._monitor = Monitor(options.monitoring, self._ask)
         self._dialer = RouteDialer(self._connections, options.cluster)
+        self._relief = MemoryRelief(self._loop.call_later)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
@@ -93,6 +108,7 @@ class Edge:
         """
         self.options = options = renewal.options
         self._connections.client = options.client
+        self._connections.write_deadlines = _write_deadlines(options)
         self._certificates, self._dialer = renewal.certificates, renewal.dialer
         if self._monitor_context is not None and renewal.certificates.monitor is not None:
             self._monitor_context.current = renewal.certificates.monitor
@@ -115,7 +131,8 @@ class Edge:
         self._listeners = listeners
         for kind, listener in listeners.items():
             host, port = listener.host, listener.port
-            self.addresses.bound[NAMES[kind]] = (host, port)
+            if kind in NAMES:
+                self.addresses.bound[NAMES[kind]] = (host, port)
             self._node.listening(kind, host, port, reached_at(host))
 
     def bound(self) -> dict[str, tuple[str, int]]:
@@ -136,6 +153,8 @@ class Edge:
         protocols: dict[str, Callable[[], asyncio.BaseProtocol]] = {
             "client": lambda: self._accept(ConnKind.CLIENT),
             "cluster": lambda: self._accept(ConnKind.ROUTE),
+            "leafnode": lambda: self._accept(ConnKind.LEAF),
+            "gateway": lambda: self._accept(ConnKind.GATEWAY),
             "monitor": self._watch,
         }
         context = self._monitor_context if kind == "monitor" else None
@@ -205,6 +224,7 @@ class Edge:
     async def _secure(self, connection: Connection, tls: ServerSide) -> None:
         try:
             await tls.welcome(connection)
+            self._show(connection, tls)
             if self._certificates.unpinned(connection):
                 raise HandshakeFailed("certificate not pinned")  # since a reload meanwhile
         except HandshakeFailed as error:
@@ -213,6 +233,13 @@ class Edge:
         except Exception:
             connection.abort(TLS_FAILED)
             raise
+
+    def _show(self, connection: Connection, tls: ServerSide) -> None:
+        """Tell the node whom the certificate of a client names, before the client says a word."""
+        shown = connection.transport.get_extra_info("ssl_object") if connection.transport else None
+        if tls.options.map_users and shown is not None:
+            found = peer_certificate(shown.getpeercert() or {})
+            self._turns.inputs.secured.append((connection.id, found))
 
     def _perform(self, outputs: TurnOutputs) -> None:
         alone = self._disk.may_run_here(outputs.disk) and self._turns.is_alone(outputs)
@@ -227,8 +254,9 @@ class Edge:
             if (connection := by_id.get(conn)) is not None:
                 connection.close()
         for wanted in outputs.dials:
-            self._spawn(self._dialer.dial(wanted))
+            self._spawn(self._dial(wanted))
         self._perform_rest(outputs)
+        self._relief.turned()
         if alone:
             self._sync_here(outputs.disk[0])
 
@@ -243,6 +271,13 @@ class Edge:
         else:
             self._turns.inputs.disk_failed.append((batch.ticket, ran.reason))
         self._turns.follow(ran.took_ns)
+
+    def _dial(self, wanted: Dial) -> Coroutine[None, None, None]:
+        if not isinstance(wanted, LinkDial):
+            return self._dialer.dial(wanted)
+        from jsctl.broker.server.link_dialer import LinkDialer  # loaded with the first of them
+
+        return LinkDialer(self._connections).dial(wanted)
 
     def _known(self, conns: list[int]) -> list[Connection]:
         by_id = self._connections.by_id
@@ -268,8 +303,9 @@ class Edge:
             self._loop.call_soon(give_back_memory)
         if outputs.reload:
             self._loop.call_soon(self._reload_for_requests)
-        if outputs.stop_accepting and (listener := self._listeners.get("client")):
-            listener.close()
+        for kind in ("client", "leafnode") if outputs.stop_accepting else ():
+            if (listener := self._listeners.get(kind)) is not None:
+                listener.close()
         if outputs.exit is not None and not self._finished.done():
             self._turns.stop()
             self._finished.set_result((outputs.exit, outputs.exit_status))
@@ -349,3 +385,11 @@ class AcceptedConnection(Connection):
         """Register, then announce or secure."""
         super().connection_made(transport)
         self._welcome(self)
+
+
+def _write_deadlines(options: Options) -> dict[ConnKind, int]:
+    """Those of blocks that say one."""
+    return {
+        ConnKind.LEAF: options.leafnodes.write_deadline_ns,
+        ConnKind.GATEWAY: options.gateway.write_deadline_ns,
+    }

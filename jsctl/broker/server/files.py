@@ -2,11 +2,12 @@
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from jsctl.broker.conf.units import host_text
 from jsctl.broker.errors import ConfigError
+from jsctl.dataclass import dataclass
 
 PORTS_FILE_PREFIX = "nats-server_"
 """The name that tools look for, whatever the program is called."""

@@ -64,7 +64,8 @@ class Listener:
 
 
 def bind_all(options: Options) -> dict[str, Listener]:
-    """Take every port that the options ask for, by kind: client, monitor, cluster.
+    """Take every port that the options ask for, by kind: client, monitor, cluster,
+    leafnode, gateway.
 
     Raises ConfigError for the first one that cannot be had, and keeps none then.
     """
@@ -75,6 +76,10 @@ def bind_all(options: Options) -> dict[str, Listener]:
             wanted["monitor"] = (monitoring.host or options.listen.host, port)
     if options.clustered:
         wanted["cluster"] = (options.cluster.host, options.cluster.port)
+    if options.leafnodes.listens:
+        wanted["leafnode"] = (options.leafnodes.host, options.leafnodes.port)
+    if options.gateway.enabled:
+        wanted["gateway"] = (options.gateway.host, options.gateway.port)
     found: dict[str, Listener] = {}
     try:
         for kind, (host, port) in wanted.items():

@@ -2,11 +2,12 @@
 answers. How HTTP is spoken is in `http_connection`, which the edge loads with the port."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from jsctl.broker.options import MonitorOptions
 from jsctl.broker.turn import Answer, Query
+from jsctl.dataclass import dataclass
 
 
 class Asker(Protocol):

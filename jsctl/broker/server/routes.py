@@ -1,4 +1,5 @@
-"""Connections to other servers: opened when the node asks for one, each within its time."""
+"""Connections to other servers of the cluster: opened when the node asks for one, each within its
+time."""
 
 import asyncio
 import ssl

@@ -9,11 +9,14 @@ import hashlib
 import os
 import socket
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.options import HandshakeFirst, TlsOptions
 from jsctl.broker.server.connection import Connection
+from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
+from jsctl.broker.turn import PeerCertificate
 
 NANOSECONDS = 1_000_000_000
 HANDSHAKE_BYTE = 0x16
@@ -52,9 +55,9 @@ def server_context(
 
 
 def dialing_context(options: TlsOptions) -> ssl.SSLContext:
-    """For routes that this server opens. Raises ConfigError."""
+    """For connections to other servers; a certificate need not be shown. Raises ConfigError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    _load(context, options)
+    _load(context, options, own=bool(options.cert_file))
     if options.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -74,10 +77,11 @@ def files_digest(options: TlsOptions | None) -> bytes:
     return found.digest()
 
 
-def _load(context: ssl.SSLContext, options: TlsOptions) -> None:
+def _load(context: ssl.SSLContext, options: TlsOptions, *, own: bool = True) -> None:
     context.minimum_version = VERSIONS[options.min_version]
     try:
-        context.load_cert_chain(options.cert_file, options.key_file)
+        if own:
+            context.load_cert_chain(options.cert_file, options.key_file)
     except (OSError, ssl.SSLError) as error:
         where = f"{options.cert_file}, {options.key_file}"
         raise ConfigError(
@@ -206,6 +210,16 @@ def check_pin(transport: asyncio.Transport, options: TlsOptions) -> None:
         raise HandshakeFailed("pinned certificates: the peer has shown none")
     if hashlib.sha256(public_key(certificate)).hexdigest() not in options.pinned_certs:
         raise HandshakeFailed("certificate not pinned")
+
+
+def peer_certificate(found: Mapping[str, Any]) -> PeerCertificate:
+    """What a certificate says of its owner, as the `ssl` module has it."""
+    names = found.get("subjectAltName", ())
+    kinds = ("email", "DNS", "URI")
+    emails, hosts, uris = (
+        tuple([value for kind, value in names if kind == wanted]) for wanted in kinds
+    )
+    return PeerCertificate(emails, hosts, uris, found.get("subject", ()))
 
 
 def public_key(certificate: bytes) -> bytes:

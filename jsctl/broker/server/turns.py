@@ -22,7 +22,7 @@ class NodeLike(Protocol):
     """The broker without I/O, as the edge sees it."""
 
     def listening(self, kind: str, host: str, port: int, reached_at: Sequence[str]) -> None:
-        """Before `start`: where the edge listens; kind is client, cluster or monitor.
+        """Before `start`: where the edge listens; kind is client, cluster, leafnode or monitor.
 
         `reached_at` are the hosts by which others find it: addresses, where `host` is "any".
         """

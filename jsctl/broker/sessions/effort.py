@@ -6,7 +6,7 @@ has used his share is not read until the next turns, which follow at once, have 
 Units are counted, not measured, so that the same input makes the same turns.
 """
 
-from dataclasses import dataclass
+from jsctl.dataclass import dataclass
 
 UNLIMITED = 1 << 40
 

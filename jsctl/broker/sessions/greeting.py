@@ -1,10 +1,11 @@
 """What a client says of itself in CONNECT (client protocol 1.4)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.jsontext import parse_object
 from jsctl.api.strict import DecodeError
 from jsctl.broker.accounts.auth import Credentials
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,14 @@ with it the server, before anything of the turn is acknowledged. So do errors th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ParamSpec
 
 from jsctl.broker.errors import BrokerError
 from jsctl.broker.interest.targets import ClientPeer
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Fault
+from jsctl.dataclass import dataclass
 
 P = ParamSpec("P")
 REASON = "Internal Error"
@@ -27,8 +28,8 @@ class LastLine:
     """Runs operations, and keeps what went wrong until the turn ends."""
 
     sessions: Sessions
-    close_route: Callable[[int], None]
-    """Ends the route of a connection; nothing for others."""
+    close_links: tuple[Callable[[int], None], ...] = ()
+    """Each ends a connection to another server, if it is of its kind."""
     count: int = 0
     """Bugs met since the start."""
     _faults: list[Fault] = field(default_factory=list)
@@ -54,7 +55,8 @@ class LastLine:
         if self.sessions.get(conn) is not None:
             self.sessions.kick(conn, REASON, TEXT)
         else:
-            self.close_route(conn)
+            for close in self.close_links:
+                close(conn)
 
     def close_client(self, client_id: int) -> None:
         """A client of this server asked for what met a bug."""

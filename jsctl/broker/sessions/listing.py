@@ -1,13 +1,13 @@
 """What monitoring may know of subscriptions, as plain data (`/subsz`, `/connz?subs=1`)."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.kinds import Served
 from jsctl.broker.interest.outbound import Outbound
-from jsctl.broker.interest.targets import RouteLink, Subscription
+from jsctl.broker.interest.targets import LeafLink, RouteLink, Subscription
 from jsctl.broker.sessions.session import ClientSession
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,14 @@ def of_session(session: ClientSession) -> Iterator[SubscriptionFacts]:
     return map(_facts, session.kept if session.closing else source)
 
 
-def of_link(link: RouteLink) -> Iterator[SubscriptionFacts]:
-    """Interest learned on a route."""
+def of_link(link: RouteLink | LeafLink) -> Iterator[SubscriptionFacts]:
+    """Interest learned from another server."""
     return map(_facts, link.subscriptions.values())
+
+
+def of_links(subs: Iterable[Subscription]) -> tuple[SubscriptionFacts, ...]:
+    """The same of any such."""
+    return tuple(map(_facts, subs))
 
 
 def of_account(account: Account) -> Iterator[SubscriptionFacts]:

@@ -34,7 +34,9 @@ def review(sessions: Iterable[ClientSession]) -> list[LogLine]:
 def _review_waiting(session: ClientSession) -> list[LogLine]:
     """A password is being checked: it has to be the one that counts now."""
     logins, check = session.context.router.accounts.logins, session.check
-    found = authenticate(logins, session.greeting.credentials, session.challenge)
+    shown = session.remote.certificate
+    given, challenge = session.greeting.credentials, session.challenge
+    found = authenticate(logins, given, challenge, certificate=shown)
     if found is None:
         return _refuse(session)
     if isinstance(found, Check) and check is not None and found.hashed == check.hashed:
@@ -49,7 +51,9 @@ def _review(session: ClientSession, known: ClientIdentity) -> list[LogLine]:
     if known.user and known.user not in logins.users and known.user not in logins.nkeys:
         session.close(MOVED)
         return []
-    found = authenticate(logins, session.greeting.credentials, session.challenge, known)
+    shown = session.remote.certificate
+    given, challenge = session.greeting.credentials, session.challenge
+    found = authenticate(logins, given, challenge, known, certificate=shown)
     if found is None:
         return _refuse(session)
     identity = found.identity if isinstance(found, Check) else found

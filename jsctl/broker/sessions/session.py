@@ -254,7 +254,8 @@ class ClientSession(ClientPeer):
         self.name = greeting.name
         self.fast = False
         logins = self.context.router.accounts.logins
-        outcome = authenticate(logins, greeting.credentials, self.challenge)
+        shown = self.remote.certificate
+        outcome = authenticate(logins, greeting.credentials, self.challenge, certificate=shown)
         if isinstance(outcome, Check):
             self.check = outcome
             self.waiting = True

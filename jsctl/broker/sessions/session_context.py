@@ -1,12 +1,13 @@
 """What all client sessions of a server share."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.interest.targets import ClientPeer
 from jsctl.broker.routing.limits import RoutingLimits, ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.effort import Effort
 from jsctl.broker.turn import Verify
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

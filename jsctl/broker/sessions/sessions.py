@@ -5,7 +5,7 @@ everything of a turn is done, has `emit` put what comes of it into the turn's ou
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jsctl.broker.accel.choice import Twin
 from jsctl.broker.deadlines import Deadlines
@@ -18,7 +18,7 @@ from jsctl.broker.sessions.lane import Lane
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.sessions.unfinished import TOO_MUCH, Unfinished
-from jsctl.broker.turn import Accepted, LogLevel, LogLine, TurnOutputs
+from jsctl.broker.turn import Accepted, LogLevel, LogLine, PeerCertificate, TurnOutputs
 
 NEVER_NS = 1 << 63
 CLOSED_SESSIONS_MAX = 10000
@@ -57,6 +57,8 @@ class Sessions:
         self._pauses: list[int] = []
         self._resumes: list[int] = []
         self.closed: deque[ClientSession] = deque(maxlen=closed_max)
+        self.slow_links: list[Outbound] = []
+        """Links that did not keep up: whoever has them is to close them."""
         self.total = 0
         self._leaving: dict[ClientSession, str] = {}
         self._logs: list[LogLine] = []
@@ -76,10 +78,14 @@ class Sessions:
         """The open session of a connection."""
         return self._sessions.get(conn)
 
+    def new_id(self) -> int:
+        """The number of another connection: clients and leaf nodes count together."""
+        number, self._next_id = self._next_id, self._next_id + 1
+        return number
+
     def accept(self, accepted: Accepted, now_ns: int) -> ClientSession:
         """A client connected: it is greeted, or turned away when there are too many."""
-        session = ClientSession(self._context, accepted, self._next_id, now_ns)
-        self._next_id += 1
+        session = ClientSession(self._context, accepted, self.new_id(), now_ns)
         self.total += 1
         full = len(self._sessions) >= self._context.limits.connections_max
         self._sessions[accepted.conn] = session
@@ -114,7 +120,8 @@ class Sessions:
 
     def begin(self, chunks: int) -> list[int]:
         """A turn begins, with so many chunks of input: whose input of before goes on."""
-        resting = [session.conn for session in self._lane.resting]
+        lane = self._lane
+        resting = [session.conn for session in lane.resting] if lane.resting else []
         self._effort.begin(chunks + len(resting))
         return resting
 
@@ -144,6 +151,13 @@ class Sessions:
                 self._relieve()
             if session.alive.deadline_ns != session.alive.noted_ns:
                 self._note(session)
+
+    def secured(self, shown: Sequence[tuple[int, PeerCertificate]]) -> None:
+        """Clients have shown who they are."""
+        for conn, certificate in shown:
+            session = self._sessions.get(conn)
+            if session is not None:
+                session.remote.certificate = certificate
 
     def verified(self, conn: int, ok: bool) -> None:
         """The answer to a `Verify`, whose token is the connection's number."""
@@ -251,6 +265,8 @@ class Sessions:
         if session is target:
             session.account.slow_consumers += 1
             session.close(SLOW_CONSUMER)
+        elif session is None:
+            self.slow_links.append(target)
 
     def _release(self, target: Outbound) -> None:
         """A target takes data again, or is gone: its producers may be read again."""

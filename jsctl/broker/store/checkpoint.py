@@ -2,11 +2,12 @@
 
 `durable` holds two slots with the position up to which everything was synced: what does not
 check below it is damage, what does not check behind it was never promised, and the caller's log
-brings it back.
+brings it back. An older position in the place of the newest would have damage cut off as never
+promised, and a crash may well tear what is being written: so each slot is there twice.
 """
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 from zlib import crc32
 
@@ -15,11 +16,15 @@ from jsctl.broker.ports import Disk, File
 from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name
 from jsctl.broker.store.segments.rewrite import SegmentRewrite
 from jsctl.broker.store.segments.segment import segment_name
+from jsctl.dataclass import dataclass
 
 DURABLE_NAME = "durable"
 INDEX_NAME = "index"
 _SLOT = struct.Struct("<IQIQQQQqI")
 _SLOT_BYTES = 512
+_COPY_BYTES = 2 * _SLOT_BYTES
+"""How far behind a slot its second copy lies."""
+_PLACES = range(0, 2 * _COPY_BYTES, _SLOT_BYTES)
 _SLOT_MAGICS = (0x50434A01, 0x50434A02)
 """Of slots without and with the size of the newest segment's catalogue."""
 
@@ -56,7 +61,7 @@ def encode_slot(durable: Durable) -> bytes:
 
 def damage_of_slots(data: bytes) -> str:
     """What is wrong with the content of a `durable` file; empty if nothing is."""
-    for start in (0, _SLOT_BYTES):
+    for start in _PLACES:
         packed = data[start : start + _SLOT.size]
         crc = data[start + _SLOT.size : start + _SLOT.size + 4]
         if any(packed) and crc32(packed).to_bytes(4, "little") != crc:
@@ -65,12 +70,12 @@ def damage_of_slots(data: bytes) -> str:
 
 
 def read_durable(disk: Disk, directory: str) -> tuple[Durable | None, bool]:
-    """The newest sound slot, and whether the file gives no reason for doubt."""
+    """The newest sound slot, and whether there is one, or no file that would have it."""
     path = f"{directory}/{DURABLE_NAME}"
     if not disk.exists(path):
         return None, True
     found: list[Durable] = []
-    for start in (0, _SLOT_BYTES):
+    for start in _PLACES:
         file = disk.open(path)
         try:
             data = file.read(start, _SLOT_BYTES)
@@ -112,7 +117,6 @@ class CheckpointJob:
                 file.sync()
             finally:
                 file.close()
-        # A segment that is rewritten gets another catalogue, in the place of this one.
         self._write_catalogues()
         for one in self.rewrites:
             one.run(self.disk, self.directory)
@@ -134,7 +138,12 @@ class CheckpointJob:
 
     def _write_catalogues(self) -> None:
         newest = 0
+        # A segment that is rewritten gets another catalogue, in the place of this one: when the
+        # job runs once more for want of room, it may be there.
+        rewritten = {one.number for one in self.rewrites if one.made is not None}
         for one in self.catalogues:
+            if one.segment.number in rewritten:
+                continue
             try:
                 one.run(self.disk, f"{self.directory}/{catalogue_name(one.segment.number)}")
             except DiskFull:
@@ -163,7 +172,9 @@ class CheckpointJob:
         # A file that is there has a sound slot, so the first one gets its name when it is whole.
         file: File = self.disk.open(f"{path}.new" if fresh else path, create=fresh)
         try:
-            file.write(start, (encode_slot(self.durable),))
+            slot = encode_slot(self.durable)
+            file.write(start, (slot,))
+            file.write(start + _COPY_BYTES, (slot,))
             file.sync()
         finally:
             file.close()

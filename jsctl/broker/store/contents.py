@@ -7,7 +7,6 @@ over them stop in front of them, and only a removal takes them away. How content
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from jsctl.broker.errors import Damaged
@@ -21,6 +20,7 @@ from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 from jsctl.broker.store.views.view import StoreView
 from jsctl.broker.subject.matching import Filters
+from jsctl.dataclass import dataclass
 
 _EXCERPT_RECORDS = 64
 _SCAN_RECORDS_MAX = 256
@@ -154,7 +154,8 @@ class Contents:
         """Whether the digest has all that is damaged in it, too."""
         lost = self._index.lost
         known = lost.facts.values()
-        return len(known) == len(lost) and all(one.crc for one in known)
+        whole = len(known) == len(lost) and all(one.crc for one in known)
+        return whole and self._records.totals_known
 
     def deleted(self) -> SeqSet:
         """Removed sequences between first and last; a copy."""

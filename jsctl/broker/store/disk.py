@@ -7,7 +7,6 @@ SyncFailed, everything else to DiskError. Directories are 0700, files 0600.
 import errno
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
@@ -229,6 +228,8 @@ class RealDisk:
             self._path(path).unlink(missing_ok=True)
 
     def remove_tree(self, path: str) -> None:
+        import shutil  # loaded late, as few servers begin with it: it brings compression along
+
         with _mapped("remove", str(self._path(path))), suppress(FileNotFoundError):
             shutil.rmtree(self._path(path))
         # The loop's thread may add to the set meanwhile.

@@ -13,7 +13,7 @@ from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, Row
 from jsctl.broker.store.segments.files import SegmentFiles, waits_for_room
-from jsctl.broker.store.segments.segment import REMOVE, TRUNCATE, RecordColumns, Segment, Table
+from jsctl.broker.store.segments.segment import REMOVE, TRUNCATE, RecordColumns, Segment
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.views.places import FileRun, Held, RecordPlace
 
@@ -58,7 +58,7 @@ class FileRecords:
         run: tuple[Segment, FileRun] | None = None
         for seq in seqs:
             segment = files.of(seq)
-            at = -1 if seq in self.restored else self._find(segment, seq)
+            at = -1 if seq in self.restored else files.table(segment).find(seq)
             if at < 0 or not segment.sealed or waits_for_room(segment):
                 found.append(Held(self.read_raw((seq,))[0]))
                 run = None
@@ -70,13 +70,6 @@ class FileRecords:
             run[1].offsets.append(table.offsets[at])
             run[1].lengths.append(table.lengths[at])
         return found
-
-    def _find(self, segment: Segment, seq: int) -> int:
-        """Where in its table a segment has a record; -1 if that is not known."""
-        try:
-            return self._files.table(segment).find(seq)
-        except DiskError:
-            return -1
 
     # Changes.
 
@@ -271,10 +264,7 @@ class FileRecords:
     def _facts_of_damaged(self, seq: int) -> Facts:
         """What table, catalogue and index know of a record that cannot be read."""
         segment = self._files.of(seq)
-        try:
-            table = self._files.table(segment)
-        except DiskError:
-            table = Table()  # Neither the segment nor a catalogue can be read.
+        table = self._files.table(segment)
         at = table.find(seq)
         known = self._files.catalogued(segment).get(seq)
         if known is not None and (at < 0 or known.crc == table.crcs[at]):
@@ -299,6 +289,11 @@ class FileRecords:
             some, more = self._files.table(segment).tally(seqs[done:end])
             size, crcs, done = size + some, crcs + more, end
         return size, crcs
+
+    @property
+    def totals_known(self) -> bool:
+        """Whether tables had all that was asked for."""
+        return not self._files.guessed
 
     def sizes(self, seqs: Sequence[int]) -> list[int]:
         """What each record counts, from tables."""

@@ -10,8 +10,9 @@ that they came in, or the importer of a store.
 
 from collections.abc import Sequence
 
+from jsctl.broker.accel.choice import column_loops
 from jsctl.broker.store import record
-from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns, Record, RecordLike
+from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns, Publish, Record, RecordLike
 
 
 class Frame:
@@ -49,7 +50,7 @@ class Frame:
         """What an index needs; offsets count from the begin of the buffer."""
         if self._columns is None:
             begin = self.start + FRAME_HEADER_BYTES
-            self._columns = record.columns(self.buffer, begin, len(self.buffer))
+            self._columns = record.read_columns(self.buffer, begin, len(self.buffer))
         return self._columns
 
     @property
@@ -58,6 +59,12 @@ class Frame:
         if self._headers is None:
             self._headers = record.header_blocks(self.buffer, self.columns)
         return self._headers
+
+    @property
+    def plain_ids(self) -> list[bytes]:
+        """The id of each message, if all have one and no other header; else empty."""
+        begin = self.start + FRAME_HEADER_BYTES
+        return column_loops().read_ids(self.buffer, begin, len(self.buffer))
 
     @property
     def records(self) -> list[Record]:
@@ -70,5 +77,14 @@ class Frame:
 
 def frame_of(records: Sequence[RecordLike], head: bytes = b"") -> Frame:
     """Encode a batch (at least one record, sequences ascending) behind some bytes."""
-    buffer, known = record.encode_behind(head, records)
+    buffer, known = record.encode_rows(head, records)
+    return Frame(buffer, len(head), known)
+
+
+def frame_of_publishes(
+    head: bytes, batch: list[Publish], first_seq: int, time_ns: int, size: int
+) -> Frame:
+    """As `frame_of` for publishes that get sequences from `first_seq` on, and one time. `size` is
+    about what they take together."""
+    buffer, known = record.encode_publishes(head, batch, first_seq, time_ns, size)
     return Frame(buffer, len(head), known)

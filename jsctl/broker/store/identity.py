@@ -6,12 +6,12 @@ disk has another one, and cannot be taken for the server that made promises.
 """
 
 import struct
-from dataclasses import dataclass
 from zlib import crc32
 
 from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.ports import Disk
 from jsctl.broker.store.scrub import FileCheck, SmallCheck
+from jsctl.dataclass import dataclass
 
 INCARNATION_BYTES = 16
 _MAGIC = 0x44494A01
@@ -113,13 +113,17 @@ def read_or_create(disk: Disk, server: str, cluster: str, incarnation: bytes) ->
     """
     assert len(incarnation) == INCARNATION_BYTES, "an incarnation has 16 bytes"
     known = read(disk)
-    if known is None and (rest := set(disk.list("")) - _HARMLESS):
+    rest = set(disk.list("")) - _HARMLESS
+    if known is None and rest:
         raise Damaged(
             f"the identity is missing but there is data ({min(rest)}); "
             "restore the file, or move the data away to start as a new incarnation",
             path=_SLOTS[0],
         )
     if known is not None and (known.server, known.cluster) == (server, cluster):
+        if rest == {_SLOTS[0]}:
+            # The start that made it ended between the copies: nothing is damaged yet.
+            write(disk, known)
         return known
     made = StoreIdentity(
         server,

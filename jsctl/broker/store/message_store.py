@@ -14,7 +14,7 @@ from jsctl.broker.store.checkpoint import (
     damage_of_slots,
 )
 from jsctl.broker.store.file_records import FileRecords
-from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.index import StoreIndex, record_sum
 from jsctl.broker.store.recovery import Recovery
 from jsctl.broker.store.saved_index import encode_index
 from jsctl.broker.store.scrub import EnvelopeCheck, FileCheck, SmallCheck, SummedCheck
@@ -38,6 +38,7 @@ class MessageStore(StreamStore):
         recovery.run()
         self.damage = recovery.damage
         """What did not check at the opening."""
+        self.forgets_removals = recovery.forgets_removals
         self._durable = recovery.durable
         self._job: CheckpointJob | None = None
         self._doubtful = False
@@ -183,14 +184,37 @@ class MessageStore(StreamStore):
         if job is not None and any(rewrite.number == one.number for rewrite in job.rewrites):
             return None  # Perhaps the new one was read, which is not `one`.
         one.damaged = True
+        if one is files.segments[-1]:
+            # Only what is closed is written anew.
+            files.roll()
         if check.path == files.catalogue_path(one.number):
             return 1, 0
-        if one is files.segments[-1]:
-            files.roll()
         # What is read next is what the next start would find, also if the file is gone.
         files.close_file(one)
         self._file_records.forget_chunk()
         return files.firsts[at], files.firsts[at + 1] - 1
+
+    def recount(self) -> None:
+        """See `StreamStore`."""
+        files, index = self._files, self._index
+        guessed, files.guessed = files.guessed, set()
+        if not guessed:
+            return
+        restored = self._file_records.restored
+        for segment in [one for one in files.segments if one.number in guessed]:
+            segment.table = None
+            table = files.table(segment)
+            for seq in index.live(segment.first_seq, segment.last_seq, segment.count):
+                if table.find(seq) < 0 and seq not in restored:
+                    self._lose(seq)
+        files.guessed = set()
+        known = [
+            seq
+            for seq in index.live(index.first, index.last, index.retained_messages)
+            if seq not in index.lost
+        ]
+        index.bytes, crcs = self._records.tally(known) if known else (0, 0)
+        index.digest = record_sum(crcs, sum(known))
 
     def close(self) -> None:
         """Release files; nothing is synced. Not while a job is running."""

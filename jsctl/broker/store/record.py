@@ -7,34 +7,38 @@ verify alone. Layouts are in `docs/formats.md`.
 
     frame  = magic, version, count, first seq, last seq, body length, crc | records
     record = crc, length, seq, time, subject length, headers length | subject headers payload
+
+What is done with all messages of a batch alike, is so in the loops of `accel.columns`.
 """
 
 import struct
+from array import array
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, chain
 from typing import NamedTuple
 from zlib import crc32
 
-from jsctl.broker.checksums import SHARED_BYTES, behind
+from jsctl.broker.accel import columns
+from jsctl.broker.accel.choice import column_loops
+from jsctl.broker.accel.columns import FRAME_HEADER_BYTES as FRAME_HEADER_BYTES
+from jsctl.broker.accel.columns import FRAME_MAGIC, FRAME_VERSION, frame_header
+from jsctl.broker.accel.columns import RECORD_OVERHEAD as RECORD_OVERHEAD
+from jsctl.broker.accel.columns import Columns as Columns
+from jsctl.broker.accel.columns import Publish as Publish
+from jsctl.broker.accel.columns import Row as Row
+from jsctl.broker.accel.columns import encode_rows as encode_rows
 from jsctl.broker.errors import Damaged
 
-FRAME_MAGIC = 0x46534A01
-FRAME_VERSION = 1
-RECORD_OVERHEAD = 30
-"""Bytes of a record that are not subject, headers or payload."""
+PASSED_ONCE_BYTES = 8 * 1024
+"""Messages of this size are encoded in Python, which copies a payload once, and passes over it once
+for both of its checksums; looking at each in Python costs little beside that."""
 SUBJECT_BYTES_MAX = 0xFFFF
 FRAME_BYTES_MAX = 1 << 30
 
-_FRAME = struct.Struct("<IHHIQQI")
-_HEAD = struct.Struct("<IQqHI")
 _RECORD = struct.Struct("<IIQqHI")
 _U32 = struct.Struct("<I")
 _HEADERS_LENGTH = RECORD_OVERHEAD - 4
 """Where in a record the length of its headers is."""
 _PEEK = struct.Struct("<IHHIQQII")
-FRAME_HEADER_BYTES = _PEEK.size
-_pack_head = _HEAD.pack
-_pack_u32 = _U32.pack
 _unpack_record = _RECORD.unpack_from
 
 
@@ -48,25 +52,8 @@ class Record(NamedTuple):
     payload: bytes
 
 
-Row = tuple[int, int, bytes, bytes, bytes]
-"""The values of a record. Reads of many give these: to make a record takes longer than to read."""
 RecordLike = Record | Row
-
-
-Parts = tuple[bytes, bytes, bytes, bytes]
-"""Of a record behind its checksum: the rest of its head, subject, headers, payload."""
-
-
-class Columns(NamedTuple):
-    """The records of a buffer, column by column, without their payloads."""
-
-    offsets: Sequence[int]
-    crcs: Sequence[int]
-    lengths: Sequence[int]
-    """What each counts in a stream's `bytes`: 4 more than it takes where there are headers."""
-    seqs: Sequence[int]
-    times: Sequence[int]
-    subjects: Sequence[bytes]
+"""A record, or its values: to make a record takes longer than to read one."""
 
 
 def message_bytes(subject: int, headers: int, payload: int) -> int:
@@ -74,70 +61,38 @@ def message_bytes(subject: int, headers: int, payload: int) -> int:
     return RECORD_OVERHEAD + subject + payload + (4 + headers if headers else 0)
 
 
-def encode_behind(head: bytes, records: Sequence[RecordLike]) -> tuple[bytes, Columns]:
-    """Encode a batch (at least one record, sequences ascending) as a frame behind other bytes.
-
-    The columns are what `columns` would find: who encodes a frame need not read it.
-    """
-    seqs, times, subjects, headers, payloads = zip(*records, strict=True)
-    subject_lengths = list(map(len, subjects))
-    header_lengths = list(map(len, headers))
-    lengths = [
-        RECORD_OVERHEAD + s + h + p
-        for s, h, p in zip(subject_lengths, header_lengths, map(len, payloads), strict=True)
-    ]
-    heads = map(_pack_head, lengths, seqs, times, subject_lengths, header_lengths)
-    header = _frame_header(len(seqs), seqs[0], seqs[-1], sum(lengths))
-    encode = _encode_large if min(lengths) >= SHARED_BYTES else _encode_small
-    crc, crcs, body = encode(crc32(header), zip(heads, subjects, headers, payloads, strict=True))
-    frame = b"".join((head, header, _pack_u32(crc), *body))
-    begin = len(head) + FRAME_HEADER_BYTES
-    offsets = list(accumulate(lengths[:-1], initial=begin))
-    sizes = _counted(lengths, header_lengths)
-    return frame, Columns(offsets, crcs, sizes, seqs, times, subjects)
+def encode_publishes(
+    head: bytes, batch: list[Publish], first_seq: int, time_ns: int, size: int
+) -> tuple[bytes, Columns]:
+    """As `encode_rows` for publishes that get sequences from `first_seq` on, and one time. `size`
+    is about what they take together."""
+    loops = column_loops() if size < PASSED_ONCE_BYTES * len(batch) else columns
+    made = loops.encode_publishes(head, batch, first_seq, time_ns)
+    frame, offsets, crcs, sizes, subjects = made
+    seqs = range(first_seq, first_seq + len(batch))
+    return frame, Columns(offsets, crcs, sizes, seqs, array("q", (time_ns,)) * len(batch), subjects)
 
 
-def _encode_small(crc: int, rows: Iterable[Parts]) -> tuple[int, list[int], Iterable[bytes]]:
-    """What `crc` becomes behind records, their own checksums, and their bytes."""
-    bodies = list(map(b"".join, rows))
-    crcs = list(map(crc32, bodies))
-    body = b"".join(chain.from_iterable(zip(map(_pack_u32, crcs), bodies, strict=True)))
-    return crc32(body, crc), crcs, (body,)
+def read_columns(buffer: bytes, start: int, end: int) -> Columns:
+    """Everything of verified records that an index needs. Raises ValueError for what is none."""
+    return Columns(*column_loops().read_columns(buffer, start, end))
 
 
-def _encode_large(crc: int, rows: Iterable[Parts]) -> tuple[int, list[int], Iterable[bytes]]:
-    """As `_encode_small`, without copies of payloads and with one pass over them."""
-    crcs: list[int] = []
-    body: list[bytes] = []
-    for parts in rows:
-        own = 0
-        for part in parts:
-            own = crc32(part, own)
-        packed = _pack_u32(own)
-        crc = behind(crc32(packed, crc), own, sum(map(len, parts)))
-        crcs.append(own)
-        body += (packed, *parts)
-    return crc, crcs, body
-
-
-def _counted(lengths: Sequence[int], headers: Sequence[int]) -> Sequence[int]:
-    if not any(headers):
-        return lengths
-    return [n + 4 if more else n for n, more in zip(lengths, headers, strict=True)]
+def header_blocks(buffer: bytes, found: Columns) -> list[bytes]:
+    """The header block of each record, empty where there is none."""
+    blocks: list[bytes] = []
+    unpack = _U32.unpack_from
+    for start, subject in zip(found.offsets, map(len, found.subjects), strict=True):
+        begin = start + RECORD_OVERHEAD + subject
+        blocks.append(buffer[begin : begin + unpack(buffer, start + _HEADERS_LENGTH)[0]])
+    return blocks
 
 
 def frame_of_raw(raws: Sequence[bytes]) -> bytes:
     """A frame of records that are already encoded, in ascending order."""
     body = b"".join(raws)
-    header = _frame_header(len(raws), raw_seq(raws[0]), raw_seq(raws[-1]), len(body))
-    return b"".join((header, _pack_u32(crc32(body, crc32(header))), body))
-
-
-def _frame_header(count: int, first_seq: int, last_seq: int, length: int) -> bytes:
-    """All of a frame's header but its checksum."""
-    assert first_seq <= last_seq, "sequences ascend in a frame"
-    assert last_seq - first_seq >= count - 1, "sequences are distinct in a frame"
-    return _FRAME.pack(FRAME_MAGIC, FRAME_VERSION, 0, count, first_seq, last_seq, length)
+    header = frame_header(len(raws), raw_seq(raws[0]), raw_seq(raws[-1]), len(body))
+    return b"".join((header, _U32.pack(crc32(body, crc32(header))), body))
 
 
 def peek(frame: bytes, offset: int = 0) -> tuple[int, int, int, int]:
@@ -163,7 +118,9 @@ def frame_is_sound(frame: bytes) -> bool:
     if len(frame) != FRAME_HEADER_BYTES + length:
         return False
     view = memoryview(frame)
-    return bool(crc32(view[FRAME_HEADER_BYTES:], crc32(view[: _FRAME.size])) == crc)
+    return bool(
+        crc32(view[FRAME_HEADER_BYTES:], crc32(view[: FRAME_HEADER_BYTES - _U32.size])) == crc
+    )
 
 
 def decode_records(buffer: bytes, start: int, end: int) -> list[Record]:
@@ -191,39 +148,6 @@ def offsets(buffer: bytes, start: int, end: int) -> list[int]:
         found.append(start)
         start += unpack(buffer, start + 4)[0]
     return found
-
-
-def columns(buffer: bytes, start: int, end: int) -> Columns:
-    """Everything of verified records that an index needs."""
-    offsets: list[int] = []
-    crcs: list[int] = []
-    lengths: list[int] = []
-    seqs: list[int] = []
-    times: list[int] = []
-    subjects: list[bytes] = []
-    note_offset, note_crc, note_length = offsets.append, crcs.append, lengths.append
-    note_seq, note_time, note_subject = seqs.append, times.append, subjects.append
-    unpack = _unpack_record
-    while start < end:
-        crc, length, seq, time_ns, subject, headers = unpack(buffer, start)
-        note_offset(start)
-        note_crc(crc)
-        note_seq(seq)
-        note_time(time_ns)
-        note_length(length + 4 if headers else length)
-        note_subject(buffer[start + 30 : start + 30 + subject])
-        start += length
-    return Columns(offsets, crcs, lengths, seqs, times, subjects)
-
-
-def header_blocks(buffer: bytes, found: Columns) -> list[bytes]:
-    """The header block of each record, empty where there is none."""
-    blocks: list[bytes] = []
-    unpack = _U32.unpack_from
-    for start, subject in zip(found.offsets, map(len, found.subjects), strict=True):
-        begin = start + RECORD_OVERHEAD + subject
-        blocks.append(buffer[begin : begin + unpack(buffer, start + _HEADERS_LENGTH)[0]])
-    return blocks
 
 
 def verify_record(buffer: bytes, start: int = 0) -> int:

@@ -34,6 +34,10 @@ class Records(Protocol):
     def tally(self, seqs: Sequence[int]) -> tuple[int, int]:
         """Sums of the sizes and of the checksums of readable records, at least one, ascending."""
 
+    @property
+    def totals_known(self) -> bool:
+        """Whether all of that was known so far; else totals are not sums."""
+
     def sizes(self, seqs: Sequence[int]) -> list[int]:
         """What each of these readable records counts, ascending."""
 

@@ -20,8 +20,7 @@ from jsctl.broker.store.record import Columns, peek
 from jsctl.broker.store.remover import MessageRemover
 from jsctl.broker.store.saved_index import IndexAdoption
 from jsctl.broker.store.segments.catalogue import Catalogue, decode_records, read_catalogue
-from jsctl.broker.store.segments.files import SegmentFiles, columns_of
-from jsctl.broker.store.segments.rewrite import readable
+from jsctl.broker.store.segments.files import SegmentFiles, columns_of, readable
 from jsctl.broker.store.segments.segment import (
     FRAME,
     RECORDS,
@@ -52,6 +51,8 @@ class Recovery:
         """How far the files are synced; None before the first checkpoint."""
         self.damage: list[str] = []
         """What did not check."""
+        self.forgets_removals = False
+        """See `StreamStore`. A segment that follows tells of all that was removed before it."""
         self._files = files
         self._disk = files.disk
         self._directory = files.directory
@@ -138,7 +139,7 @@ class Recovery:
         known = self._end_is_known
         if not known and (newest.number, newest.size) < (durable.segment, durable.offset):
             self.damage.append(f"{self._directory}: the end is missing, from mark {mark} on")
-            self._gap = True
+            self._gap = self.forgets_removals = True
         if self._fresh:
             index.first, index.last = durable.first, durable.first - 1
         if durable.last > index.last:
@@ -395,6 +396,7 @@ class Recovery:
         self._notes.setdefault(segment.number, []).append(where)
         self._gap = True
         if one.frame is None:
+            self.forgets_removals = True
             return
         segment.last_crc = one.frame.crc
         _, _, last, _ = peek(data, one.start)
@@ -443,7 +445,7 @@ class Recovery:
             for first, last in bounds.deleted.ranges():
                 self._forget(first, last)
         index.last_time = bounds.last_time
-        self._gap = False
+        self._gap = self.forgets_removals = False
         index.settle()
 
     def _forget(self, first: int, last: int) -> None:

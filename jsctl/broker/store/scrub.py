@@ -8,7 +8,7 @@ damage: its owner looks at the whole file then.
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 from zlib import crc32
 
@@ -23,6 +23,7 @@ from jsctl.broker.store.segments.segment import (
     walk,
 )
 from jsctl.broker.store.wal import format as fmt
+from jsctl.dataclass import dataclass
 
 SMALL_BYTES_MAX = 64 * 1024 * 1024
 """A file that is read as a whole is not larger; what there is of it beyond is not looked at."""

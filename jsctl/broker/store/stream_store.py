@@ -43,6 +43,8 @@ class StreamStore(Contents):
         super().__init__(index, records)
         self._remover = MessageRemover(index, records)
         self._importing: transfer.StoreImporter | None = None
+        self.forgets_removals = False
+        """What was removed may be there again: the only bytes that told of it are damaged."""
 
     def append(self, frame: Frame, mark: int) -> None:
         """Take a frame. Records that the store has already (after an import) are left out.
@@ -236,8 +238,13 @@ class StreamStore(Contents):
         index.mark = mark
         self._records.reset()
 
+    def recount(self) -> None:
+        """Make totals sums again, where a segment that cannot be read could not tell what its
+        messages count, nor could its catalogue: they are damaged, and count when they are back."""
+
     def check_totals(self) -> None:
-        """Assert that the totals are the sums of what is there. Reads tables, not records."""
+        """Assert that the totals are the sums of what is there, as far as that can be known. Reads
+        tables, not records."""
         index = self._index
         index.check()
         size = crcs = count = seq_sum = 0
@@ -248,6 +255,8 @@ class StreamStore(Contents):
             size, crcs = size + more[0], crcs + more[1]
             count, seq_sum = count + len(known), seq_sum + sum(known)
             start = seqs[-1] + 1
+        if not self._records.totals_known:
+            return
         assert (count, size) == (index.messages, index.bytes), "totals are sums of the segments"
         assert record_sum(crcs, seq_sum) == index.digest, "so is the digest"
 

@@ -87,9 +87,20 @@ class Positions:
         if hole < len(self.holes) and self.holes[hole] == seq:
             del self.holes[hole]
             return
+        if seq < self.seqs[self.head]:
+            # What is gone below the head would stand behind it.
+            self._drop_front()
         at = self._left(seq)
         assert at == len(self.seqs) or self.seqs[at] != seq, "a sequence is added once"
         self.seqs.insert(at, seq)
+
+    def _drop_front(self) -> None:
+        seqs = self.seqs
+        if isinstance(seqs, PackedSeqs):
+            seqs.drop(self.head)
+        else:
+            del seqs[: self.head]
+        self.head = 0
 
     def _advance(self) -> None:
         seqs, holes = self.seqs, self.holes
@@ -103,11 +114,9 @@ class Positions:
             del holes[:passed]
         if isinstance(seqs, PackedSeqs):
             if self.head >= BLOCK_SEQS:
-                seqs.drop(self.head)
-                self.head = 0
+                self._drop_front()
         elif self.head > 1024 and self.head * 2 > len(seqs):
-            del seqs[: self.head]
-            self.head = 0
+            self._drop_front()
 
     def below(self, bound: int) -> list[int]:
         """Live sequences below a bound, ascending."""

@@ -12,7 +12,6 @@ whole is sent, what is not is named, and is damaged in the replica, too, until i
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Protocol
 from zlib import crc32
@@ -20,6 +19,7 @@ from zlib import crc32
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
 from jsctl.broker.store.seqset import SeqSet
+from jsctl.dataclass import dataclass
 
 CHUNK_RECORDS_MAX = 2048
 CHUNK_BYTES_AIMED = 512 * 1024

@@ -214,6 +214,10 @@ class Sublist(Generic[T, M]):
     def match_many(self, subjects: Sequence[bytes]) -> list[M]:
         """The answers for a batch of subjects, in order."""
         if len(subjects) >= MANY_FROM:
+            first = subjects[0]
+            if first == subjects[-1] and subjects.count(first) == len(subjects):
+                self.cache_hits += len(subjects) - 1
+                return [self.match(first)] * len(subjects)
             common = self._families.find_common(subjects)
             if common is not None:
                 self.cache_hits += len(subjects)

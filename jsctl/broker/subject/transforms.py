@@ -8,11 +8,11 @@ The destination's tokens are literals, `$n`, or functions in double braces: `wil
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.subject.matching import to_regex
 from jsctl.broker.subject.validity import SUBJECT_BYTES_MAX, is_valid_subject
+from jsctl.dataclass import dataclass
 
 Part = Callable[[tuple[bytes, ...], bytes], bytes]
 """(values of the source's wildcards, whole subject) -> one destination token."""

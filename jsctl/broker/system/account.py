@@ -37,6 +37,7 @@ LARGE_PARTS = (
     "jsctl.api.responses",
     "jsctl.broker.system.encodings",
     "jsctl.broker.system.monitoring.view",
+    "jsctl.broker.system.monitoring.jetstream_facts",
     "jsctl.broker.system.monitoring.http",
     "jsctl.broker.system.requests",
     "jsctl.broker.routes.types",
@@ -104,9 +105,18 @@ class SystemAccount:
         """Clients that came and went, statistics, numbers of connections."""
         if now_ns >= self._count_due_ns:
             self._count_due_ns = now_ns + COUNT_NS
-            self._server.tallies.links.follow(self._server.router.routes, now_ns)
+            tallies, leafs = self._server.tallies, self._server.leafs
+            tallies.links.follow(self._server.router.routes, now_ns)
+            if leafs is not None:
+                tallies.leafs.follow(leafs.links(), now_ns)
+            if self._server.gates is not None:
+                tallies.gates.follow(self._server.gates.links(), now_ns)
         for event in self._clients.look(now_ns):
             self._loaded().client_event(event)
+        leafs = self._server.leafs
+        for one in leafs.take_events() if leafs is not None else ():
+            if self._clients.leaf(one, now_ns):
+                self._loaded().leaf_event(one)
         if self._clients.schedule.take_statsz(now_ns) and self._outlet.wanted_of_server("STATSZ"):
             self._loaded().stats()
         for name in self._clients.accounts_to_tell(now_ns):

@@ -5,7 +5,7 @@ request by the server it came in on, of a damaged replica by its own server. Not
 unless somebody listens.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from jsctl.api.cluster import PeerInfo
@@ -17,6 +17,7 @@ from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.facts import (
     ArchiveNews,
+    BatchesAbandoned,
     ConsumerAdvisories,
     MetaChanged,
     ReplicaDamageChanged,
@@ -30,6 +31,7 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.live_view import ApiView, known_leader, sequence_ranges
 from jsctl.broker.replication.group import LeaderChange, RaftGroup
 from jsctl.broker.system.outlet import EventOutlet
+from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import answers
@@ -94,7 +96,12 @@ class JetStreamAdvisories:
 
     def tell(
         self,
-        fact: MetaChanged | LeaderChange | ConsumerAdvisories | ReplicaDamageChanged | ArchiveNews,
+        fact: MetaChanged
+        | LeaderChange
+        | ConsumerAdvisories
+        | ReplicaDamageChanged
+        | ArchiveNews
+        | BatchesAbandoned,
     ) -> None:
         """Tell who listens what was found out on this server."""
         match fact:
@@ -107,11 +114,23 @@ class JetStreamAdvisories:
                 self._consumer_facts(fact.assignment, fact.advisories)
             case ReplicaDamageChanged():
                 self._damage_changed(fact)
+            case BatchesAbandoned():
+                self._batches_abandoned(fact)
             case ArchiveNews():
                 if self._wanted(fact.account, "STREAM", fact.event.value, fact.stream):
                     self._tell(
                         fact.account, archive_advisories.archive_message(self._build(), fact)
                     )
+
+    def _batches_abandoned(self, fact: BatchesAbandoned) -> None:
+        """The account is told, and the system account, which is told whose it was."""
+        for account in dict.fromkeys((fact.account, self.outlet.system)):
+            if not self._wanted(account, "STREAM", "BATCH_ABANDONED", fact.stream):
+                continue
+            owner = fact.account if account == self.outlet.system else ""
+            for name, why in fact.ends:
+                built = self._build().batch_abandoned(owner, fact.stream, name, why.value)
+                self._tell(account, built)
 
     def _damage_changed(self, fact: ReplicaDamageChanged) -> None:
         account, stream = fact.account, fact.stream

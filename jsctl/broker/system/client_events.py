@@ -4,8 +4,9 @@ Sessions are not told of events; this looks at what came and what closed since t
 notes an event only where somebody listens.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from jsctl.broker.options import SECOND_NS
 from jsctl.broker.sessions.session import AUTH_FAILURE, ClientSession
@@ -13,6 +14,10 @@ from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.schedule import EventSchedule
 from jsctl.broker.system.tallies import Tallies
+from jsctl.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from jsctl.broker.leafnodes.types import LeafEvent
 
 SLOW_NS = SECOND_NS
 STALE = "Stale Connection"
@@ -119,13 +124,22 @@ class ClientEvents:
     def _note(self, kind: ClientEventKind, session: ClientSession) -> None:
         self._events.append(ClientEvent(kind, session))
 
+    def leaf(self, event: "LeafEvent", now_ns: int) -> bool:
+        """Whether somebody listens to a leaf node, or a hub, that came or went."""
+        account = event.facts.account
+        if account == self.outlet.system:
+            return False
+        self.schedule.account_changed(account, now_ns)
+        kind = "CONNECT" if event.connected else "DISCONNECT"
+        return self.outlet.wanted(f"$SYS.ACCOUNT.{account}.{kind}")
+
     def accounts_to_tell(self, now_ns: int) -> list[str]:
         """Accounts whose number of connections is to be told: where it changed, and now and
         then."""
         found: list[str] = []
         for name in self.schedule.take_accounts(now_ns):
             account = self.outlet.router.accounts.get(name)
-            if account is None or not account.connections:
+            if account is None or not account.connections + account.leafs:
                 self.schedule.account_idle(name)
             if account is not None and (
                 self.outlet.wanted(f"$SYS.ACCOUNT.{name}.SERVER.CONNS")

@@ -3,8 +3,6 @@
 Nothing is built here without being asked: the node asks when there is interest.
 """
 
-from dataclasses import dataclass
-
 from jsctl.api.codec import dumps, encode
 from jsctl.api.events import AccountNumConns, ConnectEventMsg, DisconnectEventMsg, TypedEvent
 from jsctl.api.monitoring.statsz import ServerStatsMsg
@@ -16,6 +14,7 @@ from jsctl.broker.system.monitoring.general import statsz
 from jsctl.broker.system.monitoring.view import AccountFacts, ConnFacts, ServerView
 from jsctl.broker.system.monitoring.words import time_or_nothing
 from jsctl.broker.system.requests import SysServices
+from jsctl.dataclass import dataclass
 
 PREFIX = "io.nats.server.advisory.v1."
 GLOBAL_ACCOUNT = "$G"

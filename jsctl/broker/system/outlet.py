@@ -1,9 +1,8 @@
 """Where events and advisories leave: whether anybody listens, and how they are published."""
 
-from dataclasses import dataclass
-
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import random_name
+from jsctl.dataclass import dataclass
 
 ID_LENGTH = 22
 

@@ -4,9 +4,10 @@ The edge reads the file between two turns. One reload serves all who asked befor
 read after the last of them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.interest.targets import Namespace
+from jsctl.dataclass import dataclass
 
 Asked = tuple[Namespace, bytes, bytes]
 """Account, reply subject and headers of a request."""

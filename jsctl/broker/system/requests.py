@@ -6,7 +6,7 @@ import stands for, restricted to the account that asks.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields
 from enum import Enum
 from typing import TypeVar
 
@@ -31,6 +31,7 @@ from jsctl.broker.system.monitoring.http import plain
 from jsctl.broker.system.monitoring.jetstream import jsz_account
 from jsctl.broker.system.monitoring.view import ServerView
 from jsctl.broker.system.monitoring.words import NotMine, Refused
+from jsctl.dataclass import dataclass, replace
 
 T = TypeVar("T")
 

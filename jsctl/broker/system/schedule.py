@@ -1,8 +1,9 @@
 """When events of the system account are due. Knows nothing of what they say."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.options import SECOND_NS
+from jsctl.dataclass import dataclass
 
 STATSZ_FIRST_NS = SECOND_NS // 4
 STATSZ_MAX_NS = 10 * SECOND_NS

@@ -5,7 +5,6 @@ themselves do not, but for the options, which a reload replaces.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jsctl.broker.accounts.accounts import Accounts
@@ -15,10 +14,13 @@ from jsctl.broker.routing.router import Router
 from jsctl.broker.sessions.last_line import LastLine
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.system.tallies import Tallies
+from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.broker.assets.engine import Engine
+    from jsctl.broker.gateways.gates import Gates
     from jsctl.broker.jsapi.live_view import ApiView
+    from jsctl.broker.leafnodes.leafs import Leafs
     from jsctl.broker.routes.links import Links
 
 
@@ -41,6 +43,10 @@ class ServerParts:
     tallies: Tallies
     links: "Links | None"
     """Connections to other servers; None outside of a cluster."""
+    leafs: "Leafs | None"
+    """Leaf nodes and hubs."""
+    gates: "Gates | None"
+    """Other clusters."""
     jetstream: "ApiView | None"
 
     @property

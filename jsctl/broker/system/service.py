@@ -3,9 +3,12 @@
 Made by `account` with the first request, page or listener; see `lazy`.
 """
 
+from typing import TYPE_CHECKING
+
 from jsctl.api.codec import dumps
 from jsctl.api.monitoring.accountz import Permissions, ResponsePermission
 from jsctl.api.monitoring.connz import SubjectPermission
+from jsctl.broker import lazy
 from jsctl.broker.interest.targets import Captured, Namespace
 from jsctl.broker.options import SubjectPermission as Rules
 from jsctl.broker.routing.trace import Trace
@@ -32,6 +35,12 @@ from jsctl.broker.system.server import ServerParts
 from jsctl.broker.system.subscriber_counts import SubscriberCounts
 from jsctl.broker.system.trace_events import document
 from jsctl.broker.turn import Answer, Query
+
+if TYPE_CHECKING:
+    from jsctl.broker.leafnodes.types import LeafEvent
+    from jsctl.broker.system.monitoring import leaf_facts
+else:
+    leaf_facts = lazy.module("jsctl.broker.system.monitoring.leaf_facts", optional=True)
 
 SUBSCRIBERS = b"$SYS.DEBUG.SUBSCRIBERS"
 
@@ -73,6 +82,12 @@ class SystemService:
                 self._tell(events.refused(view, facts))
             case ClientEventKind.REFUSED_IN_ACCOUNT:
                 self._outlet.publish(facts.account, *events.refused_in_account(view, facts))
+
+    def leaf_event(self, event: "LeafEvent") -> None:
+        """Tell what became of a leaf node or a hub."""
+        view, events, facts = self._view(), self._events, leaf_facts.conn_facts(event.facts)
+        told = events.connected if event.connected else events.disconnected
+        self._tell(told(view, facts))
 
     def account_connections(self, name: str) -> None:
         """How many connections an account has."""

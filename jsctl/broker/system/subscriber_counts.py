@@ -1,12 +1,13 @@
 """`$SYS.DEBUG.SUBSCRIBERS` in a cluster: every server counts its own, one adds up."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.codec import dumps
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.targets import Namespace, Sink
 from jsctl.broker.options import MILLISECOND_NS
 from jsctl.broker.routing.router import Router
+from jsctl.dataclass import dataclass
 
 COUNT_SUBJECT = b"$SYS.REQ.ACCOUNT.NSUBS"
 WAIT_NS = 250 * MILLISECOND_NS

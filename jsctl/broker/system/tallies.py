@@ -1,9 +1,10 @@
 """What a server notes from its start for those who may ask later."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from jsctl.broker.routes.link_counts import LinkCounts
+from jsctl.broker.linking.link_counts import LinkCounts
 from jsctl.broker.turn import ProcessFacts
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)
@@ -16,6 +17,9 @@ class Tallies:
     process: ProcessFacts = field(default_factory=ProcessFacts)
     """What the edge measured last."""
     links: LinkCounts = field(default_factory=LinkCounts)
+    leafs: LinkCounts = field(default_factory=LinkCounts)
+    gates: LinkCounts = field(default_factory=LinkCounts)
+    """Messages over routes, over connections of leaf nodes and hubs, and of other clusters."""
     stale: int = 0
     """Clients that did not answer pings."""
     failed: str = ""

@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from jsctl.api.words import DeliverPolicy, Discard
 from jsctl.client.ordered import Delivered, Feed, ordered
 from jsctl.client.stored import header_of
 from jsctl.client.worded import library_words, not_found, refused, worded
+from jsctl.dataclass import dataclass
 from jsctl.errors import Conflict, Unreachable, UsageError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import time
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from jsctl.api.consumer import ConsumerConfig
@@ -23,6 +23,7 @@ from jsctl.api.words import DeliverPolicy
 from jsctl.client.buckets.kv import valid_bucket
 from jsctl.client.ordered import ordered
 from jsctl.client.worded import library_words, not_found, refused, worded
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, UsageError
 
 if TYPE_CHECKING:

@@ -21,10 +21,7 @@ from jsctl.render.reports.account.info import ConnectionRows, account_info_scree
 if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
-SYSTEM_ACCOUNT = "$SYS"
 USER_INFO_NS = 1_000_000_000
-NOT_ENABLED = frozenset({10039, 10076})
-"""Error codes of servers and accounts without JetStream."""
 
 
 async def info(call: Call) -> None:
@@ -63,10 +60,10 @@ async def _jetstream(manager: Manager) -> tuple[AccountInfo | None, str]:
     try:
         return await manager.account_info(), ""
     except ApiError as error:
-        if error.err_code in NOT_ENABLED:
-            return None, "JetStream is not supported in this account"
         return None, f"Could not obtain account information: {error}"
-    except Unreachable:
+    except Unreachable as error:
+        if "no responders" in str(error):
+            return None, "JetStream is not supported in this account"
         return None, "No response from JetStream server"
     except NotAllowed as error:
         return None, f"Could not obtain account information: {error}"
@@ -89,7 +86,7 @@ def _rows(user: UserInfo, facts: ConnectionFacts) -> ConnectionRows:
     return ConnectionRows(
         user=_named(user.user, user.user_name),
         account=_named(user.account, user.account_name or user.account),
-        system_account=user.account == SYSTEM_ACCOUNT,
+        system_account=facts.is_system_account,
         expires=duration(user.expires) if user.expires > 0 else "never",
         client_id=facts.client_id,
         client_ip=facts.client_ip,

@@ -37,7 +37,7 @@ def _verified_chain(client: "NatsClient") -> list[bytes]:
     writer = getattr(client._transport, "_io_writer", None)
     made = writer.get_extra_info("ssl_object") if writer is not None else None
     if made is None:
-        raise JsctlError("nats: secure connection not available")
+        raise JsctlError("nats: connection is not tls")
     if hasattr(made, "get_verified_chain"):  # public from Python 3.13 on
         return list(made.get_verified_chain())
     from _ssl import ENCODING_DER

@@ -15,12 +15,12 @@ GROUP = Group(
             "analyze",
             "perform checks against an archive created by the 'gather' subcommand",
             "audit.analyze:analyze",
-            (Argument("archive", "path to input archive to analyze"),),
+            (Argument("archive", "path to input archive to analyze", kind=Kind.INPUT),),
             (
                 Option(
                     "max-examples",
                     "How many example issues to display for each failed check (0 for unlimited)",
-                    Kind.INTEGER,
+                    Kind.UNSIGNED,
                     default="5",
                 ),
                 Option(

@@ -79,8 +79,6 @@ def analyze(call: Call) -> None:
     if not call.given("archive"):
         raise UsageError("archive path is required")
     path = call.text("archive")
-    if not Path(path).exists():
-        raise NotFound(f"path '{path}' does not exist")
     reader = Reader(Path(path))
     try:
         report = _analyzed(reader, call.texts("skip"), limit)

@@ -1,6 +1,6 @@
 """The checks: what they are called, what they look for and where their thresholds are."""
 
-from dataclasses import dataclass
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """What a check found, and helpers with which rules walk through an archive."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.commands.toolkit.archives.files import Document, Reader
+from jsctl.dataclass import dataclass
 
 PASS, WARN, FAIL, SKIP = "PASS", "WARN", "FAIL", "SKIP"
 OUTCOMES = (PASS, WARN, FAIL, SKIP)

@@ -4,7 +4,7 @@ from jsctl.commands.backup.flags import CONSUMERS, PROGRESS
 from jsctl.commands.backup.restore import GROUP as RESTORE
 from jsctl.commands.toolkit.grammar.spec import FORCE, JSON, Argument, Command, Group, Kind, Option
 
-_SOURCE = Argument("source", "The directory holding the backup", required=True)
+_SOURCE = Argument("source", "The directory holding the backup", required=True, kind=Kind.FOLDER)
 
 
 def _kept(name: str, help_text: str, metavar: str) -> Option:
@@ -57,7 +57,12 @@ GROUP = Group(
             "Creates an edited copy of a stream backup",
             "backup.edit:edit",
             (
-                Argument("source", "The directory holding the backup to edit", required=True),
+                Argument(
+                    "source",
+                    "The directory holding the backup to edit",
+                    required=True,
+                    kind=Kind.FOLDER,
+                ),
                 Argument("target", "Directory to create the edited backup in", required=True),
             ),
             (
@@ -76,13 +81,13 @@ GROUP = Group(
                 Option(
                     "first-seq",
                     "Keep messages with this sequence or higher",
-                    Kind.INTEGER,
+                    Kind.UNSIGNED,
                     metavar="N",
                 ),
                 Option(
                     "last-seq",
                     "Keep messages with this sequence or lower",
-                    Kind.INTEGER,
+                    Kind.UNSIGNED,
                     metavar="N",
                 ),
                 _kept(
@@ -171,7 +176,10 @@ GROUP = Group(
             "backup.edit:lookup",
             (
                 Argument(
-                    "keyfile", "The key file written beside an obfuscated backup", required=True
+                    "keyfile",
+                    "The key file written beside an obfuscated backup",
+                    required=True,
+                    kind=Kind.INPUT,
                 ),
                 Argument(
                     "value",

@@ -30,7 +30,7 @@ PUBLISHING = (
         "Randomize which subjects are being used when in multisubject mode",
         Kind.FLAG,
     ),
-    Option("payload", "File containing a message payload to send", Kind.FILE, metavar="PAYLOAD"),
+    Option("payload", "File containing a message payload to send", Kind.INPUT, metavar="PAYLOAD"),
     HEADER,
 )
 THROTTLE = (

@@ -4,10 +4,11 @@ import asyncio
 import random
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import perf_counter_ns
 
 from jsctl.client.raw import frame_of, header_block
+from jsctl.dataclass import dataclass
 
 TRIES_MAX = 3
 """How often a message is sent that nobody takes: a new stream is not yet known everywhere."""

@@ -11,6 +11,8 @@ from jsctl.commands.toolkit.grammar.spec import Command, Group
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, NotFound
 
+_NAMES_OF_NATS = {"schemas": "schema"}
+
 
 def cheat(call: Call) -> None:
     """Shows a sheet, lists them, or writes all of them."""
@@ -21,7 +23,7 @@ def cheat(call: Call) -> None:
     elif call.flag("list") or not label:
         names = "\n    ".join(sheets)
         call.output.print(f"Available Cheats:\n\n    {names}")
-    elif label not in sheets:
+    elif (label := _NAMES_OF_NATS.get(label, label)) not in sheets:
         hints = near_names(label, list(sheets)) or ("see jsctl cheat --list",)
         raise NotFound(f'no cheats for "{label}"', hints=hints)
     else:

@@ -97,7 +97,7 @@ GROUP = Group(
             "Resets the consumer to a previous state",
             "consumer.change:reset",
             BOTH,
-            (Option("sequence", "Sequence to reset to", Kind.INTEGER), FORCE, JSON),
+            (Option("sequence", "Sequence to reset to", Kind.UNSIGNED), FORCE, JSON),
         ),
         Command(
             "copy",
@@ -115,7 +115,7 @@ GROUP = Group(
         Command(
             "next",
             ("Retrieves messages from Pull consumers without interactive prompts"),
-            "consumer.change:next_messages",
+            "consumer.messages:next_messages",
             BOTH_REQUIRED,
             (
                 Option("ack", "Acknowledge received message", Kind.SWITCH, default="true"),
@@ -131,6 +131,18 @@ GROUP = Group(
                 ),
             ),
             examples=("jsctl consumer next ORDERS NEW --count 10 --raw",),
+        ),
+        Command(
+            "sub",
+            "Retrieves messages from consumers",
+            "consumer.messages:subscribe",
+            BOTH,
+            (
+                Option("ack", "Acknowledge received message", Kind.SWITCH, default="true"),
+                Option("raw", "Show only the message", Kind.FLAG, short="r"),
+                Option("deliver-group", "Deliver group of the consumer"),
+            ),
+            hidden=True,
         ),
         Command(
             "graph",

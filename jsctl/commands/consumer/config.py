@@ -6,7 +6,7 @@ from pathlib import Path
 from jsctl.api.codec import wire_of
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
-from jsctl.api.times import format_time, parse_duration
+from jsctl.api.times import format_duration, format_time, parse_duration
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy
 from jsctl.client.manager import without_server_metadata
 from jsctl.commands.consumer.change import parse_until
@@ -18,19 +18,20 @@ from jsctl.commands.toolkit.assets.config_flags import (
     options_for,
     value_of,
 )
-from jsctl.commands.toolkit.assets.picking import check_name, consumer_of, pick_stream
+from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import RequestFailed, UsageError
 
 LINEAR = "linear"
+MILLISECOND_NS = 1_000_000
 _SKIP = ("filter", "sample", "wait", "max-pending")
 _BACKOFF = (
     Option("backoff", "Creates a consumer backoff policy", choices=("linear", "none")),
     Option(
         "backoff-steps",
         "Number of steps to use when creating the backoff policy",
-        Kind.INTEGER,
+        Kind.UNSIGNED,
         default="10",
     ),
     Option(
@@ -80,25 +81,25 @@ def edit_options() -> tuple[Option, ...]:
 async def add(call: Call) -> None:
     """Create a consumer."""
     async with call.manager() as manager:
-        stream = await pick_stream(call, manager)
+        stream = await pick_stream(call, manager, why=TO_LOOK_IN)
         config = _from_file(call) if call.given("config") else _asked(call)
         check_config(config)
+        shown = replace(config, name="") if config.durable_name else config
         if call.flag("validate"):
-            call.output.json(config)
+            call.output.json(shown)
             call.output.print("\nConfiguration is a valid Consumer")
             return
         if call.given("output"):
             from jsctl.render.formats import as_json
 
-            Path(call.text("output")).write_text(as_json(config), encoding="utf-8")
+            Path(call.text("output")).write_text(as_json(shown), encoding="utf-8")
             return
         try:
             info = await manager.create_consumer(
                 stream, config, action="", level=required_level(config)
             )
         except ApiError as error:
-            prefix = f"Consumer creation failed: {stream} > {config.name or 'ephemeral'}"
-            raise RequestFailed(error, prefix=prefix) from None
+            raise RequestFailed(error, prefix="Consumer creation failed") from None
     show_consumer(call, info)
 
 
@@ -201,8 +202,8 @@ def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
     if call.given("filter"):
         config = replace(config, filter_subject="", filter_subjects=call.words("filter"))
         config = _single_filter(config)
-    if call.integer("sample", -1) > 0:
-        config = replace(config, sample_freq=f"{call.integer('sample')}%")
+    if call.given("sample"):
+        config = replace(config, sample_freq=_percent(call.integer("sample")))
     if call.integer("max-pending", -1) >= 0:
         config = replace(config, max_ack_pending=call.integer("max-pending"))
     if call.duration("wait", -1) > 0:
@@ -212,6 +213,12 @@ def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
     if call.given("pause"):
         config = replace(config, pause_until=parse_until(call.text("pause")))
     return _with_groups(call, _with_backoff(call, config))
+
+
+def _percent(sample: int) -> str:
+    if sample > 100:
+        raise UsageError("sample percent is not between 0 and 100")
+    return str(sample) if sample > 0 else ""
 
 
 def _single_filter(config: ConsumerConfig) -> ConsumerConfig:
@@ -253,17 +260,32 @@ def _with_backoff(call: Call, config: ConsumerConfig) -> ConsumerConfig:
 
 
 def linear_backoff(steps: int, shortest_ns: int, longest_ns: int) -> tuple[int, ...]:
-    """Evenly spaced waits from the shortest to the longest; raises UsageError."""
-    if steps < 1 or shortest_ns > longest_ns:
-        raise UsageError("backoff needs at least one step and a minimum below its maximum")
-    if steps == 1:
-        return (shortest_ns,)
+    """Waits from the shortest on, each a step longer than the one before; raises UsageError.
+
+    As `nats` has it, the longest is where one step more would lead, and lengths are whole
+    milliseconds above the shortest.
+    """
+    if steps < 1:
+        raise UsageError("steps must be more than 0")
+    for ns, which in ((shortest_ns, "minimum"), (longest_ns, "maximum")):
+        if ns <= 0:
+            raise UsageError(f"{which} retry can not be 0")
+    shortest_ns, longest_ns = sorted((shortest_ns, longest_ns))
+    step_ns = (longest_ns - shortest_ns) // steps
+    if not step_ns and shortest_ns != longest_ns:
+        between = f"{format_duration(shortest_ns)} and {format_duration(longest_ns)}"
+        raise UsageError(f"step range between {between} is too small for {steps} steps")
     return tuple(
-        shortest_ns + (longest_ns - shortest_ns) * step // (steps - 1) for step in range(steps)
+        shortest_ns + (step * step_ns + MILLISECOND_NS // 2) // MILLISECOND_NS * MILLISECOND_NS
+        for step in range(steps)
     )
 
 
 def _with_groups(call: Call, config: ConsumerConfig) -> ConsumerConfig:
+    given = [flag for flag, _, _ in _GROUPS if call.given(flag)]
+    if len(given) > 1:
+        first, second = (flag.removesuffix("-groups") for flag in reversed(given[:2]))
+        raise UsageError(f"setting both {first} and {second} groups are not supported")
     for flag, policy, _ in _GROUPS:
         if call.given(flag):
             config = replace(config, priority_policy=policy, priority_groups=call.words(flag))
@@ -317,9 +339,7 @@ async def copy(call: Call) -> None:
         try:
             source = await manager.consumer_info(stream, wanted)
         except ApiError as error:
-            raise RequestFailed(
-                error, prefix=f"could not load source Consumer {stream} > {wanted}"
-            ) from None
+            raise RequestFailed(error, prefix="could not load source Consumer") from None
         old = source.config or ConsumerConfig()
         name = check_name(call.text("destination"), "consumer")
         config = replace(old, name=name, metadata=without_server_metadata(old.metadata))
@@ -328,5 +348,8 @@ async def copy(call: Call) -> None:
             config = replace(config, deliver_subject="", idle_heartbeat=0, flow_control=False)
         config = with_flags(call, config)
         check_config(config)
-        info = await manager.create_consumer(stream, config, level=required_level(config))
+        try:
+            info = await manager.create_consumer(stream, config, level=required_level(config))
+        except ApiError as error:
+            raise RequestFailed(error, prefix="Consumer creation failed") from None
     show_consumer(call, info)

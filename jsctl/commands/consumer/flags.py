@@ -8,11 +8,11 @@ QUERY = (
     Option("bound", "Display push-bound or pull consumers with waiting pulls", Kind.FLAG),
     Option("waiting", "Display consumers with fewer waiting pulls", Kind.INTEGER),
     Option("ack-pending", "Display consumers with fewer pending acks", Kind.INTEGER),
-    Option("pending", "Display consumers with fewer unprocessed messages", Kind.INTEGER),
+    Option("pending", "Display consumers with fewer unprocessed messages", Kind.UNSIGNED),
     Option("idle", "Display consumers with deliveries within a period", Kind.DURATION),
     Option("created", "Display consumers created longer ago than duration", Kind.DURATION),
     Option(
-        "replicas", "Display consumers with fewer or equal replicas than the value", Kind.INTEGER
+        "replicas", "Display consumers with fewer or equal replicas than the value", Kind.UNSIGNED
     ),
     Option("leader", "Display only clustered consumers with a specific leader", metavar="SERVER"),
     Option(

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from jsctl.commands.toolkit.assets.picking import consumer_of
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.commands.toolkit.monitoring.graphs import Curve, graph, rate
+from jsctl.commands.toolkit.monitoring.graphs import Curve, graph, needs_terminal, rate
 
 
 async def graph_consumer(call: Call) -> int:
     """Messages delivered, acknowledged, pending and waited for."""
+    needs_terminal(call)
     curves = [
         Curve("delivered", "Messages Delivered / second", rate, per_second=True),
         Curve("acknowledged", "Messages Acknowledged / second", rate, per_second=True),

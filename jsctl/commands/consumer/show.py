@@ -1,7 +1,7 @@
 """`consumer ls`, `report`, `info` and `state`: commands that only read."""
 
 from jsctl.api.consumer import ConsumerInfo
-from jsctl.commands.toolkit.assets.picking import consumer_of, pick_stream, stream_of
+from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, consumer_of, pick_stream, stream_of
 from jsctl.commands.toolkit.assets.unreachable import print_unreachable
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.render.column import sort_rows
@@ -18,8 +18,8 @@ from jsctl.render.reports.consumers import (
 async def ls(call: Call) -> None:
     """All consumers of a stream, by name."""
     async with call.manager() as manager:
-        stream = await pick_stream(call, manager)
-        if call.flag("names"):
+        stream = await pick_stream(call, manager, why=TO_LOOK_IN)
+        if call.flag("names") and not call.flag("json"):
             for name in await manager.consumer_names(stream):
                 call.output.print(name)
             return
@@ -48,7 +48,7 @@ async def report(call: Call) -> int | None:
 
 async def _report(call: Call) -> None:
     async with call.manager() as manager:
-        stream = await stream_of(call, manager)
+        stream = await stream_of(call, manager, why=TO_LOOK_IN)
         listing = await manager.consumers(stream.config.name)
     messages = stream.state.messages
     rows = [ConsumerRow(info, messages) for info in listing.items]
@@ -61,7 +61,8 @@ async def _report(call: Call) -> None:
     out.print()
     if call.flag("leaders"):
         leaders = leader_rows(info.cluster for info in listing.items)
-        out.print(leader_table(leaders, "Consumers", out.theme, out.width) + "\n")
+        if leaders:
+            out.print(leader_table(leaders, "Consumers", out.theme, out.width) + "\n")
     print_unreachable(call, "Consumers", listing.missing, listing.offline)
 
 

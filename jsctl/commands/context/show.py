@@ -92,7 +92,11 @@ def validate(call: Call) -> int:
         store.load(wanted)
     sound = True
     for name in [wanted] if wanted else store.names():
-        sound = show_context(call, name, connect=call.flag("connect")) and sound
+        try:
+            sound = show_context(call, name, connect=call.flag("connect")) and sound
+        except UsageError as error:  # a file that cannot be read
+            call.output.print(f"Could not load {name}: {error}\n")
+            sound = False
         call.output.print()
     if not sound:
         raise JsctlError("validation failed")

@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 from jsctl.api.errors import ApiError
 from jsctl.client.manager import Manager
 from jsctl.client.stored import header_of
 from jsctl.client.worded import library_words, worded
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.render.details import Details
 from jsctl.render.humanize import number

@@ -8,7 +8,7 @@ subjects of those advisories keeps them. Any stream on these subjects will do.
 import asyncio
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from jsctl.api.errors import ApiError
 from jsctl.backups.filters import matches
 from jsctl.client.reading import StoredMessage, read_stream
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.dataclass import dataclass
 from jsctl.errors import Conflict, NotFound, UsageError
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ GROUP = Group(
             "Edit or add a error code using your EDITOR",
             "errors.edit:edit",
             (
-                Argument("file", "The file to edit", required=True),
+                Argument("file", "The file to edit", required=True, kind=Kind.INPUT),
                 Argument("code", "The code to edit"),
             ),
             aliases=("vi", "add", "new"),
@@ -47,9 +47,9 @@ GROUP = Group(
             "validate",
             "Validates the validity of the errors definition",
             "errors.edit:validate",
-            (Argument("file", "The file to validate"),),
+            (Argument("file", "The file to validate", kind=Kind.INPUT),),
         ),
     ),
-    (Option("errors", "The errors.json file to use as input", Kind.FILE, metavar="FILE"),),
+    (Option("errors", "The errors.json file to use as input", Kind.INPUT, metavar="FILE"),),
     aliases=("err", "error"),
 )

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jsctl.api.error_table import ROWS
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
 
 CODE_MAX = 65_535

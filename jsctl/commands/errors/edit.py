@@ -20,13 +20,7 @@ def validate(call: Call) -> None:
     path = call.text("file")
     if not path:
         raise UsageError("errors file is required")
-    _check_there(path)
     _validate(call, path)
-
-
-def _check_there(path: str) -> None:
-    if not Path(path).is_file():
-        raise UsageError(f"path '{path}' does not exist")
 
 
 def _validate(call: Call, path: str) -> None:
@@ -45,7 +39,6 @@ def edit(call: Call) -> None:
     if not text.isdigit():
         raise UsageError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
     code = int(text)
-    _check_there(path)
     found = load(path)
     at = next((at for at, one in enumerate(found) if one.error_code == code), len(found))
     highest = max((one.error_code for one in found), default=0)

@@ -15,7 +15,7 @@ _STORAGE = Option(
 _SETTINGS = (
     Option("ttl", "How long to keep values for", Kind.DURATION),
     Option("marker-ttl", "Enables Per-Key TTLs and Limit Markers", Kind.DURATION),
-    Option("replicas", "How many replicas of the data to store", Kind.INTEGER, default="1"),
+    Option("replicas", "How many replicas of the data to store", Kind.UNSIGNED, default="1"),
     Option("max-value-size", "Maximum size for any single value", Kind.SIZE),
     Option("max-bucket-size", "Maximum size for the bucket", Kind.SIZE),
     Option("tags", "Place the bucket on servers that has specific tags", Kind.LIST),
@@ -80,7 +80,7 @@ GROUP = Group(
             "kv.keys:get",
             (_BUCKET, _KEY),
             (
-                Option("revision", "Gets a specific revision"),
+                Option("revision", "Gets a specific revision", Kind.UNSIGNED, metavar="REVISION"),
                 Option("raw", "Show only the value string", Kind.FLAG),
             ),
             examples=("jsctl kv get CONFIG username --raw",),
@@ -101,7 +101,10 @@ GROUP = Group(
                 _KEY,
                 Argument("value", "The value to store", required=True),
                 Argument(
-                    "revision", "The revision of the previous value in the bucket", required=True
+                    "revision",
+                    "The revision of the previous value in the bucket",
+                    required=True,
+                    kind=Kind.UNSIGNED,
                 ),
             ),
             examples=("jsctl kv update CONFIG username alice 1",),
@@ -132,7 +135,13 @@ GROUP = Group(
             "revert",
             "Reverts a value to a previous revision using put",
             "kv.keys:revert",
-            (_BUCKET, _KEY, Argument("revision", "The revision to revert to", required=True)),
+            (
+                _BUCKET,
+                _KEY,
+                Argument(
+                    "revision", "The revision to revert to", required=True, kind=Kind.UNSIGNED
+                ),
+            ),
             (Option("force", "Force reverting without prompting", Kind.SWITCH),),
         ),
         Command(
@@ -153,7 +162,9 @@ GROUP = Group(
                     "deletes", "Includes deletes in watched values", Kind.SWITCH, default="true"
                 ),
                 Option("updates", "Only show new values written", Kind.FLAG),
-                Option("revision", "Starts from a certain revision"),
+                Option(
+                    "revision", "Starts from a certain revision", Kind.UNSIGNED, metavar="REVISION"
+                ),
             ),
             examples=("jsctl kv watch CONFIG 'users.>'",),
         ),

@@ -5,7 +5,7 @@ import os
 import struct
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.client.connection import connect
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable, UsageError
 from jsctl.render.reports.bench import at_rank
 
@@ -46,7 +47,7 @@ class _Run:
 async def latency(call: Call) -> None:
     """Publishes at a rate, and tells how long messages are on their way."""
     run = _Run(
-        count=call.duration("duration") // SECOND_NS * call.integer("rate"),
+        count=call.duration("duration") * call.integer("rate") // SECOND_NS,
         size=call.integer("size"),
         rate=call.integer("rate"),
         latencies=[],

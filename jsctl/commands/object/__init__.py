@@ -8,7 +8,7 @@ _FILE = Argument("file", "The file to retrieve")
 _PROGRESS = Option("progress", "Disable progress bars", Kind.SWITCH, default="true")
 _HEAD = (
     Option("ttl", "How long to keep objects for", Kind.DURATION, metavar="TTL"),
-    Option("replicas", "How many replicas of the data to store", Kind.INTEGER, default="1"),
+    Option("replicas", "How many replicas of the data to store", Kind.UNSIGNED, default="1"),
     Option("max-bucket-size", "Maximum size for the bucket", Kind.SIZE, metavar="MAX-BUCKET-SIZE"),
     Option("description", "A description for the bucket"),
 )
@@ -48,7 +48,7 @@ GROUP = Group(
             "put",
             "Puts a file into the store",
             "object.files:put",
-            (_BUCKET, Argument("file", "The file to put")),
+            (_BUCKET, Argument("file", "The file to put", kind=Kind.INPUT)),
             (
                 Option("name", "Override the name supplied to the object store"),
                 Option("description", "Sets an optional description for the object"),
@@ -61,7 +61,7 @@ GROUP = Group(
                 Option(
                     "chunk-size",
                     "Sets the chunk size for the file",
-                    Kind.INTEGER,
+                    Kind.UNSIGNED,
                     metavar="CHUNK-SIZE",
                 ),
                 _PROGRESS,

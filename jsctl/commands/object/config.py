@@ -50,7 +50,8 @@ async def edit(call: Call) -> None:
         if call.given("replicas"):
             config = replace(config, num_replicas=call.integer("replicas") or 1)
         with library_words():
-            await manager.update_stream(config)
+            # A sealed one stays as it is, and the server says so when it is asked to open it.
+            await manager.update_stream(replace(config, sealed=False))
         made = await store.status()
     show_store(call, made)
 

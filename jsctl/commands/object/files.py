@@ -12,7 +12,7 @@ from jsctl.api.times import SECOND_NS
 from jsctl.client.buckets.objects import CHUNK_BYTES, ObjectInfo, delete_store
 from jsctl.commands.object.open import opened
 from jsctl.commands.object.show import show_object, show_store
-from jsctl.commands.toolkit.content.bodies import headers_of
+from jsctl.commands.toolkit.content.bodies import header_pairs
 from jsctl.commands.toolkit.content.templates import unique_id
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.progress import Progress
@@ -41,7 +41,7 @@ async def put(call: Call) -> None:
             bucket=store.name,
             nuid=unique_id(),
             description=call.text("description"),
-            headers={key: [value] for key, value in headers_of(call).items()},
+            headers=_headers(call),
             options={"max_chunk_size": _chunk_bytes(call)},
         )
         with _source(path) as (stream, total):
@@ -59,6 +59,13 @@ def _replace(call: Call, bucket: str, known: ObjectInfo) -> bool:
         return False
     call.output.print()
     return True
+
+
+def _headers(call: Call) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in header_pairs(call):
+        found.setdefault(name, []).append(value)
+    return found
 
 
 def _chunk_bytes(call: Call) -> int:

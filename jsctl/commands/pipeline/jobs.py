@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from jsctl.api.stream import StreamInfo
 from jsctl.client.manager import Manager
 from jsctl.commands.pipeline.session import Work, at_work
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.column import Align, Column
 from jsctl.spark.pipeline.capture import ROOT

@@ -4,10 +4,10 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.dataclass import dataclass
 from jsctl.settings import Settings
 from jsctl.spark.pipeline.progress import Display
 from jsctl.spark.pipeline.session import LazySession

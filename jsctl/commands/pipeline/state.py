@@ -1,10 +1,11 @@
 """`pipeline status` and `stop`: what a checkpoint says, from any process."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.dataclass import dataclass
 from jsctl.errors import Conflict, NotFound, Unreachable
 from jsctl.render.column import Column
 from jsctl.render.humanize import duration, number

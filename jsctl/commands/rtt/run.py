@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 import socket
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from time import perf_counter_ns
 from urllib.parse import urlsplit
 
@@ -12,6 +12,7 @@ from jsctl.api.times import format_time
 from jsctl.client.addresses import checked_url, shown_url
 from jsctl.client.connection import connect
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.humanize import duration
 

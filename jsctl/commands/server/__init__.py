@@ -28,7 +28,7 @@ _REPLICAS = (
     Option("read-timeout", "Read timeout in seconds", Kind.INTEGER, default="5"),
     Option("csv", "Renders CSV format", Kind.FLAG),
 )
-_EXPECT = Argument("expect", "How many servers to expect")
+_EXPECT = Argument("expect", "How many servers to expect", kind=Kind.UNSIGNED)
 
 GROUP = Group(
     "server",

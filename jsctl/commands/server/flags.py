@@ -2,7 +2,7 @@
 
 from jsctl.commands.toolkit.grammar.spec import Argument, Kind, Option
 
-LIMIT = Argument("limit", "How many servers to wait for; no limit on rows")
+LIMIT = Argument("limit", "How many servers to wait for; no limit on rows", kind=Kind.INTEGER)
 FILTERS = (
     Option("host", "Limit the report to a specific NATS server, by its name"),
     Option("cluster", "Limit the report to a specific Cluster"),

@@ -8,7 +8,7 @@ from jsctl.api.server import EventFilterOptions
 from jsctl.client.system import NatsSystem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import NO_RESULTS
-from jsctl.commands.toolkit.monitoring.graphs import Curve, graph, rate
+from jsctl.commands.toolkit.monitoring.graphs import Curve, graph, needs_terminal, rate
 from jsctl.errors import NotFound
 
 ID_LENGTH = 56
@@ -18,6 +18,7 @@ MEGABYTE = 1024**2
 
 async def graph_server(call: Call) -> int:
     """Curves of a server."""
+    needs_terminal(call)
     name = call.text("server")
     async with call.one_connection(), call.client() as client:
         system = NatsSystem(client, call.settings)

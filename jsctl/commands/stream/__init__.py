@@ -149,9 +149,9 @@ GROUP = Group(
                 Option(
                     "seq",
                     ("Purge up to but not including a specific message sequence"),
-                    Kind.INTEGER,
+                    Kind.UNSIGNED,
                 ),
-                Option("keep", "Keeps a certain number of messages after the purge", Kind.INTEGER),
+                Option("keep", "Keeps a certain number of messages after the purge", Kind.UNSIGNED),
                 *BULK,
             ),
             examples=("jsctl stream purge ORDERS --keep 1000 -f",),
@@ -177,14 +177,14 @@ GROUP = Group(
             "rmm",
             "Securely removes an individual message from a stream",
             "stream.change:rmm",
-            (STREAM, Argument("id", "Message Sequence to remove")),
+            (STREAM, Argument("id", "Message Sequence to remove", kind=Kind.UNSIGNED)),
             (FORCE,),
         ),
         Command(
             "view",
             "View messages in a stream",
             "stream.show:view",
-            (STREAM, Argument("size", "Page size <= 25", default="10")),
+            (STREAM, Argument("size", "Page size <= 25", default="10", kind=Kind.UNSIGNED)),
             (
                 Option("id", "Start at a specific message Sequence", Kind.INTEGER),
                 Option("raw", "Show the raw data received", Kind.FLAG),
@@ -197,7 +197,7 @@ GROUP = Group(
             "get",
             "Retrieves a specific message from a Stream",
             "stream.show:get",
-            (STREAM, Argument("id", "Message Sequence to retrieve")),
+            (STREAM, Argument("id", "Message Sequence to retrieve", kind=Kind.UNSIGNED)),
             (
                 Option("last-for", "Retrieves the message for a specific subject", short="S"),
                 JSON,
@@ -265,7 +265,7 @@ GROUP = Group(
             (Argument("file", "The directory holding the backup to restore", required=True),),
             (
                 Option("progress", "Enables or disables progress reporting", Kind.SWITCH),
-                Option("config", "Load a different configuration", Kind.FILE),
+                Option("config", "Load a different configuration", Kind.INPUT),
                 Option("cluster", "Place the stream in a specific cluster"),
                 Option("tag", "Place the stream on servers with specific tags", Kind.LIST),
                 Option("replicas", "Override how many replicas to create", Kind.INTEGER),

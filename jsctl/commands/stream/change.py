@@ -8,7 +8,12 @@ from jsctl.api.errors import ApiError
 from jsctl.client.manager import as_request
 from jsctl.commands.stream.show import show_stream
 from jsctl.commands.toolkit.assets.bulk import in_bulk
-from jsctl.commands.toolkit.assets.picking import check_name, pick_stream, unknown_stream
+from jsctl.commands.toolkit.assets.picking import (
+    STREAM_NOT_FOUND,
+    check_name,
+    pick_stream,
+    unknown_stream,
+)
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Aborted, RequestFailed, UsageError
 from jsctl.render.humanize import counted
@@ -21,9 +26,7 @@ if TYPE_CHECKING:
 async def _named(call: Call, manager: "Manager") -> str:
     """With --force the name is taken as given, so that offline streams can be removed."""
     name = call.text("stream")
-    if call.flag("force"):
-        if not name:
-            raise UsageError("--force requires a stream name")
+    if call.flag("force") and name:
         return check_name(name, "stream")
     return await pick_stream(call, manager)
 
@@ -51,13 +54,17 @@ async def rm(call: Call) -> int | None:
     async with call.manager() as manager:
         if call.given("match"):
             return await _matching(call, manager, "delete", manager.delete_stream)
+        if call.flag("force") and not call.text("stream"):
+            raise UsageError("--force requires a stream name")
+        if call.flag("force") and not call.text("stream"):
+            raise UsageError("--force requires a stream name")
         name = await _named(call, manager)
         if not call.confirm(f"Really delete Stream {name}"):
             return None
         try:
             await manager.delete_stream(name)
         except ApiError as error:
-            if error.err_code == 10059:
+            if error.err_code == STREAM_NOT_FOUND:
                 raise unknown_stream(name, await manager.stream_names()) from None
             raise RequestFailed(error, prefix=f"could not remove Stream {name}") from None
     return None
@@ -81,7 +88,12 @@ async def purge(call: Call) -> int | None:
         confirm_bucket(call, name)
         if not call.confirm(f"Really purge Stream {name}"):
             return None
-        purged = await manager.purge(name, subject=subject, seq=seq, keep=keep)
+        try:
+            purged = await manager.purge(name, subject=subject, seq=seq, keep=keep)
+        except ApiError as error:
+            if error.err_code == STREAM_NOT_FOUND:
+                raise
+            raise RequestFailed(error, prefix="could not purge Stream") from None
         info = await manager.stream_info(name)
     sentence = f"Purged {counted(purged, 'message')} from {name}\n"
     if call.as_json:

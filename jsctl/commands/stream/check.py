@@ -36,7 +36,8 @@ async def check(call: Call) -> int:
         call.output.print("No Streams defined")
     else:
         call.output.table(check_rows(found), CHECK_COLUMNS, "Stream Check")
-        call.output.print(f"{whole} of {counted(len(found), 'stream')} are whole on all replicas")
+        of, are = counted(len(found), "stream"), "is" if len(found) == 1 else "are"
+        call.output.print(f"{whole} of {of} {are} whole on all replicas")
     return 0 if whole == len(found) else 1
 
 

@@ -1,7 +1,7 @@
 """`stream add` and `edit`: from flags, a file and answers to a configuration."""
 
 import json
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import Field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +25,13 @@ from jsctl.commands.toolkit.assets.config_flags import (
     apply_flags,
     differences,
     options_for,
-    parse_age,
     value_of,
 )
 from jsctl.commands.toolkit.assets.picking import check_name, stream_of
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
+from jsctl.commands.toolkit.grammar.values import parse_age
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.dataclass import dataclass
 from jsctl.errors import RequestFailed, UsageError
 from jsctl.render.humanize import duration
 
@@ -49,7 +50,7 @@ _COMPOSITE = (
     ),
     Option("cluster", "Place the stream on a specific cluster"),
     Option("mirror", "Completely mirror another stream, a name or JSON"),
-    Option("source", "Source data from other streams, a name or JSON", Kind.LIST),
+    Option("source", "Source data from other streams, a name or JSON", Kind.LIST, key="sources"),
     Option("transform-source", "Stream subject transform source"),
     Option("transform-destination", "Stream subject transform destination"),
     Option("republish-source", "Republish messages to --republish-destination"),
@@ -76,11 +77,6 @@ _REMOVALS = (
 def create_options() -> tuple[Option, ...]:
     """Flags of add."""
     return (*options_for(StreamConfig), *_COMPOSITE)
-
-
-def copy_options() -> tuple[Option, ...]:
-    """Flags of copy: the same but for where data comes from, which is copied."""
-    return tuple(one for one in create_options() if one.name not in ("mirror", "source"))
 
 
 def edit_options() -> tuple[Option, ...]:
@@ -120,6 +116,9 @@ QUESTIONS = (
     Question("deny_delete", "Allow message deletion", "yes", yes_means=False),
     Question("deny_purge", "Allow purging subjects or the entire stream", "yes", yes_means=False),
 )
+_ZERO_IS_UNSAID = frozenset(
+    {"num_replicas", "max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size"}
+)
 _UNLIMITED = StreamConfig(
     max_consumers=-1,
     max_msgs=-1,
@@ -140,6 +139,8 @@ async def add(call: Call) -> None:
             limits = (await manager.account_info()).limits
             config = _asked(call, bytes_required=limits.max_bytes_required)
         check_config(config)
+        if call.flag("validate") or call.given("output"):
+            _check_alone(config)
         if call.flag("validate"):
             call.output.json(config)
             call.output.print(
@@ -153,7 +154,7 @@ async def add(call: Call) -> None:
         try:
             info = await manager.create_stream(config, level=required_level(config))
         except ApiError as error:
-            raise RequestFailed(error, prefix=f"could not create Stream {config.name}") from None
+            raise RequestFailed(error, prefix="could not create Stream") from None
     _say(call, f"Stream {config.name} was created\n")
     show_stream(call, info)
 
@@ -194,7 +195,8 @@ def _asked(call: Call, *, bytes_required: bool) -> StreamConfig:
     for question in QUESTIONS:
         about = wire_of(by_attr[question.attr]).about
         assert about is not None
-        if call.given(about.flag) or _does_not_apply(question.attr, config):
+        said = call.given(about.flag) and not _means_nothing(question.attr, config)
+        if said or _does_not_apply(question.attr, config):
             continue
         if question.attr == "max_bytes" and bytes_required:
             question = replace(question, default=BYTES_WHEN_REQUIRED)
@@ -213,6 +215,11 @@ def _some(words: list[str]) -> list[str]:
     if not words:
         raise ValueError("a value is required")
     return words
+
+
+def _means_nothing(attr: str, config: StreamConfig) -> bool:
+    """No copies, and limits of 0, are as good as not given."""
+    return attr in _ZERO_IS_UNSAID and not getattr(config, attr)
 
 
 def _does_not_apply(attr: str, config: StreamConfig) -> bool:
@@ -245,7 +252,9 @@ def _answered(
     if call.flag("defaults"):
         return _replaced(config, question.attr, check(default))
     if words:
-        picked = call.prompts.choose(question.text, list(words), default=default)
+        picked = call.prompts.choose(
+            question.text, list(words), default=default, prefix="invalid input"
+        )
         return _replaced(config, question.attr, check(picked))
     answer: object = call.prompts.ask(
         question.text, default=default, check=check, help_text=question.help or about.help
@@ -278,9 +287,9 @@ def _replicate(call: Call, config: StreamConfig) -> StreamConfig:
     if call.flag("no-mirror"):
         config = replace(config, mirror=None)
     if call.given("mirror"):
-        config = replace(config, mirror=_source(call.text("mirror")), mirror_direct=True)
-    if call.given("source"):
-        config = replace(config, sources=tuple(_source(text) for text in call.texts("source")))
+        config = replace(config, mirror=_source(call.text("mirror")))
+    if call.given("sources"):
+        config = replace(config, sources=tuple(_source(text) for text in call.texts("sources")))
     return config
 
 
@@ -343,6 +352,10 @@ def check_config(config: StreamConfig) -> None:
         raise UsageError("mirrors cannot listen for messages on subjects")
     if config.num_replicas < 1:
         raise UsageError("replicas should be >= 1")
+
+
+def _check_alone(config: StreamConfig) -> None:
+    """What a server would say of a configuration that none is to see."""
     if ">" in config.subjects and not config.no_ack:
         raise UsageError("a stream on subject > needs --no-ack")
 

@@ -30,9 +30,8 @@ _DATA = (
 
 
 def copy_options() -> tuple[Option, ...]:
-    """Flags of add, but for where data comes from, which is copied; and what is copied where."""
-    kept = tuple(one for one in create_options() if one.name not in ("mirror", "source"))
-    return (*kept, *_DATA)
+    """Flags of add, and what is copied where."""
+    return (*create_options(), *_DATA)
 
 
 async def copy(call: Call) -> None:
@@ -82,13 +81,20 @@ def _configuration(call: Call, source: StreamInfo, name: str) -> StreamConfig:
     """That of the source, with what was given. Raises UsageError."""
     config = replace(as_request(source.config), name=name)
     prefix = call.text("prefix")
+    if name == source.config.name and not call.text("to"):
+        raise UsageError("source and destination Stream names cannot be the same")
     if prefix:
         config = replace(config, subjects=tuple(f"{prefix}.{one}" for one in config.subjects))
-    elsewhere = bool(prefix or call.text("to"))
+    fed = call.given("mirror") or call.given("sources")
+    if fed:
+        config = replace(config, subjects=(), mirror=None, sources=())
+    elsewhere = bool(fed or prefix or call.text("to"))
     if not call.given("subjects") and config.mirror is None and not elsewhere:
         raise UsageError("the copy needs --subjects of its own")
     config = with_flags(call, config)
     if call.flag("data"):
+        if fed:
+            raise UsageError("messages come with --data, or with --mirror or --source, not both")
         # What is copied comes from here, and a sealed stream would take nothing.
         config = replace(config, mirror=None, sources=(), sealed=False)
         marked = {**config.metadata, COPY_OF: Copier.name_of(source)}
@@ -110,7 +116,7 @@ async def _created(manager: "Manager", config: StreamConfig) -> StreamInfo:
     try:
         return await manager.create_stream(config, level=required_level(config))
     except ApiError as error:
-        raise RequestFailed(error, prefix=f"could not create Stream {config.name}") from None
+        raise RequestFailed(error, prefix="could not create Stream") from None
 
 
 async def _filled(call: Call, copier: Copier, source: StreamInfo) -> None:

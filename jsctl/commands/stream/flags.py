@@ -15,7 +15,9 @@ QUERY = (
         metavar="THRESHOLD",
     ),
     Option("subject", "Filters streams by those with interest matching a subject or wildcard"),
-    Option("replicas", "Display streams with fewer or equal replicas than the value", Kind.INTEGER),
+    Option(
+        "replicas", "Display streams with fewer or equal replicas than the value", Kind.UNSIGNED
+    ),
     Option("sourced", "Display that sources data from other streams", Kind.FLAG),
     Option("mirrored", "Display that mirrors data from other streams", Kind.FLAG),
     Option("leader", "Display only clustered streams with a specific leader", metavar="SERVER"),

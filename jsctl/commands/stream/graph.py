@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from jsctl.commands.toolkit.assets.picking import pick_stream
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.commands.toolkit.monitoring.graphs import Curve, graph, rate
+from jsctl.commands.toolkit.monitoring.graphs import Curve, graph, needs_terminal, rate
 
 
 async def graph_stream(call: Call) -> int:
     """Messages held, removed and stored."""
+    needs_terminal(call)
     curves = [
         Curve("messages", "Messages Stored"),
         Curve("first", "Messages Removed / second", rate, per_second=True),

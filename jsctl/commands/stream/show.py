@@ -42,7 +42,7 @@ async def ls(call: Call) -> None:
     """All streams, smallest first."""
     subject = call.text("subject")
     async with call.manager() as manager:
-        if call.flag("names"):
+        if call.flag("names") and not call.flag("json"):
             for name in await manager.stream_names(subject):
                 call.output.print(name)
             return
@@ -97,7 +97,8 @@ async def _report(call: Call) -> None:
     _print_replication(call, [row.info for row in rows])
     if call.flag("leaders"):
         leaders = leader_rows(info.cluster for info in infos)
-        output.print(leader_table(leaders, "Streams", output.theme, output.width) + "\n")
+        if leaders:
+            output.print(leader_table(leaders, "Streams", output.theme, output.width) + "\n")
     print_unreachable(call, "Streams", listing.missing, listing.offline)
 
 
@@ -108,7 +109,8 @@ def _print_replication(call: Call, infos: list[StreamInfo]) -> None:
     call.output.table(found, REPLICATION_COLUMNS, "Replication Report", raw=call.flag("raw"))
     call.output.print()
     if call.given("dot"):
-        Path(call.text("dot")).write_text(replication_graph(infos) + "\n", encoding="utf-8")
+        in_order = sorted(infos, key=lambda info: info.config.name)
+        Path(call.text("dot")).write_text(replication_graph(in_order) + "\n", encoding="utf-8")
 
 
 async def info(call: Call) -> None:
@@ -170,18 +172,10 @@ def _print_subjects(call: Call, stream: str, counts: list[tuple[str, int]]) -> N
         for subject, count in counts[top::height]:
             row += [subject, number(count)]
         rows.append(row + [""] * (2 * pairs - len(row)))
-    heads = ["Subject", "Count"] * min(pairs, -(-len(counts) // height))
+    heads = ["Subject", "Count"] * pairs
     title = f"{counted(len(counts), 'Subject')} in stream {stream}"
     out = call.output
-    out.print(
-        table(
-            heads,
-            [row[: len(heads)] for row in rows],
-            title=title,
-            theme=out.theme,
-            width_max=out.width,
-        )
-    )
+    out.print(table(heads, rows, title=title, theme=out.theme, width_max=out.width))
     out.print()
 
 
@@ -247,11 +241,11 @@ def header_lines(headers: bytes) -> list[str]:
 
 async def view(call: Call) -> None:
     """Messages, page by page."""
-    size = call.integer("size", 10)
-    if size > VIEW_MAX:
-        raise UsageError(f"page size should be less than or equal to {VIEW_MAX}")
     if not call.prompts.possible:
         raise NeedsConfirmation("interactive stream paging requires a valid terminal")
+    size = call.integer("size", 10)
+    if not 1 <= size <= VIEW_MAX:
+        raise UsageError(f"page size should be less than or equal to {VIEW_MAX}")
     async with call.manager() as manager:
         stream = await pick_stream(call, manager)
         seq, shown = await _first(call, manager, stream), 0

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
@@ -13,6 +12,7 @@ from jsctl.api.server import EventFilterOptions
 from jsctl.client.system import NoSystemRights, SystemSource
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.watching import repeated
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable
 from jsctl.render.reports.server.top import Rates, top_text
 

@@ -5,12 +5,12 @@ plan names the command line that does the same.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from jsctl.dashboard.actions import backup as backups
 from jsctl.dashboard.actions import consumers, groups, streams
 from jsctl.dashboard.actions.plans import Plan, Target, words
 from jsctl.dashboard.model.snapshot import Consumer, Meta, Server, Snapshot, Stream
+from jsctl.dataclass import dataclass
 
 __all__ = ["ACTIONS", "Action", "Plan", "Target", "action_named", "show_command"]
 

@@ -1,13 +1,13 @@
 """What a dialog says before something is changed: consequences, command line, way out."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from shlex import quote
 from typing import TypeAlias
 
 from jsctl.dashboard.connection.link import Link
 from jsctl.dashboard.model.snapshot import Consumer, Level, Meta, Server, Stream
+from jsctl.dataclass import dataclass
 
 Target: TypeAlias = Server | Stream | Consumer | Meta
 """What an action can be done to."""

@@ -5,7 +5,7 @@ Either may be missing or lack rights; what can be asked is found out when it is 
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
@@ -18,6 +18,7 @@ from jsctl.client.manager import PAGES_MAX, Manager
 from jsctl.client.system import MonitorSystem, NatsSystem, SystemSource
 from jsctl.dashboard.model.documents import Document, integer, section, sections, text
 from jsctl.dashboard.model.model import Told
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, NotAllowed
 from jsctl.settings import Settings
 

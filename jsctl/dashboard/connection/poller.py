@@ -28,7 +28,7 @@ RETRY_S = 1.0
 REFRESH_MIN_S = 0.2
 REFRESH_MAX_S = 60.0
 REPORT = {"accounts": True, "streams": True, "consumer": True, "config": True, "raft": True}
-URGENT = frozenset({"stream", "consumer", "leader", "quorum", "server", "pause", "pin"})
+URGENT = frozenset({"stream", "consumer", "leader", "quorum", "damage", "server", "pause", "pin"})
 """Categories of events after which the details have changed."""
 Show = Callable[[Snapshot], None]
 

@@ -1,9 +1,9 @@
 """The characters that carry a meaning, in two sets: Unicode, and plain ASCII."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from jsctl.dashboard.model.snapshot import Level, PeerState
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """Ink: the colours of the present theme and the present set of characters, ready for cells."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.dashboard.look.glyphs import UNICODE, Glyphs
 from jsctl.dashboard.look.palette import DARK, PALETTES, Palette
 from jsctl.dashboard.model.snapshot import Badge, Level, PeerState
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 by colour alone in any of them; see `glyphs`.
 """
 
-from dataclasses import dataclass
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

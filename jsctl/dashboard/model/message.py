@@ -1,6 +1,6 @@
 """One message of a stream, as plain data."""
 
-from dataclasses import dataclass
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

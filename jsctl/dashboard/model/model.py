@@ -8,7 +8,7 @@ answered: rounds that nobody answered tell about our own connection, not about s
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jsctl.dashboard.model.advisories import event_of
 from jsctl.dashboard.model.documents import Document, integer, section, sections, text
@@ -37,6 +37,7 @@ from jsctl.dashboard.model.tracks import (
     peers_of,
     time_of,
 )
+from jsctl.dataclass import dataclass
 
 MISSES_MAX = 2
 STEP = 50

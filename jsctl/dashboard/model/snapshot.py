@@ -4,8 +4,10 @@ A snapshot is never changed. Times are nanoseconds of the Unix epoch, rates are 
 sizes are bytes. Nothing is left out because it is away: what was known stays, with `stale_ns`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, IntEnum
+
+from jsctl.dataclass import dataclass
 
 
 class Level(IntEnum):

@@ -1,7 +1,6 @@
 """Columns of a stream's subjects."""
 
 import zlib
-from dataclasses import dataclass
 
 from rich.text import Text
 
@@ -9,6 +8,7 @@ from jsctl.dashboard.look import cells
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted
 from jsctl.dashboard.widgets.grid import GridColumn
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Align, Column
 
 TOKEN_ROLES = ("flow", "accent", "star", "text", "ok")

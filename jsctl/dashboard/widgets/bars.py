@@ -1,7 +1,6 @@
 """The lines at the edges: what is connected and how it is, the tabs, the keys."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 from textual import events
@@ -14,6 +13,7 @@ from jsctl.dashboard.look.cells import both_ends
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, clock, fitted, short_time
 from jsctl.dashboard.model.snapshot import Snapshot
+from jsctl.dataclass import dataclass
 from jsctl.render.humanize import counted
 
 STALE_NS = 3 * SECOND_NS

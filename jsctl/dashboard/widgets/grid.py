@@ -6,7 +6,7 @@ moment after a key press, so that rows do not run away from under the cursor.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -22,6 +22,7 @@ from textual.strip import Strip
 
 from jsctl.dashboard.look.ink import Ink
 from jsctl.dashboard.look.words import clean, fitted
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Align, Column
 
 R = TypeVar("R")

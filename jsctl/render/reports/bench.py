@@ -1,9 +1,9 @@
 """Results of benchmarks: rates and latencies of each client and of all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, sqrt
 
+from jsctl.dataclass import dataclass
 from jsctl.render.humanize import number, size
 
 SECOND_NS = 1_000_000_000

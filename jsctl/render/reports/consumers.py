@@ -1,17 +1,16 @@
 """`consumer report`, `consumer ls`, `consumer info` and `consumer state`."""
 
-from dataclasses import dataclass
-
-from jsctl.api.cluster import ClusterInfo
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo, PriorityGroupState
-from jsctl.api.times import format_duration, parse_time
+from jsctl.api.times import SECOND_NS, format_duration, parse_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, ReplayPolicy
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.details import Details
 from jsctl.render.humanize import duration, joined, moment, number, since, size
 from jsctl.render.reports.assets.parts import (
     add_levels,
     add_metadata,
+    add_migration,
     api_level,
     cluster_cell,
     created_text,
@@ -152,9 +151,9 @@ def consumer_screen(info: ConsumerInfo, *, only_state: bool = False) -> Details:
     if not only_state:
         _add_config(screen, info, config)
         _add_delivery(screen, config)
-        _add_priority(screen, config)
+        _add_priority(screen, info, config)
         add_metadata(screen, config.metadata)
-    _add_cluster(screen, info.cluster, info.ts)
+    _add_cluster(screen, info, config)
     _add_state(screen, info, config)
     return screen
 
@@ -226,9 +225,15 @@ def _backoff(steps: tuple[int, ...]) -> str:
     return joined(texts)
 
 
-def _add_priority(screen: Details, config: ConsumerConfig) -> None:
-    if parse_time(config.pause_until):
-        screen.row("Paused Until Deadline", moment(config.pause_until))
+def left_of(info: ConsumerInfo) -> str:
+    """How long a pause still takes, in whole seconds."""
+    return format_duration(round(info.pause_remaining / SECOND_NS) * SECOND_NS)
+
+
+def _add_priority(screen: Details, info: ConsumerInfo, config: ConsumerConfig) -> None:
+    if info.paused or parse_time(config.pause_until):
+        tail = f"{left_of(info)} remaining" if info.paused else "passed"
+        screen.row("Paused Until Deadline", f"{moment(config.pause_until)} ({tail})")
     if config.priority_policy is not PriorityPolicy.NONE:
         word = PRIORITY_WORDS.get(config.priority_policy, str(config.priority_policy.value))
         screen.row("Priority Policy", word)
@@ -237,15 +242,17 @@ def _add_priority(screen: Details, config: ConsumerConfig) -> None:
             screen.row("Pinned TTL", duration(config.priority_timeout))
 
 
-def _add_cluster(screen: Details, cluster: ClusterInfo | None, now: str) -> None:
+def _add_cluster(screen: Details, info: ConsumerInfo, config: ConsumerConfig) -> None:
+    cluster = info.cluster
     if cluster is None or not cluster.name:
         return
     screen.section("Cluster Information")
     screen.row("Name", cluster.name)
     screen.row_if("Raft Group", cluster.raft_group)
-    screen.row("Leader", leader_text(cluster, now))
+    screen.row("Leader", leader_text(cluster, info.ts))
     for peer in cluster.replicas:
         screen.row("Replica", f"{peer.name}, {peer_state(peer)}, {peer_seen(peer)}")
+    add_migration(screen, cluster, info.ts, config.num_replicas)
 
 
 def _position(consumer_seq: int, stream_seq: int, word: str, when: str, now: str) -> str:
@@ -283,8 +290,9 @@ def _add_state(screen: Details, info: ConsumerInfo, config: ConsumerConfig) -> N
         screen.row("Waiting Pulls", f"{number(info.num_waiting)} {tail}")
     if info.paused:
         until = moment(config.pause_until)
-        screen.row("Paused Until", f"{until} ({duration(info.pause_remaining)} remaining)")
-    screen.rows("Priority Groups", [_group(group) for group in info.priority_groups])
+        screen.row("Paused Until", f"{until} ({left_of(info)} remaining)")
+    if config.priority_policy is PriorityPolicy.PINNED_CLIENT:
+        screen.rows("Priority Groups", [_group(group) for group in info.priority_groups])
 
 
 def _group(state: PriorityGroupState) -> str:

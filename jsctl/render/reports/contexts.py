@@ -1,8 +1,8 @@
 """Stored contexts: the list and the screen of one."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.details import Details
 

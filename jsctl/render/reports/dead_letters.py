@@ -1,8 +1,7 @@
 """Dead letters: the list and the screen of one."""
 
-from dataclasses import dataclass
-
 from jsctl.api.times import format_time
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.details import Details
 from jsctl.render.humanize import moment_ns, number, size

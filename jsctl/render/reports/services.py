@@ -3,9 +3,9 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from jsctl.api.times import parse_time
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.details import Details
 from jsctl.render.humanize import duration, moment, number

@@ -1,8 +1,8 @@
 """How busy subjects are."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Cell, Column
 from jsctl.render.humanize import number, size
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.accel import contract, pure
-from jsctl.broker.accel.choice import PURE, PURE_VARIABLE, Twin, chosen, compiled
+from jsctl.broker.accel.choice import PURE_VARIABLE, Twin, chosen, compiled, interpreted
 from jsctl.broker.accel.contract import HEADERS, HEARS, Leg
 from jsctl.broker.accel.repeats import Shape, row_expression
 from tests.support.lane_tables import FLAGS, PLENTY, TWINS, World, agree, leg
@@ -367,7 +367,7 @@ def test_rows_are_not_looked_at_again_and_again(monkeypatch: pytest.MonkeyPatch)
             return rows
 
     monkeypatch.setattr(pure, "row_expression", Counting)
-    world = World(PURE)
+    world = World(interpreted())
     names = (b"o", b"o", b"o", b"o", b"o", b"o", b"o", b"o", b"o", b"o", b"o", b"h")
     data = b"".join(b"PUB %s.%05d 1\r\nx\r\n" % (names[n % 12], n) for n in range(9000))
     assert world.route(data)[1] == 9000

@@ -53,6 +53,16 @@ def test_a_log_without_its_files_is_lost_until_that_is_settled() -> None:
     assert not find_loss(one, opened(one))
 
 
+def test_a_log_of_which_only_the_reserve_is_left_is_lost() -> None:
+    """No state need have been written yet: all that the server promised was in the first file."""
+    one = disk()
+    opened(one)
+    found(one)
+    first, _ = sorted(one.list("log"))
+    one.remove(f"log/{first}")
+    assert find_loss(one, opened(one)) == "the log is lost"
+
+
 def test_an_empty_log_beside_a_state_is_lost() -> None:
     one = disk()
     opened(one)

@@ -26,7 +26,7 @@ REFUSED = {
     "authorization proxy_required": "authorization { user: u, password: p, proxy_required: true }",
     "user proxy_required": USER % "proxy_required: true",
     "limits max_payload": ACCOUNT % "limits { max_payload: 1 }",
-    "tls verify_and_map": TLS % "verify_and_map: true",
+    "cluster tls verify_and_map": CLUSTER % (TLS % "verify_and_map: true"),
     "tls verify_cert_and_check_known_urls": TLS % "verify_cert_and_check_known_urls: true",
     "tls connection_rate_limit": TLS % "connection_rate_limit: 5",
     "tls cert_store": TLS % "cert_store: x",
@@ -205,7 +205,7 @@ WORKS: dict[str, dict[str, str]] = {
         ("cert_file", "key_file", "ca_file", "verify", "pinned_certs", "min_version",
          "cipher_suites", "curve_preferences", "insecure", "timeout", "handshake_first", "certs"),
         "broker/server/test_tls.py",
-    ),
+    ) | {"verify_and_map": "contract/test_certificate_users.py"},
 }  # fmt: skip
 HARMLESS = {
     "account": {"jetstream", "mappings", "msg_trace"},
@@ -244,7 +244,7 @@ def test_only_what_opens_nothing_is_ignored_at_the_top() -> None:
         )
     }
     assert warned == {
-        "syslog", "remote_syslog", "prof_port", "prof_block_rate", "gateway", "leafnodes",
+        "syslog", "remote_syslog", "prof_port", "prof_block_rate",
         "websocket", "mqtt", "ocsp_cache", "default_js_domain", "no_fast_producer_stall",
     }  # fmt: skip
 

@@ -14,7 +14,6 @@ from jsctl.broker.options import (
     MINUTE_NS,
     SECOND_NS,
     ClusterOptions,
-    HandshakeFirst,
     JetStreamOptions,
     MappingTarget,
     Options,
@@ -24,6 +23,7 @@ from jsctl.broker.options import (
     Url,
     UserOptions,
 )
+from jsctl.broker.tls_options import HandshakeFirst
 from tests.support.quick import examples
 
 
@@ -119,11 +119,10 @@ def test_an_interval_alone_does_not_weaken_durability_and_says_so() -> None:
 
 
 def test_options_without_effect_are_named() -> None:
-    found = options("websocket { }\nleafnodes { listen: ':-1' }\nocsp: false")
+    found = options("websocket { }\nmqtt { }\nocsp: false")
     assert found.warnings == (
         'x.conf:1:1: "websocket" has no effect in this server (nothing listens for websockets)',
-        'x.conf:2:1: "leafnodes" has no effect in this server (nothing listens for leaf nodes, and'
-        " no hub is dialed)",
+        'x.conf:2:1: "mqtt" has no effect in this server (nothing listens for MQTT)',
         'x.conf:3:1: "ocsp" has no effect in this server',
     )
 

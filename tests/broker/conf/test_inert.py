@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 from jsctl.broker import options
-from jsctl.broker.conf import accounts, blocks, mapper, raft, users
+from jsctl.broker.conf import accounts, blocks, leafnodes, mapper, raft, users
 from jsctl.broker.conf.fields import Field, Section
 from jsctl.broker.conf.mapper import from_text
 
@@ -37,7 +37,7 @@ def unread() -> set[str]:
 
 def all_fields() -> Iterator[Field]:
     """Of every table."""
-    for module in (accounts, blocks, mapper, raft, users):
+    for module in (accounts, blocks, leafnodes, mapper, raft, users):
         for section in vars(module).values():
             if isinstance(section, Section):
                 yield from section.by_name.values()
@@ -49,10 +49,10 @@ def test_what_nothing_reads_is_warned_of() -> None:
 
 
 def test_the_warning() -> None:
-    found = from_text("connect_error_reports: 5\njetstream { max_buffered_msgs: 7 }", "x", {})
-    assert found.options.connect_error_reports == 5
+    found = from_text("no_fast_producer_stall: on\njetstream { max_buffered_msgs: 7 }", "x", {})
+    assert found.options.client.no_fast_producer_stall
     assert found.options.jetstream.limits.buffered_messages_max == 7
     assert found.options.warnings == (
-        'x:1:1: "connect_error_reports" has no effect in this server',
+        'x:1:1: "no_fast_producer_stall" has no effect in this server',
         'x:2:13: "max_buffered_msgs" has no effect in this server',
     )

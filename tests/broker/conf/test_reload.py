@@ -9,14 +9,13 @@ from jsctl.broker.options import (
     ANY_PORT,
     ClientLimits,
     ClusterOptions,
-    HandshakeFirst,
     JetStreamOptions,
     Listen,
     LogOptions,
     Options,
     SyncMode,
-    TlsOptions,
 )
+from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 
 OLD = Options(jetstream=JetStreamOptions(enabled=True, memory_bytes_max=1, store_bytes_max=1))
 BOUND = {"client": ("0.0.0.0", 4222), "cluster": ("0.0.0.0", 6222)}

@@ -84,20 +84,6 @@ def test_archives_are_checked_before_they_begin() -> None:
 
 
 @pytest.mark.parametrize(
-    "config",
-    [
-        {"allow_msg_counter": True},
-        {"allow_atomic": True},
-        {"allow_batched": True},
-        {"allow_msg_schedules": True},
-    ],
-)
-def test_features_that_are_not_there_are_refused(config: dict[str, Any]) -> None:
-    code, text = _error(_create(Rig(), **config))
-    assert code == 10052 and text.endswith("not supported by this server")
-
-
-@pytest.mark.parametrize(
     ("subject", "target"),
     [
         (b"$JS.API.STREAM.INFO.S", Decider.STREAM_LEADER),

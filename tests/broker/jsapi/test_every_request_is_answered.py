@@ -98,3 +98,21 @@ def test_requests_that_meet_a_change_of_leaders_are_answered(cluster: ClusterPla
     for place, client in enumerate(clients):
         found |= {key: n for key, n in answers(client).items() if key.startswith(f"in.{place}.")}
     assert found == wanted
+
+
+def test_what_is_lost_with_one_of_several_links_is_answered(cluster: ClusterPlay) -> None:
+    asked, leader = follower_of(cluster), leader_of(cluster)
+    client = asked.connect("a")
+    client.subscribe("in.*")
+    cluster.cut.add(frozenset((asked.name, leader.name)))
+    client.publish(CHECK, b"{}", "in.lost")
+    cluster.cut.clear()
+    asked.break_link(leader)
+    client.publish(CHECK, b"{}", "in.later")
+    cluster.run(1)
+    assert answers(client) == {"in.later": 1}
+    assert leader.engine.cluster.online(asked.peer), "other links are there"
+    cluster.run(2)
+    assert answers(client) == {"in.later": 1, "in.lost": 1}
+    _, _, payload = client.messages[-1]
+    assert json.loads(payload)["error"]["err_code"] == 10008

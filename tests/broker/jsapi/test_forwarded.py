@@ -2,7 +2,7 @@
 
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jsapi import forwarded
-from jsctl.broker.jsapi.forwarded import FORGOTTEN_NS, Forwarded
+from jsctl.broker.jsapi.forwarded import FORGOTTEN_NS, INTERRUPTED_NS, Forwarded
 
 
 def request(number: int, reply: bytes = b"r") -> ApiRequest:
@@ -59,3 +59,26 @@ def test_what_is_returned_is_not_open_any_more() -> None:
     assert open_.returned("A", b"r", b"1") is None
     open_.boot_of = lambda peer: 2
     assert subjects(open_.unanswered(3)) == [0, 2]
+
+
+def test_what_was_sent_before_a_link_closed_has_some_time_for_an_answer() -> None:
+    open_ = Forwarded(lambda peer: 1)
+    for number in range(4):
+        open_.sent(request(number, b"r%d" % number), "pq"[number % 2], number, 0)
+    open_.interrupted("p", 2)
+    open_.sent(request(4, b"r4"), "p", 3, 0)
+    open_.answered("A", b"r0")
+    assert open_.unanswered(2 + INTERRUPTED_NS) == []
+    assert subjects(open_.unanswered(3 + INTERRUPTED_NS)) == [2]
+    assert open_.unanswered(4 + INTERRUPTED_NS) == []
+
+
+def test_a_link_that_closes_again_and_again_puts_nothing_off() -> None:
+    open_ = Forwarded(lambda peer: 1)
+    second = INTERRUPTED_NS // 2
+    found: list[int] = []
+    for moment in range(8):
+        open_.sent(request(moment, b"r%d" % moment), "p", moment * second, 0)
+        open_.interrupted("p", moment * second)
+        found += subjects(open_.unanswered(moment * second + 1))
+    assert found == [0, 1, 2, 3, 4]

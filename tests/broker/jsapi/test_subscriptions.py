@@ -1,7 +1,7 @@
 """API requests as they are captured."""
 
 from jsctl.broker.interest.targets import Captured, RouteLink
-from jsctl.broker.jsapi.subscriptions import PATTERNS, ApiSubscriptions, from_route, request_of
+from jsctl.broker.jsapi.subscriptions import PATTERNS, ApiSubscriptions, from_server, request_of
 from jsctl.broker.subject.matching import matches
 from tests.support.node_play import NodePlay
 
@@ -36,7 +36,7 @@ def test_who_asks_is_told_as_far_as_it_is_known() -> None:
 
 def test_messages_of_routes_are_told_apart() -> None:
     link = RouteLink(1, "N2", None, 0, 1)
-    assert from_route(captured(b"x", link)) is link and from_route(captured(b"x")) is None
+    assert from_server(captured(b"x", link)) is link and from_server(captured(b"x")) is None
 
 
 def test_what_others_serve_is_not_taken() -> None:

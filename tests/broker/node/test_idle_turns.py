@@ -18,8 +18,8 @@ from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, PlayClient
 
 PACKAGE = "jsctl"
-EMPTY_CALLS_MAX = 100
-PING_CALLS_MAX = 130
+EMPTY_CALLS_MAX = 65
+PING_CALLS_MAX = 80
 MICROSECOND_NS = 1_000
 
 

@@ -20,7 +20,7 @@ PAYLOAD = bytes(range(256)) * 128
 """32 KiB: what passes over so many bytes passes over a payload."""
 ID = b"NATS/1.0\r\nNats-Msg-Id: one\r\n\r\n"
 CRC32, BLAKE2B = zlib.crc32, hashlib.blake2b
-DECODERS = (record.columns, record.decode_records)
+DECODERS = (record.read_columns, record.decode_records)
 
 
 class Looks:

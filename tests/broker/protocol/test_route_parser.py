@@ -12,13 +12,14 @@ from jsctl.broker.protocol.ops import (
     Info,
     Interest,
     NoInterest,
+    Ok,
     PeerError,
     Ping,
     Pong,
     Routed,
     RouteOp,
 )
-from jsctl.broker.protocol.route import RouteParser
+from jsctl.broker.protocol.route import GatewayParser, LeafParser, RouteParser
 
 CASES: list[tuple[bytes, list[RouteOp]]] = [
     (b"PING\r\nPONG\r\n", [Ping(), Pong()]),
@@ -114,3 +115,41 @@ def test_written_interest_is_read_back() -> None:
         NoInterest(b"A", b"f", b"", b""),
         NoInterest(b"A", b"f", b"q", b""),
     ]
+
+
+@pytest.mark.parametrize(
+    ("data", "ops"),
+    [
+        (b"A+ $G\r\nA- $G\r\nPING\r\n", [Ok(), Ok(), Ping()]),
+        (b"RS+ $G a q 1\r\n", [Interest(b"$G", b"a", b"q", 1, b"")]),
+        (b"RS- $G a\r\n", [NoInterest(b"$G", b"a", b"", b"")]),
+        (
+            b"RMSG $G a + _GR_.x.y.r q 1\r\nz\r\n",
+            [Routed(b"$G", b"a", b"_GR_.x.y.r", (b"q",), None, b"z", b"")],
+        ),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 7, 4096])
+def test_what_other_clusters_say(data: bytes, ops: list[RouteOp], step: int) -> None:
+    parser = GatewayParser(4096, 1024)
+    found = [op for at in range(0, len(data), step) for op in parser.feed(data[at : at + step])]
+    assert found == ops
+
+
+@pytest.mark.parametrize(
+    ("data", "bad"),
+    [
+        (b"LS+ C $G a\r\n", UNKNOWN),
+        (b"LMSG C $G a 0 0\r\n\r\n", UNKNOWN),
+        (b"A+ one two\r\n", VIOLATION),
+        (b"A- \r\n", VIOLATION),
+        (b"RMSG $G a 1025\r\n", PAYLOAD_TOO_LARGE),
+    ],
+)
+def test_what_other_clusters_do_not_say(data: bytes, bad: Bad) -> None:
+    assert GatewayParser(4096, 1024).feed(data) == [bad]
+
+
+def test_only_other_clusters_speak_of_whole_accounts() -> None:
+    for parser in (RouteParser(4096, 1024), LeafParser(4096, 1024)):
+        assert parser.feed(b"A+ $G\r\n") == [UNKNOWN]

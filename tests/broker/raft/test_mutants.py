@@ -107,6 +107,7 @@ def _members(seed: int) -> Chaos:
     return Chaos(seed, nodes=3, spare=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "build"),
     [

@@ -51,6 +51,18 @@ def test_a_checkpoint_is_due_by_entries_or_bytes(entries: int, log_bytes: int, d
     assert not checkpoints.seal()  # One at a time
 
 
+@pytest.mark.parametrize(
+    ("state_bytes", "log_bytes", "due"),
+    [(90, 101, 1), (300, 101, 0), (300, 301, 1), (5000, 999, 0), (5000, 1001, 1)],
+)
+def test_a_large_state_is_written_less_often(state_bytes: int, log_bytes: int, due: int) -> None:
+    limits = GroupLimits(checkpoint_bytes=100, checkpoint_bytes_max=1000)
+    checkpoints, group = checkpointer(limits), with_entries(5)
+    group.log_bytes, group.state_bytes = log_bytes, state_bytes
+    checkpoints.applied(group)
+    assert len(checkpoints.seal()) == due
+
+
 def test_what_is_written_is_released_and_told() -> None:
     checkpoints, group = checkpointer(GroupLimits(entries_kept=2)), with_entries(20)
     told: list[str] = []

@@ -213,12 +213,12 @@ def test_reads_are_answered_when_applied_and_fail_elsewhere() -> None:
 
 def awake(rig: Rig) -> bool:
     """Whether any group wants ticks."""
-    return rig.groups.awake
+    return bool(rig.groups.schedule.awake)
 
 
 def busy(rig: Rig) -> bool:
     """Whether something is left for another turn."""
-    return rig.groups.busy
+    return bool(rig.groups.schedule.busy)
 
 
 def test_sleeping_groups_take_no_ticks_and_wake() -> None:
@@ -304,7 +304,8 @@ def test_parked_groups_keep_their_log() -> None:
     rig.groups.propose(group, [b"x"], None)
     rig.settle()
     rig.groups.park()
-    assert not rig.groups.by_name and not rig.groups.awake and rig.units["S"].told[-1] == "unlead"
+    assert not rig.groups.by_name and not awake(rig)
+    assert rig.units["S"].told[-1] == "unlead"
     rig.settle()
     assert Wal.open(rig.disk, "log", OPTIONS)[1].groups[b"S"].last_index == 2
 

@@ -9,7 +9,7 @@ def test_a_touched_group_is_taken_once_in_order() -> None:
     first, second = lone_group("S-1"), lone_group("S-2")
     for group in (first, second, first):
         schedule.touch(group)
-    assert (schedule.busy, schedule.awake) == (True, False)
+    assert schedule.busy and not schedule.awake
     assert schedule.take() == [first, second]
     assert schedule.take() == []
     schedule.touch(first)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jsctl.broker.linking.fields import split_url
 from jsctl.broker.routes.mesh import Mesh
-from jsctl.broker.routes.types import HANDSHAKES_MAX, MeshOptions, RouteUrl
-from jsctl.broker.routes.wire import parse_info, split_url
+from jsctl.broker.routes.types import HANDSHAKES_MAX, GatewayTold, MeshOptions, RouteUrl
+from jsctl.broker.routes.wire import parse_info
 from jsctl.broker.turn import Accepted, ConnKind
 
 SECOND = 1_000_000_000
@@ -158,7 +159,9 @@ def test_news_on_an_established_link(
     mesh.tick(0)
     out = mesh.take()
     assert [(dial.host, dial.port) for dial in out.dials] == dialed
-    assert out.closes == [] and bool(out.logs) == ("gateway" in news)
+    assert out.closes == [] and out.logs == []
+    told = [event for event in out.events if isinstance(event, GatewayTold)]
+    assert told == ([GatewayTold("G", (), "NX")] if "gateway" in news else [])
 
 
 def test_an_implicit_route_is_given_up_after_some_tries() -> None:

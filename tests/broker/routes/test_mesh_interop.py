@@ -295,7 +295,8 @@ async def test_both_sides_dial(stack: contextlib.AsyncExitStack, tmp_path: Path)
     stack.push_async_callback(first.stop)
     await asyncio.gather(first.start(), edge.start())
     await until(lambda: len(edge.mesh.links()) == 4 and len(first.links_to("own")) == 4)
-    assert first.errors() == []
+    # Who dials first may find nobody listening yet.
+    assert [error for error in first.errors() if "connection refused" not in error] == []
 
 
 async def test_gossip_brings_all_together(stack: contextlib.AsyncExitStack, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jsctl.broker.accel.choice import PURE, Twin
+from jsctl.broker.accel.choice import Twin, interpreted
 from jsctl.broker.interest.targets import RouteLink
 from jsctl.broker.options import AccountOptions
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
@@ -42,7 +42,7 @@ class Receiver(Side):
 
 
 def check(pieces: list[bytes], *, dedicated: bool = False) -> None:
-    steps = Receiver(PURE, dedicated=dedicated)
+    steps = Receiver(interpreted(), dedicated=dedicated)
     lanes = [Receiver(twin, dedicated=dedicated) for twin in TWINS]
     for piece in pieces:
         steps.carry_out(steps.parser.feed(piece))

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.options import ClusterOptions, MonitorOptions, Options, TlsOptions
+from jsctl.broker.options import ClusterOptions, MonitorOptions, Options
 from jsctl.broker.server.certificates import Certificates
 from jsctl.broker.server.tls import files_digest, public_key
+from jsctl.broker.tls_options import TlsOptions
 from tests.broker.server.harness import LOCAL, LineClient, Running, running
 from tests.support.certificates import make_certificates
 

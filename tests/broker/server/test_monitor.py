@@ -166,8 +166,8 @@ async def test_what_a_peer_sends_that_does_not_read_stays_in_the_sockets() -> No
     assert sent < 16 << 20, "the server takes in what it does not look at"
 
 
-async def test_idle_connections_and_too_many_are_closed() -> None:
-    async with running(options(idle_ns=100_000_000, connections_max=1)) as server:
+async def test_silent_connections_and_too_many_are_closed() -> None:
+    async with running(options(header_ns=100_000_000, connections_max=1)) as server:
         port = server.port("monitor")
         first, writer = await asyncio.open_connection("127.0.0.1", port)
         second, other = await asyncio.open_connection("127.0.0.1", port)

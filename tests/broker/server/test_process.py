@@ -3,11 +3,19 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from jsctl.broker.server.process import SAMPLE_NS, ProcessMeter, memory_bytes
+from jsctl.broker.server.process import (
+    GROWN_BYTES,
+    QUIET_LOOKS,
+    SAMPLE_NS,
+    MemoryRelief,
+    ProcessMeter,
+    memory_bytes,
+)
 
 
 def test_measures_once_a_second() -> None:
@@ -48,3 +56,65 @@ sys.exit(main())
     assert ended.returncode == 130
     assert "Traceback" not in ended.stderr
     assert "Server is ready" not in ended.stderr
+
+
+class Process:
+    """What grows and shrinks, and a clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.used = 10 << 20
+        self.free = 0
+        self.given_back = 0
+        self.planned: list[tuple[float, Callable[[], None]]] = []
+        self.relief = MemoryRelief(self._call_later, lambda: self.used + self.free, self._give)
+
+    def _call_later(self, delay_s: float, work: Callable[[], None]) -> None:
+        self.planned.append((delay_s, work))
+
+    def _give(self) -> None:
+        self.given_back += 1
+        self.free = 0
+
+    def look(self) -> None:
+        ((_, work),) = self.planned
+        self.planned = []
+        work()
+
+    def work(self, turns: int) -> None:
+        for _ in range(turns):
+            self.relief.turned()
+        assert len(self.planned) == 1
+
+
+def test_memory_goes_back_when_a_burst_of_work_is_over() -> None:
+    process = Process()
+    process.work(1000)
+    process.free = 50 << 20
+    process.look()
+    assert process.given_back == 0, "it is at work"
+    process.work(3)
+    process.look()
+    assert process.given_back == 1
+    process.free = 20 << 20  # The log lets go of its last part
+    process.look()
+    assert process.given_back == 2
+    process.look()
+    assert not process.planned, "nobody looks at a server that does nothing"
+
+
+def test_what_is_used_is_no_reason_to_look_for_more() -> None:
+    process = Process()
+    process.used = 500 << 20
+    process.work(1)
+    for _ in range(QUIET_LOOKS):
+        process.look()
+    assert process.given_back == 1
+    process.work(1)
+    process.free = GROWN_BYTES
+    for _ in range(QUIET_LOOKS):
+        process.look()
+    assert process.given_back == 1
+    process.work(1)
+    process.free = GROWN_BYTES + 1
+    process.look()
+    assert process.given_back == 2

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from jsctl.broker.errors import ConfigError
-from jsctl.broker.options import ClusterOptions, HandshakeFirst, MonitorOptions, Options, TlsOptions
+from jsctl.broker.options import ClusterOptions, MonitorOptions, Options
 from jsctl.broker.server.tls import public_key, server_context
+from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 from tests.broker.server.harness import LOCAL, LineClient, Running, running
 from tests.support.certificates import make_certificates, openssl
 

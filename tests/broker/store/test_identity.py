@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from jsctl.broker.errors import Damaged
+from jsctl.broker.errors import Damaged, DiskFull
 from jsctl.broker.store import identity
 from jsctl.broker.store.identity import StoreIdentity
 from tests.support.sim_disk import SimDisk
@@ -75,3 +75,27 @@ def test_a_crash_while_creating_leaves_one_or_none() -> None:
         file.write(0, [b"half"])
         disk.crash()
         assert identity.read_or_create(disk, "n1", "", OTHER).incarnation == OTHER
+
+
+def test_what_was_made_without_room_for_its_second_copy_gets_that_at_the_next_start() -> None:
+    disk = SimDisk(random.Random(1))
+    size = len(identity.encode(StoreIdentity("n1", "east", FIRST)))
+    disk.capacity = 2 * size - 1
+    with pytest.raises(DiskFull):
+        identity.read_or_create(disk, "n1", "east", FIRST)
+    assert disk.exists("identity.0")
+    assert not disk.exists("identity.1")
+    disk.capacity = 1 << 20
+    assert identity.read_or_create(disk, "n1", "east", OTHER).incarnation == FIRST
+    assert disk.content("identity.1") == disk.content("identity.0")
+    disk.crash()
+    assert disk.content("identity.1") == disk.content("identity.0")
+
+
+def test_a_copy_that_is_missing_beside_data_is_left_to_whoever_tells_of_damage() -> None:
+    disk = made()
+    disk.remove("identity.1")
+    disk.make_directory("log")
+    disk.open("log/1", create=True).write(0, [b"x"])
+    assert identity.read_or_create(disk, "n1", "east", OTHER).incarnation == FIRST
+    assert not disk.exists("identity.1")

@@ -1,16 +1,19 @@
 """The file store under damage: what does not check is named, everything else is served."""
 
 import random
+from contextlib import suppress
 
 import pytest
 
-from jsctl.broker.errors import Damaged, DiskError
+from jsctl.broker.errors import Damaged, DiskError, DiskFull
+from jsctl.broker.store.checkpoint import CheckpointJob
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
 from tests.support.quick import examples, places
+from tests.support.scarce_disk import ScarceDisk
 from tests.support.sim_disk import SimDisk
 
 OPTIONS = StoreOptions(segment_bytes=400)
@@ -270,6 +273,72 @@ def test_what_finds_no_room_waits_in_memory_and_is_written_when_there_is_some() 
         assert not store.damage
         assert (store.state(), store.digest()) == (twin.state(), twin.digest())
         assert store.load_range(0, 99) == twin.load_range(0, 99)
+
+
+def with_two_to_write_anew(disk: SimDisk) -> MessageStore:
+    """Both go in the next checkpoint: the first has a part of its catalogue, and the other one
+    needs more room than that leaves."""
+    store = open_store(disk, StoreOptions(segment_bytes=500))
+    for mark, first in enumerate(range(1, 9, 2), 1):
+        store.append(frame_of([row(first), row(first + 1)]), mark)
+        if mark in (1, 3):
+            settle(store)
+    store.append(frame_of([row(9), row(10), row(11, 900)]), 5)
+    store.append(frame_of([row(12)]), 6)
+    store.remove([5, 6, 7, 9, 10], 7)
+    return store
+
+
+def resumes(disk: SimDisk, store: MessageStore, job: CheckpointJob, what: object) -> None:
+    """A job runs once more, to its end; the store is what it was, now and after a power cut."""
+    before = store.state(), store.digest(), store.load_range(0, 99)
+    job.run()
+    store.done(job)
+    for file in store.resting():
+        file.step(disk, 1 << 20)
+        assert file.done and not file.damage, (what, file.damage)
+    store.close()
+    disk.crash()
+    store = open_store(disk)
+    assert not store.damage
+    assert (store.state(), store.digest(), store.load_range(0, 99)) == before
+
+
+def test_a_checkpoint_that_finds_no_room_runs_again() -> None:
+    """Wherever its first run came to an end: segments may have been written anew by then."""
+    between = 0
+    for room in places(range(0, 3_000, 9)):
+        disk = SimDisk(random.Random(3))
+        store = with_two_to_write_anew(disk)
+        job = store.checkpoint(index=True)
+        assert isinstance(job, CheckpointJob)
+        disk.capacity -= disk.free_bytes() - room
+        with suppress(DiskFull):
+            job.run()
+        between += [one.made is not None for one in job.rewrites] == [True, False]
+        disk.capacity = 1 << 40
+        resumes(disk, store, job, room)
+    assert between, "there was room for one of the two"
+
+
+def test_a_checkpoint_runs_again_whichever_change_finds_no_room() -> None:
+    stopped = 0
+    for change in range(100):
+        disk = ScarceDisk(random.Random(3))
+        store = with_two_to_write_anew(disk)
+        store.remove([1, 2, 3, 4], 8)
+        job = store.checkpoint(index=True)
+        assert isinstance(job, CheckpointJob)
+        disk.full_in = change
+        try:
+            job.run()
+        except DiskFull:
+            stopped += 1
+        over, disk.full_in = disk.full_in is not None, None
+        resumes(disk, store, job, change)
+        if over:
+            break
+    assert stopped > 10, "it was to be full in the job"
 
 
 def test_an_import_can_be_interrupted_and_begun_again() -> None:

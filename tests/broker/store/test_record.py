@@ -51,11 +51,11 @@ def test_what_is_encoded_comes_back(
 
 def test_columns_tell_what_an_index_needs() -> None:
     frame = encode_frame(SMALL)
-    found = record.columns(frame, record.FRAME_HEADER_BYTES, len(frame))
-    assert found.seqs == [5, 6, 9]
+    found = record.read_columns(frame, record.FRAME_HEADER_BYTES, len(frame))
+    assert [*found.seqs] == [5, 6, 9]
     assert found.subjects == [one.subject for one in SMALL]
-    assert found.times == [one.time_ns for one in SMALL]
-    assert found.lengths == [
+    assert [*found.times] == [one.time_ns for one in SMALL]
+    assert [*found.lengths] == [
         record.message_bytes(len(one.subject), len(one.headers), len(one.payload)) for one in SMALL
     ]
 

@@ -12,11 +12,11 @@ from jsctl.broker.options import (
     MonitorOptions,
     Options,
     SyncMode,
-    TlsOptions,
     Url,
 )
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.system.monitoring.settings_facts import settings
+from jsctl.broker.tls_options import TlsOptions
 from tests.support.node_play import NodePlay, PlayClient, node_options
 from tests.support.sim_disk import SimDisk
 

@@ -57,7 +57,7 @@ def test_what_is_no_certificate_is_told(encrypted: tuple[str, Path]) -> None:
 
 
 def test_without_tls_there_is_nothing_to_show(run: Run) -> None:
-    assert run("account", "tls").err == "jsctl: error: nats: secure connection not available\n"
+    assert run("account", "tls").err == "jsctl: error: nats: connection is not tls\n"
 
 
 @needs_nats

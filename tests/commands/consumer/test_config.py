@@ -33,11 +33,20 @@ def test_start_policies(text: str, policy: DeliverPolicy, start: int) -> None:
 
 
 def test_backoffs_and_times() -> None:
-    assert linear_backoff(3, 10, 30) == (10, 20, 30)
+    ms = 1_000_000
+    assert linear_backoff(2, 1000 * ms, 2000 * ms) == (1000 * ms, 1500 * ms)
+    assert linear_backoff(3, 20 * ms, 10 * ms) == (10 * ms, 13 * ms, 17 * ms)
+    assert linear_backoff(2, 10 * ms, 10 * ms) == (10 * ms, 10 * ms)
     assert linear_backoff(1, 10, 30) == (10,)
     assert parse_until("2030-01-02T03:04:05Z") == "2030-01-02T03:04:05Z"
     assert parse_until("2030-01-02 03:04:05") == "2030-01-02T03:04:05Z"
-    for wrong in (lambda: linear_backoff(0, 1, 2), lambda: parse_until("soon")):
+    for wrong in (
+        lambda: linear_backoff(0, 1, 2),
+        lambda: linear_backoff(1, 0, 2),
+        lambda: linear_backoff(1, 1, 0),
+        lambda: linear_backoff(3, 1, 2),
+        lambda: parse_until("soon"),
+    ):
         with pytest.raises(UsageError):
             wrong()
     with pytest.raises(UsageError):

@@ -86,8 +86,16 @@ def test_publish_says_what_it_sent(run: Run) -> None:
     assert logged(run("pub", "foo", "hello")) == ['Published 5 bytes to "foo"']
     filled = run("publish", "foo", "{{.Count}} {{ Cnt }} {{Random 3 3}}", "--count", "2")
     assert logged(filled) == ['Published 7 bytes to "foo"'] * 2
-    for text in ("{{Count}} {{Unknown}}", "{{Count}} {{Cnt", "{{Random 5}}"):
-        assert logged(run("pub", "foo", text)) == [f'Published {len(text)} bytes to "foo"']
+    for text, why in (
+        ("{{Count}} {{Unknown}}", 'function "Unknown" not defined'),
+        ("{{Count}} {{Cnt", "unclosed action"),
+        ("{{Random 5}}", "wrong arguments for Random"),
+        ("{{ }}", "missing value for command"),
+    ):
+        assert logged(run("pub", "foo", text)) == [
+            f"Could not parse body template: template: body:1: {why}",
+            f'Published {len(text)} bytes to "foo"',
+        ]
     assert run("pub", "-q", "foo", "x").err == ""
     assert logged(run("pub", "foo", "hi", "--count", "21")) == ["Published 21 messages, 42 bytes"]
     wrong = run("pub", "bad subject", "x")
@@ -107,8 +115,9 @@ def test_publish_to_a_stream(run: Run) -> None:
     assert nobody.err.endswith("jsctl: error: nats: no responders available for request\n")
 
 
+# With a generated inbox a subscription says that it is made, raw or not.
 def test_publish_reads_stdin(run: Run, server: Server, background: Start) -> None:
-    lines = background("sub", "in.>", "--raw", "--count", "3", until="Subscribing on in.>")
+    lines = background("sub", "in.>", "-ri", "--count", "3", until="Subscribing on in.>")
     for words in (("in.a", "--send-on", "newline"), ("in.b",)):
         program = [sys.executable, "-m", "jsctl", "-s", server.url, "pub", *words]
         subprocess.run(program, input=b"x\ny\n", check=True, capture_output=True)
@@ -156,7 +165,9 @@ def test_reply_with_echo_and_command(run: Run, background: Start) -> None:
     command = background("reply", "cmd.*", "--command", "echo {{1}}", "--count", "1", until="Lis")
     assert run("req", "cmd.a", "x").out == "a\n\n"
     assert command.result().code == 0
-    assert run("reply", "x").err.startswith("jsctl: error: body or --echo or --command")
+    without = background("reply", "x", "--count", "1", until="Listening")
+    assert run("request", "x", "hear", "--raw").out.strip() == "hear"
+    assert "No body or command supplied, enabling echo mode" in without.result().err
 
 
 def test_request_without_responders(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,10 +179,10 @@ def test_request_without_responders(run: Run, monkeypatch: pytest.MonkeyPatch) -
 
 def test_subscribe_shows_messages(run: Run, background: Start, tmp_path: Path) -> None:
     plain = background("sub", "f.>", "g", "--count", "3", until="Subscribing on f.>, g")
-    raw = background("sub", "f.>", "-r", "--count", "1", until="Subscribing")
+    raw = background("sub", "f.>", "-ri", "--count", "1", until="Subscribing")
     heads = background("sub", "f.>", "--headers-only", "-I", "f.b", "--count", "1", until="Ignored")
     names = background("sub", "f.>", "--subjects-only", "--count", "2", until="Subscribing")
-    dumped = background("sub", "f.a", "--dump", str(tmp_path), "--count", "1", until="Subscr")
+    dumped = background("sub", "f.a", "-i", "--dump", str(tmp_path), "--count", "1", until="Sub")
     run("pub", "f.a", "one", "-H", "K:v", "--reply", "rr")
     run("pub", "f.b", "")
     run("pub", "g", "three")

@@ -16,21 +16,24 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
-from shutil import which
 
 import pytest
 
 from jsctl.cli import main
 from jsctl.testing import Broker
 from tests.commands.conftest import KINDS
+from tests.support import nats_tool
 from tests.support.command_line import FOREIGN, PATIENCE
 from tests.support.kept import kept
 
-NATS = which("nats")
+NATS = nats_tool.NATS
 RUN_S = 60
 PASSWORD = "secret"
 BOTH_KINDS = tuple(KINDS)
 ACCOUNTS = ("theirs", "ours", "both")
+LINES = Path(__file__).parent / "lines"
+STORIES = tuple(sorted(path.stem for path in LINES.glob("*.txt")))
+"""Tables of lines, each of which has an account for each tool; see `stories`."""
 CONFIG = """
 accounts {
   SYS { users [ { user: sys, password: %(password)s } ] }
@@ -46,6 +49,49 @@ PROGRAM = re.compile(r"^(usage: )?nats\b", re.MULTILINE)
 DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000 UTC)?")
 CLOCK = re.compile(r"\b\d\d:\d\d:\d\d\b")
 AGE = re.compile(r"\b(\d+(\.\d+)?(µs|ms|s|m|h))+\b")
+WRONG_VALUE = re.compile(
+    r"^jsctl: error: (?:strconv\.\w+: parsing .*|invalid duration|invalid bytes specification .*"
+    r"|(?:--)?[\w-]+: (?:expected a|invalid duration|invalid bytes) .*)$",
+    re.MULTILINE,
+)
+"""That a value does not fit is told in our own words, and with the place it was given in."""
+
+DOCUMENT = re.compile(r"^[\[{].*", re.MULTILINE | re.DOTALL)
+NOTE = re.compile(r"^(?:Stream|Consumer) \S+ was created\n\n?|^Purged \d+ messages? from .*\n\n?")
+"""What `nats` prints above a document; here it is a note on standard error."""
+
+UNSAID = ("null", "false", '"0001-01-01T00:00:00Z"', "[]", "{}", '""', '"none"')
+VOLATILE = (
+    (re.compile(r"\b[ACNOSUX][A-Z2-7]{55}\b"), "KEY"),
+    (re.compile(r"\b127\.0\.0\.1:\d+"), "ADDRESS"),
+    (re.compile(r"^( *Client ID: )\d+", re.MULTILINE), r"\1N"),
+    (re.compile(r"NATS CLI Version [\w.]+"), "jsctl"),
+    (re.compile(r"\bcid:\d+"), "cid:N"),
+    (re.compile(r"^(.* batch ID: )\w+", re.MULTILINE), r"\1ID"),
+    (re.compile(r"[ ]+$", re.MULTILINE), ""),
+)
+"""Names of servers and keys, and what the server numbers."""
+
+WORDING = (
+    (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b"), r"1 \1"),
+    (re.compile(r'"nats (\w+ \w+(?: \w+)?)"'), r'"jsctl \1"'),
+    (re.compile(r"\n*WARNING: Shell environment .*\n*"), ""),
+    (re.compile(r"^CLOCK (?:Starting restore of|Sent \d+ chunk).*\n?", re.MULTILINE), ""),
+    (re.compile(r"^(Information for Stream) \S* ?(?=created)", re.MULTILINE), r"\1 "),
+    (re.compile(r"^ done! .*\n\n?", re.MULTILINE), ""),
+    (re.compile(r"\b[\d.]+ [KMG]?i?B (?:compressed|uncompressed)"), "SIZE"),
+    (re.compile(r"^((?:Reading|Validating) backup in .* with ).*", re.MULTILINE), r"\1SIZE"),
+)
+"""What docs/differences.md says of all commands: counts, notes, progress, sizes of backups."""
+
+BROKEN = re.compile(
+    r"(?:invalid input: |could not create new configuration for \w+ \w+: )?"
+    r"(?:unexpected (?:end of JSON input|EOF)|invalid character '.*|json: cannot unmarshal .*)"
+    r"|\S+(?: is not JSON|: json): .*"
+)
+"""That a file is no document is told in the words of each tool's parser."""
+
+OWN_ACCOUNT = re.compile(r"\b(?:theirs|ours)(?:-[a-z-]+)?\b")
 HELP = re.compile(r"\n\s*Pass --help.*")
 GAP = re.compile(r"─+|[ ]{2,}")
 
@@ -66,28 +112,56 @@ Same = Callable[..., None]
 """Runs lines; `who` is the user of both, unless each has its own."""
 
 
+def accounts_of(story: str) -> tuple[str, str]:
+    """Of the two tools."""
+    return f"theirs-{story}", f"ours-{story}"
+
+
 def normal(text: str) -> str:
     """Without moments, lengths of time, and the width of columns, which follows from them.
 
     Documents are written alike: the order of their keys means nothing.
     """
-    if text[:1] in ("{", "["):
+    if found := DOCUMENT.search(text):
         with suppress(ValueError):
-            text = json.dumps(json.loads(text), indent=1, sort_keys=True)
+            document, end = json.JSONDecoder().raw_decode(found[0])
+            shown = json.dumps(filled(document), indent=1, sort_keys=True)
+            text = NOTE.sub("", text[: found.start()]) + shown + found[0][end:]
+    text = OWN_ACCOUNT.sub("ACCOUNT", text)
     text = HELP.sub("", PROGRAM.sub(r"\1jsctl", text))
-    for pattern, word in ((DATE, "DATE"), (CLOCK, "CLOCK"), (AGE, "AGE"), (GAP, " ")):
+    text = BROKEN.sub("BROKEN", WRONG_VALUE.sub("jsctl: error: WRONG VALUE", text))
+    for pattern, word in (
+        (DATE, "DATE"),
+        (CLOCK, "CLOCK"),
+        (AGE, "AGE"),
+        (GAP, " "),
+        *VOLATILE,
+        *WORDING,
+    ):
         text = pattern.sub(word, text)
     return text
 
 
+def filled(document: object) -> object:
+    """Without what is empty or off: whether that is left out is no matter."""
+    if isinstance(document, list):
+        return [filled(one) for one in document]
+    if not isinstance(document, dict):
+        return document
+    found = {key: filled(value) for key, value in document.items()}
+    return {key: value for key, value in found.items() if json.dumps(value) not in UNSAID}
+
+
 def tidied(said: Said, tidy: Callable[[str], str]) -> Said:
-    """What is left to be compared."""
-    return Said(said.code, tidy(normal(said.out)), tidy(normal(said.err)))
+    """What is left to be compared; empty lines at the end say nothing."""
+    err = NOTE.sub("", said.err) if DOCUMENT.search(said.out) else said.err
+    return Said(said.code, tidy(normal(said.out)).rstrip(), tidy(normal(err)).rstrip())
 
 
 def started(kind: str) -> AbstractContextManager[Broker]:
     """A server with an account for each tool and one for both."""
-    accounts = "\n".join(ACCOUNT % {"name": name, "password": PASSWORD} for name in ACCOUNTS)
+    names = [*ACCOUNTS, *(account for story in STORIES for account in accounts_of(story))]
+    accounts = "\n".join(ACCOUNT % {"name": name, "password": PASSWORD} for name in names)
     config = CONFIG % {"password": PASSWORD, "accounts": accounts}
     return KINDS[kind](config=config, jetstream=True, name="n1")
 

@@ -96,8 +96,10 @@ def test_replies_are_matched(one_server: Broker, tmp_path: Path) -> None:
 
 HEADERS = """
 stream add H --subjects h --defaults
-pub h body -H A:1 -H A:2 -H 'B:{{Count}}' -J
+pub h body -H A:1 -H A:2 -J
+pub h body -H 'B:{{Count}}' -J
 stream get H 1
+stream get H 2
 req nobody.there x -H A:1 -H A:2
 pub h body -H A
 """

@@ -223,7 +223,7 @@ def test_account_info(run: Run, system: Run) -> None:
     assert document["jetstream"]["streams"] == 0
     found = system("account", "info").out
     assert "System Account: true\n" in found
-    assert "JetStream is not supported in this account" in found
+    assert "Could not obtain account information: JetStream not enabled" in found
 
 
 def test_account_report_shows_its_own_connections(run: Run) -> None:

@@ -69,6 +69,7 @@ def test_damage_under_a_running_server_is_found_and_repaired(ask: Run, brokers: 
     assert 4 <= found["repaired"] <= 7
     assert not any(one["findings"] for one in check["replicas"] if one["name"] != victim)
     text = ask("stream", "check", "ORDERS").out
+    assert "1 of 1 stream is whole on all replicas" in text
     assert "repaired" not in text.split("Verdict")[1]
 
 

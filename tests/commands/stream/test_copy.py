@@ -119,11 +119,28 @@ def test_another_writer_and_another_stream_are_noticed(run: Run) -> None:
     assert run("pub", "old.a.x", "mine", "-J", "-q").code == 0
     done = run(*words)
     assert (done.code, "does not say what it is a copy of" in done.err) == (1, True)
-    done = run("stream", "copy", "A", "A", "--prefix", "old", "--data")
+    assert run("stream", "add", "OWN", "--subjects", "own", "--defaults").code == 0
+    done = run("stream", "copy", "A", "OWN", "--prefix", "old", "--data")
     assert (done.code, "is no copy of A" in done.err) == (1, True)
+    done = run("stream", "copy", "A", "A", "--prefix", "old", "--data")
+    assert (done.code, "cannot be the same" in done.err) == (1, True)
     assert run("stream", "rm", "B", "-f").code == 0
     done = run("stream", "copy", "NONE", "B", "--prefix", "old", "--data")
     assert (done.code, "stream not found" in done.err) == (1, True)
+
+
+@pytest.mark.usefixtures("source")
+def test_a_copy_is_fed_by_a_mirror_or_by_sources(run: Run) -> None:
+    """The configuration is that of the original, the messages come from elsewhere."""
+    assert run("stream", "copy", "A", "M", "--mirror", "A", "--max-msgs", "7").code == 0
+    config = json.loads(run("stream", "info", "M", "-j").out)["config"]
+    assert (config["mirror"], config["max_msgs"], "subjects" in config) == ({"name": "A"}, 7, False)
+    assert run("stream", "add", "OWN", "--subjects", "own", "--defaults").code == 0
+    assert run("stream", "copy", "A", "S", "--source", "A", "--source", "OWN").code == 0
+    config = json.loads(run("stream", "info", "S", "-j").out)["config"]
+    assert [one["name"] for one in config["sources"]] == ["A", "OWN"]
+    done = run("stream", "copy", "A", "B", "--data", "--mirror", "A")
+    assert (done.code, "not both" in done.err) == (1, True)
 
 
 def test_into_another_context(

@@ -182,7 +182,7 @@ def test_copy_and_seal(run: Run) -> None:
         ),
         (
             ("stream", "add", "X", "--subjects", "$JS.API.>", "--defaults"),
-            "could not create Stream X: ",
+            "could not create Stream: ",
         ),
         (
             ("stream", "add", "X", "--subjects", "x", "--mirror", "Y", "--defaults"),

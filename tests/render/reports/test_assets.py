@@ -251,7 +251,13 @@ def test_replication_rows_and_graph() -> None:
         ["T", "Source", "", "M", "x untransformed", "never", "0", ""],
     ]
     graph = replication_graph([STREAM, mirror])
-    assert '"ORDERS" -> "M" [color=blue];' in graph
+    assert graph.splitlines()[2:] == [
+        '\tn1[label="M"];',
+        '\tn2[label="ORDERS"];',
+        '\tn2->n1[color="blue",label="Mirror"];',
+        "\t",
+        "}",
+    ]
 
 
 CONSUMER = ConsumerInfo(

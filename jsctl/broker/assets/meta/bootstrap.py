@@ -3,8 +3,10 @@
 A server that has meta state on its disk needs none of this. One without looks at its peers: if
 any of them belongs to a meta group already it waits to be added there. Otherwise the server with
 the smallest peer id founds the group, with the servers it sees, once it sees all that its
-configured routes promise (or, after a patience, a majority of them) and the picture has been
-stable for a moment. The others follow what the founder announces, when it names them.
+configured routes and gateways promise (or, after a patience, a majority of them) and the picture
+has been stable for a moment. Clusters that have not found each other yet must not found a group
+each, so some server of each configured one has to be seen in any case. The others follow what the
+founder announces, when it names them.
 
 Two founders cannot both be followed by one server: what a server followed is on its disk before
 it takes part. When two found at the same time, without seeing each other, one of the groups has no
@@ -13,9 +15,10 @@ refuse each other loudly, see `conflict`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.peers.items import Founding
+from jsctl.dataclass import dataclass
 
 SETTLE_NS = 250_000_000
 """The set of servers must not have changed for this long."""
@@ -31,6 +34,7 @@ class Seen:
     jetstream: bool
     founding: Founding | None
     life: int = 0
+    cluster: str = ""
 
 
 @dataclass(slots=True)
@@ -43,6 +47,8 @@ class Bootstrap:
     promised: int
     """Servers that the configuration names, this one included."""
     started_ns: int
+    other_clusters: tuple[str, ...] = ()
+    """Clusters that the configuration names; each has to be seen, however long that takes."""
     _last: tuple[str, ...] = field(default=())
     _since_ns: int = 0
 
@@ -62,6 +68,8 @@ class Bootstrap:
         if known != self._last:
             self._last, self._since_ns = known, now_ns
         if now_ns - self._since_ns < SETTLE_NS or known[0] != self.me:
+            return None
+        if not {*self.other_clusters} <= {other.cluster for other in seen if other.jetstream}:
             return None
         if not self._enough(len(known), now_ns):
             return None

@@ -19,6 +19,7 @@ from jsctl.broker.assets.meta.group_file import (
 )
 from jsctl.broker.assets.meta.replica import MetaReplica
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.errors import DiskFull
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.peers.items import Founding, MetaProposal
 from jsctl.broker.peers.outbox import PeerOutbox
@@ -55,6 +56,7 @@ class MetaMember:
         self._elsewhere: dict[str, Founding] = {}
         """What peers belong to."""
         self._told_to_go = False
+        self._has_room = True
         self._warned: set[str] = set()
 
     # Start
@@ -71,7 +73,12 @@ class MetaMember:
             return
         options = self._cluster.options
         self.bootstrap = Bootstrap(
-            options.me, options.life, options.clustered, options.promised, now_ns
+            options.me,
+            options.life,
+            options.clustered,
+            options.promised,
+            now_ns,
+            options.other_clusters,
         )
         self.found(now_ns)
 
@@ -85,6 +92,7 @@ class MetaMember:
                 news.facts.jetstream,
                 self._elsewhere.get(peer),
                 news.facts.incarnation,
+                news.facts.cluster,
             )
             for peer, news in cluster.servers.items()
             if cluster.liveness.is_up(peer)
@@ -92,11 +100,25 @@ class MetaMember:
         founding = self.bootstrap.decide(seen, self._new_id(), now_ns)
         if founding is None:
             return
-        write_founding(self._context.disk, founding)
+        if not self._is_noted(lambda: write_founding(self._context.disk, founding)):
+            return
         self.bootstrap = None
         self._take_part(founding)
         for peer in cluster.peers_up():
             self._outbox.parcel(peer).foundings.append(founding)
+
+    def _is_noted(self, write: Callable[[], None]) -> bool:
+        """Write what this server belongs to from now on. False: the disk has no room for it, and
+        it is decided anew in a moment."""
+        try:
+            write()
+        except DiskFull as error:
+            if self._has_room:
+                self._context.log(LogLevel.ERROR, f"JetStream waits for room on the disk: {error}")
+            self._has_room = False
+            return False
+        self._has_room = True
+        return True
 
     def _take_part(self, founding: Founding) -> None:
         context, starter = self._context, self._assets.starter
@@ -179,9 +201,10 @@ class MetaMember:
         better = hopeless(self.founding, self._context.me, self._elsewhere)
         if better is None:
             return
+        if not self._is_noted(lambda: write_founding(self._context.disk, better)):
+            return
         self._context.log(LogLevel.INFO, "Joining the JetStream cluster that the others founded")
         self._context.groups.remove(self.group)
-        write_founding(self._context.disk, better)
         self._take_part(better)
 
     # The end of taking part
@@ -193,8 +216,9 @@ class MetaMember:
     def leave_if_told(self) -> None:
         """Take part in nothing any more, once an operator decided so."""
         told = self._told_to_go or (self.replica is not None and self.replica.told_to_go)
-        if told and not self._cluster.removed:
-            write_evicted(self._context.disk)
+        if not told or self._cluster.removed:
+            return
+        if self._is_noted(lambda: write_evicted(self._context.disk)):
             self._evict()
 
     def _evict(self) -> None:

@@ -5,7 +5,7 @@ the set of servers and answers management requests.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, field
 
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.meta.group_file import META_DIRECTORY, META_GROUP
@@ -18,6 +18,7 @@ from jsctl.broker.raft.types import Entry
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob, Waiter
 from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.replication.state_import import StateImporter, pieces
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

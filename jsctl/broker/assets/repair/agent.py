@@ -9,9 +9,10 @@ Nothing of this outlives the process; who starts anew finds the damage again, an
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.store.seqset import SeqSet
+from jsctl.dataclass import dataclass
 
 RANGES_MAX = 256
 """Ranges of one request."""

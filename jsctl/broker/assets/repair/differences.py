@@ -14,7 +14,7 @@ What is damaged on either side is left out.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.assets.repair.agent import ANSWER_NS
 from jsctl.broker.assets.repair.range_server import ANSWER_BYTES_AIMED
@@ -26,6 +26,7 @@ from jsctl.broker.peers.items import RangeAnswer, RangeRequest
 from jsctl.broker.peers.outbox import PeerOutbox
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 FIRST_TOKEN = 1 << 62
 """Tokens of these questions are not those of repairs."""

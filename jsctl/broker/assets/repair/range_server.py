@@ -5,13 +5,14 @@ question that does not fit in is forgotten: who asked asks another replica, or o
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.peers.items import RangeAnswer, RangeRequest
 from jsctl.broker.peers.outbox import PeerOutbox
 from jsctl.broker.store.seqset import SeqSet
+from jsctl.dataclass import dataclass
 
 ANSWER_BYTES_AIMED = 512 * 1024
 ASKED_MAX = 64

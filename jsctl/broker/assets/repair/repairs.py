@@ -12,7 +12,7 @@ interrupted begins again with what is still lost.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.assets.repair.agent import RepairAgent, common
 from jsctl.broker.assets.repair.own_log import from_own_log
@@ -27,6 +27,7 @@ from jsctl.broker.peers.outbox import PeerOutbox
 from jsctl.broker.store import record
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 LOOK_NS = 1_000_000_000
 """How often is looked for damage that nobody has met."""
@@ -151,6 +152,7 @@ class Repairs:
     def _look(self) -> None:
         for replica in self._streams.values():
             name = replica.group.name
+            replica.store.recount()
             if not replica.store.lost and name not in self._repairs:
                 continue
             repair = self._repairs.setdefault(name, Repair(replica))

@@ -1,7 +1,7 @@
 """What there is to be checked on a server, and what is done about damage in it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.meta import group_file
@@ -10,10 +10,13 @@ from jsctl.broker.assets.repair.scrubber import ScrubTarget
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.errors import DiskFull
+from jsctl.broker.ports import Disk
 from jsctl.broker.replication import state_file
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.store import identity
 from jsctl.broker.store.scrub import FileCheck, LogCheck
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +44,23 @@ class ServerTarget:
             meta = self.context.groups.by_name.get(group_file.META_GROUP)
             if meta is not None:
                 rewrite_state(self.context, meta)
-        elif check.path.startswith(group_file.DIRECTORY):
-            founding = group_file.read_founding(disk)
-            if founding is not None:
-                group_file.write_founding(disk, founding)
         else:
-            known = identity.read(disk)
-            if known is not None:
-                identity.write(disk, known)
+            # Without room for it, the next pass finds the same again.
+            with suppress(DiskFull):
+                write_anew(disk, check.path)
         return True
+
+
+def write_anew(disk: Disk, path: str) -> None:
+    """Have both copies of what a damaged file said, from the sound one. Raises DiskError."""
+    if path.startswith(group_file.DIRECTORY):
+        founding = group_file.read_founding(disk)
+        if founding is not None:
+            group_file.write_founding(disk, founding)
+    else:
+        known = identity.read(disk)
+        if known is not None:
+            identity.write(disk, known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ full rate.
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from jsctl.broker.assets.engine_options import ScrubLimits
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.store.scrub import FileCheck
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 PORTION_BYTES = 256 * 1024
 FILE_BYTES = 4096

@@ -7,7 +7,7 @@ where nothing is damaged is told of, and nothing is done about it: who is right 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.assets.repair.differences import Differences
 from jsctl.broker.assets.repair.repairs import Repairs
@@ -18,6 +18,7 @@ from jsctl.broker.assets.replicas.stream_replica import Difference, StreamReplic
 from jsctl.broker.peers.items import CheckRequest, ReplicaReport
 from jsctl.broker.peers.outbox import PeerOutbox
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 REPORT_NS = 200_000_000
 COMPARE_NS = 10_000_000_000

@@ -6,11 +6,11 @@ that is for it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jsctl.broker.jetstream.consumers.consumer import filters_of
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.subject.matching import Filters
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ made or changed the asset, when it serves what was asked for. Both are for whoev
 so every replica keeps them.
 """
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
@@ -14,6 +13,7 @@ from jsctl.broker.assets.replicas.run_queue import Runner
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.replication.group import RaftGroup
+from jsctl.dataclass import dataclass
 
 A = TypeVar("A", StreamAssignment, ConsumerAssignment)
 OWED_NS = 5_000_000_000

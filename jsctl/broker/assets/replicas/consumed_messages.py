@@ -5,12 +5,13 @@ when the message is gone.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.replica_context import ConsumerWatcher
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

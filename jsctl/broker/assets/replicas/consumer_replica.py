@@ -5,7 +5,7 @@ replies. Once a turn, when something happened, the leader says what to publish a
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, field
 from itertools import filterfalse
 
 from jsctl.api.consumer import ConsumerConfig
@@ -19,6 +19,7 @@ from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, next_subject
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
+from jsctl.broker.jetstream.consumers.dead_letters import LetterBox
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress, encode_reset
 from jsctl.broker.jetstream.consumers.facts import ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import (
@@ -33,6 +34,7 @@ from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.replication.state_import import StateImporter, pieces
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)
@@ -54,6 +56,8 @@ class ConsumerReplica:
     acks: Sink = field(init=False)
     pulls: Sink = field(init=False)
     flow: Sink = field(init=False)
+    filed: Sink = field(init=False)
+    """Answers to dead letters."""
     _due_ns: int | None = None
     _tickets: dict[int, int] = field(default_factory=dict)
     """Log index -> ticket of the leader's turn."""
@@ -78,6 +82,7 @@ class ConsumerReplica:
         self.group = RaftGroup(name, name.encode(), GroupKind.CONSUMER, raft, self, {})
         self.assigned = Assigned(self.context, newest, self.group)
         self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
+        self.filed = Sink(self)
         self._listening = Listening(self.context, newest.account)
 
     @property
@@ -195,7 +200,7 @@ class ConsumerReplica:
         self._tickets.clear()
         self._said.clear()
         self._due_ns = None
-        for sink in (self.acks, self.pulls, self.flow):
+        for sink in (self.acks, self.pulls, self.flow, self.filed):
             sink.take()
         if leader is not None:
             self._publish(leader.close(reason, pending=pending))
@@ -218,12 +223,15 @@ class ConsumerReplica:
         if self.assigned.config_refused:
             self._propose_config()
         leader.scale(len(self.group.raft.members.voters) > 1)
+        if leader.letters is None and (self.consumer.dead_letters_to or self.consumer.state.dead):
+            self._open_letters(leader)
         leader.delivery.hopeless = self.stream.hopeless
         turn = leader.turn(
             self.context.now_ns,
             acks=self.acks.take(),
             pulls=self.pulls.take(),
             flow=self.flow.take(),
+            stored=self.filed.take(),
             most=self.context.queue.deliveries,
         )
         if turn.entry is not None:
@@ -231,6 +239,7 @@ class ConsumerReplica:
             if index is not None:
                 self._tickets[index] = turn.ticket
         self._publish(turn.publish)
+        self._publish(turn.letters)
         if turn.advisories:
             self.context.facts.append(ConsumerAdvisories(self.assignment, turn.advisories))
         self._tell_damage(turn)
@@ -239,6 +248,13 @@ class ConsumerReplica:
         self._due_ns = turn.next_due_ns
         if turn.again:
             self.context.queue.wake_again(self.group.name, self)
+
+    def _open_letters(self, leader: ConsumerLeader) -> None:
+        """What is given up is to be stored elsewhere: listen to who stores it."""
+        inbox = f"_INBOX.{self.new_id()}".encode()
+        letters = LetterBox(self.assignment.stream, self.assignment.name, inbox)
+        self._listening.to(letters.pattern, self.filed)
+        leader.letters = letters
 
     def _tell_damage(self, turn: ConsumerTurn) -> None:
         """Have repaired what is waited for, and tell the operator of it."""
@@ -281,7 +297,7 @@ class ConsumerReplica:
         """When `run` has to be called even if nothing happens."""
         return self._due_ns
 
-    def _publish(self, items: list[OutgoingMessage]) -> None:
+    def _publish(self, items: Sequence[OutgoingMessage]) -> None:
         if items:
             self.context.traffic.deliver(self.account, items)
 

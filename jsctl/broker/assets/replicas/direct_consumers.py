@@ -6,7 +6,7 @@ leadership, or when nobody listens for their threshold.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.broker.assets.replicas.listening import Listening
@@ -18,6 +18,7 @@ from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 LOOK_NS = 250_000_000
 """How often is looked whether somebody listens to a consumer that nobody listened to."""

@@ -5,10 +5,10 @@ they happened, and taken from `Engine.take_facts` between the rounds of a turn. 
 they are about by its parts, not by the replica, which may be gone by then.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 
 from jsctl.api.stream import StreamState
+from jsctl.broker.jetstream.batches.words import BatchEnd
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.facts import Advisory
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
@@ -17,6 +17,7 @@ from jsctl.broker.jetstream.meta.state import MetaChange
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.replication.group import LeaderChange
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,15 @@ class MirrorCaughtUp:
     stream: str
 
 
+@dataclass(frozen=True, slots=True)
+class BatchesAbandoned:
+    """Atomic batches were given up by the leader of their stream."""
+
+    account: str
+    stream: str
+    ends: tuple[BatchEnd, ...]
+
+
 class ArchiveEvent(Enum):
     """What becomes of snapshots and restores; the words of the advisory."""
 
@@ -118,4 +128,5 @@ Fact = (
     | ReplicaDamageChanged
     | MirrorCaughtUp
     | ArchiveNews
+    | BatchesAbandoned
 )

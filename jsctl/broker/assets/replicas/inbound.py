@@ -8,7 +8,7 @@ begins there as well.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from jsctl.api.errors import ApiErrorBody, api_error
@@ -21,10 +21,12 @@ from jsctl.broker.jetstream.sourcing.asking import Metadata, Request, Start, far
 from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin, mirror_of, sources_of
 from jsctl.broker.jetstream.sourcing.position_search import PositionSearch
 from jsctl.broker.jetstream.sourcing.upstream import Phase, Upstream
-from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
+from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.positions import SourcePosition
+from jsctl.broker.jetstream.streams.sequencer import Admitted
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
+from jsctl.dataclass import dataclass
 
 ARRIVALS_MAX = 4_096
 """Messages that one origin hands in at a time."""

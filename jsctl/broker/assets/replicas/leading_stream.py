@@ -7,7 +7,7 @@ mirror or source, a batch that is not complete, a snapshot that is being sent. W
 keeps, leading or not, is in `stream_replica`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from jsctl.api.stream import Republish
 from jsctl.api.words import Retention
@@ -15,15 +15,19 @@ from jsctl.broker.assets.replicas import traced_publishes
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.consumed_messages import ConsumedMessages
 from jsctl.broker.assets.replicas.direct_consumers import DirectConsumers
+from jsctl.broker.assets.replicas.facts import BatchesAbandoned
 from jsctl.broker.assets.replicas.inbound import Inbound
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
-from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
+from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import StreamEntry
+from jsctl.broker.jetstream.streams.pub_acks import Acks
 from jsctl.broker.jetstream.streams.republish import Copy, Republisher, stored_records
+from jsctl.broker.jetstream.streams.sequencer import Admitted
 from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.raft.types import EntryKind
 from jsctl.broker.store.seqset import SeqSet
 
 REMOVE_SEQS_MAX = 10_000
@@ -63,6 +67,7 @@ class LeadingStream:
         *,
         volatile: bool,
         hopeless: Callable[[], SeqSet],
+        needs: Callable[[int], bool],
     ) -> None:
         self._context = context
         self._assigned = assigned
@@ -70,8 +75,16 @@ class LeadingStream:
         self._watchers = watchers
         self._sink = sink
         self._volatile = volatile
-        self.admission = StreamLeader(stream, interested=self._interested, domain=context.domain)
-        self.acks: dict[int, list[tuple[bytes, bytes]]] = {}
+        self.admission = StreamLeader(
+            stream,
+            interested=self._interested,
+            domain=context.domain,
+            room=context.room,
+            needs=needs,
+            zones=context.zones,
+            unapplied=self._unapplied,
+        )
+        self.acks: dict[int, Acks] = {}
         """Log index -> acknowledgements that are published when it is applied."""
         self.consumed = ConsumedMessages(stream, watchers)
         self.subjects: tuple[str, ...] = ()
@@ -96,12 +109,23 @@ class LeadingStream:
         self._unsure = self._unsure or not self._context.knows_all
         return self._unsure
 
+    def _unapplied(self) -> Iterator[bytes]:
+        """What is in the log and not applied."""
+        raft = self._assigned.group.raft
+        for entry in raft.log.slice(raft.applied + 1, raft.log.last_index):
+            if entry.kind is EntryKind.DATA:
+                yield entry.data
+
     def subscribe(self) -> None:
         """Listen to the stream's subjects as they are now, and to nothing else."""
         self._listening.end()
         self.subjects = self._stream.config.subjects
         for subject in self.subjects:
             self._listening.to(subject.encode(), self._sink)
+
+    def go_on(self) -> None:
+        """With batches that another leader had begun, or this one before a restart."""
+        self._propose(self.admission.revive(self._context.now_ns))
 
     def follow_config(self) -> None:
         """The stream's config may have changed: listen to its subjects and origins as they are."""
@@ -120,6 +144,7 @@ class LeadingStream:
         self._listening.end()
         self.inbound.end()
         self.direct.end()
+        self.admission.end()
         self._sink.take()
 
     # Once a turn
@@ -190,10 +215,18 @@ class LeadingStream:
             else:
                 for index, acks in enumerate(admitted.acks, first):
                     self.acks[index] = acks
+        if self.admission.abandoned:
+            self._tell_abandoned()
         if admitted.rejects:
             items = [(reply, b"", b"", body, b"") for reply, body in admitted.rejects]
             self._context.traffic.deliver(self._assigned.assignment.account, items)
         return first is not None
+
+    def _tell_abandoned(self) -> None:
+        ends = tuple(self.admission.abandoned)
+        self.admission.abandoned.clear()
+        account, stream = self._assigned.assignment.account, self._stream.name
+        self._context.facts.append(BatchesAbandoned(account, stream, ends))
 
     def _propose_removals(self) -> None:
         gone, said = self.consumed.take()

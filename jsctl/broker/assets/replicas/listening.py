@@ -1,9 +1,10 @@
 """What a replica listens to in its account, as long as this server leads or is fresh enough."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.interest.targets import Sink, Subscription
+from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -6,12 +6,13 @@ followed token by token: each consumer listens to some of its own, to be told wh
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.replica_context import AccountTraffic
 from jsctl.broker.subject.patterns import PatternSet
 from jsctl.broker.subject.validity import has_wildcard
+from jsctl.dataclass import dataclass
 
 _Replicas = dict[str, ConsumerReplica]
 """By group."""

@@ -1,7 +1,7 @@
 """What the replicas of one server share: who it is, its disk, its router, its groups, the time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from jsctl.api.errors import ApiError, api_error
@@ -9,11 +9,14 @@ from jsctl.broker.assets.replicas.facts import Fact
 from jsctl.broker.assets.replicas.run_queue import RunQueue
 from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
-from jsctl.broker.ports import Disk
+from jsctl.broker.jetstream.streams.publish_room import PublishRoom
+from jsctl.broker.ports import Disk, ZoneOffset, only_utc
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.replication.group import GroupKind
 from jsctl.broker.replication.groups import Groups
+from jsctl.broker.store.segments.files import StoreOptions
 from jsctl.broker.turn import Jitter, LogLevel, LogLine
+from jsctl.dataclass import dataclass
 
 
 class AccountTraffic(Protocol):
@@ -99,6 +102,10 @@ class ReplicaContext:
     jitter: Jitter
     quota: Quota
     domain: str = ""
+    room: PublishRoom = field(default_factory=PublishRoom)
+    """For publishers."""
+    zones: ZoneOffset = only_utc
+    stores: StoreOptions = field(default_factory=StoreOptions)
     disk_full: bool = False
     """There is less room than the log needs for itself: nothing new is taken."""
     replaying: bool = False

@@ -1,9 +1,9 @@
 """The state file of a replica, in two copies that take turns: which one is next, and whether."""
 
-from dataclasses import dataclass
-
+from jsctl.broker.pieces import Piece
 from jsctl.broker.ports import Disk
 from jsctl.broker.replication.state_file import GroupState, WriteState
+from jsctl.dataclass import dataclass
 
 NOTHING_WRITTEN = -1
 
@@ -31,11 +31,11 @@ class ReplicaFiles:
         self.generation += 1
         return self.generation
 
-    def write(self, index: int, term: int, members: bytes, snapshot: bytes) -> WriteState:
-        """A job for the disk."""
+    def write(self, index: int, term: int, members: bytes, *snapshot: Piece) -> WriteState:
+        """A job for the disk. The snapshot's pieces stay as they are until it ran."""
         assert index >= 0 and term >= 0
-        state = GroupState(self.next_generation(), index, term, members, snapshot)
-        return WriteState(self.disk, self.directory, state, ())
+        state = GroupState(self.next_generation(), index, term, members, b"")
+        return WriteState(self.disk, self.directory, state, (), snapshot)
 
     def overtaken(self) -> None:
         """The newest file speaks of another state: the next checkpoint writes one."""

@@ -5,10 +5,11 @@ A consumer with many messages to deliver takes its turn's share, and goes on in 
 turns stay short for everybody else, and nobody who waits is forgotten.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from jsctl.broker.deadlines import Deadlines
+from jsctl.dataclass import dataclass
 
 TURN_MESSAGES_MAX = 512
 """What all consumers together deliver in a turn, about; the rest follows in the next turns, so

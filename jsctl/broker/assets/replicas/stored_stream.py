@@ -6,7 +6,7 @@ replica is built in a new one, and takes the place of the old when it is durable
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.words import Storage
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
@@ -20,6 +20,7 @@ from jsctl.broker.replication.group import SyncJob
 from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.replication.state_import import Joiner, pieces
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 _NUMBER = struct.Struct("<I")
 
@@ -48,7 +49,7 @@ class StoredStream:
     ) -> "StoredStream":
         """What is in a directory; an empty stream if nothing is. Raises DiskError, Damaged."""
         volatile = assignment.config.storage is Storage.MEMORY
-        stores = StreamStores(context.disk, directory, volatile)
+        stores = StreamStores(context.disk, directory, volatile, context.stores)
         files = ReplicaFiles(context.disk, directory)
         number, snapshot = 0, b""
         if loaded.state is not None:
@@ -65,6 +66,28 @@ class StoredStream:
         made = StoredStream(context, stream, stores, files, number, stores.newest())
         made.tell_damage()
         return made
+
+    @property
+    def forgets_removals(self) -> bool:
+        """Whether messages may be here that were removed: those who told of that are damaged, and
+        there are not as many as the state says."""
+        store, known = self.stream.store, self.stream.bounds
+        told = None if known is None else (known.messages, known.last_seq)
+        return store.forgets_removals and told != (store.retained_messages, store.last_seq)
+
+    def anew(self, assignment: StreamAssignment) -> "StoredStream":
+        """An empty stream in the place of this one. What is here stays until the new one is
+        durable, and a start comes behind that."""
+        self.context.log(
+            LogLevel.ERROR,
+            f"Stream '{assignment.account} > {assignment.name}': what was removed is damaged on"
+            " this server; the stream is fetched from a peer that has it",
+        )
+        self.close()
+        number = self._newest_number + 1
+        store = self.stores.open(number)
+        stream = Stream(assignment.account, assignment.config, assignment.created_ns, store)
+        return StoredStream(self.context, stream, self.stores, self.files, number, number)
 
     def tell_damage(self) -> None:
         """Have operators know what is not whole of a state that comes into use."""
@@ -98,8 +121,8 @@ class StoredStream:
     ) -> SaveStoreAndState:
         """The job that makes a stream's state and its store durable."""
         assert not self.volatile, "a file would outlive what only memory holds"
-        snapshot = _NUMBER.pack(number) + stream.snapshot()
-        write = self.files.write(index, term, members, snapshot)
+        snapshot = _NUMBER.pack(number), *stream.snapshot_pieces()
+        write = self.files.write(index, term, members, *snapshot)
         return SaveStoreAndState(stream.store, stream.store.checkpoint(), write)
 
     def checkpointed(self, job: SyncJob) -> None:

@@ -1,11 +1,10 @@
 """Where the message stores of a stream lie: numbered, so that a received one can replace it."""
 
-from dataclasses import dataclass
-
 from jsctl.broker.ports import Disk
 from jsctl.broker.store.memory_store import MemoryStore
-from jsctl.broker.store.message_store import MessageStore
+from jsctl.broker.store.message_store import MessageStore, StoreOptions
 from jsctl.broker.store.stream_store import StreamStore
+from jsctl.dataclass import dataclass
 
 _PREFIX = "store."
 
@@ -17,12 +16,13 @@ class StreamStores:
     disk: Disk
     directory: str
     volatile: bool
+    options: StoreOptions
 
     def open(self, number: int) -> StreamStore:
         """The store of that number, made when there is none. Raises DiskError."""
         if self.volatile:
             return MemoryStore()
-        return MessageStore.open(self.disk, self.path(number))
+        return MessageStore.open(self.disk, self.path(number), self.options)
 
     def path(self, number: int) -> str:
         """Where the store of that number lies."""

@@ -6,7 +6,7 @@ turn, proposed, and acknowledged when its entry is applied: see `leading_stream`
 
 from collections import ChainMap, deque
 from collections.abc import Iterator, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, field
 
 from jsctl.api.codec import dumps
 from jsctl.api.words import Retention
@@ -32,10 +32,12 @@ from jsctl.broker.jetstream.streams.entries import (
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.raft.core import Raft
+from jsctl.broker.replication.disk_jobs import SaveStoreAndState
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass
 
 DIGEST_EVERY = 16
 DIGESTS_MAX = 64
@@ -136,7 +138,7 @@ class StreamReplica:
             assert not isinstance(entry, Messages) or entry.frame.buffer is data, index
             republishes = stream.config.republish is not None
             copies = leading.copies(entry) if republishes else ()
-            result = stream.apply(index, entry, () if made is None else made.ids)
+            result = stream.apply(index, entry, None if made is None else made.ids)
         if not index % DIGEST_EVERY:
             self._note_digest(index)
         if watched:
@@ -147,8 +149,8 @@ class StreamReplica:
             if copies:
                 ready.extend([(to, b"", headers, body, b"") for to, headers, body in copies])
             acks = leading.acks.pop(index, None)
-            if acks:
-                ready.extend([(reply, b"", b"", ack, b"") for reply, ack in acks])
+            if acks is not None:
+                ready.extend(acks.said())
         return result
 
     def caught_up(self) -> None:
@@ -170,7 +172,7 @@ class StreamReplica:
         if self.leading is not None:
             told.append(self.leading.direct)
         stored: Sequence[bytes] = ()
-        if isinstance(entry, Messages) and not entry.flags & ~Flags.SOURCED:
+        if isinstance(entry, Messages) and not entry.flags & ~Flags.BESIDE:
             stored = entry.frame.columns.subjects
         for watcher in told:
             if stored and self.store.messages == before + len(stored):
@@ -195,9 +197,11 @@ class StreamReplica:
             self.sink,
             volatile=self.volatile,
             hopeless=lambda: self.hopeless,
+            needs=self.needs_message,
         )
         leading.subscribe()
         leading.inbound.follow()
+        leading.go_on()
         self._propose_config()
         self._answer()
         self.consumed_anew()
@@ -333,7 +337,10 @@ class StreamReplica:
 
     def checkpoint(self, index: int, term: int, members: bytes) -> SyncJob | None:
         """Sync the store and write the small state beside it."""
-        return self.stored.checkpoint(index, term, members)
+        work = self.stored.checkpoint(index, term, members)
+        if isinstance(work, SaveStoreAndState):
+            self.group.state_bytes = work.state.state_bytes
+        return work
 
     def checkpointed(self, job: SyncJob) -> None:
         """The store may forget what it kept for the job."""

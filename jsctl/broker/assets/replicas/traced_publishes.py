@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 
 from jsctl.api.errors import ApiError
 from jsctl.broker.interest.targets import Captured
-from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
+from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.publish_headers import (
     EXPECTED_LAST_MSG_ID,
     EXPECTED_LAST_SEQ,
     EXPECTED_LAST_SUBJECT_SEQ,
     nats_fields,
 )
+from jsctl.broker.jetstream.streams.sequencer import Admitted
 from jsctl.broker.routing.trace import Trace
 
 DUPLICATE = "msgid is duplicate"

@@ -7,7 +7,6 @@ a config with two mistakes is refused for the same one.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError, api_error
@@ -15,6 +14,7 @@ from jsctl.api.stream import StreamConfig
 from jsctl.api.times import format_duration, parse_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, Retention
 from jsctl.broker.jetstream.consumers.consumer import filters_of
+from jsctl.broker.jetstream.consumers.dead_letters import check_target
 from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.patterns import Budget, PatternSet, Tangled
 from jsctl.broker.subject.validity import (
@@ -23,6 +23,7 @@ from jsctl.broker.subject.validity import (
     is_too_long,
     is_valid_subject,
 )
+from jsctl.dataclass import dataclass, replace
 
 SECOND_NS = 1_000_000_000
 ACK_WAIT_NS = 30 * SECOND_NS
@@ -411,6 +412,7 @@ _CHECKS: tuple[Check, ...] = (
     _check_start,
     _check_rest,
     _check_priority,
+    check_target,
 )
 
 

@@ -22,6 +22,8 @@ from jsctl.broker.subject.matching import Filters
 
 _SNAPSHOT = struct.Struct("<BIII")
 _VERSION = 1
+DEAD_LETTERS_KEY = "jsctl.dead_letter_subject"
+"""Of the metadata."""
 
 
 def filters_of(config: ConsumerConfig) -> tuple[str, ...]:
@@ -42,6 +44,7 @@ class Consumer:
         "config",
         "config_revision",
         "created_ns",
+        "dead_letters_to",
         "epoch",
         "filters",
         "name",
@@ -74,6 +77,8 @@ class Consumer:
         self.config = config
         self.filters = Filters(one.encode() for one in filters_of(config))
         self.pause_until_ns = parse_time(config.pause_until)
+        self.dead_letters_to = config.metadata.get(DEAD_LETTERS_KEY, "").encode()
+        """Below which subject messages go that are given up; empty: nowhere."""
         self.config_revision += 1
 
     def apply(self, index: int, entry: bytes) -> int:
@@ -115,6 +120,8 @@ class Consumer:
         state = self.state
         if not state.started:
             return self.filters.match(subject)
+        if seq in state.dead:
+            return True
         if seq <= state.floor_stream or not self.filters.match(subject):
             return False
         if state.last_seqs and seq <= state.resume:

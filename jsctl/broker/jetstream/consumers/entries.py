@@ -13,7 +13,12 @@ import struct
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
-from jsctl.broker.jetstream.consumers.state import ConsumerState
+from jsctl.broker.jetstream.consumers.state import (
+    ConsumerState,
+    Death,
+    decode_death,
+    encode_death,
+)
 
 
 class ConsumerEntryKind(IntEnum):
@@ -37,6 +42,8 @@ class Op(IntEnum):
     ACK_ALL = 8
     EXHAUST = 9
     SKIP = 10
+    BURY = 11
+    SETTLE = 12
 
 
 _PROGRESS = struct.Struct("<BI")
@@ -144,6 +151,17 @@ class ConsumerProgress:
         self.state.exhaust(seqs)
         self._parts.append(_COUNT.pack(Op.EXHAUST, len(seqs)) + _list(seqs))
 
+    def bury(self, seq: int, death: Death) -> None:
+        """Given up, and to be stored elsewhere. What is told of it is what the log has room for."""
+        part = encode_death((seq, death))
+        self.state.bury(seq, decode_death(part, 0)[1])
+        self._parts.append(bytes((Op.BURY,)) + part)
+
+    def settle(self, seqs: Sequence[int]) -> None:
+        """Stored elsewhere, or gone."""
+        self.state.settle(seqs)
+        self._parts.append(_COUNT.pack(Op.SETTLE, len(seqs)) + _list(seqs))
+
     def skip(self, up_to: int) -> None:
         """Nothing up to here is left to deliver."""
         self.state.skip(up_to)
@@ -229,6 +247,19 @@ def _apply_exhaust(state: ConsumerState, entry: bytes, at: int) -> int:
     return int(at + 8 * count)
 
 
+def _apply_bury(state: ConsumerState, entry: bytes, at: int) -> int:
+    seq, death, at = decode_death(entry, at + 1)
+    state.bury(seq, death)
+    return at
+
+
+def _apply_settle(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, count = _COUNT.unpack_from(entry, at)
+    at += _COUNT.size
+    state.settle(_seqs(entry, at, count))
+    return int(at + 8 * count)
+
+
 def _apply_skip(state: ConsumerState, entry: bytes, at: int) -> int:
     _, up_to = _SEQ.unpack_from(entry, at)
     state.skip(up_to)
@@ -246,4 +277,6 @@ _APPLIERS: dict[int, Callable[[ConsumerState, bytes, int], int]] = {
     Op.ACK_ALL: _apply_ack_all,
     Op.EXHAUST: _apply_exhaust,
     Op.SKIP: _apply_skip,
+    Op.BURY: _apply_bury,
+    Op.SETTLE: _apply_settle,
 }

@@ -1,11 +1,12 @@
 """Facts that a leading consumer reports: advisories, and what a turn decided."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import field
 from enum import Enum
 
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.store.seqset import SeqSet
+from jsctl.dataclass import dataclass
 
 Interest = Callable[[bytes], bool]
 """Whether anybody listens on a subject, in the consumer's account."""
@@ -46,6 +47,8 @@ class ConsumerTurn:
     publish: list[OutgoingMessage] = field(default_factory=list)
     """To be published now, in order."""
     advisories: list[Advisory] = field(default_factory=list)
+    letters: Sequence[OutgoingMessage] = ()
+    """Dead letters, to be published now."""
     next_due_ns: int | None = None
     """Wants a turn at this time even if nothing happens."""
     again: bool = False

@@ -18,6 +18,7 @@ from jsctl.api.words import AckPolicy
 from jsctl.broker.jetstream.consumers import starting
 from jsctl.broker.jetstream.consumers.acks import Ack, Captured, fold, nak_delay, parse
 from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.dead_letters import LetterBox, bury
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
 from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind, ConsumerTurn, Interest
 from jsctl.broker.jetstream.consumers.pull import status
@@ -53,6 +54,7 @@ class ConsumerLeader:
         "_used_ns",
         "consumer",
         "delivery",
+        "letters",
         "pull",
         "push",
     )
@@ -86,6 +88,8 @@ class ConsumerLeader:
             self.push.start_replay(store.last_seq)
         else:
             self.pull = PullDispatcher(consumer, has_interest, new_id, now_ns)
+        self.letters: LetterBox | None = None
+        """Once messages that are given up are wanted elsewhere."""
         self.scale(replicated)
         self._sample = _sample_of(config.sample_freq)
 
@@ -136,6 +140,7 @@ class ConsumerLeader:
         acks: Sequence[Captured] = (),
         pulls: Sequence[Captured] = (),
         flow: Sequence[Captured] = (),
+        stored: Sequence[Captured] = (),
         most: int = DELIVERIES_MAX,
     ) -> ConsumerTurn:
         """Take what came in, deliver up to `most` messages, and say what is to be done."""
@@ -149,6 +154,8 @@ class ConsumerLeader:
             self._take_acks(acks, now_ns, answers, said)
         self._take_flow(flow, now_ns)
         self._look_at_deadlines(now_ns)
+        if self.letters is not None:
+            made.letters = self.letters.turn(self.consumer, self.delivery, stored, now_ns)
         if pulls:
             self._take_pulls(pulls, now_ns, said)
         self._deliver(now_ns, most, said, made)
@@ -231,8 +238,9 @@ class ConsumerLeader:
         elif word == b"+WPI":
             self._wait_anew(ack.seq, now_ns)
         elif word.startswith(b"+TERM"):
-            self._done(ack, now_ns)
             reason = word[len(b"+TERM") :].strip().decode("utf-8", "replace")
+            if not bury(self.consumer, self.delivery, (ack.seq,), now_ns, reason):
+                self._done(ack, now_ns)
             self._tell(AdvisoryKind.TERMINATED, ack, reason)
         elif word in (b"", b"+ACK", b"+OK"):
             self._done(ack, now_ns)
@@ -263,7 +271,7 @@ class ConsumerLeader:
         self._tell(AdvisoryKind.NAKED, ack)
         delay = nak_delay(ack.word)
         if delay is None:
-            self._queue((ack.seq,))
+            self._queue((ack.seq,), now_ns)
             return
         wait = delivery.redelivery.wait_of(state.deliveries(ack.seq))
         self._wait_anew(ack.seq, now_ns + delay - wait)
@@ -310,11 +318,11 @@ class ConsumerLeader:
             if gone:
                 self.delivery.give_up(gone, now_ns)
                 found = sorted(set(found).difference(gone))
-            self._queue(found)
+            self._queue(found, now_ns)
         if self.pull is not None:
             self.pull.check_pin(now_ns)
 
-    def _queue(self, seqs: Sequence[int]) -> None:
+    def _queue(self, seqs: Sequence[int], now_ns: int) -> None:
         """Deliver again, except what was delivered as often as it may be."""
         state, most = self.delivery.progress.state, self.consumer.config.max_deliver
         over = [seq for seq in seqs if state.deliveries(seq) >= most] if most > 0 else []
@@ -324,7 +332,7 @@ class ConsumerLeader:
                 fact = Advisory(AdvisoryKind.MAX_DELIVERIES, stream_seq=seq, deliveries=times)
                 self._facts.append(fact)
                 self.delivery.redelivery.unqueue(seq)
-            self.delivery.progress.exhaust(over)
+            self.delivery.progress.exhaust(over[bury(self.consumer, self.delivery, over, now_ns) :])
             seqs = [seq for seq in seqs if seq in state.pending]
         self.delivery.redelivery.queue(seqs)
 
@@ -410,6 +418,8 @@ class ConsumerLeader:
             due.append(self.push.next_due_ns)
         if self.pull is not None:
             due += [self.pull.queue.next_due_ns, self.pull.pin_due_ns]
+        if self.letters is not None:
+            due.append(self.letters.next_due_ns(self.delivery.progress.state.dead))
         return due
 
     # Inactivity.

@@ -5,8 +5,9 @@ Everything here answers one of two questions: how much may be sent now, and when
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+
+from jsctl.dataclass import dataclass
 
 WINDOW_BYTES_MAX = 32 * 1024 * 1024
 WINDOW_BYTES_FIRST = WINDOW_BYTES_MAX // 16

@@ -8,7 +8,6 @@ much each got.
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError, decode
@@ -16,6 +15,7 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.pull import ConsumerGetNextRequest, PriorityGroup
 from jsctl.api.times import format_duration
 from jsctl.api.words import PriorityPolicy
+from jsctl.dataclass import dataclass
 
 Interest = Callable[[bytes], bool]
 Status = tuple[bytes, bytes]

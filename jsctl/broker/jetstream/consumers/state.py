@@ -16,12 +16,27 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat, takewhile
 from operator import itemgetter
+from typing import NamedTuple
 
 Pending = tuple[int, int]
 """(consumer sequence of the first delivery, time in ns from which the ack wait runs)."""
 
 _HEADER = struct.Struct("<BBQQQQqqQQIII")
-_VERSION = 1
+_VERSION = 2
+_WITHOUT_DEAD = 1
+"""The version before: it ends with the columns."""
+_DEATH = struct.Struct("<QqIBH")
+DEATH_TEXT_BYTES_MAX = 256
+
+
+class Death(NamedTuple):
+    """Why a message is not delivered any more, and since when; it is to be stored elsewhere."""
+
+    time_ns: int
+    deliveries: int
+    terminated: bool
+    """By a client; else it was delivered as often as it may be."""
+    reason: str = ""
 
 
 class ConsumerState:
@@ -31,6 +46,7 @@ class ConsumerState:
         "acked",
         "acks_needed",
         "acks_watched",
+        "dead",
         "delivered_last_ns",
         "delivered_seq",
         "delivered_stream",
@@ -62,6 +78,8 @@ class ConsumerState:
         self.pending: dict[int, Pending] = {}
         self.redelivered: dict[int, int] = {}
         """Stream sequence -> deliveries beyond the first."""
+        self.dead: dict[int, Death] = {}
+        """Given up, and not known to be stored as dead letters; in no order."""
         self.skipped = 0
         """Nothing at or below is to be delivered for the first time."""
         self.last_seqs: list[int] = []
@@ -140,6 +158,17 @@ class ConsumerState:
         self._take(kept, None)
         self.redelivered.update(kept)
 
+    def bury(self, seq: int, death: Death) -> None:
+        """This one is given up; the stream keeps it until it is stored elsewhere."""
+        self._take((seq,), None)
+        self.dead[seq] = death
+
+    def settle(self, seqs: Collection[int]) -> None:
+        """These are stored elsewhere, or are gone: they count as acknowledged."""
+        for seq in seqs:
+            if self.dead.pop(seq, None) is not None and self.acks_watched:
+                self.acked.append(seq)
+
     def _take(self, seqs: Collection[int], acked: list[int] | None) -> None:
         pending, forget = self.pending, self.redelivered
         oldest = next(iter(pending), 0)
@@ -206,6 +235,7 @@ class ConsumerState:
             tuple(self.last_seqs),
             tuple(self.pending.items()),
             tuple(sorted(self.redelivered.items())),
+            tuple(sorted(self.dead.items())),
         )
 
     def encode(self) -> bytes:
@@ -214,7 +244,7 @@ class ConsumerState:
         times = list(map(itemgetter(1), pending.values()))
         cseqs = list(map(itemgetter(0), pending.values()))
         forget = sorted(self.redelivered.items())
-        columns = (
+        columns: tuple[bytes, ...] = (
             _deltas(list(pending)),
             _deltas(cseqs),
             _deltas(times),
@@ -237,12 +267,13 @@ class ConsumerState:
             len(self.last_seqs),
             len(forget),
         )
+        columns = (*columns, b"".join(map(encode_death, self.dead.items())))
         return header + zlib.compress(b"".join(columns), 1)
 
     def decode(self, data: bytes) -> None:
         """Become the state that `encode` wrote."""
         version, started, *rest = _HEADER.unpack_from(data)
-        assert version == _VERSION, version
+        assert version in (_VERSION, _WITHOUT_DEAD), version
         self.clear()
         self.started = bool(started)
         (
@@ -269,6 +300,25 @@ class ConsumerState:
         self.pending = dict(zip(_sums(seqs), pairs, strict=True))
         self.last_seqs = _sums(last_seqs)
         self.redelivered = dict(zip(_sums(again), counts, strict=True))
+        while at < len(columns):
+            seq, death, at = decode_death(columns, at)
+            self.dead[seq] = death
+
+
+def encode_death(item: tuple[int, Death]) -> bytes:
+    """Sequence u64, time i64, deliveries u32, terminated u8, text length u16, text."""
+    seq, death = item
+    text = death.reason.encode()[:DEATH_TEXT_BYTES_MAX]
+    head = _DEATH.pack(seq, death.time_ns, death.deliveries, death.terminated, len(text))
+    return head + text
+
+
+def decode_death(data: bytes, at: int) -> tuple[int, Death, int]:
+    """Inverse of `encode_death`, and where in the buffer it ends."""
+    seq, time_ns, deliveries, terminated, size = _DEATH.unpack_from(data, at)
+    at += _DEATH.size
+    text = data[at : at + size].decode("utf-8", "ignore")
+    return seq, Death(time_ns, deliveries, bool(terminated), text), at + size
 
 
 def _deltas(values: list[int]) -> bytes:

@@ -5,13 +5,14 @@ Assignments are immutable; an update replaces one. `peers` of a group is where i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.cluster import Placement
 from jsctl.api.codec import decode, encode
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
+from jsctl.dataclass import dataclass
 
 UNDATED = -1
 """Stands for the index of an entry that is not applied yet."""

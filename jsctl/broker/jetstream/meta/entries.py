@@ -5,18 +5,20 @@ Keys of assets are (account, stream, consumer), the consumer empty for streams.
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 
 from jsctl.api.jsontext import parse_object
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
+    GroupAssignment,
     StreamAssignment,
     consumer_document,
     consumer_from,
     stream_document,
     stream_from,
 )
+from jsctl.dataclass import dataclass
 
 Key = tuple[str, str, str]
 Assignment = StreamAssignment | ConsumerAssignment
@@ -136,3 +138,25 @@ def assignment_from(document: Document) -> Assignment:
     """The assignment that an entry holds."""
     decoder = stream_from if document["op"] == "stream" else consumer_from
     return decoder(document["assignment"])
+
+
+def settled_by(group: GroupAssignment, document: Document) -> GroupAssignment | None:
+    """What a `settle` entry makes of a group; None if it is not about it as it is."""
+    peers = document["peers"]
+    if group.name != document["group"] or group.since != document["since"]:
+        return None
+    kept = group.peers
+    if peers is not None:
+        assert isinstance(peers, list)
+        kept = tuple(peers)
+    excluded = group.excluded if len(kept) < len(group.peers) else ()
+    settled = replace(
+        group,
+        peers=kept,
+        former=(),
+        moving=False,
+        origin=None,
+        excluded=excluded,
+        founders=tuple(peer for peer in group.founders if peer in kept),
+    )
+    return None if settled == group else settled

@@ -1,17 +1,15 @@
 """What the streams of each account listen on: two streams never take the same message."""
 
-from collections.abc import Mapping
+from collections.abc import Collection
 
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.subject.patterns import PatternSet
 
-Changed = Mapping[str, StreamAssignment | None]
-"""Streams by name as they will be, None for those that will be gone."""
 _NOTHING = PatternSet()
 
 
 class ListenedSubjects:
-    """Subjects of the applied streams by account, owned by the streams' names.
+    """Subjects of streams by account, owned by the streams' names.
 
     Each change costs what it changes; a question costs what is asked, whatever there is.
     """
@@ -34,25 +32,15 @@ class ListenedSubjects:
             for subject in _subjects(after):
                 known.insert(subject, after.name)
 
-    def is_taken(self, account: str, subjects: PatternSet, name: str, changed: Changed) -> bool:
-        """Whether a stream other than `name` listens on some of these. Raises Tangled."""
+    def is_taken(self, account: str, subjects: PatternSet, ignoring: Collection[str]) -> bool:
+        """Whether a stream, but for those to be ignored, listens on some of these. Raises
+        Tangled."""
         known = self._accounts.get(account, _NOTHING)
-        if subjects.meets(known, ignoring={name, *changed}) is not None:
-            return True
-        return any(
-            subjects.meets(PatternSet(_subjects(made))) is not None
-            for other, made in changed.items()
-            if other != name
-        )
+        return subjects.meets(known, ignoring) is not None
 
-    def on(self, account: str, pattern: bytes, changed: Changed) -> set[str]:
+    def on(self, account: str, pattern: bytes) -> set[str]:
         """Names of the streams that listen on something which the pattern matches."""
-        known = self._accounts.get(account, _NOTHING)
-        found = known.owners_meeting(pattern).difference(changed)
-        for name, made in changed.items():
-            if PatternSet(_subjects(made)).owners_meeting(pattern):
-                found.add(name)
-        return found
+        return self._accounts.get(account, _NOTHING).owners_meeting(pattern)
 
 
 def _subjects(made: StreamAssignment | None) -> list[bytes]:

@@ -1,9 +1,9 @@
 """How much each peer has been given: counted with each change, whatever there is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
+from jsctl.dataclass import dataclass, replace
 
 Made = StreamAssignment | ConsumerAssignment | None
 

@@ -6,9 +6,10 @@ through the injected jitter. The outcome is logged by the meta leader and never 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.turn import Jitter
+from jsctl.dataclass import dataclass
 
 _ROOM_STEP = 1 << 30
 """Servers whose free room differs by less than this count as equally free."""

@@ -9,7 +9,6 @@ the node takes them to build, change or drop groups.
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +16,6 @@ from jsctl.api.jsontext import OWN_BYTES_MAX, parse_object
 from jsctl.broker.jetstream.meta.assignments import (
     UNDATED,
     ConsumerAssignment,
-    GroupAssignment,
     StreamAssignment,
     consumer_document,
     consumer_from,
@@ -34,10 +32,14 @@ from jsctl.broker.jetstream.meta.entries import (
     key_from,
     key_of,
     restored_from,
+    settled_by,
 )
 from jsctl.broker.jetstream.meta.listening import ListenedSubjects
 from jsctl.broker.jetstream.meta.loads import Loads
+from jsctl.broker.jetstream.meta.mirrors import Mirrors
+from jsctl.broker.jetstream.meta.overlay import Overlay
 from jsctl.broker.subject.patterns import PatternSet
+from jsctl.dataclass import dataclass, replace
 
 _K = TypeVar("_K", str, tuple[str, str])
 _V = TypeVar("_V")
@@ -81,11 +83,12 @@ class _Proposal(NamedTuple):
 class _State:
     """Applied state: assets by account and stream, servers by peer."""
 
-    __slots__ = ("consumers", "listening", "loads", "servers", "streams")
+    __slots__ = ("consumers", "listening", "loads", "mirrors", "servers", "streams")
 
     def __init__(self) -> None:
         self.listening = ListenedSubjects()
         self.loads = Loads()
+        self.mirrors = Mirrors()
         self.streams: dict[str, dict[str, StreamAssignment]] = {}
         self.consumers: dict[tuple[str, str], dict[str, ConsumerAssignment]] = {}
         self.servers: dict[str, MetaServer] = {}
@@ -101,6 +104,7 @@ class _State:
         if isinstance(made, StreamAssignment):
             streams = self.streams.setdefault(made.account, {})
             self.listening.change(streams.get(made.name), made)
+            self.mirrors.change(streams.get(made.name), made)
             streams[made.name] = made
         else:
             self.consumers.setdefault((made.account, made.stream), {})[made.name] = made
@@ -112,6 +116,7 @@ class _State:
             return
         gone = self.streams.get(account, {}).pop(stream, None)
         self.listening.change(gone, None)
+        self.mirrors.change(gone, None)
         for made in (gone, *self.consumers.pop((account, stream), {}).values()):
             self.loads.change(made, None)
 
@@ -134,8 +139,7 @@ class Meta:
         self._changes: list[MetaChange] = []
         self._in_flight: deque[_Proposal] = deque()
         self._passing: set[bytes] = set()
-        self._overlay: dict[Key, Assignment | None] = {}
-        self._waiting: dict[Key, int] = {}
+        self._overlay = Overlay()
 
     # What requests see: applied state under what is in flight.
 
@@ -154,7 +158,7 @@ class Meta:
     def streams(self, account: str) -> dict[str, StreamAssignment]:
         """All streams of an account by name, sorted."""
         found = dict(self._state.streams.get(account, {}))
-        for name, made in self._changed_streams(account).items():
+        for name, made in self._overlay.streams(account).items():
             found.pop(name, None)
             if made is not None:
                 found[name] = made
@@ -162,33 +166,30 @@ class Meta:
 
     def is_taken(self, account: str, subjects: PatternSet, name: str) -> bool:
         """Whether a stream other than `name` listens on some of these. Raises Tangled."""
-        changed = self._changed_streams(account)
-        return self._state.listening.is_taken(account, subjects, name, changed)
+        changed = {name, *self._overlay.streams(account)}
+        return self._state.listening.is_taken(account, subjects, changed) or (
+            self._overlay.listening.is_taken(account, subjects, {name})
+        )
 
     def listening(self, account: str, pattern: bytes) -> set[str]:
         """Names of the streams that listen on something which the pattern matches."""
-        changed = self._changed_streams(account)
-        return self._state.listening.on(account, pattern, changed)
+        known = self._state.listening.on(account, pattern)
+        known.difference_update(self._overlay.streams(account))
+        return known | self._overlay.listening.on(account, pattern)
 
-    def _changed_streams(self, account: str) -> dict[str, StreamAssignment | None]:
-        """Streams that are different with what is in flight."""
-        return {
-            key[1]: made if isinstance(made, StreamAssignment) else None
-            for key, made in self._overlay.items()
-            if key[0] == account and not key[2]
-        }
+    def mirrors(self, account: str, name: str) -> list[str]:
+        """Names of the streams that mirror one of that name, sorted."""
+        return self._state.mirrors.of(account, name, self._overlay.streams(account))
 
     def consumers(self, account: str, stream: str) -> dict[str, ConsumerAssignment]:
         """All consumers of a stream by name, sorted."""
         if self.stream(account, stream) is None:
             return {}
         found = dict(self._state.consumers.get((account, stream), {}))
-        for key, made in self._overlay.items():
-            if key[:2] != (account, stream) or not key[2]:
-                continue
-            found.pop(key[2], None)
+        for name, made in self._overlay.consumers(account, stream):
+            found.pop(name, None)
             if isinstance(made, ConsumerAssignment):
-                found[key[2]] = made
+                found[name] = made
         return dict(sorted(found.items()))
 
     def consumer_count(self, account: str, stream: str) -> int:
@@ -196,10 +197,7 @@ class Meta:
         if self.stream(account, stream) is None:
             return 0
         applied = self._state.consumers.get((account, stream), {})
-        changed = {
-            key[2]: made for key, made in self._overlay.items() if key[:2] == (account, stream)
-        }
-        changed.pop("", None)
+        changed = dict(self._overlay.consumers(account, stream))
         made = sum(one is not None for one in changed.values())
         return len(applied) - len(applied.keys() & changed.keys()) + made
 
@@ -230,7 +228,7 @@ class Meta:
     def stream_count(self, account: str) -> int:
         """How many streams an account has."""
         applied = self._state.streams.get(account, {})
-        changed = self._changed_streams(account)
+        changed = self._overlay.streams(account)
         made = sum(one is not None for one in changed.values())
         return len(applied) - len(applied.keys() & changed.keys()) + made
 
@@ -290,7 +288,7 @@ class Meta:
         before = self._state.get(key_from(document))
         if before is None:
             return 0
-        group = _settled(before.group, document)
+        group = settled_by(before.group, document)
         return 0 if group is None else self._put(replace(before, group=group))
 
     def _apply_server(self, document: Document) -> int:
@@ -332,8 +330,7 @@ class Meta:
                 self._passing.add(entry)
             self._in_flight.append(_Proposal(entry, document, made, tuple(foreseen)))
             for key, after in foreseen.items():
-                self._overlay[key] = after
-                self._waiting[key] = self._waiting.get(key, 0) + 1
+                self._overlay.proposed(key, after)
 
     def _foresee(self, document: Document, made: Assignment | None) -> dict[Key, Assignment | None]:
         op = document["op"]
@@ -355,7 +352,7 @@ class Meta:
     def _foresee_settled(self, document: Document) -> dict[Key, Assignment | None]:
         key = key_from(document)
         before = self._seen(key)
-        group = None if before is None else _settled(before.group, document)
+        group = None if before is None else settled_by(before.group, document)
         if before is None or group is None:
             return {}
         return {key: _dated(replace(before, group=group), before, UNDATED)}
@@ -380,18 +377,14 @@ class Meta:
             return None
         landed = self._in_flight.popleft()
         self._passing.discard(entry)
-        for key in landed.keys:
-            self._waiting[key] -= 1
-            if not self._waiting[key]:
-                del self._waiting[key], self._overlay[key]
+        self._overlay.landed(landed.keys)
         return landed
 
     def drop_in_flight(self) -> None:
         """Leadership was lost: what becomes of the proposals is the next leader's to know."""
         self._in_flight.clear()
         self._passing.clear()
-        self._overlay.clear()
-        self._waiting.clear()
+        self._overlay = Overlay()
 
     @property
     def in_flight(self) -> int:
@@ -451,27 +444,6 @@ def _dated(made: Assignment, before: Assignment | None, index: int) -> Assignmen
         if (known.peers, known.former) == (group.peers, group.former):
             index = known.since
     return made if group.since == index else replace(made, group=replace(group, since=index))
-
-
-def _settled(group: GroupAssignment, document: Document) -> GroupAssignment | None:
-    peers = document["peers"]
-    if group.name != document["group"] or group.since != document["since"]:
-        return None
-    kept = group.peers
-    if peers is not None:
-        assert isinstance(peers, list)
-        kept = tuple(peers)
-    excluded = group.excluded if len(kept) < len(group.peers) else ()
-    settled = replace(
-        group,
-        peers=kept,
-        former=(),
-        moving=False,
-        origin=None,
-        excluded=excluded,
-        founders=tuple(peer for peer in group.founders if peer in kept),
-    )
-    return None if settled == group else settled
 
 
 def _differences(before: _State, after: _State) -> list[MetaChange]:

@@ -4,8 +4,6 @@ The origin is asked for a push consumer as nats-server asks for one. A server th
 something of it is asked again for less: see `LEVELS`.
 """
 
-from dataclasses import dataclass
-
 from jsctl.api.codec import DecodeError, dumps, loads
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiErrorBody, api_error
@@ -16,6 +14,7 @@ from jsctl.api.words import AckPolicy, DeliverPolicy
 from jsctl.broker.jetstream.sourcing.arrivals import NUMBER_MAX
 from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.protocol import headers as blocks
+from jsctl.dataclass import dataclass
 
 HEARTBEAT_NS = SECOND_NS
 UNUSED_NS = 10 * SECOND_NS

@@ -1,11 +1,11 @@
 """A mirror's or source's declaration, prepared: what it is called, asked for and stored as."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jsctl.api.stream import StreamConfig, StreamSource
 from jsctl.broker.jetstream.sourcing import names
 from jsctl.broker.subject.transforms import Transform, compile_transform
+from jsctl.dataclass import dataclass
 
 API_PREFIX = "$JS.API"
 

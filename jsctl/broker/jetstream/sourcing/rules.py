@@ -1,7 +1,6 @@
 """What mirrors and sources may be declared, in the order and the words of the real server."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import permutations
 
 from jsctl.api.errors import ApiError, api_error
@@ -11,6 +10,7 @@ from jsctl.broker.jetstream.sourcing.names import durable_key, index_name
 from jsctl.broker.subject.matching import overlaps, subset
 from jsctl.broker.subject.transforms import compile_transform
 from jsctl.broker.subject.validity import is_valid_literal, is_valid_subject
+from jsctl.dataclass import replace
 
 Lookup = Callable[[str], StreamConfig | None]
 """The config of another stream of the account, if there is one."""

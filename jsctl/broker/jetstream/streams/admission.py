@@ -13,32 +13,50 @@ message through `checks`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.stream import StreamConfig
+from jsctl.broker import lazy
+from jsctl.broker.accel.choice import column_loops
+from jsctl.broker.jetstream.batches.words import BatchEnd
 from jsctl.broker.jetstream.streams.absent import is_ingest
-from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Checks, Taken
+from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Checks, Part, Taken
 from jsctl.broker.jetstream.streams.entries import (
-    Flags,
     encode_begin,
     encode_config,
     encode_delete,
     encode_purge,
     encode_remove,
     encode_sourced,
-    make_messages,
 )
-from jsctl.broker.jetstream.streams.in_flight import Ack, Batch, InFlight
 from jsctl.broker.jetstream.streams.positions import SourcePosition
-from jsctl.broker.jetstream.streams.publish_headers import FAST_INGEST, plain_ids
+from jsctl.broker.jetstream.streams.pub_acks import Ack, Acks, PubAcks
+from jsctl.broker.jetstream.streams.publish_room import PublishRoom
+from jsctl.broker.jetstream.streams.sequencer import Admitted, Building, Sequencer
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.jetstream.streams.timers import Timers
-from jsctl.broker.store.record import Row
+from jsctl.broker.ports import ZoneOffset, only_utc
+from jsctl.broker.store.record import Publish
 
-Publish = tuple[bytes, bytes, bytes, bytes, object]
-"""(subject, reply, headers, payload, origin) as the router captured it."""
+if TYPE_CHECKING:
+    from jsctl.broker.jetstream.batches import publishing
+    from jsctl.broker.jetstream.batches.publishing import BatchPublishing
+    from jsctl.broker.jetstream.scheduling import firing, rules
+    from jsctl.broker.jetstream.scheduling.firing import Firing
+    from jsctl.broker.jetstream.scheduling.rules import ScheduleRules
+    from jsctl.broker.jetstream.scheduling.schedules import Schedules
+    from jsctl.broker.jetstream.streams import counters
+    from jsctl.broker.jetstream.streams.counters import Counting
+else:
+    counters = lazy.module("jsctl.broker.jetstream.streams.counters")
+    publishing = lazy.module("jsctl.broker.jetstream.batches.publishing")
+    rules = lazy.module("jsctl.broker.jetstream.scheduling.rules")
+    firing = lazy.module("jsctl.broker.jetstream.scheduling.firing")
+
+Message = tuple[bytes, bytes, bytes]
+"""(subject, headers, payload)"""
 
 Arrived = tuple[int, int, bytes, bytes, bytes, str]
 """(sequence, time, subject, headers, payload, the origin's identity) of another stream."""
@@ -50,26 +68,25 @@ IN_FLIGHT_BYTES_MAX = 128 << 20
 """Beyond these publishes are refused with `too many requests`."""
 
 
-@dataclass(slots=True)
-class Admitted:
-    """What came of a batch.
-
-    `acks[i]` belongs to `entries[i]` and is to be published when that entry is applied; keep
-    the list itself, retries that join may be added to it until then. `rejects` are published
-    now.
-    """
-
-    entries: list[bytes] = field(default_factory=list)
-    acks: list[list[Ack]] = field(default_factory=list)
-    rejects: list[Ack] = field(default_factory=list)
-
-
 def _everybody(subject: bytes) -> bool:
     return True
 
 
+def _nobody(seq: int) -> bool:
+    return False
+
+
+def _nothing() -> Iterable[bytes]:
+    return ()
+
+
 class StreamLeader:
-    """Admission for one stream, from one win of its group's leadership to the loss of it."""
+    """Admission for one stream, from one win of its group's leadership to the loss of it.
+
+    `interested` says whether a consumer wants a subject. `needs` is told of a message that has to
+    be read and is damaged here, and says whether another replica may have it. `unapplied` gives the
+    entries that are in the log and not applied.
+    """
 
     def __init__(
         self,
@@ -77,30 +94,40 @@ class StreamLeader:
         *,
         interested: Callable[[bytes], bool] = _everybody,
         domain: str = "",
+        room: PublishRoom | None = None,
+        needs: Callable[[int], bool] = _nobody,
+        zones: ZoneOffset = only_utc,
+        unapplied: Callable[[], Iterable[bytes]] = _nothing,
     ) -> None:
         self.stream = stream
         self.refusal: ApiError | None = None
         """While set, every publish is refused with it: account or server are out of room."""
         self.interested = interested
-        self.in_flight = InFlight()
-        self._next_seq = stream.store.last_seq + 1
+        self._acks = PubAcks(stream.name, domain)
+        self._sequencer = Sequencer(stream, self._acks)
+        self.in_flight = self._sequencer.in_flight
         self._time_ns = stream.store.last_time_ns
-        self._last_id = stream.last_msg_id
-        name = dumps(stream.name)
-        self._ack = b'{"stream":' + name.replace(b"%", b"%%") + b',"seq":%d'
-        if domain:
-            self._ack += b',"domain":' + dumps(domain).replace(b"%", b"%%")
-        self._duplicate = self._ack + b',"duplicate": true}'
-        self._ack += b"}"
-        self._reject_tail = b',"stream":' + name + b',"seq":0}'
-        self._measure = stream.store.message_bytes
-        self._overhead = self._measure(0, 0, 0)
-        self._header_overhead = self._measure(0, 1, 0) - 1
         self._timers = Timers(stream, self.in_flight)
+        self.abandoned: list[BatchEnd] = []
+        """Batches that were given up; whoever tells operators takes them."""
+        self._room = room or PublishRoom()
+        self._batches: BatchPublishing | None = None
+        """Once somebody publishes one."""
         self._coming: tuple[int, StreamConfig] | None = None
         """Revision and config that the log took, and that may not be applied yet."""
         self._revision = -1
         self._checks: Checks
+        self._needs = needs
+        self._zones = zones
+        self._unapplied = unapplied
+        self._now_ns = 0
+        """What the clock shows, which may go back."""
+        self._rules: ScheduleRules | None = None
+        """Once somebody publishes a schedule."""
+        self._firing: Firing | None = None
+        """Once there are schedules."""
+        self._counting: Counting | None = None
+        """In a stream of counters."""
         self.config: StreamConfig
         """What publishes are judged by: the newest config in the log, applied or not."""
         self._short = False
@@ -113,30 +140,56 @@ class StreamLeader:
         if self._coming is not None and self._coming[0] <= stream.revision:
             self._coming = None
         self.config = config = stream.config if self._coming is None else self._coming[1]
-        self._checks = Checks(stream, config, self.in_flight, self.interested)
+        wanted = stream, config, self.in_flight, self.interested, self._scheduling
+        if config.allow_msg_counter:
+            self._checks = counters.CounterChecks(*wanted, self._counts())
+        else:
+            self._checks = Checks(*wanted)
+        if self._batches is not None:
+            self._batches.configure(config)
         self._short = self._checks.trivial
         self._payload_max = config.max_msg_size if config.max_msg_size > 0 else 1 << 62
 
+    def _counts(self) -> "Counting":
+        if self._counting is None:
+            totals = counters.CounterTotals(self.stream, self.in_flight, self._needs)
+            self._counting = counters.Counting(totals, lambda: self._room.limits.payload_bytes_max)
+        return self._counting
+
+    def _scheduling(self) -> "ScheduleRules":
+        if self._rules is None:
+            stream, zones = self.stream, self._zones
+            self._rules = rules.ScheduleRules(stream, self.in_flight, zones, lambda: self._now_ns)
+        return self._rules
+
+    def _pass_time(self, now_ns: int) -> None:
+        """What is stored from now on is not older than anything before."""
+        self._now_ns = now_ns
+        self._time_ns = max(self._time_ns, now_ns)
+
     # Publishes.
 
-    def admit(self, batch: Sequence[Publish], now_ns: int) -> Admitted:
+    def admit(self, batch: list[Publish], now_ns: int) -> Admitted:
         """Judge a turn's publishes, in order, and encode those that are taken."""
         if self._revision != self.stream.revision:
             self._reconfigure()
-        self._time_ns = max(self._time_ns, now_ns)
+        self._pass_time(now_ns)
         refusal = self.refusal or self._overload()
         if refusal is not None:
             return Admitted(rejects=self._refuse(batch, refusal))
-        if self._short and batch and FAST_INGEST not in b" ".join([item[1] for item in batch]):
-            headers = [item[2] for item in batch]
-            ids = plain_ids(headers) if any(headers) else []
-            if not any(headers) or self._are_new(ids):
-                lengths = [len(item[2]) + len(item[3]) for item in batch]
-                size = sum(lengths) + sum([len(item[0]) for item in batch])
-                size += (self._header_overhead if ids else self._overhead) * len(batch)
-                fits = max(map(len, headers)) <= HEADER_BYTES_MAX and size <= ENTRY_BYTES_MAX
-                if fits and max(lengths) <= self._payload_max:
-                    return self._take_all(batch, size, ids)
+        alike = column_loops().read_publishes(batch) if self._short else None
+        if alike is not None:
+            ids, size, headers_max, content_max = alike
+            size += self._sequencer.overhead(headers=bool(ids)) * len(batch)
+            fits = headers_max <= HEADER_BYTES_MAX and size <= ENTRY_BYTES_MAX
+            if fits and content_max <= self._payload_max and (not ids or self._are_new(ids)):
+                told = not self.config.no_ack
+                return self._sequencer.take_all(batch, self._time_ns, size, ids, tells=told)
+        if self._batches is not None and self._short and batch and is_ingest(batch[0][1]):
+            fast, most = self._batches.fast, self._payload_max
+            made = fast.take_run(batch, self._time_ns, most, ENTRY_BYTES_MAX)
+            if made is not None:
+                return made
         return self._take_each(batch)
 
     def admit_sourced(
@@ -149,7 +202,7 @@ class StreamLeader:
         """
         if self._revision != self.stream.revision:
             self._reconfigure()
-        self._time_ns = max(self._time_ns, now_ns)
+        self._pass_time(now_ns)
         made, count = Admitted(), 0
         refusal = self.refusal or self._overload()
         if refusal is not None:
@@ -157,7 +210,7 @@ class StreamLeader:
         building = self._begin_building()
         for seq, time_ns, subject, headers, payload, identity in arrivals:
             count += 1
-            if not key and seq < self._next_seq:
+            if not key and seq < self._sequencer.next_seq:
                 continue
             outcome = self._checks.check_sourced(subject, headers, payload, self._time_ns)
             if isinstance(outcome, ApiError):
@@ -167,9 +220,9 @@ class StreamLeader:
                 building.positions[key] = SourcePosition(seq, identity)
                 time_ns = self._time_ns
             else:
-                self._next_seq = seq
+                self._sequencer.next_seq = seq
             if isinstance(outcome, Taken):
-                self._take(building, outcome, b"", time_ns)
+                self._sequencer.take(building, outcome, b"", time_ns)
                 if building.size >= ENTRY_BYTES_MAX:
                     building = self._close(building, made)
         self._close(building, made)
@@ -177,25 +230,31 @@ class StreamLeader:
 
     def sourced(self, positions: dict[str, SourcePosition]) -> Admitted:
         """It is known up to where this stream has its sources."""
-        self.in_flight.add(Batch([], 0, [], [], self._last_id))
-        return Admitted([encode_sourced(positions)], [[]])
+        made = Admitted()
+        self._sequencer.add_other(encode_sourced(positions), made)
+        return made
 
     def begin_at(self, first: int) -> Admitted:
         """A stream that holds nothing goes on with a sequence above its last."""
-        self.in_flight.add(Batch([], 0, [], [], self._last_id))
-        self._next_seq = max(self._next_seq, first)
-        return Admitted([encode_begin(first)], [[]])
+        made = Admitted()
+        self._sequencer.add_other(encode_begin(first), made)
+        self._sequencer.next_seq = max(self._sequencer.next_seq, first)
+        return made
 
-    def judge(self, item: Publish, now_ns: int) -> Taken | ApiError | int:
+    def judge(self, item: Publish, now_ns: int) -> Taken | ApiError | int | Part:
         """What would come of one publish now, as `Checks.check` says it; nothing is admitted."""
         if self._revision != self.stream.revision:
             self._reconfigure()
         refusal = self.refusal or self._overload()
         if refusal is not None:
             return refusal
-        self._checks.begin(self._next_seq, [])
+        sequencer = self._sequencer
+        self._checks.begin(sequencer.next_seq, [])
+        self._now_ns = now_ns
+        subject, reply, headers, payload, _ = item
+        time_ns, alone = max(self._time_ns, now_ns), is_ingest(reply)
         return self._checks.check(
-            item[0], item[2], item[3], max(self._time_ns, now_ns), self._last_id
+            subject, headers, payload, time_ns, sequencer.last_id, alone=alone
         )
 
     def _are_new(self, ids: Sequence[bytes]) -> bool:
@@ -203,104 +262,100 @@ class StreamLeader:
         dedupe = self.stream.dedupe
         return (
             dedupe.window_ns > 0
-            and len(ids) > 0
             and len(set(ids)) == len(ids)
             and self.in_flight.ids.keys().isdisjoint(ids)
             and not dedupe.has_any(ids)
         )
 
-    def _take_all(self, batch: Sequence[Publish], size: int, ids: list[bytes]) -> Admitted:
-        """Messages without headers, or all with new ids and nothing else."""
-        first, now, ack = self._next_seq, self._time_ns, self._ack
-        rows: list[Row] = [
-            (seq, now, item[0], item[2], item[3]) for seq, item in enumerate(batch, first)
-        ]
-        acks = []
-        if not self.config.no_ack:
-            acks = [(item[1], ack % seq) for seq, item in enumerate(batch, first) if item[1]]
-        entry = make_messages(rows, Flags.IDS if ids else Flags.NONE)
-        self.in_flight.add(Batch(rows, size, acks, ids, self._last_id, entry))
-        self.in_flight.ids.update([(name, (seq, acks)) for seq, name in enumerate(ids, first)])
-        self._last_id = ids[-1] if ids else b""
-        self._next_seq = first + len(rows)
-        return Admitted([entry.frame.buffer], [acks])
-
     def _take_each(self, batch: Sequence[Publish]) -> Admitted:
         made = Admitted()
         building = self._begin_building()
         no_ack = self.config.no_ack
-        for subject, reply, headers, payload, _ in batch:
-            ingest = is_ingest(reply)
+        for publish in batch:
+            subject, reply, headers, payload, _ = publish
+            if is_ingest(reply):
+                fast = self._publishing().fast
+                fast.take(publish, building, made, self._checks, self._time_ns)
+                if building.size >= ENTRY_BYTES_MAX:
+                    building = self._close(building, made)
+                continue
             if no_ack:
                 reply = b""
-            outcome = self._judge(subject, ingest, headers, payload)
-            if isinstance(outcome, ApiError):
+            last_id = self._sequencer.last_id
+            outcome = self._checks.check(subject, headers, payload, self._time_ns, last_id)
+            if isinstance(outcome, Taken):
+                self._sequencer.take(building, outcome, reply, self._time_ns)
+                if building.size >= ENTRY_BYTES_MAX:
+                    building = self._close(building, made)
+            elif isinstance(outcome, ApiError):
                 if reply:
-                    made.rejects.append((reply, self._rejection(outcome)))
+                    made.rejects.append((reply, self._acks.refusal(outcome)))
             elif isinstance(outcome, int):
                 self._duplicate_of(outcome, reply, made)
             else:
-                self._take(building, outcome, reply, self._time_ns)
-                if building.size >= ENTRY_BYTES_MAX:
-                    building = self._close(building, made)
+                member = subject, headers, payload
+                building = self._take_part(member, outcome, reply, building, made)
         self._close(building, made)
         return made
 
-    def _judge(
-        self, subject: bytes, ingest: bool, headers: bytes, payload: bytes
-    ) -> Taken | ApiError | int:
-        if ingest:
-            return self._checks.check_ingest(headers, payload)
-        return self._checks.check(subject, headers, payload, self._time_ns, self._last_id)
-
-    def _begin_building(self) -> "_Building":
-        building = _Building(self._last_id)
-        self._checks.begin(self._next_seq, building.rows)
+    def _begin_building(self) -> Building:
+        building = self._sequencer.begin()
+        self._checks.begin(self._sequencer.next_seq, building.rows)
         return building
 
-    def _take(self, building: "_Building", taken: Taken, reply: bytes, time_ns: int) -> None:
-        seq = self._next_seq
-        self._next_seq = seq + 1
-        payload = b"" if taken.skipped else taken.payload
-        headers = b"" if taken.skipped else taken.headers
-        building.rows.append((seq, time_ns, taken.subject, headers, payload))
-        building.size += self._measure(len(taken.subject), len(headers), len(payload))
-        building.flags |= taken.flags
-        if taken.skipped:
-            building.skipped.append(seq)
-        self._last_id = taken.message_id
-        building.ids.append(taken.message_id)
-        if taken.message_id:
-            self.in_flight.ids[taken.message_id] = (seq, building.acks)
-        if reply:
-            building.acks.append((reply, self._ack % seq))
+    def _close(self, building: Building, made: Admitted) -> Building:
+        self._sequencer.close(building, made)
+        return self._begin_building()
 
     def _duplicate_of(self, seq: int, reply: bytes, made: Admitted) -> None:
         """Answer a retry: with the first one's ack if that is in flight, else at once."""
         if not reply:
             return
-        answer = (reply, self._duplicate % seq)
+        answer = (reply, self._acks.duplicate % seq)
         waiting = self.in_flight.ids.get(self._checks.message_id)
         if waiting is None:
             made.rejects.append(answer)
         else:
             waiting[1].append(answer)
 
-    def _close(self, building: "_Building", made: Admitted) -> "_Building":
-        if building.rows:
-            entry = make_messages(
-                building.rows, building.flags, building.skipped, building.positions
-            )
-            made.entries.append(entry.frame.buffer)
-            made.acks.append(building.acks)
-            before = building.last_id_before
-            batch = Batch(building.rows, building.size, building.acks, building.ids, before, entry)
-            self.in_flight.add(batch)
-        elif building.positions:
-            made.entries.append(encode_sourced(building.positions))
-            made.acks.append([])
-            self.in_flight.add(Batch([], 0, [], [], self._last_id))
+    def _take_part(
+        self,
+        member: Message,
+        part: Part,
+        reply: bytes,
+        building: Building,
+        made: Admitted,
+    ) -> Building:
+        """A message of an atomic batch. If it completes it, another entry has to be filled."""
+        batches = self._publishing()
+        batch = batches.take(member, part.fields, reply, self._time_ns, made)
+        if batch is None:
+            return building
+        self._sequencer.close(building, made)
+        batches.commit(batch, reply, self._time_ns, made)
         return self._begin_building()
+
+    def _publishing(self) -> "BatchPublishing":
+        if self._batches is None:
+            self._batches = publishing.BatchPublishing(
+                self.stream,
+                self._sequencer,
+                self._room,
+                self.abandoned,
+                self.interested,
+                self._scheduling,
+                self._counting,
+            )
+            self._batches.configure(self.config)
+        return self._batches
+
+    def revive(self, now_ns: int) -> Admitted:
+        """Go on with what another leader had begun, and tell publishers so."""
+        made = Admitted()
+        if self.stream.batches and self.config.allow_batched:
+            self._pass_time(now_ns)
+            made.rejects += self._publishing().fast.revive(self._time_ns)
+        return made
 
     def _overload(self) -> ApiError | None:
         waiting = self.in_flight
@@ -311,22 +366,21 @@ class StreamLeader:
     def _refuse(self, batch: Sequence[Publish], refusal: ApiError) -> list[Ack]:
         if self.config.no_ack:
             return []
-        payload = self._rejection(refusal)
+        payload = self._acks.refusal(refusal)
         return [(item[1], payload) for item in batch if item[1]]
 
-    def refused(self, acks: Sequence[Sequence[Ack]]) -> list[Ack]:
+    def refused(self, acks: Sequence[Acks]) -> list[Ack]:
         """The answers to publishes that the log did not take."""
-        body = self._rejection(api_error("JSClusterNotAvailErr"))
-        return [(reply, body) for some in acks for reply, _ in some]
-
-    def _rejection(self, error: ApiError) -> bytes:
-        return b'{"error":' + dumps(error.body()) + self._reject_tail
+        body = self._acks.refusal(api_error("JSClusterNotAvailErr"))
+        # Publishers of fast batches are told what is missing, not each message that is.
+        told = [reply for some in acks for reply, _ in some if not is_ingest(reply)]
+        return [(reply, body) for reply in told]
 
     # Other entries, made by the leader so that bounds are fixed.
 
     def purge(self, subject_filter: bytes, up_to: int, keep: int) -> bytes:
         """A PURGE entry; `up_to` 0 means everything admitted so far."""
-        bound = self._next_seq - 1
+        bound = self.next_seq - 1
         return encode_purge(subject_filter, min(up_to, bound) if up_to else bound, keep)
 
     def delete(self, seq: int, erase: bool) -> bytes:
@@ -354,22 +408,45 @@ class StreamLeader:
         To be proposed like admitted batches. Nothing is returned while an earlier such
         batch is in flight.
         """
-        self._time_ns = max(self._time_ns, now_ns)
-        found = self._timers.due(self._time_ns, self._next_seq)
-        made = Admitted()
+        self._pass_time(now_ns)
+        if self._batches is not None:
+            self._batches.expire(self._time_ns)
+        made, idle = Admitted(), not self._timers.waiting
+        found = self._timers.due(self._time_ns, self.next_seq)
         for entry, rows in found:
-            size = sum([self._measure(len(row[2]), len(row[3]), 0) for row in rows])
-            self.in_flight.add(Batch(rows, size, [], [], self._last_id, timer=True))
-            if rows:
-                self._next_seq = rows[-1][0] + 1
-                self._last_id = b""
-            made.entries.append(entry)
-            made.acks.append([])
+            self._sequencer.add_timed(entry, rows, made)
+        if self.stream.schedules is not None and idle:
+            self._fire(self.stream.schedules, now_ns, made)
+            self._timers.joined(len(made.entries) - len(found))
         return made
+
+    def _fire(self, schedules: "Schedules", now_ns: int, made: Admitted) -> None:
+        """What is made of schedules that are due by now."""
+        if self._revision != self.stream.revision:
+            self._reconfigure()
+        fires = self._due_schedules()
+        if self.config.sealed or self.refusal is not None or self._overload() is not None:
+            fires.wait(now_ns)
+            return
+        fires.fire(schedules, self._sequencer, self._checks, self._time_ns, now_ns, made)
+
+    def _due_schedules(self) -> "Firing":
+        if self._firing is None:
+            known = self._scheduling()
+            self._firing = firing.Firing(
+                self.stream, self.in_flight, known, self._unapplied, self._needs
+            )
+        return self._firing
 
     def next_due_ns(self) -> int | None:
         """When `expire` should be called next; None if nothing is to expire."""
-        return self._timers.next_due_ns()
+        due = [self._timers.next_due_ns()]
+        if self._batches is not None:
+            due.append(self._batches.next_due_ns())
+        schedules = self.stream.schedules
+        if schedules is not None and (schedules or schedules.scan) and not self._timers.waiting:
+            due.append(self._due_schedules().next_due_ns(schedules))
+        return min([at for at in due if at], default=None)
 
     # The log.
 
@@ -378,17 +455,11 @@ class StreamLeader:
 
         What was not taken is rolled back, as if it had never been admitted.
         """
+        self._sequencer.proposed(first_index)
         if first_index is None:
-            dropped = self.in_flight.drop_unproposed()
             self._timers.dropped()
-            if dropped is not None:
-                self._last_id = dropped.last_id_before
-            rows = [batch.rows[-1][0] for batch in self.in_flight.batches if batch.rows]
-            self._next_seq = (rows[-1] if rows else self.stream.store.last_seq) + 1
-            return
-        waiting = [batch for batch in self.in_flight.batches if not batch.index]
-        for index, batch in enumerate(waiting, first_index):
-            batch.index = index
+            if self._batches is not None:
+                self._batches.fast.dropped()
 
     def applied(self, index: int) -> None:
         """Everything up to this index is in the stream's state."""
@@ -398,20 +469,9 @@ class StreamLeader:
     @property
     def next_seq(self) -> int:
         """The sequence that the next message will get."""
-        return self._next_seq
+        return self._sequencer.next_seq
 
-
-class _Building:
-    """An entry that is being filled."""
-
-    __slots__ = ("acks", "flags", "ids", "last_id_before", "positions", "rows", "size", "skipped")
-
-    def __init__(self, last_id_before: bytes) -> None:
-        self.rows: list[Row] = []
-        self.acks: list[Ack] = []
-        self.ids: list[bytes] = []
-        self.skipped: list[int] = []
-        self.positions: dict[str, SourcePosition] = {}
-        self.size = 0
-        self.flags = 0
-        self.last_id_before = last_id_before
+    def end(self) -> None:
+        """Another server leads: batches that are not complete are given up."""
+        if self._batches is not None:
+            self._batches.end()

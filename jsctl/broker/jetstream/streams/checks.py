@@ -3,16 +3,22 @@
 A table of checks runs in the order of the real server; the first refusal wins.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.stream import StreamConfig
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams import publish_headers as known
-from jsctl.broker.jetstream.streams.absent import counter_refusal, is_batch, late_refusal
+from jsctl.broker.jetstream.streams.absent import counter_refusal, is_batch
 from jsctl.broker.jetstream.streams.entries import Flags
 from jsctl.broker.jetstream.streams.in_flight import InFlight
-from jsctl.broker.jetstream.streams.publish_headers import nats_fields, parse_number, parse_ttl
+from jsctl.broker.jetstream.streams.publish_headers import (
+    ends_schedule,
+    nats_fields,
+    parse_number,
+    parse_ttl,
+)
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.record import Row
 from jsctl.broker.subject.matching import matches
@@ -26,7 +32,17 @@ _NOTHING = [0, 0]
 class Taken:
     """A publish that is to be stored, as it is to be stored."""
 
-    __slots__ = ("flags", "headers", "message_id", "payload", "skipped", "subject")
+    __slots__ = (
+        "due_ns",
+        "ended",
+        "flags",
+        "headers",
+        "message_id",
+        "payload",
+        "skipped",
+        "subject",
+        "value",
+    )
 
     def __init__(self, subject: bytes, headers: bytes, payload: bytes) -> None:
         self.subject = subject
@@ -36,6 +52,39 @@ class Taken:
         self.flags = 0
         self.skipped = False
         """Nobody is interested: the sequence is used up, the message not kept."""
+        self.value = b""
+        """What a counter stands at with this message."""
+        self.due_ns = 0
+        """When it is due first, if it is a schedule."""
+        self.ended = b""
+        """The subject of the schedule that goes with it."""
+
+
+class Scheduling(Protocol):
+    """The rules for schedules, which are loaded when somebody publishes one."""
+
+    def check(
+        self,
+        taken: Taken,
+        fields: Fields,
+        config: StreamConfig,
+        last_for: Callable[[bytes], int],
+        rows: Sequence[Row],
+    ) -> ApiError | None:
+        """Why a publish is refused; what it has to be stored with is set if it is not. `rows` are
+        what is stored in the same entry before it."""
+
+
+class Part:
+    """A publish of an atomic batch: it is judged with all others once the batch is complete."""
+
+    __slots__ = ("fields", "subject")
+
+    skipped = False
+
+    def __init__(self, subject: bytes, fields: Fields) -> None:
+        self.subject = subject
+        self.fields = fields
 
 
 class Checks:
@@ -47,8 +96,10 @@ class Checks:
         config: StreamConfig,
         in_flight: InFlight,
         interested: Callable[[bytes], bool],
+        scheduling: Callable[[], Scheduling],
     ) -> None:
         self._stream = stream
+        self._scheduling = scheduling
         self._store = stream.store
         self._config = config
         self._in_flight = in_flight
@@ -84,15 +135,25 @@ class Checks:
         self._open_bytes = 0
 
     def check(
-        self, subject: bytes, headers: bytes, payload: bytes, now_ns: int, last_id: bytes
-    ) -> Taken | ApiError | int:
-        """Take it, refuse it, or name the sequence that it is a duplicate of."""
+        self,
+        subject: bytes,
+        headers: bytes,
+        payload: bytes,
+        now_ns: int,
+        last_id: bytes,
+        *,
+        alone: bool = False,
+    ) -> Taken | ApiError | int | Part:
+        """Take it, refuse it, keep it for its batch unless it is to stand alone, or name the
+        sequence that it is a duplicate of."""
         self.message_id = b""
         if self._config.sealed:
             return api_error("JSStreamSealedErr")
         taken = Taken(self._stored_subject(subject), headers, payload)
         fields = nats_fields(headers) if headers else {}
         if fields:
+            if is_batch(fields) and not alone:
+                return self._part(taken, fields)
             found = self._by_headers(taken, fields, now_ns, last_id)
             if found is not None:
                 return found
@@ -121,6 +182,18 @@ class Checks:
             taken.flags |= Flags.TTLS
         if config.allow_rollup_hdrs and not config.deny_purge and known.ROLLUP in fields:
             taken.flags |= Flags.ROLLUPS
+        if config.allow_rollup_hdrs and not config.deny_purge and ends_schedule(fields):
+            taken.flags |= Flags.SCHEDULES
+        return self._fitting(taken)
+
+    def check_made(self, subject: bytes, headers: bytes, payload: bytes) -> Taken | ApiError:
+        """As `check`, of a message that a schedule of this stream made."""
+        taken = Taken(self._stored_subject(subject), headers, payload)
+        taken.flags = Flags.SCHEDULES
+        if self._config.allow_msg_ttl:
+            taken.flags |= Flags.TTLS
+        if known.ROLLUP in headers:
+            taken.flags |= Flags.ROLLUPS
         return self._fitting(taken)
 
     def _fitting(self, taken: Taken) -> Taken | ApiError:
@@ -138,13 +211,13 @@ class Checks:
                 return api_error("JSStreamStoreFailedF", err=text)
         return taken
 
-    def check_ingest(self, headers: bytes, payload: bytes) -> ApiError:
-        """Why a message of the fast ingest protocol is refused: no stream here has it on."""
+    def check_ingest(self, headers: bytes, payload: bytes) -> ApiError | None:
+        """Why a message of a fast batch is refused whatever it says."""
         if self._config.sealed:
             return api_error("JSStreamSealedErr")
         if len(payload) + len(headers) > self._size_max:
             return api_error("JSStreamMessageExceedsMaximumErr")
-        return api_error("JSBatchPublishDisabledErr")
+        return None if self._config.allow_batched else api_error("JSBatchPublishDisabledErr")
 
     def _stored_subject(self, subject: bytes) -> bytes:
         if self._transform is None:
@@ -156,11 +229,7 @@ class Checks:
     def _by_headers(
         self, taken: Taken, fields: Fields, now_ns: int, last_id: bytes
     ) -> ApiError | int | None:
-        if is_batch(fields):
-            too_large = len(taken.payload) + len(taken.headers) > self._size_max
-            name = "JSStreamMessageExceedsMaximumErr" if too_large else "JSAtomicPublishDisabledErr"
-            return api_error(name)
-        refused = counter_refusal(fields)
+        refused = self._increment(taken, fields)
         if refused is not None:
             return refused
         expected = fields.get(known.EXPECTED_STREAM)
@@ -178,9 +247,30 @@ class Checks:
         return (
             self._ttl(taken, fields)
             or self._expected(taken, fields, last_id)
-            or late_refusal(fields, taken.subject)
+            or self._scheduled(taken, fields)
             or self._rollup(taken, fields)
         )
+
+    def _increment(self, taken: Taken, fields: Fields) -> ApiError | None:
+        return counter_refusal(fields)
+
+    def _scheduled(self, taken: Taken, fields: Fields) -> ApiError | None:
+        """Schedules, and what only other streams may say."""
+        if not known.SCHEDULING.isdisjoint(fields):
+            rules = self._scheduling()
+            refused = rules.check(taken, fields, self._config, self._last_for, self._rows)
+            if refused is not None:
+                return refused
+        if fields.get(known.STREAM_SOURCE):
+            return api_error("JSMessageSourceHdrNotAllowedErr")
+        return None
+
+    def _part(self, taken: Taken, fields: Fields) -> ApiError | Part:
+        if len(taken.payload) + len(taken.headers) > self._size_max:
+            return api_error("JSStreamMessageExceedsMaximumErr")
+        if not self._config.allow_atomic:
+            return api_error("JSAtomicPublishDisabledErr")
+        return Part(taken.subject, fields)
 
     def _seen(self, message_id: bytes, now_ns: int) -> int | None:
         self.message_id = message_id
@@ -256,7 +346,13 @@ class Checks:
             last = max(found, default=0)
         else:
             last = open_subjects.get(pattern, _NOTHING)[0]
-        return last or self._in_flight.last_for(pattern) or self._store.last_for(pattern) or 0
+        return self._standing(last or self._in_flight.last_for(pattern), pattern)
+
+    def _standing(self, last: int, pattern: bytes) -> int:
+        """The last sequence, if there is none or this one in flight. A schedule whose end is on its
+        way is gone."""
+        last = last or self._store.last_for(pattern) or 0
+        return last if last >= self._in_flight.ended.get(pattern, 0) else 0
 
     def _count_for(self, subject: bytes) -> int:
         open_count = self._catch_up().get(subject, _NOTHING)[1]

@@ -5,7 +5,6 @@ of several mistakes named is the same one.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.stream import StreamConfig
@@ -23,6 +22,7 @@ from jsctl.broker.subject.matching import overlaps, subset
 from jsctl.broker.subject.patterns import Tangled, first_meeting
 from jsctl.broker.subject.transforms import compile_transform
 from jsctl.broker.subject.validity import SUBJECT_BYTES_MAX, is_too_long, is_valid_subject
+from jsctl.dataclass import dataclass, replace
 
 NAME_LENGTH_MAX = 255
 DESCRIPTION_BYTES_MAX = 4096
@@ -59,8 +59,10 @@ def checked(
     config = _with_defaults(config, pedantic)
     config = _with_window(config, pedantic, limits or ConfigLimits())
     _check_policies(config)
+    _check_features(config, _COUNTER_RULES)
     config = _with_markers(config, pedantic)
-    _check_features(config)
+    config = _with_schedules(config, pedantic)
+    _check_features(config, _PERSIST_RULES)
     config = checked_upstreams(config, lookup, pedantic)
     config = _with_subjects(config)
     config = _with_mapping(config, pedantic)
@@ -183,7 +185,7 @@ def _with_markers(config: StreamConfig, pedantic: bool) -> StreamConfig:
 
 
 _Rule = tuple[Callable[[StreamConfig], object], str]
-_FEATURE_RULES: tuple[_Rule, ...] = (
+_COUNTER_RULES: tuple[_Rule, ...] = (
     (
         lambda c: c.allow_msg_counter and c.discard is Discard.NEW,
         "counter stream cannot use discard new",
@@ -200,10 +202,8 @@ _FEATURE_RULES: tuple[_Rule, ...] = (
         lambda c: c.allow_msg_counter and c.retention is not Retention.LIMITS,
         "counter stream can only use limits retention",
     ),
-    (
-        lambda c: c.allow_msg_schedules and c.discard is Discard.NEW,
-        "message scheduling cannot use discard new",
-    ),
+)
+_PERSIST_RULES: tuple[_Rule, ...] = (
     (
         lambda c: c.persist_mode is PersistMode.ASYNC and c.storage is not Storage.FILE,
         "async persist mode is only supported on file storage",
@@ -219,10 +219,22 @@ _FEATURE_RULES: tuple[_Rule, ...] = (
 )
 
 
-def _check_features(config: StreamConfig) -> None:
-    for broken, text in _FEATURE_RULES:
+def _check_features(config: StreamConfig, rules: tuple[_Rule, ...]) -> None:
+    for broken, text in rules:
         if broken(config):
             raise invalid(text)
+
+
+def _with_schedules(config: StreamConfig, pedantic: bool) -> StreamConfig:
+    if not config.allow_msg_schedules:
+        return config
+    if config.discard is Discard.NEW:
+        raise invalid("message scheduling cannot use discard new")
+    if config.allow_rollup_hdrs:
+        return config
+    if pedantic:
+        raise invalid("message scheduling cannot be set if roll-ups are disabled")
+    return replace(config, allow_rollup_hdrs=True, deny_purge=False)
 
 
 def _with_subjects(config: StreamConfig) -> StreamConfig:
@@ -316,17 +328,6 @@ def _with_level(config: StreamConfig) -> StreamConfig:
     metadata = {k: v for k, v in config.metadata.items() if k not in _RESERVED_KEYS}
     metadata[LEVEL_KEY] = str(required_level(config))
     return replace(config, metadata=metadata)
-
-
-def unsupported(config: StreamConfig) -> str:
-    """A feature of the config that this server does not have, and a verb; empty if it has all."""
-    wanted = (
-        (config.allow_msg_counter, "message counters are"),
-        (config.allow_atomic, "atomic publish is"),
-        (config.allow_batched, "batch publish is"),
-        (config.allow_msg_schedules, "message schedules are"),
-    )
-    return next((name for asked, name in wanted if asked), "")
 
 
 # Updates.

@@ -6,8 +6,11 @@ forgotten by the time of the log, never by a clock: all replicas hold the same m
 
 import struct
 from collections import deque
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable
+from itertools import repeat
+
+from jsctl.broker.accel.choice import column_loops
+from jsctl.broker.pieces import Piece
 
 _ITEM = struct.Struct("<QqH")
 _pack, _unpack = _ITEM.pack, _ITEM.unpack_from
@@ -24,9 +27,10 @@ class Dedupe:
     def __init__(self, window_ns: int) -> None:
         self.window_ns = window_ns
         self._seqs: dict[bytes, tuple[int, int]] = {}
-        self._blocks: deque[bytearray] = deque()
+        self._blocks: deque[bytes | bytearray] = deque()
         """Ids in the order of their times, as in a snapshot, so that one of millions of ids is
-        copied and not computed. An id that came again after its window may be there twice."""
+        neither computed nor, but for the last block, copied. An id that came again after its
+        window may be there twice."""
         self._start = 0
         """Where the oldest id is in the first block."""
         self._newest_ns = 0
@@ -51,21 +55,26 @@ class Dedupe:
             self._seqs[message_id] = (seq, time_ns)
             self._note(time_ns, _pack(seq, time_ns, len(message_id)) + message_id)
 
-    def add_many(self, message_ids: Sequence[bytes], first_seq: int, time_ns: int) -> None:
+    def add_many(self, message_ids: list[bytes], first_seq: int, time_ns: int) -> None:
         """Remember the ids of messages that follow each other; empty ones have none."""
-        if self.window_ns <= 0:
-            return
-        known = [one for one in enumerate(message_ids, first_seq) if one[1]]
-        if known:
-            self._seqs.update([(name, (seq, time_ns)) for seq, name in known])
-            data = [_pack(seq, time_ns, len(name)) + name for seq, name in known]
-            self._note(time_ns, b"".join(data))
+        seqs = range(first_seq, first_seq + len(message_ids))
+        if not all(message_ids):
+            for seq, name in zip(seqs, message_ids, strict=True):
+                if name:
+                    self.add(name, seq, time_ns)
+        elif self.window_ns > 0 and message_ids:
+            known = zip(seqs, repeat(time_ns), strict=False)
+            self._seqs.update(zip(message_ids, known, strict=True))
+            self._note(time_ns, column_loops().pack_ids(message_ids, first_seq, time_ns))
 
     def _note(self, time_ns: int, data: bytes) -> None:
         self._newest_ns = time_ns
-        if not self._blocks or len(self._blocks[-1]) >= _BLOCK_BYTES:
-            self._blocks.append(bytearray())
-        self._blocks[-1] += data
+        blocks = self._blocks
+        if not blocks or len(blocks[-1]) >= _BLOCK_BYTES:
+            if blocks:
+                blocks[-1] = bytes(blocks[-1])
+            blocks.append(bytearray())
+        blocks[-1] += data
 
     def expire(self, log_time_ns: int) -> int:
         """Forget ids whose window is over; returns how many."""
@@ -100,10 +109,15 @@ class Dedupe:
 
     def snapshot(self) -> bytes:
         """All ids in the order of their times; the window is the config's."""
-        if not self._blocks:
-            return b""
-        oldest = self._blocks[0][self._start :]
-        return b"".join((oldest, *islice(self._blocks, 1, None)))
+        return b"".join(self.pieces())
+
+    def pieces(self) -> list[Piece]:
+        """The same in pieces, which later changes leave as they are."""
+        # Closed blocks are bytes already, which nothing copies.
+        found = list(map(bytes, self._blocks))
+        if self._start:
+            return [memoryview(found[0])[self._start :], *found[1:]]
+        return [*found]
 
     def restore(self, data: bytes) -> None:
         """Replace all ids by those of a snapshot."""

@@ -3,7 +3,7 @@
 Entries are decisions, not requests: sequences, times and bounds are fixed by the leader, so
 that applying them can neither fail nor differ between replicas. Integers are little endian.
 
-    MESSAGES  flags u8 [count u32, sequences u64 ...] [positions] frame
+    MESSAGES  flags u8 [count u32, sequences u64 ...] [positions] [marks] [changes] frame
     EXPIRE    up_to u64, now i64
     DELETE    sequence u64, erase u8
     REMOVE    count u32, sequences u64 ...
@@ -11,8 +11,11 @@ that applying them can neither fail nor differ between replicas. Integers are li
     CONFIG    revision u64, stream config as JSON
     SOURCED   positions
     BEGIN     first u64
+    SCHEDULES changes, found
 
-Frames are as `store.record` has them, positions as `streams.positions`.
+Changes are of schedules: count u32, sequences u64 ..., due i64 ...; what was found of them is a
+snapshot as `scheduling.schedules` has it, or nothing. Frames are as `store.record` has them,
+positions as `streams.positions`, marks as `streams.batch_marks`.
 
 The first byte is the kind. The flags of MESSAGES say what a replica has to look for in the
 frame beyond storing it. An entry is decoded once on each server, and whoever has to do with it
@@ -21,17 +24,23 @@ there shares what was found (`Frame`).
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Final
 
+from jsctl.broker.jetstream.streams.batch_marks import Marks, decode_marks, encode_marks
 from jsctl.broker.jetstream.streams.positions import (
     SourcePosition,
     decode_positions,
     encode_positions,
 )
-from jsctl.broker.store.frame import Frame, frame_of
-from jsctl.broker.store.record import RecordLike
+from jsctl.broker.store.frame import Frame, frame_of, frame_of_publishes
+from jsctl.broker.store.record import Publish, RecordLike
+from jsctl.dataclass import dataclass
+
+Changes = Mapping[int, int]
+"""Sequence of a schedule -> when it is due, in ns, from 1 on. 0: it is over, -1: and its message is
+to go."""
 
 
 class StreamEntryKind(IntEnum):
@@ -45,6 +54,7 @@ class StreamEntryKind(IntEnum):
     CONFIG = 6
     SOURCED = 7
     BEGIN = 8
+    SCHEDULES = 9
 
 
 class Flags:
@@ -62,17 +72,26 @@ class Flags:
     """Some sequences are used up without keeping their (empty) message."""
     SOURCED: Final = 16
     """It tells up to where the stream has its sources with these messages."""
+    MARKED: Final = 32
+    """It tells how far fast batches have come with these messages."""
+    SCHEDULES: Final = 64
+    """Some messages are schedules, were made by schedules, or end them."""
+    BESIDE: Final = SOURCED | MARKED
+    """What says nothing of the messages themselves."""
 
 
 @dataclass(slots=True)
 class Messages:
     """Store a frame; `skipped` sequences are removed from it at once. `positions` are those of
-    the sources that it comes from, behind it."""
+    the sources that it comes from, `marks` those of fast batches, behind it. Of `changes` see
+    `SCHEDULES`."""
 
     flags: int
     frame: Frame
     skipped: tuple[int, ...] = ()
     positions: Mapping[str, SourcePosition] = field(default_factory=dict)
+    marks: Marks = field(default_factory=dict)
+    changes: Changes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +151,17 @@ class Begin:
     first: int
 
 
-StreamEntry = Messages | Expire | Delete | RemoveMessages | Purge | Config | Sourced | Begin
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """Schedules are due then, or are over, without a message of theirs; others were found."""
+
+    changes: Mapping[int, int]
+    found: bytes = b""
+
+
+StreamEntry = (
+    Messages | Expire | Delete | RemoveMessages | Purge | Config | Sourced | Begin | Scheduled
+)
 
 _EXPIRE = struct.Struct("<BQq")
 _DELETE = struct.Struct("<BQB")
@@ -152,24 +181,61 @@ def _unpack_seqs(entry: bytes, at: int) -> tuple[tuple[int, ...], int]:
     return struct.unpack_from(f"<{count}Q", entry, at), at + 8 * count
 
 
+def _pack_changes(changes: Changes) -> bytes:
+    return _pack_seqs(list(changes)) + struct.pack(f"<{len(changes)}q", *changes.values())
+
+
+def _unpack_changes(entry: bytes, at: int) -> tuple[Changes, int]:
+    seqs, at = _unpack_seqs(entry, at)
+    dues = struct.unpack_from(f"<{len(seqs)}q", entry, at)
+    return dict(zip(seqs, dues, strict=True)), at + 8 * len(seqs)
+
+
 def make_messages(
     records: Sequence[RecordLike],
     flags: int = 0,
     skipped: Sequence[int] = (),
     positions: Mapping[str, SourcePosition] | None = None,
+    marks: Marks | None = None,
+    changes: Changes | None = None,
 ) -> Messages:
-    """A MESSAGES entry, its bytes in `frame.buffer`; `skipped` and `positions` set their flags by
-    themselves."""
-    if not skipped and not positions:
+    """A MESSAGES entry, its bytes in `frame.buffer`; `skipped`, `positions` and `marks` set their
+    flags by themselves. Where `flags` tell of schedules there may be `changes`."""
+    if not skipped and not positions and not marks and not flags & Flags.SCHEDULES:
         head = bytes((StreamEntryKind.MESSAGES, flags))
         return Messages(flags, frame_of(records, head))
     flags |= Flags.SKIPPED * bool(skipped) | Flags.SOURCED * bool(positions)
+    flags |= Flags.MARKED * bool(marks)
     head = bytes((StreamEntryKind.MESSAGES, flags))
     if skipped:
         head += _pack_seqs(skipped)
     if positions:
         head += encode_positions(positions)
-    return Messages(flags, frame_of(records, head), tuple(skipped), positions or {})
+    if marks:
+        head += encode_marks(marks)
+    if flags & Flags.SCHEDULES:
+        head += _pack_changes(changes or {})
+    frame = frame_of(records, head)
+    return Messages(flags, frame, tuple(skipped), positions or {}, marks or {}, changes or {})
+
+
+def publishes_entry(
+    batch: list[Publish],
+    first_seq: int,
+    time_ns: int,
+    flags: int,
+    size: int,
+    marks: Marks | None = None,
+) -> Messages:
+    """A MESSAGES entry of publishes that get sequences from `first_seq` on, and one time. `size`
+    is about what they take together."""
+    if not marks:
+        head = bytes((StreamEntryKind.MESSAGES, flags))
+        return Messages(flags, frame_of_publishes(head, batch, first_seq, time_ns, size))
+    flags |= Flags.MARKED
+    head = bytes((StreamEntryKind.MESSAGES, flags)) + encode_marks(marks)
+    frame = frame_of_publishes(head, batch, first_seq, time_ns, size)
+    return Messages(flags, frame, marks=marks)
 
 
 def encode_messages(
@@ -214,6 +280,11 @@ def encode_begin(first: int) -> bytes:
     return _BEGIN.pack(StreamEntryKind.BEGIN, first)
 
 
+def encode_scheduled(changes: Changes, found: bytes = b"") -> bytes:
+    """A SCHEDULES entry."""
+    return bytes((StreamEntryKind.SCHEDULES,)) + _pack_changes(changes) + found
+
+
 def _decode_messages(entry: bytes) -> Messages:
     flags, at = entry[1], 2
     skipped: tuple[int, ...] = ()
@@ -222,7 +293,13 @@ def _decode_messages(entry: bytes) -> Messages:
         skipped, at = _unpack_seqs(entry, at)
     if flags & Flags.SOURCED:
         positions, at = decode_positions(entry, at)
-    return Messages(flags, Frame(entry, at), skipped, positions)
+    marks: Marks = {}
+    if flags & Flags.MARKED:
+        marks, at = decode_marks(entry, at)
+    changes: Changes = {}
+    if flags & Flags.SCHEDULES:
+        changes, at = _unpack_changes(entry, at)
+    return Messages(flags, Frame(entry, at), skipped, positions, marks, changes)
 
 
 def _decode_expire(entry: bytes) -> Expire:
@@ -257,6 +334,11 @@ def _decode_begin(entry: bytes) -> Begin:
     return Begin(_BEGIN.unpack(entry)[1])
 
 
+def _decode_scheduled(entry: bytes) -> Scheduled:
+    changes, at = _unpack_changes(entry, 1)
+    return Scheduled(changes, entry[at:])
+
+
 _DECODERS: dict[int, Callable[[bytes], StreamEntry]] = {
     StreamEntryKind.MESSAGES: _decode_messages,
     StreamEntryKind.EXPIRE: _decode_expire,
@@ -266,6 +348,7 @@ _DECODERS: dict[int, Callable[[bytes], StreamEntry]] = {
     StreamEntryKind.CONFIG: _decode_config,
     StreamEntryKind.SOURCED: _decode_sourced,
     StreamEntryKind.BEGIN: _decode_begin,
+    StreamEntryKind.SCHEDULES: _decode_scheduled,
 }
 
 

@@ -1,9 +1,8 @@
 """The headers by which publishers steer a stream, read once a message."""
 
-from collections.abc import Sequence
-
 from jsctl.api.times import SECOND_NS, parse_duration
 from jsctl.broker.jetstream.streams.ttl import NEVER
+from jsctl.broker.subject.validity import is_valid_literal
 
 MSG_ID = b"Nats-Msg-Id"
 EXPECTED_STREAM = b"Nats-Expected-Stream"
@@ -14,20 +13,29 @@ EXPECTED_LAST_MSG_ID = b"Nats-Expected-Last-Msg-Id"
 ROLLUP = b"Nats-Rollup"
 TTL = b"Nats-TTL"
 INCREMENT = b"Nats-Incr"
+COUNTER_SOURCES = b"Nats-Counter-Sources"
 BATCH_ID = b"Nats-Batch-Id"
+BATCH_SEQUENCE = b"Nats-Batch-Sequence"
+BATCH_COMMIT = b"Nats-Batch-Commit"
+REQUIRED_LEVEL = b"Nats-Required-Api-Level"
 SCHEDULE = b"Nats-Schedule"
 SCHEDULE_NEXT = b"Nats-Schedule-Next"
 SCHEDULER = b"Nats-Scheduler"
+SCHEDULE_TARGET = b"Nats-Schedule-Target"
+SCHEDULE_SOURCE = b"Nats-Schedule-Source"
+SCHEDULE_TTL = b"Nats-Schedule-TTL"
+SCHEDULE_ZONE = b"Nats-Schedule-Time-Zone"
+SCHEDULE_ROLLUP = b"Nats-Schedule-Rollup"
+NEXT_PURGE = b"purge"
+SCHEDULING = frozenset({SCHEDULE, SCHEDULE_ZONE, SCHEDULE_NEXT, SCHEDULER})
+"""What asks for schedules, or for the end of one."""
 STREAM_SOURCE = b"Nats-Stream-Source"
 MARKER_REASON = b"Nats-Marker-Reason"
-FAST_INGEST = b".$FI"
-"""What replies of the fast ingest protocol end with: it is asked for there, not in a header."""
 KV_OPERATION = b"KV-Operation"
 KV_PURGE = b"PURGE"
 ROLLUP_SUBJECT = b"sub"
 ROLLUP_ALL = b"all"
 _LINE = b"\r\nNats-"
-_ONLY_ID = b"NATS/1.0\r\nNats-Msg-Id:"
 
 
 def nats_fields(headers: bytes) -> dict[bytes, bytes]:
@@ -44,16 +52,9 @@ def nats_fields(headers: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def plain_ids(blocks: Sequence[bytes]) -> list[bytes]:
-    """The message ids of header blocks that hold nothing else; empty if not all are such."""
-    start = len(_ONLY_ID)
-    ids = [
-        block[start:-4].strip()
-        if block.startswith(_ONLY_ID) and block.find(b"\r\n", start) == len(block) - 4
-        else b""
-        for block in blocks
-    ]
-    return ids if all(ids) else []
+def ends_schedule(fields: dict[bytes, bytes]) -> bool:
+    """Whether a message takes the place of a schedule, which goes when it is stored."""
+    return fields.get(SCHEDULE_NEXT) == NEXT_PURGE and is_valid_literal(fields.get(SCHEDULER, b""))
 
 
 def parse_number(text: bytes) -> int | None:

@@ -10,12 +10,19 @@ after a restart; effects on memory are always applied.
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from jsctl.api.codec import dumps, loads
 from jsctl.api.fields import ZERO_TIME
 from jsctl.api.stream import LostData, StreamConfig, StreamState
 from jsctl.api.times import format_time
+from jsctl.broker import lazy
+from jsctl.broker.jetstream.streams.batch_marks import (
+    BatchMark,
+    Marks,
+    decode_marks,
+    encode_marks,
+)
 from jsctl.broker.jetstream.streams.dedupe import Dedupe
 from jsctl.broker.jetstream.streams.entries import (
     Begin,
@@ -26,6 +33,7 @@ from jsctl.broker.jetstream.streams.entries import (
     Messages,
     Purge,
     RemoveMessages,
+    Scheduled,
     Sourced,
     StreamEntry,
 )
@@ -38,23 +46,37 @@ from jsctl.broker.jetstream.streams.publish_headers import (
     MSG_ID,
     ROLLUP,
     ROLLUP_ALL,
+    SCHEDULER,
     TTL,
+    ends_schedule,
     nats_fields,
     parse_ttl,
-    plain_ids,
 )
 from jsctl.broker.jetstream.streams.ttl import Ttls
+from jsctl.broker.pieces import Piece, total
 from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.subject.matching import Filters
+from jsctl.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from jsctl.broker.jetstream.scheduling import schedules
+    from jsctl.broker.jetstream.scheduling.schedules import Schedules
+else:
+    schedules = lazy.module("jsctl.broker.jetstream.scheduling.schedules")
 
 SUBJECTS_PER_PAGE = 20_000
 """A page of 100,000, as nats-server has it, would keep everybody else waiting."""
 _HEAD = struct.Struct("<BQQIIII")
 _BOUNDS = struct.Struct("<QQQQ")
-_VERSION = 2
+_VERSION = 4
+_WITHOUT_SCHEDULES = 3
+"""The version before: it ends with the marks of fast batches."""
+_WITHOUT_MARKS = 2
+"""The one before that: it ends with the positions of sources."""
 _WITHOUT_POSITIONS = 1
-"""The version before: it ends with the times to live."""
+"""The first one: it ends with the times to live."""
+_NO_SCHEDULES = bytes(12)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +107,20 @@ class Stream:
         self.last_msg_id = b""
         self.positions: dict[str, SourcePosition] = {}
         """By index name, up to where this stream has its sources, and those it once had."""
+        self.batches: dict[bytes, BatchMark] = {}
+        """By their ids, how far fast batches have come that are not over."""
+        self.schedules: Schedules | None = None
+        """In a stream that has them."""
         self.bounds: StoreBounds | None = None
         """After `restore`: what the store must hold; the store's content comes by its export."""
         if config.first_seq > 1 and store.last_seq == 0:
             store.set_first(config.first_seq, store.mark)
+        if config.allow_msg_schedules:
+            self.schedules = schedules.Schedules()
 
     # The log.
 
-    def apply(self, index: int, entry: StreamEntry, ids: Sequence[bytes] = ()) -> int:
+    def apply(self, index: int, entry: StreamEntry, ids: list[bytes] | None = None) -> int:
         """Take one committed entry; `ids` are those of its messages, if the caller knows them.
 
         Returns how many messages it stored or removed; for a config its revision.
@@ -104,10 +132,10 @@ class Stream:
             case Expire():
                 return self._expire(index, entry)
             case Delete():
-                self.ttls.forget((entry.seq,))
+                self._forget((entry.seq,))
                 return self.store.remove((entry.seq,), index, entry.erase)
             case RemoveMessages():
-                self.ttls.forget(entry.seqs)
+                self._forget(entry.seqs)
                 return self.store.remove(entry.seqs, index)
             case Purge():
                 return self._purge(index, entry)
@@ -118,6 +146,22 @@ class Stream:
                 return 0
             case Begin():
                 return self._begin(index, entry.first)
+            case Scheduled():
+                self._reschedule(index, entry)
+                return 0
+
+    def _forget(self, seqs: Sequence[int]) -> None:
+        """These messages go."""
+        self.ttls.forget(seqs)
+        if self.schedules is not None:
+            self.schedules.forget(seqs)
+
+    def _trim(self) -> None:
+        """Messages went from the front."""
+        if self.ttls.never:
+            self.ttls.trim(self.store.first_seq)
+        if self.schedules is not None:
+            self.schedules.trim(self.store.first_seq)
 
     def _begin(self, index: int, first: int) -> int:
         if not self.store.retained_messages and first > self.store.last_seq + 1:
@@ -131,12 +175,12 @@ class Stream:
         assert index <= store.mark or frame.first_seq > store.last_seq, "a sequence given twice"
         store.append(frame, index)
 
-    def _messages(self, index: int, entry: Messages, ids: Sequence[bytes]) -> int:
+    def _messages(self, index: int, entry: Messages, ids: list[bytes] | None) -> int:
         frame, flags = entry.frame, entry.flags
         self._append(index, frame)
-        flags &= ~Flags.SOURCED
+        flags &= ~Flags.BESIDE
         if flags == Flags.IDS and _is_run(frame):
-            ids = ids or plain_ids(frame.header_blocks)
+            ids = ids or frame.plain_ids
         if flags == Flags.NONE:
             self.last_msg_id = b""
         elif ids and flags == Flags.IDS and _is_run(frame):
@@ -149,10 +193,22 @@ class Stream:
             self._learn(index, frame, flags)
         if entry.positions:
             self.positions.update(entry.positions)
+        if entry.marks:
+            self._mark(entry.marks)
         if entry.skipped:
             self.store.remove(entry.skipped, index)
+        if self.schedules is not None:
+            self._schedule(index, entry)
         self._retain_after(index, frame)
         return frame.count - len(entry.skipped)
+
+    def _mark(self, marks: Marks) -> None:
+        """How far fast batches have come, and which are over."""
+        for name, mark in marks.items():
+            if mark is None:
+                self.batches.pop(name, None)
+            else:
+                self.batches[name] = mark
 
     def _learn(self, index: int, frame: Frame, flags: int) -> None:
         """Ids and times to live are remembered; rollups remove what they roll up."""
@@ -170,35 +226,81 @@ class Stream:
                     self.ttls.add(seq, time_ns, ttl_ns)
             if flags & Flags.ROLLUPS and ROLLUP in fields:
                 self._roll_up(index, seq, subject, fields[ROLLUP])
+            if flags & Flags.SCHEDULES and ends_schedule(fields):
+                self.store.purge(Filters((fields[SCHEDULER],)), seq, 0, index)
         self.dedupe.expire(found.times[-1])
 
     def _roll_up(self, index: int, seq: int, subject: bytes, what: bytes) -> None:
         if what == ROLLUP_ALL:
             self.store.truncate_front(seq, index)
-            self.ttls.trim(seq)
+            self._trim()
         else:
             self.store.purge(Filters((subject,)), seq, 0, index)
+
+    def _schedule(self, index: int, entry: Messages) -> None:
+        """Messages are schedules now, or are not; others are due later."""
+        known, frame = self.schedules, entry.frame
+        assert known is not None
+        if not entry.flags & Flags.SCHEDULES:
+            known.overwritten(_without(frame, entry.skipped))
+            return
+        found, changes = frame.columns, dict(entry.changes)
+        for seq, subject, headers in zip(
+            found.seqs, found.subjects, frame.header_blocks, strict=True
+        ):
+            due_ns = changes.pop(seq, 0)
+            fields = nats_fields(headers)
+            if due_ns:
+                known.set(seq, subject, due_ns)
+            elif seq not in entry.skipped and not fields.get(SCHEDULER):
+                known.drop(subject)
+            if ends_schedule(fields):
+                known.drop(fields[SCHEDULER])
+        self._reschedule(index, Scheduled(changes))
+
+    def _reschedule(self, index: int, entry: Scheduled) -> None:
+        known = self.schedules
+        if known is None:
+            return
+        for seq, due_ns in entry.changes.items():
+            known.move(seq, due_ns)
+        gone = [seq for seq, due_ns in entry.changes.items() if due_ns < 0]
+        if gone:
+            self.ttls.forget(gone)
+            self.store.remove(gone, index)
+        if entry.found:
+            known.found(entry.found, self.store.last_for)
 
     def _expire(self, index: int, entry: Expire) -> int:
         self.dedupe.expire(entry.now_ns)
         if not entry.up_to:
             return 0
         if not self.ttls.never:
-            return self.store.truncate_front(entry.up_to + 1, index)
+            count = self.store.truncate_front(entry.up_to + 1, index)
+            self._trim()
+            return count
         first = self.store.first_seq
         spared = self.ttls.never
-        return self.store.remove(
-            [seq for seq in range(first, entry.up_to + 1) if seq not in spared], index
-        )
+        gone = [seq for seq in range(first, entry.up_to + 1) if seq not in spared]
+        if self.schedules is not None:
+            self.schedules.forget(gone)
+        return self.store.remove(gone, index)
 
     def _purge(self, index: int, entry: Purge) -> int:
         filters = Filters((entry.filter,)) if entry.filter else None
         count = self.store.purge(filters, entry.up_to + 1, entry.keep, index)
-        self.ttls.trim(self.store.first_seq)
+        self._trim()
+        if self.schedules is not None:
+            self.schedules.sweep(entry.filter, self.store.is_live)
         return count
 
     def _config(self, index: int, entry: Config) -> int:
         self.config = loads(StreamConfig, entry.config)
+        if not self.config.allow_msg_schedules:
+            self.schedules = None
+        elif self.schedules is None:
+            # What came by sources, or when it was a mirror, was not looked at.
+            self.schedules = schedules.Schedules(scan=1)
         self.revision = entry.revision
         self.dedupe.resize(self.config.duplicate_window)
         if self.config.max_msgs_per_subject > 0:
@@ -221,22 +323,27 @@ class Stream:
             return
         over = store.excess(subjects, config.max_msgs_per_subject)
         if over:
-            self.ttls.forget(store.remove_oldest(over, index))
+            self._forget(store.remove_oldest(over, index))
 
     def _retain(self, index: int) -> None:
         config, store = self.config, self.store
         if config.discard.value == "new":
             return
         store.keep_newest(config.max_msgs, config.max_bytes, index)
-        if self.ttls.never:
-            self.ttls.trim(store.first_seq)
+        if self.ttls.never or self.schedules is not None:
+            self._trim()
 
     # Snapshots.
 
     def snapshot(self) -> bytes:
-        """All but the messages: config, ids, times to live, positions, and the store's bounds."""
+        """All but the messages: config, ids, times to live, positions, batches, schedules, and the
+        store's bounds."""
+        return b"".join(self.snapshot_pieces())
+
+    def snapshot_pieces(self) -> list[Piece]:
+        """The same in pieces, which later changes leave as they are."""
         config = dumps(self.config)
-        dedupe = self.dedupe.snapshot()
+        dedupe = self.dedupe.pieces()
         ttls = self.ttls.snapshot()
         head = _HEAD.pack(
             _VERSION,
@@ -244,35 +351,49 @@ class Stream:
             self.revision,
             len(config),
             len(self.last_msg_id),
-            len(dedupe),
+            total(dedupe),
             len(ttls),
         )
         store = self.store
         totals = store.retained_messages, store.retained_bytes
         bounds = _BOUNDS.pack(*totals, store.first_seq, store.last_seq)
-        positions = encode_positions(self.positions)
-        return b"".join((head, bounds, config, self.last_msg_id, dedupe, ttls, positions))
+        sources, marks = encode_positions(self.positions), encode_marks(self.batches)
+        known = self.schedules
+        planned = _NO_SCHEDULES if known is None else known.snapshot()
+        return [head + bounds + config + self.last_msg_id, *dedupe, ttls + sources + marks, planned]
 
     def restore(self, snapshot: bytes) -> None:
         """Take a snapshot's state; `bounds` then says what the store has to reach."""
         version, applied, revision, *sizes = _HEAD.unpack_from(snapshot)
-        assert version in (_VERSION, _WITHOUT_POSITIONS), version
+        assert _WITHOUT_POSITIONS <= version <= _VERSION, version
         self.bounds = StoreBounds(*_BOUNDS.unpack_from(snapshot, _HEAD.size))
         at = _HEAD.size + _BOUNDS.size
         parts: list[bytes] = []
         for size in sizes:
             parts.append(snapshot[at : at + size])
             at += size
-        self.positions = {}
-        if version == _VERSION:
+        self.positions, self.batches = {}, {}
+        if version != _WITHOUT_POSITIONS:
             self.positions, at = decode_positions(snapshot, at)
-        assert at == len(snapshot), "a snapshot ends with its last part"
+        if version >= _WITHOUT_SCHEDULES:
+            marks, at = decode_marks(snapshot, at)
+            self._mark(marks)
         self.applied, self.revision = applied, revision
         self.config = loads(StreamConfig, parts[0])
         self.last_msg_id = parts[1]
         self.dedupe = Dedupe(self.config.duplicate_window)
         self.dedupe.restore(parts[2])
         self.ttls.restore(parts[3])
+        self.schedules = None
+        if version == _VERSION:
+            at = self._restore_schedules(snapshot, at)
+        assert at == len(snapshot), "a snapshot ends with its last part"
+
+    def _restore_schedules(self, snapshot: bytes, at: int) -> int:
+        if not self.config.allow_msg_schedules:
+            return at + len(_NO_SCHEDULES)
+        self.schedules = schedules.Schedules()
+        return self.schedules.restore(snapshot, at)
 
     # Questions.
 
@@ -320,6 +441,15 @@ class Stream:
         if not ranges:
             return None
         return LostData(msgs=tuple([seq for low, high in ranges for seq in range(low, high + 1)]))
+
+
+def _without(frame: Frame, skipped: Sequence[int]) -> Sequence[bytes]:
+    """The subjects of the messages that are kept."""
+    found = frame.columns
+    if not skipped:
+        return found.subjects
+    rows = zip(found.seqs, found.subjects, strict=True)
+    return [subject for seq, subject in rows if seq not in skipped]
 
 
 def _is_run(frame: Frame) -> bool:

@@ -42,6 +42,15 @@ class Timers:
         """The round was not taken by the log."""
         self.landed()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a round is in flight."""
+        return self._waiting > 0
+
+    def joined(self, entries: int) -> None:
+        """So many more entries, of schedules, are part of the round."""
+        self._waiting += entries
+
     def next_due_ns(self) -> int | None:
         """The earliest time at which something is due; None while a round is in flight."""
         if self._waiting:

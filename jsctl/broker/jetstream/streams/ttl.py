@@ -5,6 +5,7 @@ the stream's `max_age`. What was removed otherwise is forgotten lazily.
 """
 
 import struct
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 _ITEM = struct.Struct("<Qq")
@@ -30,7 +31,7 @@ class Ttls:
         self._over[seq] = time_ns + ttl_ns
         heappush(self._heap, (time_ns + ttl_ns, seq))
 
-    def forget(self, seqs: tuple[int, ...] | list[int]) -> None:
+    def forget(self, seqs: Sequence[int]) -> None:
         """These messages are gone."""
         for seq in seqs:
             self._over.pop(seq, None)
@@ -62,6 +63,10 @@ class Ttls:
         for item in over:
             heappush(heap, item)
         return [seq for _, seq in over]
+
+    def is_over(self, seq: int, now_ns: int) -> bool:
+        """Whether the time of a message is over."""
+        return self._over.get(seq, now_ns + 1) <= now_ns
 
     def snapshot(self) -> bytes:
         """All of it; ends of NEVER are written as such."""

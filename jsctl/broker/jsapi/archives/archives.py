@@ -5,7 +5,7 @@ wait for, and end.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.archives.subjects import ID_LENGTH, is_internal
 from jsctl.broker.jsapi.gathering import Asset, Gathering, Info
 from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.dataclass import dataclass
 
 if TYPE_CHECKING:
     from jsctl.broker.handlers import answers
@@ -54,9 +55,9 @@ class Archives:
     _restores: "Restores | None" = None
 
     @property
-    def open(self) -> bool:
-        """Whether some are under way."""
-        return bool(self._snapshots) or (self._restores is not None and self._restores.open)
+    def under_way(self) -> bool:
+        """Whether there are some."""
+        return bool(self._snapshots) or (self._restores is not None and bool(self._restores.open))
 
     # Once a turn
 

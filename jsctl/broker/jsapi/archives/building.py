@@ -5,7 +5,7 @@ before they are used, and what they lead to is bounded. What is built belongs to
 until it is whole; then it is an ordinary stream, with its limits applied.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
@@ -32,6 +32,7 @@ from jsctl.broker.store.record import Row
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
 from jsctl.broker.subject.validity import SUBJECT_BYTES_MAX, is_valid_literal
+from jsctl.dataclass import dataclass
 
 CONTENT_INDEX, CONFIG_INDEX = 1, 2
 """Where in the group's log the messages stand, and the configuration behind them."""
@@ -261,6 +262,8 @@ class RestoreBuild:
         bounds = TransferBounds(0, first, last, time_ns, CONTENT_INDEX, 0, self._removed)
         store.import_end(bounds)
         stream.apply(CONFIG_INDEX, Config(1, dumps(stream.config)))
+        if stream.schedules is not None:
+            stream.schedules.scan = 1
         self.size_bytes = store.size_bytes
 
     def _finish_parsing(self) -> None:

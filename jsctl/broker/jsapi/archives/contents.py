@@ -5,7 +5,6 @@ moment ago may be delivered again, what was not is not lost.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import encode
@@ -14,6 +13,7 @@ from jsctl.backups import archive
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jsapi.archives.consumer_documents import document_of, document_of_info
 from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.dataclass import replace
 
 if TYPE_CHECKING:
     from jsctl.broker.jsapi.archives.snapshot import Snapshot

@@ -10,7 +10,7 @@ wrong before ends in nothing: files are removed, and no group ever knew of them.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from enum import Enum
 
 from jsctl.api.codec import dumps
@@ -23,6 +23,7 @@ from jsctl.broker.handlers.answers import head
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jsapi.archives.building import RestoreBuild
+from jsctl.dataclass import dataclass, replace
 
 STALL_NS = 5_000_000_000
 """So long a restore waits for the next chunk."""

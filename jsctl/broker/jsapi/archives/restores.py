@@ -9,7 +9,7 @@ stop the stream.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError, dumps, loads
@@ -45,6 +45,7 @@ from jsctl.broker.peers.items import Forward
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.turn import LogLevel
+from jsctl.dataclass import dataclass, replace
 
 RESTORES_MAX = 32
 """Under way on a server at a time; more are refused."""
@@ -68,19 +69,14 @@ class Restores:
     engine: Engine
     answer: Callable[[ApiRequest, bytes], None]
     take: Callable[[ApiRequest], None]
-    _open: dict[str, Restore] = field(default_factory=dict)
-    """By their ids."""
+    open: dict[str, Restore] = field(default_factory=dict)
+    """Those under way, by their ids. Only changed here."""
     _served: dict[str, tuple[StreamServes, int]] = field(default_factory=dict)
     """Streams that serve, and until when others are waited for; by the id of the restore."""
     _room: RestoreRoom = field(init=False)
 
     def __post_init__(self) -> None:
         self._room = RestoreRoom(self.view)
-
-    @property
-    def open(self) -> bool:
-        """Whether some are under way."""
-        return bool(self._open)
 
     # The begin
 
@@ -105,7 +101,7 @@ class Restores:
         return True
 
     def _receive(self, request: ApiRequest, made: StreamAssignment) -> None:
-        if len(self._open) >= RESTORES_MAX:
+        if len(self.open) >= RESTORES_MAX:
             why = "too many restores are under way on this server"
             self._refuse(request, api_error("JSStreamRestoreErrF", err=why))
             return
@@ -114,7 +110,7 @@ class Restores:
         except BrokerError as error:
             self._refuse(request, api_error("JSStreamRestoreErrF", err=error))
             return
-        self._open[restore.id] = restore
+        self.open[restore.id] = restore
         self.engine.assets.prepared.receiving.add(made.group.name)
         self.engine.context.log(LogLevel.INFO, f"Starting restore for stream '{restore.name}'")
         self._tell(ArchiveEvent.RESTORE_CREATE, restore)
@@ -145,7 +141,7 @@ class Restores:
             f"$JS.SNAPSHOT.RESTORE.{made.name}.{number}".encode(),
             PreparedStream(base, stored),
             build,
-            lambda one: self._room.refusal(one, self._open.values()),
+            lambda one: self._room.refusal(one, self.open.values()),
             self._whole,
             self._failed,
             self.view.now_ns,
@@ -164,7 +160,7 @@ class Restores:
     def work(self) -> None:
         """Go on with all of them."""
         now_ns = self.view.now_ns
-        for one in list(self._open.values()):
+        for one in list(self.open.values()):
             one.work()
             if one.stage is RestoreStage.INSTALLING and now_ns >= one.asked_ns + INSTALL_REPEAT_NS:
                 self._install(one)
@@ -173,10 +169,10 @@ class Restores:
 
     def next_due_ns(self) -> int | None:
         """When `work` has something to do, though nothing happens."""
-        due = [one.next_due_ns() for one in self._open.values()]
+        due = [one.next_due_ns() for one in self.open.values()]
         if any(
             one.stage in (RestoreStage.INSTALLING, RestoreStage.SPREADING)
-            for one in self._open.values()
+            for one in self.open.values()
         ):
             due.append(self.view.now_ns + LOOK_NS)
         return min((at for at in due if at is not None), default=None)
@@ -262,7 +258,7 @@ class Restores:
         """The meta leader answers; False if that is not for a restore."""
         if not reply.startswith(DONE):
             return False
-        one = self._open.get(reply.removeprefix(DONE).decode())
+        one = self.open.get(reply.removeprefix(DONE).decode())
         if one is None or one.stage is not RestoreStage.INSTALLING:
             return True
         error = _error_of(payload)
@@ -283,7 +279,7 @@ class Restores:
 
     def served(self, fact: StreamServes) -> bool:
         """A stream serves; False if it was not restored here."""
-        for one in self._open.values():
+        for one in self.open.values():
             if one.assignment.group.name == fact.assignment.group.name:
                 self._served[one.id] = fact, self.view.now_ns + SPREAD_NS
                 if one.stage is RestoreStage.INSTALLING:
@@ -328,7 +324,7 @@ class Restores:
     def _end(self, one: Restore, why: str) -> None:
         if one.stage is not RestoreStage.OVER:
             one.over()
-        del self._open[one.id]
+        del self.open[one.id]
         self._served.pop(one.id, None)
         receiving = self.engine.assets.prepared.receiving
         receiving.discard(one.assignment.group.name)

@@ -5,11 +5,11 @@ here count, each for all the replicas that its stream is to have.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from jsctl.api.errors import ApiError, api_error
 from jsctl.broker.jsapi.archives.restore import Restore, RestoreStage
 from jsctl.broker.jsapi.live_view import ApiView
+from jsctl.dataclass import dataclass
 
 LOOK_BYTES = 1024 * 1024
 """So much more is stored before it is looked again."""

@@ -7,7 +7,7 @@ So a snapshot holds one portion and less than one chunk, however large the strea
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api import status
 from jsctl.api.consumer import ConsumerInfo
@@ -23,6 +23,7 @@ from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.store import record
 from jsctl.broker.store.views.view import Portion, StoreView
+from jsctl.dataclass import dataclass
 
 CHUNK_BYTES = 128 * 1024
 CHUNK_BYTES_MIN, CHUNK_BYTES_MAX = 1024, 1024 * 1024

@@ -14,7 +14,6 @@ while its segment is sound.
 import struct
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -32,6 +31,7 @@ from jsctl.broker.store.segments.segment import (
     encode_envelope,
     walk,
 )
+from jsctl.dataclass import dataclass
 
 _RECORDS = struct.Struct("<IIQ")
 _DENSE = 1 << 31

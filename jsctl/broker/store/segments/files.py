@@ -6,7 +6,6 @@ synced here: until a checkpoint, the caller's log is what brings messages back.
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk, File
@@ -36,9 +35,12 @@ from jsctl.broker.store.segments.segment import (
     segment_name,
     walk,
 )
+from jsctl.dataclass import dataclass
 
 SEGMENT_BYTES = 8 << 20
 _OPEN_FILES_MAX = 32
+_READ_STEP = 4096
+"""How much of a file is given up where it cannot be read."""
 _TABLES_MAX = 64
 """Between two checkpoints; those that nobody asked for meanwhile are let go of."""
 
@@ -74,6 +76,9 @@ class SegmentFiles:
         self.made_number = 0
         self.views = 0
         """As long as there are some, no segment is given up or written anew."""
+        self.guessed: set[int] = set()
+        """Numbers of those which could not tell what some message counts, nor could a catalogue:
+        totals are not sums any more."""
         self._index = index
         self._late: LateFile | None = None
         """The first segment's, until something is written behind its bounds."""
@@ -82,6 +87,9 @@ class SegmentFiles:
         """Closed ones whose table is in memory."""
         self._asked: set[int] = set()
         """Numbers of those whose table was asked for since the last checkpoint."""
+        self._partial: set[int] = set()
+        """Numbers of those whose table was made while the disk did not read all of them: it is
+        made once more behind the next checkpoint, as the disk may have come to itself."""
         self._catalogued: tuple[Segment | None, dict[int, Facts]] = (None, {})
 
     def path(self, number: int) -> str:
@@ -172,8 +180,20 @@ class SegmentFiles:
     def find_room(self) -> bool:
         """Write what the disk had no room for; whether all is written. Raises DiskError."""
         self.appear()
+        self._reappear()
         files = [one.file for one in self._open if isinstance(one.file, PatientFile)]
         return all([file.flush() for file in files if file.is_waiting])
+
+    def _reappear(self) -> None:
+        """Where somebody removed a file that is not synced yet, write it once more from what is
+        open: the checkpoint that follows lets go of the log, and nobody else may have it."""
+        for one in self._open:
+            path = self.path(one.number)
+            known = one.number not in self.unsynced or waits_for_room(one)
+            if not known and one.file is not None and not self.disk.exists(path):
+                kept = readable(one.file, one.size)
+                one.file.close()
+                one.file = PatientFile(self.disk, path, None, kept)
 
     def begin_anew(self) -> None:
         """Begin a segment and give up all others: the store is empty now."""
@@ -294,10 +314,12 @@ class SegmentFiles:
     def rest(self) -> None:
         """A checkpoint is made: let go of tables that nobody has asked for since the last one."""
         for segment in self._tables:
-            if segment.number not in self._asked:
+            asked = segment.number in self._asked or segment.damaged
+            if not asked or segment.number in self._partial:
                 segment.table = None
         self._tables = [one for one in self._tables if one.table is not None]
         self._asked.clear()
+        self._partial.clear()
 
     def place(self, segment: Segment, seq: int) -> tuple[int, int] | None:
         """Where a single record of a closed segment may lie, without its table: see
@@ -305,7 +327,11 @@ class SegmentFiles:
         return segment.sealed_place(self.file(segment), seq)
 
     def table(self, segment: Segment) -> Table:
-        """The segment's table, from memory, from its seal, or by reading it all."""
+        """The segment's table, from memory, from its seal, or by reading it all.
+
+        Of one that cannot be read, or is gone, it has what can be read and what the catalogue
+        knows. It does not raise: who asks may be about to remove what is damaged.
+        """
         self._asked.add(segment.number)
         if segment.table is None:
             segment.table = self._load_table(segment)
@@ -317,11 +343,8 @@ class SegmentFiles:
         return segment.table
 
     def places(self, segment: Segment, seqs: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """(offset, length) of records of a segment, as far as its table can be had."""
-        try:
-            table = self.table(segment)
-        except DiskError:
-            return {}
+        """(offset, length) of records of a segment, as far as its table has them."""
+        table = self.table(segment)
         found = ((seq, table.find(seq)) for seq in seqs)
         return {seq: (table.offsets[at], table.lengths[at]) for seq, at in found if at >= 0}
 
@@ -329,10 +352,8 @@ class SegmentFiles:
         try:
             return self._sealed_table(segment) or self._walked_table(segment)
         except DiskError:
-            facts = self.catalogued(segment)
-            if not facts:
-                raise
-        return _with_damaged(Table(), facts)
+            self._partial.add(segment.number)
+            return self._table_of(segment, self._readable(segment))
 
     def _sealed_table(self, segment: Segment) -> Table | None:
         start = seal_offset(segment.size, segment.count)
@@ -345,14 +366,27 @@ class SegmentFiles:
         return Table.decode(data[seal.start : seal.end])
 
     def _walked_table(self, segment: Segment) -> Table:
-        data = self.file(segment).read(0, segment.size)
+        return self._table_of(segment, self.file(segment).read(0, segment.size))
+
+    def _readable(self, segment: Segment) -> bytes:
+        try:
+            file = self.file(segment)
+        except DiskError:
+            return b""
+        return readable(file, segment.size)
+
+    def _table_of(self, segment: Segment, data: bytes) -> Table:
         made = Table()
         for one in walk(data, 0, 0):
             for some, end in columns_of(data, one):
                 made.add(some, end, 0)
         if len(made.seqs) == segment.count:
             return made
-        return _with_damaged(made, self.catalogued(segment))
+        made = _with_damaged(made, self.catalogued(segment))
+        live = self._index.live(segment.first_seq, segment.last_seq, segment.count)
+        if any(seq not in self._index.lost and made.find(seq) < 0 for seq in live):
+            self.guessed.add(segment.number)
+        return made
 
 
 def waits_for_room(segment: Segment) -> bool:
@@ -376,15 +410,29 @@ def _with_damaged(table: Table, facts: dict[int, Facts]) -> Table:
     return made
 
 
+def readable(file: File, size: int) -> bytes:
+    """So many bytes of a file that cannot be read everywhere, or is shorter; other places are
+    filled with what never checks."""
+    parts: list[bytes] = []
+    for start in range(0, size, _READ_STEP):
+        length = min(_READ_STEP, size - start)
+        try:
+            part = file.read(start, length)
+        except DiskError:
+            part = b""
+        parts.append(part.ljust(length, b"\xff"))
+    return b"".join(parts)
+
+
 def columns_of(data: bytes, one: Envelope | UnsoundBytes) -> list[tuple[Columns, int]]:
     """The sound records that a walk met, as columns with the offset behind each."""
     if isinstance(one, Envelope):
         if one.kind != FRAME:
             return []
-        return [(record.columns(data, one.start + FRAME_HEADER_BYTES, one.end), one.end)]
+        return [(record.read_columns(data, one.start + FRAME_HEADER_BYTES, one.end), one.end)]
     if one.frame is None:
         return []
     _, first, last, _ = record.peek(data, one.start)
     starts = record.salvage(data, one.start + FRAME_HEADER_BYTES, one.end, first, last)
     ends = [at + record.raw_length(data, at) for at in starts]
-    return [(record.columns(data, a, b), b) for a, b in zip(starts, ends, strict=True)]
+    return [(record.read_columns(data, a, b), b) for a, b in zip(starts, ends, strict=True)]

@@ -5,15 +5,15 @@ the other. Runs on the disk thread.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from jsctl.broker.errors import DiskError, DiskFull
-from jsctl.broker.ports import Disk, File
+from jsctl.broker.ports import Disk
 from jsctl.broker.store import record
 from jsctl.broker.store.record import FRAME_HEADER_BYTES
 from jsctl.broker.store.segments.catalogue import CatalogueWrite, catalogue_name, read_catalogue
-from jsctl.broker.store.segments.files import columns_of
+from jsctl.broker.store.segments.files import columns_of, readable
 from jsctl.broker.store.segments.segment import (
     FRAME,
     REMOVE,
@@ -27,10 +27,9 @@ from jsctl.broker.store.segments.segment import (
 )
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
+from jsctl.dataclass import dataclass
 
 _FRAME_BYTES_AIMED = 256 * 1024
-READ_STEP = 4096
-"""How much of a file is given up where it cannot be read."""
 
 
 class SegmentFiller(Protocol):
@@ -81,13 +80,14 @@ class SegmentRewrite:
         self.made = made
 
     def _old(self, disk: Disk, path: str) -> bytes:
-        if self.salvage and not disk.exists(path):
+        # What is gone or cannot be read is damage: it is made good, or left for reads to find.
+        try:
+            source = disk.open(path)
+        except DiskError:
             return b""
-        source = disk.open(path)
         try:
             return source.read(0, self.size)
         except DiskError:
-            # What cannot be read is damage: it is made good, or left as it is for reads to find.
             return readable(source, self.size) if self.salvage else b""
         finally:
             source.close()
@@ -202,18 +202,6 @@ class RestoredRecords:
         return bounds, mark
 
 
-def readable(file: File, size: int) -> bytes:
-    """A file that cannot be read everywhere; other places are filled with what never checks."""
-    parts: list[bytes] = []
-    for start in range(0, size, READ_STEP):
-        length = min(READ_STEP, size - start)
-        try:
-            parts.append(file.read(start, length))
-        except DiskError:
-            parts.append(b"\xff" * length)
-    return b"".join(parts)
-
-
 def _chosen(frame: bytes, wanted: set[int]) -> list[bytes]:
     starts = record.offsets(frame, FRAME_HEADER_BYTES, len(frame))
     ends = [*starts[1:], len(frame)]
@@ -232,7 +220,7 @@ def _write_raws(made: Segment, raws: list[bytes], mark: int) -> None:
         size += len(raw)
         if size >= _FRAME_BYTES_AIMED or at == len(raws) - 1:
             frame = record.frame_of_raw(some)
-            found = record.columns(frame, FRAME_HEADER_BYTES, len(frame))
+            found = record.read_columns(frame, FRAME_HEADER_BYTES, len(frame))
             start = made.write(FRAME, mark, frame)
             made.add(found, len(frame), start)
             some, size = [], 0

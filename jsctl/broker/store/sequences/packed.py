@@ -8,10 +8,11 @@ sequences come and go, are plain. Used as an array: by index, by slice, and in `
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain
 from operator import sub
 from typing import overload
+
+from jsctl.dataclass import dataclass
 
 BLOCK_SEQS = 512
 TAIL_SEQS_MAX = 2 * BLOCK_SEQS

@@ -1,9 +1,9 @@
 """Where records are that a view shows: in memory, or in a row in one file."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from jsctl.broker.ports import Disk
+from jsctl.dataclass import dataclass
 
 
 class RecordPlace(Protocol):

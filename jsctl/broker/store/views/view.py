@@ -6,13 +6,12 @@ reading takes, and costs no copy. A portion is chosen on the loop and read where
 likes, also in another thread.
 """
 
-from dataclasses import dataclass
-
 from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.store import record
 from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.records import Records
 from jsctl.broker.store.views.places import RecordPlace
+from jsctl.dataclass import dataclass
 
 SEQS_MAX = 2048
 
@@ -102,7 +101,8 @@ class StoreView:
 
 
 def _is_sound(raw: bytes, seq: int) -> bool:
-    whole = record.verify_record(raw) == len(raw)
+    # Of a file that was cut nothing may be left at a place.
+    whole = bool(raw) and record.verify_record(raw) == len(raw)
     return whole and record.raw_seq_at(raw, 0) == seq
 
 

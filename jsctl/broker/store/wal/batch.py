@@ -1,6 +1,6 @@
 """The disk thread's side of the log: writing one frame, and making and reusing segments."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
@@ -9,6 +9,7 @@ from jsctl.broker.ports import Disk, File
 from jsctl.broker.store.wal import format as fmt
 from jsctl.broker.store.wal.format import Claim
 from jsctl.broker.store.wal.recovery import segment_name
+from jsctl.dataclass import dataclass
 
 _TEMPORARY = "segment.new"
 
@@ -27,6 +28,7 @@ class WalWriter:
         self.identity = identity
         self.last_hash = last_hash
         self.broken = ""
+        """Why a frame could not be written: none is written behind it."""
         self._disk = disk
         self._directory = directory
         self._file: File | None = None
@@ -47,22 +49,40 @@ class WalWriter:
         It gets its name when it is complete and durable. Raises DiskFull, DiskError.
         """
         path = f"{self._directory}/{segment_name(*wanted)}"
-        if spare is not None:
-            self._disk.rename(f"{self._directory}/{segment_name(*spare)}", path)
+        if spare is not None and not self._disk.exists(path):
+            old = f"{self._directory}/{segment_name(*spare)}"
+            self._blank(old, wanted.length)
+            self._disk.rename(old, path)
         elif not self._disk.exists(path):
-            temporary = f"{self._directory}/{_TEMPORARY}"
-            self._disk.remove(temporary)
-            file = self._disk.open(temporary, create=True)
-            try:
-                file.allocate(wanted.length)
-                file.sync()
-            except DiskError:
-                file.close()
-                self._disk.remove(temporary)
-                raise
-            file.close()
-            self._disk.rename(temporary, path)
+            self._make(path, wanted.length)
         self._disk.sync_directory(self._directory)
+
+    def renew(self, segment: tuple[int, int]) -> None:
+        """Put a new segment in the place of one in which nothing is. Raises DiskFull, DiskError."""
+        self._make(f"{self._directory}/{segment_name(*segment)}", segment[1])
+        self._disk.sync_directory(self._directory)
+
+    def _make(self, path: str, length: int) -> None:
+        temporary = f"{self._directory}/{_TEMPORARY}"
+        self._disk.remove(temporary)
+        try:
+            self._blank(temporary, length, create=True)
+        except DiskError:
+            self._disk.remove(temporary)
+            raise
+        self._disk.rename(temporary, path)
+
+    def _blank(self, path: str, length: int, *, create: bool = False) -> None:
+        """Take claims out of a file, or room for a new one, durably: whoever finds neither a
+        claim nor a blank at its end knows that what was there is gone."""
+        file = self._disk.open(path, create=create)
+        try:
+            file.allocate(length)
+            for at in range(length - fmt.MIRROR_BYTES, length, fmt.MIRROR_SLOT):
+                file.write(at, (fmt.blank_mirror(self.identity),))
+            file.sync()
+        finally:
+            file.close()
 
     def settle(self, segments: list[tuple[int, int]]) -> None:
         """Make what segments hold, and their names, durable."""
@@ -71,14 +91,29 @@ class WalWriter:
         self._disk.sync_directory(self._directory)
 
     def restate(self, segment: tuple[int, int], at: int, claim: Claim | None) -> None:
-        """Write one copy of a segment's claims anew, empty without a claim, and durably.
+        """Write one copy of a segment's claims anew, a blank without a claim, and durably.
 
         The frame is made durable first: a killed process may have left it in the page cache.
         """
-        data = fmt.encode_mirror(self.identity, claim) if claim is not None else b""
+        blank = fmt.blank_mirror(self.identity)
+        data = fmt.encode_mirror(self.identity, claim) if claim is not None else blank
         file = self.file(*segment)
         file.sync()
         file.write(at, (data.ljust(fmt.MIRROR_SLOT, b"\0"),))
+        file.sync()
+
+    def tell(self, segment: tuple[int, int], claim: Claim) -> None:
+        """Say in a segment, durably, that the frame behind its last one is in another file.
+
+        It takes the place of the claim of that last one, which may not be durable yet and which
+        the new frame repeats: so a crash tears one copy at most.
+        """
+        if not self._disk.exists(f"{self._directory}/{segment_name(*segment)}"):
+            return  # The next start finds that it is missing.
+        file = self.file(*segment)
+        notice = Claim(claim.number, claim.hash, complete=False)
+        at = fmt.slot_of(segment[1], claim.number - 1)
+        file.write(at, (fmt.encode_mirror(self.identity, notice),))
         file.sync()
 
     def remove(self, segments: list[tuple[int, int]]) -> None:
@@ -117,6 +152,8 @@ class WalBatch:
     claim: Claim
     create: list[NewSegment]
     reserve: NewSegment | None
+    begun_behind: tuple[int, int] | None = None
+    """The segment that ended, where this frame is the first one of the next."""
     retired: list[tuple[int, int]] = field(default_factory=list)
     reserve_error: str = ""
 
@@ -127,12 +164,31 @@ class WalBatch:
         return not housekeeping and self.size <= BRIEF_BYTES_MAX
 
     def run(self) -> None:
-        """Write and sync. Raises DiskFull (may be run again), SyncFailed (final), DiskError."""
+        """Write and sync. Raises DiskFull (may be run again), SyncFailed or DiskError (final)."""
+        if self.writer.broken:
+            raise SyncFailed(self.writer.broken)
+        try:
+            self._write()
+        except DiskFull:
+            raise
+        except DiskError as error:
+            # What comes behind it would promise this frame, too.
+            self.writer.broken = str(error)
+            raise
+
+    def _write(self) -> None:
         writer = self.writer
-        if writer.broken:
-            raise SyncFailed(writer.broken)
         for one in self.create:
             writer.create(one)
+        file = writer.file(*self.segment)
+        if not self.claim.hash:
+            self._write_frame(file)
+        self._mirror(file)
+        self._keep_house()
+
+    def _write_frame(self, file: File) -> None:
+        """Once only, even if what follows finds no room: a frame names the hash of the last."""
+        writer = self.writer
         body = gathered((self.claims, *self.parts))
         header, own = fmt.encode_header(
             writer.identity,
@@ -143,31 +199,27 @@ class WalBatch:
             self.count,
             self.oldest,
         )
-        file = writer.file(*self.segment)
         file.write(self.offset, (header, *body))
-        try:
-            file.sync()
-        except SyncFailed as error:
-            writer.broken = str(error)
-            raise
+        file.sync()
         writer.last_hash = own
         self.claim.hash = own
-        self._mirror(file)
-        self._keep_house()
 
     def _mirror(self, file: File) -> None:
         """Say in the segment that the frame is durable; the next sync covers this."""
-        end = self.segment[1] - fmt.MIRROR_BYTES
-        slot = end + fmt.MIRROR_SLOT * (self.number % 2)
+        slot = fmt.slot_of(self.segment[1], self.number)
         file.write(slot, (fmt.encode_mirror(self.writer.identity, self.claim),))
+        if self.begun_behind is not None:
+            # A file that is gone as a whole cannot tell that something was in it.
+            self.writer.tell(self.begun_behind, self.claim)
 
     def _keep_house(self) -> None:
         spare = None
+        self.reserve_error = ""
         if self.reserve is not None and self.retired and self.retired[0][1] == self.reserve.length:
             spare = self.retired[0]
         if self.reserve is not None:
             try:
                 self.writer.create(self.reserve, spare)
             except DiskFull as error:
-                self.reserve_error = str(error)
+                self.reserve_error, spare = str(error), None
         self.writer.remove(self.retired[1:] if spare else self.retired)

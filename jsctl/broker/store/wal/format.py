@@ -7,12 +7,13 @@ they held of each group: what start-up needs to tell a torn tail from damage.
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from typing import NamedTuple
 from zlib import crc32
 
 from jsctl.broker.pieces import Piece, total
+from jsctl.dataclass import dataclass
 
 BLOCK = 4096
 MAGIC = 0x4C574A01
@@ -22,7 +23,8 @@ HASH_BYTES = 16
 NO_HASH = bytes(HASH_BYTES)
 MIRROR_SLOT = 32 * 1024
 MIRROR_BYTES = 2 * MIRROR_SLOT
-"""The end of each segment: two slots with the newest claims, written after a sync returned."""
+"""The end of each segment: two slots with the newest claims, written after a sync returned. A
+segment is made with blank ones, so that zeros are never what belongs there."""
 
 ENTRY, TRUNCATE, VOTE, BASE = range(1, 5)
 DROP, STANDING, EXAMINED = range(6, 9)
@@ -39,7 +41,7 @@ _CLAIMED = struct.Struct("<HHBQQQ")
 _MIRROR = struct.Struct("<II16s")
 _INCOMPLETE = 0xFFFFFFFF
 CLAIM_FLAG_UNSURE = 1
-"""The frame held something of the group that a claim does not repeat: a base or a drop."""
+"""The frame held something of the group that a claim does not repeat: a base, a drop, or doubt."""
 
 
 class Header(NamedTuple):
@@ -233,8 +235,18 @@ def encode_mirror(identity: bytes, claim: Claim) -> bytes:
     return _MIRROR.pack(crc32(data, crc32(identity)), len(data), identity) + data
 
 
+def slot_of(length: int, number: int) -> int:
+    """Where the claim of a frame is written in a segment of a length."""
+    return length - MIRROR_BYTES + MIRROR_SLOT * (number % 2)
+
+
+def blank_mirror(identity: bytes) -> bytes:
+    """What is in a slot before there is a claim for it: that of no frame."""
+    return encode_mirror(identity, Claim(0, NO_HASH))
+
+
 def decode_mirror(slot: bytes, identity: bytes) -> tuple[Claim | None, bool]:
-    """`(claim, sound)` of a slot; a slot of zeros is sound and has no claim."""
+    """`(claim, sound)` of a slot; a slot of zeros is sound and has no claim, not even a blank."""
     head = slot[: _MIRROR.size]
     if head.count(0) == len(head):
         return None, slot.count(0) == len(slot)

@@ -11,7 +11,8 @@ entry in it; hard state that lies in it is written anew first.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import field
 
 from jsctl.broker.errors import DiskFull
 from jsctl.broker.ports import Disk
@@ -29,6 +30,7 @@ from jsctl.broker.store.wal.recovery import (
     Scan,
     segment_name,
 )
+from jsctl.dataclass import dataclass
 
 SEGMENT_BYTES = 16 << 20
 _FOREVER = 1 << 62
@@ -157,7 +159,7 @@ class Wal:
         """How far a group's log is to be believed: `whole` once a leader has filled it up."""
         state = self._state_of(group)
         state.standing = (_STANDING_CODES[standing], term, index)
-        self._add(fmt.STANDING, group, term, index, b"", state.standing[0])
+        self._note_standing(group, state)
 
     def add_drop(self, group: bytes) -> None:
         """The group is gone from this server."""
@@ -231,8 +233,11 @@ class Wal:
         self._claims = []
         self._ticket += 1
         body_bytes = len(claims) + self._bytes
+        before, is_damaged = self._segments[-1], self._position == _FOREVER
         create = self._place(fmt.aligned(fmt.HEADER_BYTES + body_bytes))
         segment = self._segments[-1]
+        # Evidence is not written into.
+        ended = None if segment is before or is_damaged else (before.number, before.length)
         number = self._next_number
         self._next_number += 1
         segment.first_frame = segment.first_frame or number
@@ -255,6 +260,7 @@ class Wal:
             claim=Claim(number, b"", self._claimed),
             create=create,
             reserve=self._wish(),
+            begun_behind=ended,
             retired=[(one.number, one.length) for one in self._retired],
         )
         self._position += fmt.aligned(fmt.HEADER_BYTES + body_bytes)
@@ -336,8 +342,13 @@ class Wal:
             claimed = self._claimed_of(group)
             claimed.voted, claimed.vote_term, claimed.vote = True, state.term, state.vote
         if state.standing[0]:
-            code, term, index = state.standing
-            self._add(fmt.STANDING, group, term, index, b"", code)
+            self._note_standing(group, state)
+
+    def _note_standing(self, group: bytes, state: _Group) -> None:
+        code, term, index = state.standing
+        self._add(fmt.STANDING, group, term, index, b"", code)
+        if code:
+            self._claimed_of(group).unsure = True
 
     def _room(self) -> int:
         if not self._segments:
@@ -407,10 +418,20 @@ class Wal:
 
     def _mend(self, scan: Scan) -> None:
         """Write copies of claims that a crash has torn anew: the next crash may tear the others,
-        and without any the end of the log could not be believed."""
+        and without any the end of the log could not be believed.
+
+        A reserve without blanks comes last: until then zeros are sound in the others.
+        """
         for one in scan.segments:
-            for at in one.torn_slots:
-                self._writer.restate((one.number, one.length), at, one.claim)
+            if one.frames:
+                for at in one.torn_slots + one.zero_slots:
+                    self._writer.restate((one.number, one.length), at, one.claim)
+        if not scan.has_blanks:
+            last = max((one.number for one in scan.segments if one.frames), default=0)
+            with suppress(DiskFull):  # They stay as they are until there is room.
+                for one in scan.segments:
+                    if one.number > last:
+                        self._writer.renew((one.number, one.length))
 
     def _prepare(self) -> None:
         """Make the first segment and the reserve, before anything is promised."""
@@ -441,7 +462,7 @@ class Wal:
                 self.add_standing(name, group.standing, group.suspect_term, group.suspect_index)
             if group.term:
                 self.add_vote(name, group.term, group.vote)
-        self._add(fmt.EXAMINED, b"", 0, scan.last_number)
+        self._add(fmt.EXAMINED, b"", 0, 0, scan.bad.encode())
 
 
 def _segment_of(found: FoundSegment) -> _Segment:

@@ -1,22 +1,29 @@
 """What start-up makes of the files of the log.
 
     frame bad, no claim for it anywhere       torn by a crash, never acknowledged: dropped
+    the same, and its copy of the claims too  damage: every group is unknown
     frame bad, claimed by a frame or mirror   damage: its groups are suspect from there
     several bad frames, then good ones        damage
     nothing tells what a bad frame held       every group is unknown
 
 A frame is written only after the sync of the one before it returned. So a bad frame with a good
 one behind it was durable once, claimed or not.
+
+What a start concludes it writes down as standings, and which frames were bad. Those are not
+looked at again. A frame that turned bad since is judged anew, and what the log says of standings
+behind it was said when it was still sound: it clears nobody.
 """
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.ports import Disk
+from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.wal import format as fmt
 from jsctl.broker.store.wal.format import Claim, Claimed, Header, WalRecord
+from jsctl.dataclass import dataclass
 
 WHOLE, SUSPECT, UNKNOWN = "whole", "suspect", "unknown"
 _STANDINGS = (WHOLE, SUSPECT, UNKNOWN)
@@ -61,6 +68,8 @@ class Recovered:
     """No frame was found: a new log, or one that is lost as a whole."""
     files: int = 0
     """Segment files that were there."""
+    first: int = 0
+    """Number of the first of them; a log begins with 1."""
     unsure: bool = False
     """Part of the log is gone and nothing tells what it held: groups that are not listed may
     have been there, and every listed one is unknown."""
@@ -83,8 +92,14 @@ class FoundSegment:
     """Groups with records other than entries in it."""
     torn_slots: list[int] = field(default_factory=list)
     """Offsets of the copies of claims that a crash has torn."""
+    zero_slots: list[int] = field(default_factory=list)
+    """Offsets of those that may be zeros, and are."""
+    is_claimed: bool = False
+    """Whether one of the others has a claim."""
+    is_blank: bool = False
+    """Whether one of them has a blank."""
     claim: Claim | None = None
-    """What its last frame holds, for these."""
+    """What its last frame holds, for torn ones and zeros."""
 
 
 def segment_name(number: int, length: int) -> str:
@@ -114,9 +129,16 @@ class Scan:
         self._doubt = False
         self.segments: list[FoundSegment] = []
         self.recovered = Recovered()
+        self.has_blanks = True
+        """Whether all segments were made with blanks."""
         self.last_number = 0
         self.last_hash = fmt.NO_HASH
-        self.examined = 0
+        self.bad = SeqSet()
+        """Frames that should be there and are not sound."""
+        self._judged = SeqSet()
+        """Those of which an earlier start turned into standings what they mean."""
+        self._suspects: set[bytes] = set()
+        """Groups of which a frame that turned bad since held more than a claim tells."""
 
     def run(self) -> None:
         """Read everything; the results are in the attributes."""
@@ -125,6 +147,7 @@ class Scan:
             if match is not None:
                 self._read_segment(name, FoundSegment(int(match[1], 16), int(match[2], 16)))
         self.recovered.files = len(self.segments)
+        self.recovered.first = self.segments[0].number if self.segments else 0
         self.recovered.empty = not self._frames and not self._claims
         self._find_damage()
         self._fold()
@@ -141,7 +164,7 @@ class Scan:
             data += b"\xff" * (segment.length - len(data))
         self._note_gap(segment)
         self.segments.append(segment)
-        self._read_mirrors(path, data, segment)
+        self._read_mirrors(data, segment)
         view = memoryview(data)
         at, end = 0, max(0, segment.length - fmt.MIRROR_BYTES)
         while at < end:
@@ -194,22 +217,44 @@ class Scan:
             for claim in fmt.decode_claims(frame.body[: frame.header.claims_length]):
                 self._claims[claim.number] = claim
 
-    def _read_mirrors(self, path: str, data: bytes, segment: FoundSegment) -> None:
+    def _read_mirrors(self, data: bytes, segment: FoundSegment) -> None:
         start = max(0, segment.length - fmt.MIRROR_BYTES)
-        claims, bad = 0, 0
         for at in (start, start + fmt.MIRROR_SLOT):
             claim, sound = fmt.decode_mirror(data[at : at + fmt.MIRROR_SLOT], self._identity)
             if not sound:
-                bad += 1
                 segment.torn_slots.append(at)
-            if claim is not None:
-                claims += 1
-                self._claims.setdefault(claim.number, claim)
-        if bad == 2:
-            self._unreadable.append(segment.number)
-            self.recovered.damage.append(f"{path}: both copies of the claims are damaged")
-        elif bad and not claims:
-            self._weak.append(segment)
+            elif claim is None:
+                segment.zero_slots.append(at)
+            elif not claim.number:
+                segment.is_blank = True
+            else:
+                segment.is_claimed = True
+                known = self._claims.get(claim.number)
+                if known is None or not known.complete:
+                    self._claims[claim.number] = claim
+
+    def _judge_slots(self, good: list[int]) -> None:
+        """Zeros are damage, but in a log whose reserve has no blanks: a version before made it.
+
+        What lies before all frames that are needed was about to be used again.
+        """
+        begun = [one.number for one in self.segments if not set(good).isdisjoint(one.frames)]
+        for last in self.segments[-1:]:
+            self.has_blanks = last.is_blank or last.number in begun
+        for segment in self.segments:
+            if self.has_blanks:
+                segment.torn_slots += segment.zero_slots
+                segment.zero_slots = []
+            if begun and segment.number < begun[0]:
+                continue
+            if len(segment.torn_slots) == 2:
+                name = segment_name(segment.number, segment.length)
+                self._unreadable.append(segment.number)
+                self.recovered.damage.append(
+                    f"{self._directory}/{name}: both copies of the claims are damaged"
+                )
+            elif segment.torn_slots and not segment.is_claimed:
+                self._weak.append(segment)
 
     def _find_damage(self) -> None:
         """Decide for every frame that should be there and is not sound: torn, or damage."""
@@ -222,9 +267,12 @@ class Scan:
         for number in good:
             self._note_examined(number)
         self._check_chain(good, start)
-        for number in sorted(set(range(start, self.last_number + 1)).difference(good)):
-            if number > self.examined:
+        numbers = range(max(1, start), self.last_number + 1)
+        for number in sorted(set(numbers).difference(good)):
+            self.bad.add(number)
+            if number not in self._judged:
                 self._damaged(number)
+        self._judge_slots(good)
         self._judge_tail(newest)
         self._settle_segments(set(good))
         self.last_hash = fmt.NO_HASH
@@ -236,13 +284,31 @@ class Scan:
         torn = [n for n, f in self._frames.items() if n > self.last_number]
         self.recovered.torn = len(torn)
         where = self._frames[newest].segment.number if newest else 0
-        self._unreadable += [one.number for one in self._weak if not one.frames]
+        if not self._is_the_end(where, newest):
+            self._unreadable += [one.number for one in self._weak if not one.frames]
         if any(number >= where for number in self._unreadable):
             self._doubt = True
             self.recovered.damage.append("the end of the log and its claims are unreadable")
         if torn and min(torn) != self.last_number + 1:
             self._doubt = True
             self.recovered.damage.append("frames before the last one are missing")
+        elif torn and newest and self._was_claimed(self._frames[torn[0]], newest):
+            self._doubt = True
+            self.recovered.damage.append("the last frame and its claim are damaged")
+
+    def _is_the_end(self, where: int, newest: int) -> bool:
+        """Whether no segment behind one had begun: both places for claims are sound in it, and
+        neither says that the frame behind its last one is elsewhere."""
+        if not self.has_blanks or newest != self.last_number:
+            return False
+        return any(one.number == where and not one.torn_slots for one in self.segments)
+
+    def _was_claimed(self, frame: _Frame, newest: int) -> bool:
+        """Whether the copy of a bad frame's claim is bad as well: no crash leaves both. What was
+        in that place before was synced with the frame before it, if that is in the same file."""
+        segment = frame.segment
+        slot = fmt.slot_of(segment.length, frame.header.number)
+        return slot in segment.torn_slots and self._frames[newest].segment is segment
 
     def _settle_segments(self, good: set[int]) -> None:
         """Leave only what counts: files may hold frames from an earlier use of theirs."""
@@ -250,7 +316,7 @@ class Scan:
         for segment in self.segments:
             segment.frames = [n for n in segment.frames if n in good]
             segment.end = segment.ends[segment.frames[-1]] if segment.frames else 0
-            if segment.frames and segment.torn_slots:
+            if segment.frames and (segment.torn_slots or segment.zero_slots):
                 segment.claim = self._claim_of(self._frames[segment.frames[-1]])
 
     def _claim_of(self, frame: _Frame) -> Claim:
@@ -264,7 +330,7 @@ class Scan:
                 claimed.last_index, claimed.last_term = one.log_index, one.term
             elif one.kind == fmt.VOTE:
                 claimed.voted, claimed.vote_term, claimed.vote = True, one.term, one.data
-            elif one.kind in (fmt.BASE, fmt.DROP):
+            elif one.kind in (fmt.BASE, fmt.DROP) or (one.kind == fmt.STANDING and one.entry_kind):
                 claimed.unsure = True
         return claim
 
@@ -272,8 +338,9 @@ class Scan:
         frame = self._frames[number]
         assert frame.body is not None, "only sound frames are looked into"
         for one in self._records(frame):
-            if one.kind == fmt.EXAMINED:
-                self.examined = max(self.examined, one.log_index)
+            if one.kind == fmt.EXAMINED and one.data:
+                for first, last in SeqSet.decode(one.data).ranges():
+                    self._judged.add_range(first, last)
 
     def _check_chain(self, good: list[int], oldest: int) -> None:
         previous: _Frame | None = None
@@ -304,13 +371,12 @@ class Scan:
 
     def _fold(self) -> None:
         """Replay sound frames and, in their place, what is known of damaged ones."""
-        numbers = set(self._frames) | {n for n in self._claims if n > self.examined}
-        for number in sorted(numbers):
+        for number in sorted({*self._frames, *self._claims}):
             frame = self._frames.get(number)
             if frame is not None and frame.body is not None:
                 for one in self._records(frame):
                     self._replay(one, frame.segment)
-            elif number <= self.last_number and number > self.examined:
+            elif number <= self.last_number and number not in self._judged:
                 self._replay_claim(self._claims.get(number))
         self.recovered.unsure = self._doubt
         for group in self.recovered.groups.values():
@@ -324,6 +390,8 @@ class Scan:
         for name, one in claim.groups.items():
             group = self.recovered.groups.setdefault(name, RecoveredGroup())
             self._suspect(group, one)
+            if one.last_index or one.unsure:
+                self._suspects.add(name)
 
     def _suspect(self, group: RecoveredGroup, one: Claimed) -> None:
         if one.voted and one.vote_term >= group.term:
@@ -336,6 +404,7 @@ class Scan:
 
     def _drop_group(self, name: bytes) -> None:
         self.recovered.groups.pop(name, None)
+        self._suspects.discard(name)
         for known in self.segments:
             known.groups.pop(name, None)
             known.hard.discard(name)
@@ -354,7 +423,19 @@ class Scan:
             _append(group, one)
             return
         segment.hard.add(one.group)
-        self._replay_hard(group, one)
+        if one.kind == fmt.STANDING:
+            self._replay_standing(group, one)
+        else:
+            self._replay_hard(group, one)
+
+    def _replay_standing(self, group: RecoveredGroup, one: WalRecord) -> None:
+        standing = _STANDINGS[one.entry_kind]
+        if one.group not in self._suspects:
+            group.standing, group.holed = standing, False
+            group.suspect_term, group.suspect_index = one.term, one.log_index
+            return
+        group.standing = max(group.standing, standing, key=_STANDINGS.index)
+        _raise_suspicion(group, one.term, one.log_index)
 
     def _replay_hard(self, group: RecoveredGroup, one: WalRecord) -> None:
         if one.kind == fmt.TRUNCATE:
@@ -363,10 +444,6 @@ class Scan:
             group.term, group.vote = one.term, one.data
         elif one.kind == fmt.BASE:
             _rebase(group, one)
-        elif one.kind == fmt.STANDING:
-            group.standing = _STANDINGS[one.entry_kind]
-            group.suspect_term, group.suspect_index = one.term, one.log_index
-            group.holed = False
 
 
 def _append(group: RecoveredGroup, one: WalRecord) -> None:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from jsctl.api.monitoring.connz import SubDetail, SublistStats
-from jsctl.api.server import DataStats
+from jsctl.api.server import DataStats, MsgBytes
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.targets import ROUTE_IDS_FROM, RouteLink
+from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.routes.types import LinkFacts
 from jsctl.broker.sessions import listing
 from jsctl.broker.sessions.listing import SubscriptionFacts
@@ -85,16 +86,28 @@ def route_facts(fact: LinkFacts, link: RouteLink, last_ns: int) -> RouteFacts:
     )
 
 
-def account_facts(account: Account, updated_ns: int, *, jetstream: bool) -> AccountFacts:
-    """An account with its local connections and counters."""
+def account_facts(
+    account: Account, updated_ns: int, leafs: LinkTraffic, *, jetstream: bool
+) -> AccountFacts:
+    """An account with its local connections and counters; `leafs` is what of these went over
+    connections of leaf nodes."""
     return AccountFacts(
         name=account.name,
         updated_ns=updated_ns,
         jetstream=jetstream,
         clients=account.connections,
+        leafs=account.leafs,
         subscriptions=len(account.sublist),
-        sent=DataStats(msgs=account.out_messages, bytes=account.out_bytes),
-        received=DataStats(msgs=account.in_messages, bytes=account.in_bytes),
+        sent=DataStats(
+            msgs=account.out_messages,
+            bytes=account.out_bytes,
+            leafs=MsgBytes(msgs=leafs.out_msgs, bytes=leafs.out_bytes),
+        ),
+        received=DataStats(
+            msgs=account.in_messages,
+            bytes=account.in_bytes,
+            leafs=MsgBytes(msgs=leafs.in_msgs, bytes=leafs.in_bytes),
+        ),
         slow_consumers=account.slow_consumers,
     )
 

@@ -1,4 +1,4 @@
-"""`/connz`, `/routez`, `/subsz`, `/gatewayz`, `/leafz`."""
+"""`/connz`, `/routez`, `/subsz`, `/leafz`."""
 
 from collections.abc import Callable, Sequence
 
@@ -6,8 +6,6 @@ from jsctl.api.monitoring.connz import (
     ConnInfo,
     Connz,
     ConnzOptions,
-    Gatewayz,
-    GatewayzOptions,
     Leafz,
     LeafzOptions,
     RouteInfo,
@@ -72,7 +70,7 @@ def connz(view: ServerView, options: ConnzOptions) -> Connz:
     key, largest_first = sort
     found.sort(key=lambda conn: key(conn, view.now_ns), reverse=largest_first)
     offset = max(options.offset, 0)
-    shown = [_conn_info(view, conn, options) for conn in page(found, offset, limit)]
+    shown = [conn_info(view, conn, options) for conn in page(found, offset, limit)]
     return Connz(
         server_id=view.settings.server_id,
         now=format_time(view.now_ns),
@@ -113,11 +111,12 @@ def _filtered(view: ServerView, conns: list[ConnFacts], options: ConnzOptions) -
     return conns
 
 
-def _conn_info(view: ServerView, conn: ConnFacts, options: ConnzOptions) -> ConnInfo:
+def conn_info(view: ServerView, conn: ConnFacts, options: ConnzOptions) -> ConnInfo:
+    """A connection in the words of a page."""
     subjects: tuple[str, ...] = ()
     details: tuple[SubDetail, ...] = ()
     if options.subscriptions or options.subscriptions_detail:
-        subs = conn.kept_subscriptions if conn.stop_ns else view.subscriptions_of(conn.cid)
+        subs = conn.kept_subscriptions or view.subscriptions_of(conn.cid)
         if options.subscriptions_detail:
             details = tuple(subs)
         else:
@@ -248,11 +247,12 @@ def _summed(stats: Sequence[SublistStats]) -> SublistStats:
     )
 
 
-def gatewayz(view: ServerView, options: GatewayzOptions) -> Gatewayz:
-    """Gateways: a broker has none."""
-    return Gatewayz(server_id=view.settings.server_id, now=format_time(view.now_ns))
-
-
 def leafz(view: ServerView, options: LeafzOptions) -> Leafz:
-    """Leaf nodes: a broker has none."""
-    return Leafz(server_id=view.settings.server_id, now=format_time(view.now_ns))
+    """Leaf nodes and hubs, with their subscriptions only on request."""
+    found = tuple(view.leafs(options.account, subscriptions=options.subscriptions))
+    return Leafz(
+        server_id=view.settings.server_id,
+        now=format_time(view.now_ns),
+        leafnodes=len(found),
+        leafs=found,
+    )

@@ -1,7 +1,6 @@
 """The table of everything that monitoring answers, for HTTP and for `$SYS.REQ` alike."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from jsctl.api.monitoring.accountz import AccountStatzOptions, AccountzOptions
 from jsctl.api.monitoring.connz import (
@@ -14,11 +13,13 @@ from jsctl.api.monitoring.connz import (
 from jsctl.api.monitoring.health import HealthzOptions, IpqueueszOptions, RaftzOptions
 from jsctl.api.monitoring.jsz import JSzOptions
 from jsctl.broker.system.monitoring.accounts import accountz, accstatz
-from jsctl.broker.system.monitoring.connections import connz, gatewayz, leafz, routez, subsz
+from jsctl.broker.system.monitoring.connections import connz, leafz, routez, subsz
+from jsctl.broker.system.monitoring.gateways import gatewayz
 from jsctl.broker.system.monitoring.general import varz
 from jsctl.broker.system.monitoring.health import healthz
 from jsctl.broker.system.monitoring.jetstream import ipqueuesz, jsz, raftz
 from jsctl.broker.system.monitoring.params import Param, flag, integer, state, subs, text, unsigned
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

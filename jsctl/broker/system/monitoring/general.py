@@ -1,13 +1,12 @@
 """`/varz`, `IDZ`, `STATSZ` and who this server is."""
 
-from dataclasses import replace
-
 from jsctl.api.codec import encode
 from jsctl.api.monitoring.jsz import JetStreamVarz
 from jsctl.api.monitoring.statsz import DiskIOWaitStats, Statsz
 from jsctl.api.monitoring.varz import Varz
 from jsctl.api.server import (
     DataStats,
+    GatewayStat,
     RouteStat,
     ServerID,
     ServerInfo,
@@ -17,6 +16,7 @@ from jsctl.api.server import (
 from jsctl.api.times import format_time
 from jsctl.broker.system.monitoring.view import PerKind, ServerView, Totals
 from jsctl.broker.system.monitoring.words import number, uptime
+from jsctl.dataclass import replace
 
 META_GROUP = "_meta_"
 JETSTREAM_FLAG = 1
@@ -106,6 +106,8 @@ def _varz(view: ServerView, totals: Totals) -> Varz:
         max_payload=settings.max_payload,
         max_pending=settings.max_pending,
         cluster=settings.cluster,
+        leaf=settings.leaf,
+        gateway=settings.gateway,
         websocket=settings.websocket,
         jetstream=jetstream_varz(view),
         tls_timeout=number(settings.tls_timeout_s),
@@ -121,6 +123,7 @@ def _varz(view: ServerView, totals: Totals) -> Varz:
         total_connections=totals.total_connections,
         routes=len(view.routes()),
         remotes=totals.remotes,
+        leafnodes=totals.leafs,
         in_msgs=totals.in_msgs,
         in_bytes=totals.in_bytes,
         in_client_msgs=totals.in_client_msgs,
@@ -142,12 +145,16 @@ def _varz(view: ServerView, totals: Totals) -> Varz:
         system_account=settings.system_account,
         slow_consumer_stats=_slow(totals.slow_consumers),
         stale_connection_stats=_stale(totals.stale_connections),
-        disk_io_wait_stats=DiskIOWaitStats(
-            waiters=totals.disk_waiters,
-            waits=totals.disk_waits,
-            wait_time=totals.disk_wait_ns,
-            max_wait_time=totals.disk_wait_max_ns,
-        ),
+        disk_io_wait_stats=_disk_waits(totals),
+    )
+
+
+def _disk_waits(totals: Totals) -> DiskIOWaitStats:
+    return DiskIOWaitStats(
+        waiters=totals.disk_waiters,
+        waits=totals.disk_waits,
+        wait_time=totals.disk_wait_ns,
+        max_wait_time=totals.disk_wait_max_ns,
     )
 
 
@@ -184,10 +191,34 @@ def statsz(view: ServerView) -> Statsz:
             )
             for route in view.routes()
         ),
-        active_servers=totals.remotes + 1,
+        gateways=_gateways(view),
+        active_servers=totals.remotes + totals.beyond + 1,
         jetstream=jetstream if jetstream.config is not None else None,
         gomaxprocs=totals.threads_max,
     )
+
+
+def _gateways(view: ServerView) -> tuple[GatewayStat, ...]:
+    """What is sent to each other cluster, with what all its servers send here."""
+    found: list[GatewayStat] = []
+    gates = view.gateways()
+    for gate in gates:
+        if not gate.outbound:
+            continue
+        sent = gate.connection
+        back = [one.connection for one in gates if not one.outbound and one.gateway == gate.gateway]
+        found.append(
+            GatewayStat(
+                gwid=sent.cid,
+                name=gate.gateway,
+                sent=DataStats(msgs=sent.out_msgs, bytes=sent.out_bytes),
+                received=DataStats(
+                    msgs=sum(one.in_msgs for one in back), bytes=sum(one.in_bytes for one in back)
+                ),
+                inbound_connections=len(back),
+            )
+        )
+    return tuple(found)
 
 
 def _slow(counts: PerKind) -> SlowConsumersStats:

@@ -5,10 +5,10 @@ first that fails, unless details are asked for.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from jsctl.api.monitoring.health import Healthz, HealthzError, HealthzOptions
 from jsctl.broker.system.monitoring.view import Ailment, AssetHealth, HealthFacts, ServerView
+from jsctl.dataclass import dataclass
 
 OK, BAD_REQUEST, NOT_FOUND, BROKEN, UNAVAILABLE = 200, 400, 404, 500, 503
 

@@ -1,7 +1,5 @@
 """What is wrong with JetStream on this server. Health tells the truth, or it is of no use."""
 
-from dataclasses import dataclass
-
 from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
@@ -10,6 +8,7 @@ from jsctl.broker.jsapi.live_view import CURRENT_NS, known_leader
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.system.monitoring.jetstream_facts import standing_text
 from jsctl.broker.system.monitoring.view import Ailment, AssetHealth, HealthFacts
+from jsctl.dataclass import dataclass
 
 BEHIND_MAX = 5_000
 """Entries that a replica may be behind its leader and still count as current."""

@@ -1,7 +1,7 @@
 """Answers on the monitoring port."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass
 from html import escape
 from urllib.parse import quote
 
@@ -11,6 +11,7 @@ from jsctl.broker.system.monitoring.endpoints import SYS_ROUTES, Endpoint
 from jsctl.broker.system.monitoring.params import decode
 from jsctl.broker.system.monitoring.view import ServerView
 from jsctl.broker.system.monitoring.words import NotMine, Refused
+from jsctl.dataclass import dataclass, replace
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"

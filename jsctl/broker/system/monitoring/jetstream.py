@@ -1,7 +1,6 @@
 """`/jsz`, `/raftz`, `/ipqueuesz`."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from jsctl.api.account import ApiStats
 from jsctl.api.monitoring.health import (
@@ -22,6 +21,7 @@ from jsctl.api.monitoring.jsz import (
 from jsctl.api.times import format_time
 from jsctl.broker.system.monitoring.view import JsAccountFacts, ServerView, StreamFacts
 from jsctl.broker.system.monitoring.words import NotMine, Refused, page, unsigned
+from jsctl.dataclass import replace
 
 ACCOUNTS_LISTED = 1024
 

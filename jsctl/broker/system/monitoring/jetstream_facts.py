@@ -1,7 +1,6 @@
 """JetStream of this server as facts for monitoring: use, limits, assets, raft groups."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 from jsctl.api.account import ApiStats
 from jsctl.api.monitoring.health import RaftzGroup, RaftzGroupPeer
@@ -34,6 +33,7 @@ from jsctl.broker.system.monitoring.view import (
     JsAccountFacts,
     StreamFacts,
 )
+from jsctl.dataclass import dataclass, replace
 
 _STATES = {
     Role.LEADER: "LEADER",

@@ -1,11 +1,16 @@
 """The live server as monitoring sees it. Reads only; `look` sets the moment."""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from jsctl.api.monitoring.connz import SubDetail, SublistStats
+from jsctl.api.monitoring.connz import LeafInfo, SubDetail, SublistStats
 from jsctl.api.monitoring.health import RaftzGroup
 from jsctl.api.stream import StreamInfo
-from jsctl.broker.interest.targets import ROUTE_IDS_FROM
+from jsctl.broker import lazy
+from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.interest.links import GatewayLink
+from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink
+from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.sessions import listing
 from jsctl.broker.system.monitoring import connection_facts as facts
 from jsctl.broker.system.monitoring.health_facts import HealthReport
@@ -15,6 +20,7 @@ from jsctl.broker.system.monitoring.view import (
     AccountFacts,
     ConnFacts,
     ConsumerFacts,
+    GateFacts,
     HealthFacts,
     JetStreamFacts,
     PerKind,
@@ -23,6 +29,12 @@ from jsctl.broker.system.monitoring.view import (
     Totals,
 )
 from jsctl.broker.system.server import ServerParts
+
+if TYPE_CHECKING:
+    from jsctl.broker.system.monitoring import gateway_facts, leaf_facts
+else:
+    gateway_facts = lazy.module("jsctl.broker.system.monitoring.gateway_facts", optional=True)
+    leaf_facts = lazy.module("jsctl.broker.system.monitoring.leaf_facts", optional=True)
 
 
 class MonitorView:
@@ -48,6 +60,8 @@ class MonitorView:
             loaded_ns=tallies.loaded_ns or tallies.started_ns,
             runtime=tallies.process.runtime,
         )
+        if server.gates is not None:
+            self.settings = gateway_facts.with_gateways(self.settings, server.gates)
         return self
 
     # The server
@@ -57,7 +71,10 @@ class MonitorView:
         server, process = self._server, self._tallies.process
         accounts = list(server.accounts)
         self._tallies.links.follow(server.router.routes, self.now_ns)
-        links = self._tallies.links.now()
+        self._tallies.leafs.follow(self._leaf_links(), self.now_ns)
+        self._tallies.gates.follow(self._gate_links(), self.now_ns)
+        links, leafs = self._tallies.links.now(), self._tallies.leafs.now()
+        gates = self._tallies.gates.now()
         in_msgs = sum(account.in_messages for account in accounts)
         in_bytes = sum(account.in_bytes for account in accounts)
         out_msgs = sum(account.out_messages for account in accounts)
@@ -70,20 +87,45 @@ class MonitorView:
             connections=len(server.sessions),
             total_connections=server.sessions.total,
             remotes=len(server.links.mesh.peers()) if server.links is not None else 0,
+            beyond=0 if server.gates is None else gateway_facts.servers_beyond(server.gates),
+            leafs=len(self._leaf_links()),
             in_msgs=in_msgs + links.in_msgs,
             in_bytes=in_bytes + links.in_bytes,
             out_msgs=out_msgs,
             out_bytes=out_bytes,
-            in_client_msgs=in_msgs,
-            in_client_bytes=in_bytes,
-            out_client_msgs=max(out_msgs - links.out_msgs, 0),
-            out_client_bytes=max(out_bytes - links.out_bytes, 0),
-            slow_consumers=PerKind(clients=sum(account.slow_consumers for account in accounts)),
-            stale_connections=PerKind(clients=self._tallies.stale),
+            in_client_msgs=max(in_msgs - leafs.in_msgs - gates.in_msgs, 0),
+            in_client_bytes=max(in_bytes - leafs.in_bytes - gates.in_bytes, 0),
+            out_client_msgs=max(out_msgs - links.out_msgs - leafs.out_msgs - gates.out_msgs, 0),
+            out_client_bytes=max(
+                out_bytes - links.out_bytes - leafs.out_bytes - gates.out_bytes, 0
+            ),
+            slow_consumers=self._slow(accounts),
+            stale_connections=self._stale(),
             subscriptions=sum(len(account.sublist) for account in accounts),
             internal_errors=server.line.count,
-            active_accounts=sum(account.connections > 0 for account in accounts),
+            active_accounts=sum(account.connections + account.leafs > 0 for account in accounts),
         )
+
+    def _slow(self, accounts: Sequence[Account]) -> PerKind:
+        found = self._server.leafs
+        leafs = found.connections.slow if found is not None else 0
+        total = sum(account.slow_consumers for account in accounts)
+        return PerKind(clients=total - leafs, leafs=leafs)
+
+    def _stale(self) -> PerKind:
+        found = self._server.leafs
+        leafs = found.connections.stale if found is not None else 0
+        far = self._server.gates
+        gates = far.connections.stale if far is not None else 0
+        return PerKind(clients=self._tallies.stale, gateways=gates, leafs=leafs)
+
+    def _gate_links(self) -> list[GatewayLink]:
+        found = self._server.gates
+        return [] if found is None else found.links()
+
+    def _leaf_links(self) -> list[LeafLink]:
+        found = self._server.leafs
+        return [] if found is None else found.links()
 
     def connect_urls(self) -> Sequence[str]:
         """Client URLs told to clients; a server without peers tells none."""
@@ -100,12 +142,21 @@ class MonitorView:
     # Connections
 
     def connections(self) -> Sequence[ConnFacts]:
-        """Open client connections, of all accounts."""
-        return [facts.conn_facts(session) for session in self._server.sessions]
+        """Open client connections, of all accounts, and leaf nodes among them."""
+        found = [facts.conn_facts(session) for session in self._server.sessions]
+        leafs = self._server.leafs
+        if leafs is not None:
+            found += map(leaf_facts.conn_facts, leafs.facts())
+        return found
 
     def closed_connections(self) -> Sequence[ConnFacts]:
         """The last closed ones, oldest first."""
-        return [facts.conn_facts(one, closed=True) for one in self._server.sessions.closed]
+        found = [facts.conn_facts(one, closed=True) for one in self._server.sessions.closed]
+        leafs = self._server.leafs
+        if leafs is not None:
+            found += map(leaf_facts.conn_facts, leafs.connections.closed)
+            found.sort(key=lambda one: one.stop_ns)
+        return found
 
     def subscriptions_of(self, cid: int) -> Sequence[SubDetail]:
         """Subscriptions of an open connection or route."""
@@ -131,11 +182,26 @@ class MonitorView:
             if fact.conn in links
         ]
 
+    def gateways(self) -> Sequence[GateFacts]:
+        """Connections to and from other clusters."""
+        gates = self._server.gates
+        return [] if gates is None else list(map(gateway_facts.gate_facts, gates.facts()))
+
+    def leafs(self, account: str, *, subscriptions: bool) -> Sequence[LeafInfo]:
+        """Leaf nodes and hubs, of one account if it is named."""
+        leafs = self._server.leafs
+        found = [] if leafs is None else leafs.facts()
+        return [
+            leaf_facts.leaf_info(one, subscriptions=subscriptions)
+            for one in found
+            if not account or one.account == account
+        ]
+
     def accounts(self) -> Sequence[AccountFacts]:
         """All accounts known here."""
         enabled, loaded_ns = self._jetstream_accounts(), self.settings.config_load_ns
         return [
-            facts.account_facts(account, loaded_ns, jetstream=account.name in enabled)
+            self._account(account, loaded_ns, jetstream=account.name in enabled)
             for account in self._server.accounts
         ]
 
@@ -146,7 +212,12 @@ class MonitorView:
             return None
         view = self._server.jetstream
         enabled = view is not None and view.usage.enabled(name)
-        return facts.account_facts(found, self.settings.config_load_ns, jetstream=enabled)
+        return self._account(found, self.settings.config_load_ns, jetstream=enabled)
+
+    def _account(self, account: Account, loaded_ns: int, *, jetstream: bool) -> AccountFacts:
+        leafs = self._server.leafs
+        over = LinkTraffic() if leafs is None else leafs.connections.traffic_of(account)
+        return facts.account_facts(account, loaded_ns, over, jetstream=jetstream)
 
     def account_subscriptions(self, account: str) -> Sequence[SubDetail]:
         """Local subscriptions of an account, internal ones included."""
@@ -195,7 +266,7 @@ class MonitorView:
         A single server tells of none, as its groups replicate nothing.
         """
         report = self._report()
-        if report is None or not self._server.options.clustered:
+        if report is None or not self._server.options.replicated:
             return None
         return report.raft_groups()
 

@@ -1,9 +1,9 @@
 """Query parameters of the monitoring port, with the refusals of the real server."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from jsctl.broker.system.monitoring.words import Refused
+from jsctl.dataclass import dataclass
 
 _TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False"})

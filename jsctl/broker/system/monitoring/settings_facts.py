@@ -1,9 +1,11 @@
 """What a server was configured with, in the words of monitoring."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from jsctl import __version__
-from jsctl.api.monitoring.varz import ClusterOptsVarz
+from jsctl.api.monitoring.varz import ClusterOptsVarz, LeafNodeOptsVarz
+from jsctl.broker import lazy
 from jsctl.broker.accel.choice import chosen
 from jsctl.broker.options import (
     COMPATIBLE_VERSION,
@@ -14,6 +16,11 @@ from jsctl.broker.options import (
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.setup import system_account
 from jsctl.broker.system.monitoring.view import Settings
+
+if TYPE_CHECKING:
+    from jsctl.broker.system.monitoring import leaf_facts
+else:
+    leaf_facts = lazy.module("jsctl.broker.system.monitoring.leaf_facts", optional=True)
 
 TLS_TIMEOUT_NS = 2 * SECOND_NS
 
@@ -71,8 +78,15 @@ def settings(
         feature_flags=dict(options.feature_flags),
         system_account="" if options.no_system_account else system_account(options),
         jetstream=options.jetstream.enabled,
-        clustered=options.clustered,
+        clustered=options.replicated,
+        leaf=_leaf(options, addresses),
     )
+
+
+def _leaf(options: Options, addresses: Addresses) -> LeafNodeOptsVarz:
+    if not options.leafnodes.enabled:
+        return LeafNodeOptsVarz()
+    return leaf_facts.options_of(options.leafnodes, addresses.get("leafnode"))
 
 
 def _http_ports(options: Options, addresses: Addresses) -> tuple[int, int]:

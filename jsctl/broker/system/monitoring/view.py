@@ -5,13 +5,13 @@ are what the edge read from the operating system last.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Protocol
 
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.fields import Json
-from jsctl.api.monitoring.connz import SubDetail, SublistStats
+from jsctl.api.monitoring.connz import LeafInfo, SubDetail, SublistStats
 from jsctl.api.monitoring.health import RaftzGroup
 from jsctl.api.monitoring.jsz import (
     JetStreamConfig,
@@ -20,9 +20,15 @@ from jsctl.api.monitoring.jsz import (
     MetaClusterInfo,
     Scrub,
 )
-from jsctl.api.monitoring.varz import ClusterOptsVarz, WebsocketOptsVarz
+from jsctl.api.monitoring.varz import (
+    ClusterOptsVarz,
+    GatewayOptsVarz,
+    LeafNodeOptsVarz,
+    WebsocketOptsVarz,
+)
 from jsctl.api.server import DataStats
 from jsctl.api.stream import StreamInfo
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,10 @@ class Settings:
     jetstream: bool = False
     """JetStream is configured."""
     clustered: bool = False
+    leaf: LeafNodeOptsVarz = field(default_factory=LeafNodeOptsVarz)
+    gateway: GatewayOptsVarz = field(default_factory=GatewayOptsVarz)
+    gateway_at: tuple[str, int] = ("", 0)
+    """Where other clusters connect, as they are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,9 @@ class Totals:
     connections: int = 0
     total_connections: int = 0
     remotes: int = 0
+    beyond: int = 0
+    """Servers of other clusters."""
+    leafs: int = 0
     in_msgs: int = 0
     in_bytes: int = 0
     out_msgs: int = 0
@@ -178,6 +191,20 @@ class RouteFacts:
     subscriptions: int = 0
     account: str = ""
     compression: str = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class GateFacts:
+    """A connection to (`outbound`) or from a server of another cluster."""
+
+    gateway: str
+    outbound: bool
+    configured: bool
+    connection: ConnFacts
+    accounts: Mapping[str, Sequence[SubDetail]]
+    """What the other cluster listens to, by account; nothing on those that are not outbound."""
+    queue_subscriptions: Mapping[str, int]
+    """How many of them are in queue groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +340,12 @@ class ServerView(Protocol):
 
     def routes(self) -> Sequence[RouteFacts]:
         """Registered route connections."""
+
+    def gateways(self) -> Sequence[GateFacts]:
+        """Connections to and from other clusters."""
+
+    def leafs(self, account: str, *, subscriptions: bool) -> Sequence[LeafInfo]:
+        """Leaf nodes and hubs, of one account if it is named."""
 
     def accounts(self) -> Sequence[AccountFacts]:
         """All accounts known here."""

@@ -16,7 +16,7 @@ GROUP = Group(
             (Argument("type", "Type of key to generate", required=True, choices=KINDS),),
             (
                 Option("public", "Output the public key", Kind.FLAG),
-                Option("entropy", "Source of entropy eg. /dev/urandom", Kind.FILE),
+                Option("entropy", "Source of entropy eg. /dev/urandom", Kind.INPUT),
                 Option("output", "Write the key to a file"),
             ),
             examples=("jsctl auth nkey gen user --public",),
@@ -25,15 +25,15 @@ GROUP = Group(
             "show",
             "Show the public key",
             "auth.nkey.run:show",
-            (Argument("key", f"{_KEY}act on", required=True),),
+            (Argument("key", f"{_KEY}act on", required=True, kind=Kind.INPUT),),
         ),
         Command(
             "sign",
             "Signs data using NKeys",
             "auth.nkey.run:sign",
             (
-                Argument("file", "File to sign", required=True),
-                Argument("key", f"{_KEY}sign with", required=True),
+                Argument("file", "File to sign", required=True, kind=Kind.INPUT),
+                Argument("key", f"{_KEY}sign with", required=True, kind=Kind.INPUT),
             ),
         ),
         Command(
@@ -41,9 +41,13 @@ GROUP = Group(
             "Verify signed data",
             "auth.nkey.run:verify",
             (
-                Argument("file", "File containing the data to check", required=True),
-                Argument("signature", "File containing the signature", required=True),
-                Argument("key", f"{_KEY}use for verification", required=True),
+                Argument(
+                    "file", "File containing the data to check", required=True, kind=Kind.INPUT
+                ),
+                Argument(
+                    "signature", "File containing the signature", required=True, kind=Kind.INPUT
+                ),
+                Argument("key", f"{_KEY}use for verification", required=True, kind=Kind.INPUT),
             ),
         ),
         Command(
@@ -51,8 +55,8 @@ GROUP = Group(
             "Encrypts a file using NKeys",
             "auth.nkey.run:seal",
             (
-                Argument("file", "File to encrypt", required=True),
-                Argument("key", f"{_KEY}encrypt with", required=True),
+                Argument("file", "File to encrypt", required=True, kind=Kind.INPUT),
+                Argument("key", f"{_KEY}encrypt with", required=True, kind=Kind.INPUT),
                 Argument("recipient", "Public XKey of recipient", required=True),
             ),
             (
@@ -66,8 +70,8 @@ GROUP = Group(
             "Decrypts a file using NKeys",
             "auth.nkey.run:unseal",
             (
-                Argument("file", "File to decrypt", required=True),
-                Argument("key", f"{_KEY}decrypt with", required=True),
+                Argument("file", "File to decrypt", required=True, kind=Kind.INPUT),
+                Argument("key", f"{_KEY}decrypt with", required=True, kind=Kind.INPUT),
                 Argument("sender", "Public XKey of sender", required=True),
             ),
             (

@@ -66,8 +66,13 @@ GROUP = Group(
             "Imports an operator",
             "auth.operator.change:import_operator",
             (
-                Argument("token", "The JWT file containing the account to import", required=True),
-                Argument("key", "List of keys to import", many=True),
+                Argument(
+                    "token",
+                    "The JWT file containing the account to import",
+                    required=True,
+                    kind=Kind.INPUT,
+                ),
+                Argument("key", "List of keys to import", many=True, kind=Kind.INPUT),
             ),
         ),
         Command(

@@ -11,13 +11,20 @@ GROUP = Group(
             "stream",
             "Restore a stream over the NATS network",
             "backup.restore.run:stream",
-            (Argument("file", "The directory holding the backup to restore", required=True),),
+            (
+                Argument(
+                    "file",
+                    "The directory holding the backup to restore",
+                    required=True,
+                    kind=Kind.FOLDER,
+                ),
+            ),
             (
                 PROGRESS,
                 Option(
                     "config",
                     "Load a different configuration when restoring the stream",
-                    Kind.FILE,
+                    Kind.INPUT,
                 ),
                 CLUSTER,
                 TAG,
@@ -39,6 +46,7 @@ GROUP = Group(
                     "directory",
                     "The directory holding the account backup to restore",
                     required=True,
+                    kind=Kind.FOLDER,
                 ),
             ),
             (CLUSTER, TAG),

@@ -1,12 +1,14 @@
 """`backup restore stream` and `account`."""
 
-from jsctl.commands.toolkit.assets.backups import directory_of, restore, restore_account
+from pathlib import Path
+
+from jsctl.commands.toolkit.assets.backups import restore, restore_account
 from jsctl.commands.toolkit.invocation.call import Call
 
 
 async def stream(call: Call) -> None:
     """A stream from its directory."""
-    directory = directory_of(call, "file")
+    directory = Path(call.text("file")).expanduser()
     async with call.manager() as manager:
         await restore(call, manager, directory)
 

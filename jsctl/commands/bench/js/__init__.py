@@ -86,7 +86,7 @@ _PUB = Group(
             Option(
                 "max-outstanding-acks",
                 "Sets the max outstanding acks for fast publishing",
-                Kind.INTEGER,
+                Kind.UNSIGNED,
                 default="1",
             ),
         ),

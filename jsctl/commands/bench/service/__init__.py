@@ -16,7 +16,7 @@ GROUP = Group(
                 Option(
                     "payload",
                     "File containing the payload to send",
-                    Kind.FILE,
+                    Kind.INPUT,
                     metavar="PAYLOAD",
                 ),
                 HEADER,

@@ -12,7 +12,7 @@ from jsctl.commands.toolkit.assets.leaders import (
     balance,
     clustered_group,
 )
-from jsctl.commands.toolkit.assets.picking import consumer_of, stream_of
+from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, consumer_of, stream_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.render.humanize import counted
 
@@ -43,7 +43,7 @@ async def step_down(call: Call) -> None:
 async def balance_leaders(call: Call) -> None:
     """Spreads the leaders of a stream's clustered consumers over their peers."""
     async with call.manager() as manager:
-        stream = (await stream_of(call, manager)).config.name
+        stream = (await stream_of(call, manager, why=TO_LOOK_IN)).config.name
         infos = chosen(call, (await manager.consumers(stream)).items)
         groups = {info.name: info.cluster for info in infos}
 

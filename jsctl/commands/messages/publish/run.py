@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
-from jsctl.api.times import SECOND_NS, format_duration, format_time
+from jsctl.api.times import SECOND_NS, format_duration, format_time, parse_time
 from jsctl.client.requests import Requester
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
@@ -43,7 +43,7 @@ async def publish(call: Call) -> None:
     if call.flag("atomic"):
         await _publish_batch(call, headers)
         return
-    count = call.integer("count", 1)
+    count = max(1, call.integer("count", 1))
     quiet = call.flag("quiet") or count > LINES_MAX
     log: Callable[[str], None] = _silent if quiet else call.output.log
     sent = total_bytes = 0
@@ -90,7 +90,8 @@ class _Sender:
         call = self._call
         subject = call.text("subject")
         if call.flag("templates"):
-            body, subject = fill(body, number + 1), fill(subject, number + 1)
+            body = fill(body, number + 1, what="body", log=call.output.log)
+            subject = fill(subject, number + 1, what="subject", log=call.output.log)
         payload = body.encode("utf-8", "surrogateescape")
         headers = filled_headers(self._headers, number + 1)
         if not call.flag("jetstream"):
@@ -146,7 +147,7 @@ def _schedule(call: Call) -> dict[str, str]:
         at_ns = time.time_ns() + call.duration("schedule-after")
         schedules.append(f"@at {format_time(at_ns // SECOND_NS * SECOND_NS)}")
     if call.given("schedule-at"):
-        schedules.append(f"@at {call.text('schedule-at')}")
+        schedules.append(f"@at {_moment(call.text('schedule-at'))}")
     if call.given("schedule-every"):
         schedules.append(f"@every {format_duration(call.duration('schedule-every'))}")
     if call.given("schedule-cron"):
@@ -156,7 +157,7 @@ def _schedule(call: Call) -> dict[str, str]:
     if len(schedules) > 1:
         raise UsageError("only one schedule can be given")
     if not call.text("schedule-dest"):
-        raise UsageError("a schedule needs --schedule-dest")
+        raise UsageError("schedule destination is required when setting schedule properties")
     headers = {
         "Nats-Schedule": schedules[0],
         "Nats-Schedule-Target": call.text("schedule-dest"),
@@ -166,6 +167,14 @@ def _schedule(call: Call) -> dict[str, str]:
     if call.given("schedule-ttl"):
         headers["Nats-Schedule-TTL"] = format_duration(call.duration("schedule-ttl"))
     return headers
+
+
+def _moment(text: str) -> str:
+    try:
+        parse_time(text)
+    except ValueError as error:
+        raise UsageError(f"--schedule-at: {error}") from None
+    return text
 
 
 async def _publish_batch(call: Call, headers: HeaderPairs) -> None:

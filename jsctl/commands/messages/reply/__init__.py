@@ -21,7 +21,7 @@ COMMAND = Command(
             Kind.DURATION,
         ),
         HEADER,
-        Option("count", "Quit after receiving this many messages", Kind.INTEGER),
+        Option("count", "Quit after receiving this many messages", Kind.UNSIGNED),
     ),
     examples=(
         "jsctl reply help 'ok {{Count}}: {{Request}}'",

@@ -15,7 +15,7 @@ from jsctl.commands.toolkit.content.bodies import (
 )
 from jsctl.commands.toolkit.content.templates import fill
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, UsageError
+from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -28,9 +28,11 @@ COUNTER = "NATS-Reply-Counter"
 async def reply(call: Call) -> int:
     """Answers until stopped or `--count` requests were answered."""
     subject, queue = call.text("subject"), call.text("queue")
-    if not (call.given("body") or call.flag("echo") or call.text("command")):
-        raise UsageError("body or --echo or --command are required")
     headers = header_pairs(call)
+    echo = call.flag("echo")
+    if not (call.text("body") or call.text("command") or echo):
+        call.output.log("No body or command supplied, enabling echo mode")
+        echo = True
     limit = call.integer("count")
     requests: asyncio.Queue[Msg] = asyncio.Queue()
     async with call.client() as client:
@@ -41,7 +43,7 @@ async def reply(call: Call) -> int:
         try:
             while not limit or number < limit:
                 message = await requests.get()
-                await _answer(client, call, message, number, headers)
+                await _answer(client, call, message, number, headers, echo=echo)
                 number += 1
         except asyncio.CancelledError:
             call.output.note("")
@@ -51,7 +53,13 @@ async def reply(call: Call) -> int:
 
 
 async def _answer(
-    client: "NatsClient", call: Call, message: "Msg", number: int, headers: HeaderPairs
+    client: "NatsClient",
+    call: Call,
+    message: "Msg",
+    number: int,
+    headers: HeaderPairs,
+    *,
+    echo: bool,
 ) -> None:
     call.output.log(f'[#{number}] Received on subject "{message.subject}":')
     for line in header_lines(message.headers):
@@ -61,8 +69,9 @@ async def _answer(
         await asyncio.sleep(random.random() * call.duration("sleep") / SECOND_NS)
     if not message.reply:
         return
-    answer, more = _body(call, message, number), list(headers)
-    if call.flag("echo"):
+    answer = bytes(message.data) if echo else _body(call, message, number)
+    more = list(headers)
+    if echo:
         more = [*(message.headers or {}).items(), *headers, (COUNTER, str(number))]
     try:
         await client.publish(message.reply, answer, headers=filled_headers(more, number))
@@ -72,8 +81,6 @@ async def _answer(
 
 def _body(call: Call, message: "Msg", number: int) -> bytes:
     text = message.data.decode("utf-8", "replace")
-    if call.flag("echo"):
-        return bytes(message.data)
     if call.text("command"):
         return _output(call, message, text)
     return fill(call.text("body"), number, text).encode("utf-8", "surrogateescape")

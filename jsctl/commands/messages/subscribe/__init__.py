@@ -23,7 +23,7 @@ COMMAND = Command(
         ),
         _flag("match-replies", "Match replies to requests"),
         _flag("inbox", "Subscribes to a generated inbox", "i"),
-        Option("count", "Quit after receiving this many messages", Kind.INTEGER),
+        Option("count", "Quit after receiving this many messages", Kind.UNSIGNED),
         Option(
             "dump",
             "Dump received messages to files, 1 file per message. "
@@ -35,7 +35,7 @@ COMMAND = Command(
         Option(
             "start-sequence",
             ("Starts at a specific Stream sequence (requires JetStream)"),
-            Kind.INTEGER,
+            Kind.UNSIGNED,
         ),
         _flag("all", ("Delivers all messages found in the Stream (requires JetStream)")),
         _flag("new", "Delivers only future messages (requires JetStream)"),

@@ -36,7 +36,8 @@ async def show_directly(
     sequence, start, text = _start(call, state)
     where = subject or ", ".join(info.config.subjects)
     about = "Subscribing to JetStream Stream (direct) holding messages with subject"
-    call.output.log(f"{about} {where} {text} ")
+    if text:
+        call.output.log(f"{about} {where} {text} ")
     if call.flag("last-per-subject"):
         await _show_last(call, manager, name, subject or ">", shown)
         if call.flag("terminate-at-end"):
@@ -60,7 +61,9 @@ def _start(call: Call, state: StreamState) -> tuple[int, str, str]:
     after = state.last_seq + 1
     if call.flag("last-per-subject"):
         return after, "", "for the last messages for each subject in the Stream"
-    return after, "", "delivering any new messages received"
+    if call.flag("new"):
+        return after, "", "delivering any new messages received"
+    return state.first_seq, "", ""
 
 
 async def _show_last(call: Call, manager: Manager, stream: str, subject: str, shown: Shown) -> None:

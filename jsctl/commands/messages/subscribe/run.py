@@ -4,8 +4,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from jsctl.api.times import SECOND_NS
 from jsctl.commands.messages.subscribe.record import recording
-from jsctl.commands.messages.subscribe.show import Arrived, Shown, ignored_by, show_all
+from jsctl.commands.messages.subscribe.show import (
+    Arrived,
+    Shown,
+    ignored_by,
+    show_all,
+    stored_of,
+)
 from jsctl.commands.toolkit.content.bodies import check_subject
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
@@ -17,10 +24,12 @@ if TYPE_CHECKING:
 
 REQUESTS_MAX = 100_000
 """So many requests wait for their replies; others are shown alone."""
+EARLY_MAX = 1000
+"""So many replies to nothing known are kept for their requests, which may be on their way."""
 GRAPHS_MAX = 4
 
 
-_JETSTREAM_FLAGS = ("all", "new", "last", "last-per-subject", "terminate-at-end", "ack", "direct")
+_JETSTREAM_FLAGS = ("all", "new", "last", "last-per-subject", "direct")
 _JETSTREAM_OPTIONS = ("durable", "start-sequence", "since", "stream")
 
 
@@ -52,21 +61,43 @@ def _check(call: Call, subjects: tuple[str, ...], *, jetstream: bool) -> None:
         raise UsageError("required argument", show_help=True)
     for subject in subjects:
         check_subject(subject)
-    if jetstream and len(subjects) > 1:
-        raise UsageError("streams subscribe support only 1 subject")
-    if jetstream and call.text("queue"):
-        raise UsageError("a queue group cannot be used with JetStream, use --durable")
-    if call.flag("quiet") and not call.text("backup"):
-        raise UsageError("--quiet requires --backup")
-    if call.flag("quiet") and call.given("dump"):
-        raise UsageError("--quiet cannot be combined with --dump")
-    counting = ("report-subjects", "report-subscriptions", "graph")
-    if call.text("backup") and any(map(call.flag, counting)):
-        raise UsageError(
-            "--backup cannot be combined with --report-subjects, --report-subscriptions or --graph"
-        )
-    if call.flag("report-subjects") and call.flag("report-subscriptions"):
-        raise UsageError("only one of --report-subjects and --report-subscriptions can be used")
+    reporting = call.flag("report-subjects") or call.flag("report-subscriptions")
+    for wrong, text in (
+        (subjects and call.text("durable"), "cannot specify both subjects and a durable consumer"),
+        (jetstream and len(subjects) > 1, "streams subscribe support only 1 subject"),
+        (
+            call.flag("terminate-at-end") and not jetstream,
+            "--terminate-at-end is only supported for JetStream subscriptions",
+        ),
+        (
+            jetstream and call.flag("inbox"),
+            "generating inboxes is not compatible with JetStream subscriptions",
+        ),
+        (
+            jetstream and call.text("queue"),
+            "queue group subscriptions are not supported with JetStream",
+        ),
+        (
+            call.flag("timestamp") and call.flag("delta-time"),
+            "timestamp and delta-time flags are mutually exclusive",
+        ),
+        (call.flag("quiet") and not call.text("backup"), "--quiet requires --backup"),
+        (
+            call.flag("quiet") and call.given("dump"),
+            "--quiet cannot be combined with --dump",
+        ),
+        (
+            call.text("backup") and (reporting or call.flag("graph")),
+            "--backup cannot be combined with --report-subjects, --report-subscriptions or --graph",
+        ),
+        (
+            call.flag("report-subjects") and call.flag("report-subscriptions"),
+            "only one of --report-subjects and --report-subscriptions can be used",
+        ),
+        (reporting and call.integer("report-top") < 1, "subject count must be at least one"),
+    ):
+        if wrong:
+            raise UsageError(text)
 
 
 async def _subscribe_core(call: Call, subjects: list[str], shown: Shown) -> None:
@@ -81,11 +112,27 @@ async def _subscribe_core(call: Call, subjects: list[str], shown: Shown) -> None
             await _match_replies(call, client, subjects, arrived, shown)
             return
         await client.flush()
-        group = f"with queue group {queue} " if queue else ""
-        call.output.log(f"Subscribing on {', '.join(subjects)} {group}")
-        if call.texts("ignore-subject"):
-            call.output.note(f"Ignored subjects: {', '.join(call.texts('ignore-subject'))}")
-        await show_all(call, shown, arrived, client)
+        acking = call.flag("ack")
+        if call.flag("inbox") or not (call.flag("raw") or call.given("dump")):
+            _tell(call, subjects, acking=acking)
+        await show_all(call, shown, arrived, client, _acknowledge if acking else None)
+
+
+def _tell(call: Call, subjects: list[str], *, acking: bool) -> None:
+    if acking:
+        where = f"{subjects[0]} with acknowledgement of JetStream messages"
+    else:
+        where = ", ".join(subjects)
+    call.output.log(f"Subscribing on {where} ")
+    if call.texts("ignore-subject"):
+        call.output.note(f"Ignored subjects: {', '.join(call.texts('ignore-subject'))}")
+
+
+async def _acknowledge(message: "Msg") -> bool:
+    """What a push consumer delivered to a subject."""
+    if stored_of(message.reply) is not None:
+        await message._client.publish(message.reply, b"+ACK")
+    return False
 
 
 async def _match_replies(
@@ -99,23 +146,42 @@ async def _match_replies(
         call.output.log(f"Matching replies with inbox prefix {prefix}.>")
     call.output.log(f"Subscribing on {', '.join(subjects)} ")
     waiting: dict[str, Msg] = {}
+    early: dict[str, Msg] = {}  # replies overtake their requests: each subscription has a task
     ignored = ignored_by(call)
+    silence = call.duration("wait") / SECOND_NS or None
     while not shown.done or waiting:
-        pattern, message = await arrived.get()
-        if pattern and not shown.done and not ignored(message.subject):
-            if message.reply and len(waiting) < REQUESTS_MAX:
+        try:
+            async with asyncio.timeout(silence):
+                pattern, message = await arrived.get()
+        except TimeoutError:
+            return
+        if pattern:
+            if shown.done or ignored(message.subject):
+                continue
+            if (answer := early.pop(message.reply, None)) is not None:
+                _show_pair(shown, message, answer)
+            elif message.reply and len(waiting) < REQUESTS_MAX:
                 waiting[message.reply] = message
             else:
                 shown.show(message.subject, message.reply, message.headers, message.data)
-        elif not pattern and (asked := waiting.pop(message.subject, None)) is not None:
-            shown.show(asked.subject, asked.reply, asked.headers, asked.data)
-            shown.show_reply(message.subject, message.headers, message.data)
+        elif (asked := waiting.pop(message.subject, None)) is not None:
+            _show_pair(shown, asked, message)
+        else:
+            early[message.subject] = message
+            if len(early) > EARLY_MAX:
+                del early[next(iter(early))]
+
+
+def _show_pair(shown: Shown, asked: "Msg", answer: "Msg") -> None:
+    shown.show(asked.subject, asked.reply, asked.headers, asked.data)
+    shown.show_reply(answer.subject, answer.headers, answer.data)
 
 
 async def _graph(call: Call, subjects: tuple[str, ...]) -> int:
     """Curves of how many messages come, one a subject."""
-    from jsctl.commands.toolkit.monitoring.graphs import Curve, graph, rate
+    from jsctl.commands.toolkit.monitoring.graphs import Curve, graph, needs_terminal, rate
 
+    needs_terminal(call)
     if len(subjects) > GRAPHS_MAX:
         raise UsageError(f"maximum {GRAPHS_MAX} subject patterns may be graphed")
     counts = dict.fromkeys(subjects, 0.0)

@@ -9,8 +9,8 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamInfo
 from jsctl.api.subjects import api_subject
-from jsctl.api.times import SECOND_NS, format_duration, format_time
-from jsctl.api.words import AckPolicy, DeliverPolicy
+from jsctl.api.times import SECOND_NS, format_time
+from jsctl.api.words import AckPolicy, DeliverPolicy, Retention
 from jsctl.client.manager import Manager
 from jsctl.client.requests import api_prefix
 from jsctl.commands.messages.subscribe.direct import show_directly
@@ -18,6 +18,7 @@ from jsctl.commands.messages.subscribe.record import recording
 from jsctl.commands.messages.subscribe.show import Arrived, Shown, show_all, stored_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, NotFound, UsageError
+from jsctl.render.humanize import duration
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -46,12 +47,18 @@ async def subscribe_stream(call: Call, shown: Shown) -> None:
         info = await manager.stream_info(stream)
         subjects = await _recorded(call, manager, info, subject)
         async with recording(call, shown, subjects, info.config):
-            if call.flag("direct"):
+            if _directly(call, info):
                 await show_directly(call, manager, info, subject, shown)
             elif call.text("durable"):
                 await _from_durable(call, manager, stream, subject, shown)
             else:
                 await _from_ephemeral(call, manager, stream, subject, shown)
+
+
+def _directly(call: Call, info: StreamInfo) -> bool:
+    """Where a consumer would take messages from others, they are read without one."""
+    shared = info.config.retention is not Retention.LIMITS
+    return call.flag("direct") or (shared and not call.text("durable"))
 
 
 async def _recorded(call: Call, manager: Manager, info: StreamInfo, subject: str) -> list[str]:
@@ -92,7 +99,9 @@ def _start(call: Call) -> tuple[dict[str, object], str]:
     ]
     if len(given) > 1:
         raise UsageError("only one of " + ", ".join(f"--{name}" for name in given) + " can be used")
-    kind = given[0] if given else "new"
+    if not given:
+        return {"deliver_policy": DeliverPolicy.ALL}, ""
+    kind = given[0]
     if kind == "start-sequence":
         sequence = call.integer("start-sequence")
         fields: dict[str, object] = {
@@ -106,7 +115,7 @@ def _start(call: Call) -> tuple[dict[str, object], str]:
             "deliver_policy": DeliverPolicy.BY_START_TIME,
             "opt_start_time": format_time(time.time_ns() - since_ns),
         }
-        return fields, f"starting at time {format_duration(since_ns)} ago"
+        return fields, f"since {duration(since_ns)}"
     policies = {
         "all": (DeliverPolicy.ALL, "from first received message"),
         "new": (DeliverPolicy.NEW, "for new messages"),
@@ -142,7 +151,8 @@ async def _from_ephemeral(
 
     await client.subscribe(inbox, cb=take)
     created = await manager.create_consumer(stream, config, action="")
-    call.output.log(f"Subscribing to subject {subject or '>'} {text} ")
+    if text:
+        call.output.log(f"Subscribing to subject {subject or '>'} {text} ")
     if call.flag("terminate-at-end") and not created.num_pending:
         pending = await manager.consumer_info(stream, created.name)
         if not pending.num_pending and not pending.delivered.stream_seq:
@@ -193,9 +203,13 @@ async def _from_durable(
     call: Call, manager: Manager, stream: str, subject: str, shown: Shown
 ) -> None:
     name = call.text("durable")
-    acking = await _durable(call, manager, stream, subject, name)
+    config = await _durable(call, manager, stream, subject, name)
+    acking = config.ack_policy is not AckPolicy.NONE and call.switch("ack") is not False
     client, arrived = manager.client, Arrived()
-    call.output.log(f"Subscribing to consumer {name} of stream {stream} ")
+    if config.deliver_subject:
+        await _pushed(call, client, stream, config, arrived)
+        await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
+        return
     async with asyncio.TaskGroup() as tasks:
         puller = tasks.create_task(_pull(call, manager, stream, name, arrived))
         await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
@@ -203,27 +217,50 @@ async def _from_durable(
     await client.flush()
 
 
-async def _durable(call: Call, manager: Manager, stream: str, subject: str, name: str) -> bool:
-    """Makes the consumer unless there is one; tells whether it wants acknowledgements."""
+async def _pushed(
+    call: Call, client: "NatsClient", stream: str, config: ConsumerConfig, arrived: Arrived
+) -> None:
+    """Listens where a push consumer delivers to."""
+    call.output.log(
+        f'Detected push consumer "{config.name}" on stream "{stream}" — push consumers are '
+        "deprecated and will be removed in a future release. Please update to use a pull-based "
+        "consumer."
+    )
+
+    async def take(message: "Msg") -> None:
+        if not await _is_control(client, message):
+            await arrived.put((config.deliver_subject, message))
+
+    await client.subscribe(config.deliver_subject, queue=config.deliver_group, cb=take)
+
+
+async def _durable(
+    call: Call, manager: Manager, stream: str, subject: str, name: str
+) -> ConsumerConfig:
+    """Makes the consumer unless there is one."""
     try:
         found = await manager.consumer_info(stream, name)
     except ApiError as error:
         if error.err_code != CONSUMER_NOT_FOUND:
             raise
-        fields, _ = _start(call)
-        if not any(call.given(word) for word in ("new", "last", "start-sequence", "since")):
-            fields = {"deliver_policy": DeliverPolicy.ALL}
+        fields, text = _start(call)
+        if text:
+            call.output.log(f"Subscribing to subject {subject or '>'} {text} ")
         config = ConsumerConfig(
             **fields,  # type: ignore[arg-type] # made by name above
             durable_name=name,
             filter_subject=subject,
             ack_policy=AckPolicy.EXPLICIT,
         )
-        found = await manager.create_consumer(stream, config, action="")
+        return (await manager.create_consumer(stream, config, action="")).config or config
     config = found.config or ConsumerConfig()
-    if config.deliver_subject:
-        raise UsageError(f"consumer {name} pushes to {config.deliver_subject}")
-    return config.ack_policy is not AckPolicy.NONE and call.switch("ack") is not False
+    if len(config.filter_subjects) > 1:
+        raise UsageError("cannot subscribe to multi filter consumers")
+    kind = "push" if config.deliver_subject else "pull"
+    call.output.log(
+        f'Subscribing to JetStream Stream "{stream}" using existing {kind} consumer "{name}"'
+    )
+    return config
 
 
 async def _pull(call: Call, manager: Manager, stream: str, name: str, arrived: Arrived) -> None:

@@ -8,6 +8,7 @@ _INVERSION = (
     "For most flags setting critical to a smaller value than warn will invert the check "
     "from >= to <="
 )
+_MESSAGES = ("msgs-warn", "msgs-critical")
 _STREAM = Option("stream", "The streams to check", required=True)
 
 
@@ -24,7 +25,8 @@ def _time(name: str, text: str, default: str = "", *, required: bool = False) ->
 
 
 def _count(name: str, text: str, metavar: str = "", default: str = "") -> Option:
-    return Option(name, text, Kind.INTEGER, metavar=metavar, default=default)
+    kind = Kind.UNSIGNED if name.endswith("lag-critical") or name in _MESSAGES else Kind.INTEGER
+    return Option(name, text, kind, metavar=metavar, default=default)
 
 
 def _flag(name: str, text: str) -> Option:
@@ -146,7 +148,7 @@ _META = Command(
         Option(
             "lag-critical",
             "Critical threshold to allow for lag",
-            Kind.INTEGER,
+            Kind.UNSIGNED,
             metavar="OPS",
             required=True,
         ),

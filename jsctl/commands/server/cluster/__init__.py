@@ -15,6 +15,7 @@ GROUP = Group(
                     "duration",
                     "Spread balance requests over a certain duration",
                     default="2m",
+                    kind=Kind.DURATION,
                 ),
             ),
             (

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import time_ns
 
 from jsctl.api.codec import encode
@@ -12,6 +11,7 @@ from jsctl.api.times import SECOND_NS, format_duration, parse_time
 from jsctl.client.system import NatsSystem
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import ask
+from jsctl.dataclass import dataclass
 from jsctl.errors import Aborted, UsageError
 from jsctl.render.humanize import counted
 

@@ -7,13 +7,13 @@ Passwords are made once and kept beside the data, so that contexts stay valid fr
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.auth.files import make_folder, read_bytes, write_whole
 from jsctl.auth.store import check_name
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError
 from jsctl.settings import Context, ContextStore
 

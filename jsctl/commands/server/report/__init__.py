@@ -114,7 +114,14 @@ def _server_reports() -> tuple[Command, ...]:
             "downgrade",
             "List assets incompatible with the specified API level",
             "server.report.downgrade:downgrade",
-            (Argument("api", "Target API level to check compatibility against", required=True),),
+            (
+                Argument(
+                    "api",
+                    "Target API level to check compatibility against",
+                    required=True,
+                    kind=Kind.UNSIGNED,
+                ),
+            ),
             (
                 ARCHIVE,
                 Option("json", "Output the downgrade report in JSON format", Kind.FLAG),

@@ -1,6 +1,5 @@
 """`server report downgrade`: what an older API level could not serve."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jsctl.api.codec import encode
@@ -9,6 +8,7 @@ from jsctl.client.facts import known_servers
 from jsctl.client.system import SystemReply
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import nothing_from
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.column import Column
 

@@ -13,7 +13,7 @@ _OPTIONS = (
     Option("cluster", "Limit to servers matching a cluster name"),
     Option("tags", "Limit to servers with these configured tags", Kind.LIST),
 )
-_WAIT = Argument("wait", "Wait for a certain number of responses")
+_WAIT = Argument("wait", "Wait for a certain number of responses", kind=Kind.UNSIGNED)
 _CONNECTION_SORTS = (
     *("cid", "start", "subs", "pending", "msgs_to", "msgs_from", "bytes_to", "bytes_from"),
     *("last", "idle", "uptime", "stop", "reason", "rtt"),
@@ -48,7 +48,7 @@ def _network_requests() -> tuple[Command, ...]:
                     "sort", "Sort by a specific property", default="cid", choices=_CONNECTION_SORTS
                 ),
                 _flag("subscriptions", "Show subscriptions"),
-                Option("filter-cid", "Filter on a specific CID", Kind.INTEGER),
+                Option("filter-cid", "Filter on a specific CID", Kind.UNSIGNED),
                 Option(
                     "filter-state",
                     "Filter on a specific connection state",
@@ -179,7 +179,9 @@ def _process_requests() -> tuple[Command, ...]:
             "Disconnects a client immediately",
             "server.request.single:kick",
             (
-                Argument("client", "The Client ID to disconnect", required=True),
+                Argument(
+                    "client", "The Client ID to disconnect", required=True, kind=Kind.UNSIGNED
+                ),
                 Argument("server", "The Server ID to disconnect the client from", required=True),
             ),
             examples=("jsctl server request kick 42 NBK7...",),
@@ -200,7 +202,12 @@ def _process_requests() -> tuple[Command, ...]:
                         *("allocs", "heap", "goroutine", "mutex", "threadcreate", "block", "cpu"),
                     ),
                 ),
-                Argument("dir", "Set the output directory for profile files", default="."),
+                Argument(
+                    "dir",
+                    "Set the output directory for profile files",
+                    default=".",
+                    kind=Kind.FOLDER,
+                ),
             ),
             (Option("level", "Set the debug level of the profile", Kind.INTEGER), ARCHIVE),
             examples=("jsctl server request profile heap --name n1",),

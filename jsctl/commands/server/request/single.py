@@ -35,8 +35,6 @@ async def kick(call: Call) -> None:
 async def profile(call: Call) -> int:
     """A profile of each server, into files; 1 when there is none."""
     name, directory = call.text("profile"), Path(call.text("dir"))
-    if not directory.is_dir():
-        raise UsageError(f"path '{directory}' does not exist")
     options: dict[str, object] = {"name": name, "debug": call.integer("level")}
     settings = call.settings
     if name == "cpu":

@@ -19,6 +19,9 @@ CANCEL_SECONDS = 10.0
 
 async def peer_remove(call: Call) -> None:
     """Moves a stream off a server."""
+    call.output.note(
+        'WARNING: "jsctl stream cluster evacuate" is safer: a peer stays until others have it all\n'
+    )
     async with call.manager() as manager:
         found = await stream_of(call, manager)
         name, cluster = found.config.name, found.cluster
@@ -67,7 +70,7 @@ async def cancel_move(call: Call) -> None:
         found = await stream_of(call, manager)
         name = found.config.name
         if not call.flag("force"):
-            if found.cluster is None or not found.cluster.name:
+            if found.cluster is None:
                 raise Conflict("stream is not clustered")
             if found.cluster.desired is None:
                 raise Conflict("stream is not busy moving")

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 MILLISECOND_NS = 1_000_000
 
 
+def warn_of_old_words(call: Call, old: str, new: str) -> None:
+    """Whoever uses a hidden command hears which one is meant today."""
+    call.output.note(
+        f'WARNING: "jsctl {old}" is deprecated and will be removed in a future release, '
+        f'use "jsctl {new}" instead\n'
+    )
+
+
 async def back_up(call: Call, manager: "Manager", name: str, directory: Path) -> None:
     """One stream into a directory that is new or empty."""
     held = (await manager.stream_info(name)).state.bytes
@@ -146,17 +154,9 @@ async def _all(call: Call, manager: "Manager", names: list[str], target: Path) -
 
 async def restore_account(call: Call) -> None:
     """Every stream of a directory; nothing is begun when one of them is there already."""
-    parent = directory_of(call, "directory")
+    parent = Path(call.text("directory")).expanduser()
     async with call.manager() as manager:
         found = _backups_in(parent, await manager.stream_names())
         call.output.print(f'Restoring backup of all {len(found)} streams in directory "{parent}"\n')
         for directory in found:
             await restore(call, manager, directory)
-
-
-def directory_of(call: Call, name: str) -> Path:
-    """A directory that is there. Raises NotFound."""
-    path = Path(call.text(name)).expanduser()
-    if not path.is_dir():
-        raise NotFound(f"'{path}' is a file" if path.exists() else f"path '{path}' does not exist")
-    return path

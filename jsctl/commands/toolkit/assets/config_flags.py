@@ -7,17 +7,17 @@ from typing import Any, TypeVar
 
 from jsctl.api.codec import default_of, encode, wire_of
 from jsctl.api.fields import About
-from jsctl.api.times import parse_duration
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
-from jsctl.commands.toolkit.grammar.values import parse_size
+from jsctl.commands.toolkit.grammar.values import parse_age, parse_size
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 
 C = TypeVar("C")
 _KINDS = {
     "count": Kind.INTEGER,
+    "unsigned": Kind.UNSIGNED,
     "bytes": Kind.SIZE,
-    "duration": Kind.TEXT,
+    "duration": Kind.AGE,
     "percent": Kind.INTEGER,
     "subjects": Kind.LIST,
     "map": Kind.MAP,
@@ -79,7 +79,7 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
     if about.unit == "percent":
         return f"{int(text)}%" if int(text) > 0 else ""
     if about.unit == "duration":
-        return parse_age(text)
+        return _age(text)
     if about.unit == "text":
         return text
     number = parse_size(text) if about.unit == "bytes" else int(text)
@@ -90,12 +90,9 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
     return number
 
 
-def parse_age(text: str) -> int:
-    """Nanoseconds; -1 and nothing mean no limit. Raises UsageError."""
-    if text.strip() in ("", "-1", "0"):
-        return 0
+def _age(text: str) -> int:
     try:
-        return max(0, parse_duration(text.strip()))
+        return parse_age(text)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -6,7 +6,7 @@ STREAM = Argument("stream", "The stream to act on")
 OF_STREAM = Argument("stream", "Stream name")
 """The stream that consumers are on."""
 BOTH = (OF_STREAM, Argument("consumer", "Consumer name"))
-CONFIG_FILE = Option("config", "JSON file to read configuration from", Kind.FILE)
+CONFIG_FILE = Option("config", "JSON file to read configuration from", Kind.INPUT)
 PREFERRED = Option("preferred", "Prefer placing the leader on a specific host", metavar="HOST")
 ADDING = (
     CONFIG_FILE,

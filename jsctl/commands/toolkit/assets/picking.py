@@ -24,19 +24,24 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
-async def pick_stream(call: Call, manager: "Manager", name: str = "") -> str:
+TO_OPERATE_ON = "could not pick a Stream to operate on"
+TO_LOOK_IN = "could not select Stream"
+"""In front of why a stream cannot be picked: of commands for streams, and for consumers."""
+
+
+async def pick_stream(call: Call, manager: "Manager", *, why: str = TO_OPERATE_ON) -> str:
     """The stream argument, checked by asking for it, or one picked from a list."""
-    name = name or call.text("stream")
+    name = call.text("stream")
     if name:
         try:
             return (await manager.stream_info(check_name(name, "stream"))).config.name
         except ApiError as error:
             if error.err_code != STREAM_NOT_FOUND:
                 raise
-    return await _from_list(call, manager, name)
+    return await _from_list(call, manager, name, why)
 
 
-async def stream_of(call: Call, manager: "Manager") -> StreamInfo:
+async def stream_of(call: Call, manager: "Manager", *, why: str = TO_OPERATE_ON) -> StreamInfo:
     """Info of the stream argument, or of one picked from a list."""
     name = call.text("stream")
     if name:
@@ -45,22 +50,21 @@ async def stream_of(call: Call, manager: "Manager") -> StreamInfo:
         except ApiError as error:
             if error.err_code != STREAM_NOT_FOUND:
                 raise
-    return await manager.stream_info(await _from_list(call, manager, name))
+    return await manager.stream_info(await _from_list(call, manager, name, why))
 
 
-async def _from_list(call: Call, manager: "Manager", wanted: str) -> str:
+async def _from_list(call: Call, manager: "Manager", wanted: str, why: str) -> str:
     names = await manager.stream_names()
     if wanted in names:
         return wanted
     if wanted:
         raise unknown_stream(wanted, names)
-    if call.flag("force") or call.flag("no-select"):
-        raise UsageError("--force requires a stream name")
     if not call.prompts.possible:
         raise NeedsConfirmation(
-            "could not pick a Stream to operate on: "
-            "cannot pick a Stream without a terminal and no Stream name supplied"
+            f"{why}: cannot pick a Stream without a terminal and no Stream name supplied"
         )
+    if call.flag("force") or call.flag("no-select"):
+        raise UsageError("a stream name is needed, as no list is to be shown")
     shown = [name for name in names if call.flag("all") or not is_system_stream(name)]
     if not shown:
         raise NotFound("no streams are defined")
@@ -95,7 +99,7 @@ def near_names(name: str, names: list[str]) -> tuple[str, ...]:
 
 async def consumer_of(call: Call, manager: "Manager") -> "ConsumerInfo":
     """Info of the consumer argument, or of one picked from a list."""
-    stream = await pick_stream(call, manager) if not call.text("stream") else call.text("stream")
+    stream = call.text("stream") or await pick_stream(call, manager, why=TO_LOOK_IN)
     name = call.text("consumer")
     if name:
         check_name(stream, "stream"), check_name(name, "consumer")
@@ -105,14 +109,14 @@ async def consumer_of(call: Call, manager: "Manager") -> "ConsumerInfo":
             if error.err_code != CONSUMER_NOT_FOUND:
                 raise
             raise unknown_consumer(stream, name, await manager.consumer_names(stream)) from None
-    if call.flag("force") or call.flag("no-select"):
-        raise UsageError("--force requires a consumer name")
     names = await manager.consumer_names(check_name(stream, "stream"))
     if not call.prompts.possible:
         raise NeedsConfirmation(
             "could not select Consumer: "
             "cannot pick a Consumer without a terminal and no Consumer name supplied"
         )
+    if call.flag("force") or call.flag("no-select"):
+        raise UsageError("a consumer name is needed, as no list is to be shown")
     if not names:
         raise NotFound(f"no Consumers are defined for Stream {stream}")
     return await manager.consumer_info(stream, call.prompts.choose("Select a Consumer", names))

@@ -18,25 +18,38 @@ def unique_id() -> str:
 
 
 class _NotAWord(Exception):
-    """Braces that mean nothing here."""
+    """Braces that mean nothing here, and why."""
 
 
-def fill(text: str, count: int, request: str = "") -> str:
+def _silent(_text: str) -> None:
+    """Nobody wants to hear it."""
+
+
+def fill(
+    text: str,
+    count: int,
+    request: str = "",
+    *,
+    what: str = "",
+    log: Callable[[str], None] = _silent,
+) -> str:
     """The text with `{{Count}}`, `{{.ID}}`, `{{Random 3 5}}`, ... filled in.
 
-    A text with anything else in braces stays as it is, all of it, as with the `nats` tool.
+    A text with anything else in braces stays as it is, all of it, as with the `nats` tool; `log`
+    hears why, and `what` it is.
     """
     if "{{" not in text:
         return text
     try:
         return _BRACES.sub(lambda found: _word(found, count, request), text)
-    except _NotAWord:
+    except _NotAWord as error:
+        log(f"Could not parse {what} template: template: body:1: {error}")
         return text
 
 
 def _word(found: re.Match[str], count: int, request: str) -> str:
     if not found[0].endswith("}}"):
-        raise _NotAWord
+        raise _NotAWord("unclosed action")
     match found[1].split():
         case ["Random", low, high] if low.isdecimal() and high.isdecimal():
             shortest, longest = sorted((int(low), int(high)))
@@ -47,7 +60,11 @@ def _word(found: re.Match[str], count: int, request: str) -> str:
             return request
         case [name] if (make := _MAKERS.get(name.removeprefix("."))) is not None:
             return make()
-    raise _NotAWord
+    word = next(iter(found[1].split()), "")
+    if not word:
+        raise _NotAWord("missing value for command")
+    known = word.removeprefix(".") in (*_MAKERS, "Count", "Cnt", "Request", "Random")
+    raise _NotAWord(f"wrong arguments for {word}" if known else f'function "{word}" not defined')
 
 
 def _stamp() -> str:

@@ -13,9 +13,13 @@ LEFT_MAX = 34
 _SEE_HELP = "Pass --help to see global flags applicable to this command."
 _METAVARS = {
     Kind.INTEGER: "N",
+    Kind.UNSIGNED: "N",
     Kind.DURATION: "DURATION",
+    Kind.AGE: "DURATION",
     Kind.SIZE: "BYTES",
     Kind.FILE: "FILE",
+    Kind.INPUT: "FILE",
+    Kind.FOLDER: "DIR",
     Kind.MAP: "KEY=VALUE",
 }
 

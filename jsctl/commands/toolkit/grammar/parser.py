@@ -1,7 +1,7 @@
 """Parses the words of one command with click, built from the command's declaration.
 
 Values stay text and are checked by `check_value`; click finds out which word belongs to what. Its
-own command is only parsed with, never run, and words that are left over are told in our words.
+own command is only parsed with, never run, and what is wrong is told in our words.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,9 @@ from jsctl.commands.toolkit.grammar.values import Value, check_value
 from jsctl.errors import UsageError
 from jsctl.settings import GLOBAL_FLAGS
 
+_OFF = "off"
+"""Behind the key of a switch that is turned off; other keys end with `_`."""
+
 
 def parse(command: Command, inherited: Sequence[Option], words: Sequence[str]) -> dict[str, Value]:
     """Values by option and argument name; None where nothing was given.
@@ -20,7 +23,8 @@ def parse(command: Command, inherited: Sequence[Option], words: Sequence[str]) -
     Raises UsageError.
     """
     options = [*options_of(command), *inherited]
-    parameters = [_argument(one) for one in command.arguments] + [_option(one) for one in options]
+    parameters = [_argument(one) for one in command.arguments]
+    parameters += [parameter for one in options for parameter in _options(one)]
     leaf = click.Command(command.name, params=parameters, add_help_option=False)
     try:
         context = leaf.make_context(
@@ -31,7 +35,13 @@ def parse(command: Command, inherited: Sequence[Option], words: Sequence[str]) -
         text = f"unknown {length} flag '{error.option_name}'"
         raise UsageError(text, show_help=True, hints=_near(error.option_name, options)) from None
     except click.BadOptionUsage as error:
-        text = f"expected argument for flag '{error.option_name}'"
+        given = (word.partition("=") for word in words if word.startswith(f"{error.option_name}="))
+        surplus = next((value for _, _, value in given), "")
+        text = (
+            f"unexpected argument {surplus}"
+            if surplus
+            else (f"expected argument for flag '{error.option_name}'")
+        )
         raise UsageError(text, show_help=True) from None
     except click.UsageError as error:
         raise UsageError(error.format_message(), show_help=True) from None
@@ -68,15 +78,18 @@ def _argument(argument: Argument) -> click.Parameter:
     )
 
 
-def _option(option: Option) -> click.Parameter:
-    long = [f"--{name}" for name in (option.name, *option.aliases)]
+def _options(option: Option) -> list[click.Parameter]:
+    """What click is to look for: all counts and lists, so that repetitions are seen."""
+    key = _identifier(option.key or option.name)
+    names = [option.name, *option.aliases]
+    long = [*(f"--{name}" for name in names), *([f"-{option.short}"] if option.short else [])]
+    if option.kind not in (Kind.FLAG, Kind.SWITCH):
+        return [click.Option([key, *long], multiple=True, type=click.UNPROCESSED)]
+    found: list[click.Parameter] = [click.Option([key, *long], count=True)]
     if option.kind is Kind.SWITCH:
-        long = [f"{name}/--no-{name[2:]}" for name in long]
-    names = [_identifier(option.name), *long, *([f"-{option.short}"] if option.short else [])]
-    if option.kind in (Kind.FLAG, Kind.SWITCH):
-        return click.Option(names, is_flag=True, default=None)
-    several = option.kind in (Kind.LIST, Kind.MAP)
-    return click.Option(names, multiple=several, default=None, type=click.UNPROCESSED)
+        negative = [f"--no-{name}" for name in names]
+        found.append(click.Option([key + _OFF, *negative], count=True))
+    return found
 
 
 def _checked(
@@ -84,27 +97,44 @@ def _checked(
 ) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for option in options:
-        values[option.name] = _value(found.get(_identifier(option.name)), option)
-    missing = [f"--{one.name}" for one in options if one.required and values[one.name] is None]
+        values[option.key or option.name] = _of_option(option, found)
+    missing = [
+        f"--{one.name}" for one in options if one.required and values[one.key or one.name] is None
+    ]
     if missing:
         what = "flag" if len(missing) == 1 else "flags"
         raise UsageError(f"required {what} {', '.join(missing)} not provided", show_help=True)
     for argument in command.arguments:
-        given = _value(found.get(_identifier(argument.name)))
-        if argument.required and given is None:
+        values[argument.name] = _of_argument(argument, found.get(_identifier(argument.name)))
+    for argument in command.arguments:
+        if argument.required and values[argument.name] is None:
             raise UsageError(f"required argument '{argument.name}' not provided", show_help=True)
-        if argument.choices and isinstance(given, str) and given not in argument.choices:
-            words = ",".join(argument.choices)
-            raise UsageError(f"enum value must be one of {words}, got '{given}'")
-        values[argument.name] = given
     return values
 
 
-def _value(given: object, option: Option | None = None) -> Value:
-    """What click found, as a value; texts are checked against the option. Raises UsageError."""
+def _of_option(option: Option, found: dict[str, object]) -> Value:
+    """What click counted or listed, as a value. Raises UsageError."""
+    key = _identifier(option.key or option.name)
+    given = found.get(key)
     if isinstance(given, tuple):
-        return tuple(check_value(option, text) if option else text for text in given) or None
-    if isinstance(given, str):
-        return check_value(option, given) if option else given
-    assert given is None or isinstance(given, bool), given
-    return given
+        checked = tuple(check_value(option, text) for text in given)
+        if option.kind in (Kind.LIST, Kind.MAP):
+            return checked or None
+        _once(option, len(checked))
+        return checked[0] if checked else None
+    yes, no = given, found.get(key + _OFF, 0)
+    assert isinstance(yes, int) and isinstance(no, int), found
+    _once(option, yes + no)
+    return True if yes else False if no else None
+
+
+def _once(option: Option, times: int) -> None:
+    if times > 1:
+        raise UsageError(f"flag '{option.name}' cannot be repeated", show_help=True)
+
+
+def _of_argument(argument: Argument, given: object) -> Value:
+    if isinstance(given, tuple):
+        return tuple(check_value(argument, text) for text in given) or None
+    assert given is None or isinstance(given, str), given
+    return given if given is None else check_value(argument, given)

@@ -5,10 +5,11 @@ place and nothing but the chosen command's module is imported.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
 from typing import cast
+
+from jsctl.dataclass import dataclass
 
 
 class Kind(Enum):
@@ -21,9 +22,16 @@ class Kind(Enum):
     LIST = "list"
     MAP = "map"
     INTEGER = "integer"
+    UNSIGNED = "unsigned"
     DURATION = "duration"
+    AGE = "age"
+    """A duration, or `-1` for none."""
     SIZE = "size"
     FILE = "file"
+    INPUT = "input"
+    """A file that has to be there."""
+    FOLDER = "folder"
+    """A directory that has to be there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,8 @@ class Option:
     required: bool = False
     silent: bool = False
     """The choices are not told in the help."""
+    key: str = ""
+    """What the value is found by, if not by the name: an argument may have that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,7 @@ class Argument:
     many: bool = False
     choices: tuple[str, ...] = ()
     metavar: str = ""
+    kind: Kind = Kind.TEXT
 
 
 @dataclass(frozen=True, slots=True)

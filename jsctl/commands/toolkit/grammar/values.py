@@ -1,11 +1,16 @@
 """Values on the command line: text that has been checked against its option's kind."""
 
+import re
+from collections.abc import Callable
+from pathlib import Path
+
 from jsctl.api.times import parse_duration
-from jsctl.commands.toolkit.grammar.spec import Kind, Option
+from jsctl.commands.toolkit.grammar.spec import Argument, Kind, Option
 from jsctl.errors import UsageError
 
 Value = str | bool | tuple[str, ...] | None
 
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
 _SIZE_UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -19,30 +24,66 @@ def parse_size(text: str) -> int:
     try:
         return int(float(digits) * 1024 ** _SIZE_UNITS[unit])
     except (KeyError, ValueError):
-        raise UsageError(f"invalid bytes specification {text!r}") from None
+        raise UsageError(
+            f"invalid bytes specification {text!r}: bytes end in B, K, KB, M, MB, G, GB, T or TB"
+        ) from None
 
 
-def _whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"expected a whole number, got '{text}'") from None
+def parse_age(text: str) -> int:
+    """Nanoseconds; -1 and nothing mean no limit. Raises ValueError."""
+    text = text.strip()
+    return 0 if text in ("", "-1", "0") else max(0, parse_duration(text))
 
 
-def check_value(option: Option, text: str) -> str:
-    """The text, if it fits the option's kind and choices; raises UsageError."""
-    if option.choices and text not in option.choices:
-        words = ",".join(option.choices)
+def _whole(text: str) -> None:
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(f"expected a whole number, got '{text}'")
+
+
+def _not_negative(text: str) -> None:
+    _whole(text)
+    if int(text) < 0:
+        raise ValueError(f"expected a number that is not negative, got '{text}'")
+
+
+def _pair(text: str) -> None:
+    if not any(mark in text for mark in "=:"):
+        raise ValueError(f"expected KEY:VALUE or KEY=VALUE, got '{text}'")
+
+
+def must_be_there(path: str, kind: Kind) -> None:
+    """Raises UsageError without a file (INPUT) or directory (FOLDER) of that name."""
+    found = Path(path).expanduser()
+    if not found.exists():
+        raise UsageError(f"path '{path}' does not exist")
+    if found.is_dir() and kind is Kind.INPUT:
+        raise UsageError(f"'{path}' is a directory")
+    if not found.is_dir() and kind is Kind.FOLDER:
+        raise UsageError(f"'{path}' is a file")
+
+
+_CHECKS: dict[Kind, Callable[[str], object]] = {
+    Kind.INTEGER: _whole,
+    Kind.UNSIGNED: _not_negative,
+    Kind.DURATION: parse_duration,
+    Kind.AGE: parse_age,
+    Kind.SIZE: parse_size,
+    Kind.MAP: _pair,
+}
+
+
+def check_value(declared: Option | Argument, text: str) -> str:
+    """The text, if it fits the kind and choices of what it is for; raises UsageError."""
+    if declared.choices and text not in declared.choices:
+        words = ",".join(declared.choices)
         raise UsageError(f"enum value must be one of {words}, got '{text}'")
+    if declared.kind in (Kind.INPUT, Kind.FOLDER):
+        must_be_there(text, declared.kind)
+    check = _CHECKS.get(declared.kind)
     try:
-        if option.kind is Kind.INTEGER:
-            _whole(text)
-        elif option.kind is Kind.DURATION:
-            parse_duration(text)
-        elif option.kind is Kind.SIZE:
-            parse_size(text)
-        elif option.kind is Kind.MAP and not any(mark in text for mark in "=:"):
-            raise UsageError(f"expected KEY:VALUE or KEY=VALUE, got '{text}'")
-    except ValueError as error:
-        raise UsageError(f"--{option.name}: {error}") from None
+        if check is not None:
+            check(text)
+    except (ValueError, UsageError) as error:
+        place = f"--{declared.name}" if isinstance(declared, Option) else declared.name
+        raise UsageError(f"{place}: {error}") from None
     return text

@@ -1,10 +1,10 @@
 """Thresholds of checks: flags, and what an asset's own metadata says where none was given."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from jsctl.api.times import SECOND_NS, parse_duration
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.dataclass import dataclass
 from jsctl.errors import UsageError
 
 PREFIX = "io.nats.monitor."

@@ -172,6 +172,8 @@ def make_output(render: str, scheme: str, environ: Mapping[str, str]) -> Output:
     form = render or ("md" if environ.get("LLMFORMAT") else _TABLE_FORMATS.get(wanted, wanted))
     if form not in ("table", "json", "jsonl", "yaml", "csv", "tsv", "md", "names"):
         form = "table"
+    if scheme == "double" and not sys.stdout.isatty():
+        scheme = ""
     theme = theme_of(scheme, colour=colour, ascii_only=ascii_only)
     return Output(sys.stdout, sys.stderr, theme, form)
 

@@ -65,14 +65,18 @@ class Prompts:
                 sys.stderr.write(f"X Sorry, your reply was invalid: {error}\n")
         raise Aborted(f"{question}: no usable answer")
 
-    def choose(self, question: str, words: Sequence[str], *, default: str = "") -> str:
+    def choose(
+        self, question: str, words: Sequence[str], *, default: str = "", prefix: str = ""
+    ) -> str:
         """One of the words, by arrow keys; Enter takes the marked one, at first the default.
 
         What is typed leaves only the words that contain it. Raises NeedsConfirmation without a
         terminal and Aborted when it is left.
         """
         if not self.possible:
-            raise NeedsConfirmation(NO_TERMINAL_INPUT)
+            raise NeedsConfirmation(
+                f"{prefix}: {NO_TERMINAL_INPUT}" if prefix else NO_TERMINAL_INPUT
+            )
         if os.environ.get("TERM", "dumb") == "dumb":  # it cannot move its cursor
             return self._numbered(question, words, default)
         return self._selected(question, words, default)
@@ -113,10 +117,10 @@ class Prompts:
         return self.ask(question, default=default or words[0], check=picked)
 
     def _line(self, question: str) -> str:
-        sys.stderr.write(f"{self.mark} {question} ")
-        sys.stderr.flush()
         try:
             with _interruptible():
+                sys.stderr.write(f"{self.mark} {question} ")
+                sys.stderr.flush()
                 line = sys.stdin.readline()
         except KeyboardInterrupt:
             sys.stderr.write("\n")

@@ -3,13 +3,14 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from time import monotonic
 
 from jsctl.api.errors import ApiError
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.watching import repeated
+from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, NeedsConfirmation, UsageError
 from jsctl.render.charts import line_chart, svg
 from jsctl.render.humanize import number
@@ -57,13 +58,17 @@ class Curve:
         self.last = value, now
 
 
+def needs_terminal(call: Call) -> None:
+    """Raises NeedsConfirmation where curves cannot be seen, and no picture is asked for."""
+    if not call.given("svg") and not call.prompts.possible:
+        raise NeedsConfirmation("can only graph data on an interactive terminal")
+
+
 async def graph(call: Call, title: str, curves: list[Curve], sample: Sample) -> int:
     """Draws until Ctrl-C, or with `--svg` takes so many samples for a picture."""
     if call.given("svg"):
         await _picture(call, title, curves, sample)
         return 0
-    if not call.prompts.possible:
-        raise NeedsConfirmation("can only graph data on an interactive terminal")
     if call.output.width < SIDE_MIN or call.output.height < SIDE_MIN:
         raise UsageError("please increase terminal dimensions")
 

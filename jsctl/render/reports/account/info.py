@@ -1,9 +1,10 @@
 """Who a connection is, what it may do, and JetStream of its account: `account info`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.account import AccountInfo, AccountTier
+from jsctl.dataclass import dataclass
 from jsctl.render.details import Details
 from jsctl.render.humanize import duration, limit, number, size
 
@@ -11,6 +12,7 @@ DENIED = "Deny"
 ALLOWED = "Allow"
 TIER_INDENT = 2
 LIMITS_INDENT = 6
+PROBLEM_INDENT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ def account_info_screen(
     screen.row("TLS Version" if rows.tls else "TLS Connection", rows.tls or "no")
     _add_permissions(screen, rows)
     if info is None:
-        screen.section("JetStream Account Information")
-        screen.row("JetStream", problem)
+        screen.indent(PROBLEM_INDENT)
+        screen.text()
+        screen.text(problem)
         return screen
     screen.section("JetStream Account Information", parent=True)
     _add_jetstream(screen, info, rows.max_payload)

@@ -1,10 +1,10 @@
 """Traffic of an account on each server."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jsctl.api.monitoring.accountz import AccountStat
 from jsctl.api.server import ServerInfo
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.humanize import number, size
 

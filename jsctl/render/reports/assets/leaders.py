@@ -1,9 +1,9 @@
 """How leaders are spread over servers."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from jsctl.api.cluster import ClusterInfo
+from jsctl.dataclass import dataclass
 from jsctl.render.table import table
 from jsctl.render.theme import PLAIN, Theme
 

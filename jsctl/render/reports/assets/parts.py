@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from jsctl.api.cluster import ClusterInfo, PeerInfo, Placement
 from jsctl.api.fields import NANOS_MAX
 from jsctl.api.times import parse_time
+from jsctl.api.words import Retention
 from jsctl.render.details import Details
-from jsctl.render.humanize import compact, duration, moment
+from jsctl.render.humanize import compact, duration, joined, moment
 from jsctl.render.table import table
 from jsctl.render.theme import PLAIN, Theme
 
@@ -14,6 +15,12 @@ REQUIRED_LEVEL = "_nats.req.level"
 SERVER_VERSION = "_nats.ver"
 SERVER_LEVEL = "_nats.level"
 NAMES_PER_ROW = 4
+MIGRATION_INDENT = 3
+RETENTION_WORDS = {
+    Retention.LIMITS: "Limits",
+    Retention.INTEREST: "Interest",
+    Retention.WORK_QUEUE: "WorkQueue",
+}
 
 
 def cluster_cell(cluster: ClusterInfo | None) -> str:
@@ -63,6 +70,49 @@ def leader_text(cluster: ClusterInfo, now: str) -> str:
         return cluster.leader
     held = parse_time(now) - parse_time(cluster.leader_since)
     return f"{cluster.leader} ({duration(held)})"
+
+
+def _placed(placement: Placement | None) -> tuple[str, str]:
+    return (joined(placement.tags), placement.preferred) if placement is not None else ("", "")
+
+
+def add_migration(
+    screen: Details,
+    cluster: ClusterInfo,
+    now: str,
+    replicas: int,
+    placement: Placement | None = None,
+    retention: Retention | None = None,
+) -> None:
+    """Where a group goes that changes its servers: what was, what is wanted, what it waits for."""
+    desired = cluster.desired
+    if desired is None:
+        return
+    screen.section("Cluster Migration Status", indent=MIGRATION_INDENT)
+    if desired.status is not None:
+        screen.row_if("Status", desired.status.description)
+        screen.row_if("Type", desired.status.type)
+        screen.row_if("Error", desired.status.err)
+    if begun := parse_time(desired.created):
+        passed = duration(max(0, parse_time(now) - begun))
+        screen.row("Created", f"{moment(desired.created)} ({passed})")
+    screen.text()
+    if desired.name != cluster.name:
+        screen.row("Cluster", f"{cluster.name} -> {desired.name}")
+    if desired.origin is not None:
+        origin = desired.origin
+        if origin.replicas != replicas:
+            screen.row("Replicas", f"{origin.replicas} -> {replicas}")
+        old, new = _placed(origin.placement), _placed(placement)
+        for label, was, is_ in zip(("Placement Tags", "Preferred"), old, new, strict=True):
+            if was != is_:
+                screen.row(label, f"{was or 'none'} -> {is_ or 'none'}")
+        if origin.retention is not None and retention is not None and retention != origin.retention:
+            words = RETENTION_WORDS[origin.retention], RETENTION_WORDS[retention]
+            screen.row("Retention Policy", " -> ".join(words))
+    names = (f"{one.name} (offline)" if one.offline else one.name for one in desired.replicas)
+    screen.rows("Desired Peers", names)
+    screen.indent(0)
 
 
 def add_levels(screen: Details, metadata: Mapping[str, str]) -> None:

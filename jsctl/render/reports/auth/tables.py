@@ -1,9 +1,8 @@
 """Tables of operators, accounts, users and signing keys."""
 
-from dataclasses import dataclass
-
 from jsctl.auth.claims import NO_LIMIT, UserPermissionLimits, UserScope
 from jsctl.auth.entities import AccountEntity, OperatorEntity, UserEntity
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.humanize import boolean
 

@@ -1,9 +1,9 @@
 """Screens and tables of what accounts give each other, and of mappings of subjects."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from jsctl.auth.claims import Export, Import, WeightedMapping
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.details import Details
 from jsctl.render.humanize import boolean, moment_ns, number

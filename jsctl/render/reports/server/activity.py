@@ -1,13 +1,13 @@
 """What servers, their JetStream, accounts and API requests are at: rows of live views."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from jsctl.api.monitoring.accountz import AccountStat
 from jsctl.api.monitoring.jsz import JetStreamStats, MetaClusterInfo
 from jsctl.api.monitoring.statsz import Statsz
 from jsctl.api.server import DataStats
 from jsctl.api.times import parse_time
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Cell, Column
 from jsctl.render.humanize import duration, number, size
 from jsctl.render.reports.server.network import short_account

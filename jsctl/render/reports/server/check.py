@@ -1,7 +1,8 @@
 """What a health check found, for Nagios, Prometheus, programs and people."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from jsctl.dataclass import dataclass
 from jsctl.render.table import table
 from jsctl.render.theme import PLAIN, Theme
 

@@ -1,11 +1,12 @@
 """Connections of all servers, one by one, per server and per account."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from jsctl.api.monitoring.connz import ConnInfo
 from jsctl.api.server import ServerInfo
 from jsctl.api.times import parse_duration, parse_time
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Cell, Column, sort_rows
 from jsctl.render.humanize import counted, number, size
 

@@ -1,10 +1,10 @@
 """How healthy servers say they are."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jsctl.api.monitoring.health import Healthz
 from jsctl.api.server import ServerInfo
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Cell, Column
 from jsctl.render.humanize import number
 

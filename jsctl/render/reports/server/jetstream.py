@@ -1,11 +1,11 @@
 """JetStream of all servers, and the group that administers it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jsctl.api.cluster import PeerInfo
 from jsctl.api.monitoring.jsz import Jsz, MetaClusterInfo
 from jsctl.api.server import ServerInfo
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Cell, Column, sort_rows
 from jsctl.render.humanize import compact, duration, number, size
 

@@ -1,11 +1,12 @@
 """What connects servers: routes inside a cluster, gateways between them, leaf nodes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from jsctl.api.monitoring.connz import Gatewayz, LeafInfo, Leafz, RemoteGatewayz, RouteInfo, Routez
 from jsctl.api.server import ServerInfo
 from jsctl.api.times import parse_duration, parse_time
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Cell, Column, sort_rows
 from jsctl.render.humanize import boolean, duration, number, size
 

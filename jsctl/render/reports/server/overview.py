@@ -1,11 +1,11 @@
 """The overview of servers and clusters."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jsctl.api.monitoring.statsz import Statsz
 from jsctl.api.server import ServerInfo
 from jsctl.api.times import parse_time
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Cell, Column, sort_rows
 from jsctl.render.humanize import compact, duration, number, size
 

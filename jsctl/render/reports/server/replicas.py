@@ -1,12 +1,12 @@
 """Replicas of streams and consumers on all servers, compared with each other."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from jsctl.api.cluster import ClusterInfo
 from jsctl.api.consumer import ConsumerInfo
 from jsctl.api.monitoring.jsz import AccountDetail, Jsz, StreamDetail
 from jsctl.api.server import ServerInfo
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 
 ACCOUNT_MAX = 10

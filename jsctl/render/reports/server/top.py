@@ -1,11 +1,11 @@
 """`top`: a server's load and its connections, as a grid or with a delimiter."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from jsctl.api.monitoring.connz import ConnInfo, Connz
 from jsctl.api.monitoring.varz import Varz
 from jsctl.api.times import format_time, parse_time
+from jsctl.dataclass import dataclass
 from jsctl.render.table import safe
 
 HOST_WIDTH = 15

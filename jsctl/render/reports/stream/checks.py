@@ -1,9 +1,9 @@
 """What the check of streams found, a row for each replica."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from jsctl.api.stream import ReplicaCheck, ReplicaDifference, SequenceRange, StreamCheck
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.humanize import number, size
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from jsctl.api.cluster import ClusterInfo
 from jsctl.api.fields import NANOS_MAX, ZERO_TIME
 from jsctl.api.stream import (
     ReplicaDamage,
@@ -12,12 +11,14 @@ from jsctl.api.stream import (
     StreamSource,
     StreamState,
 )
-from jsctl.api.words import Compression, Discard, PersistMode, Retention
+from jsctl.api.words import Compression, Discard, PersistMode
 from jsctl.render.details import Details
 from jsctl.render.humanize import counted, duration, joined, limit, moment, number, size
 from jsctl.render.reports.assets.parts import (
+    RETENTION_WORDS,
     add_levels,
     add_metadata,
+    add_migration,
     created_text,
     leader_text,
     peer_seen,
@@ -25,12 +26,6 @@ from jsctl.render.reports.assets.parts import (
 )
 from jsctl.render.reports.stream.checks import ranges_text
 from jsctl.render.reports.stream.tables import storage_word
-
-RETENTION_WORDS = {
-    Retention.LIMITS: "Limits",
-    Retention.INTEREST: "Interest",
-    Retention.WORK_QUEUE: "WorkQueue",
-}
 
 
 def stream_screen(info: StreamInfo, *, only_state: bool = False) -> Details:
@@ -40,7 +35,7 @@ def stream_screen(info: StreamInfo, *, only_state: bool = False) -> Details:
     screen = Details(f"{word} for Stream {name} created {created_text(info.created)}")
     if not only_state:
         _add_config(screen, info.config)
-    _add_cluster(screen, info.cluster, info.ts)
+    _add_cluster(screen, info)
     if info.mirror is not None:
         _add_sources(screen, "Mirror Information", [info.mirror])
     if info.sources:
@@ -143,7 +138,8 @@ def _source_text(source: StreamSource) -> str:
     return ", ".join(parts)
 
 
-def _add_cluster(screen: Details, cluster: ClusterInfo | None, now: str) -> None:
+def _add_cluster(screen: Details, info: StreamInfo) -> None:
+    cluster, config = info.cluster, info.config
     if cluster is None or not cluster.name:
         return
     screen.section("Cluster Information")
@@ -151,20 +147,25 @@ def _add_cluster(screen: Details, cluster: ClusterInfo | None, now: str) -> None
     traffic = "System Account" if cluster.system_account else cluster.traffic_account
     screen.row_if("Cluster Traffic Account", traffic)
     screen.row_if("Cluster Group", cluster.raft_group)
-    screen.row("Leader", leader_text(cluster, now))
+    screen.row("Leader", leader_text(cluster, info.ts))
     for peer in cluster.replicas:
         parts = [peer.name, peer_state(peer)]
         if peer.offline:
             parts.append("OFFLINE")
         parts.append(peer_seen(peer))
+        if peer.pending:
+            parts.append("(pending)")
         if peer.lag:
             parts.append(f"{counted(peer.lag, 'operation')} behind")
         screen.row("Replica", ", ".join(parts))
+    add_migration(screen, cluster, info.ts, config.num_replicas, config.placement, config.retention)
 
 
 def _add_sources(screen: Details, title: str, sources: Sequence[SourceInfo]) -> None:
     screen.section(title)
-    for source in sources:
+    for at, source in enumerate(sources):
+        if at:
+            screen.text()
         screen.row("Stream Name", source.name)
         _add_filters(screen, source)
         screen.row("Lag", number(source.lag))

@@ -1,11 +1,11 @@
 """`stream report` and `stream ls`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from jsctl.api.fields import NANOS_MAX
 from jsctl.api.stream import SourceInfo, StreamInfo, StreamSource
 from jsctl.api.words import Storage
+from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
 from jsctl.render.humanize import duration, moment, number, since, size
 from jsctl.render.reports.assets.parts import api_level, cluster_cell, placement_cell
@@ -157,7 +157,7 @@ def _filters(row: ReplicationRow) -> str:
     parts = [
         f"{transform.src or '>'} to {transform.dest}" for transform in source.subject_transforms
     ]
-    if source.filter_subject:
+    if source.filter_subject and not parts:
         parts.append(f"{source.filter_subject} untransformed")
     return ", ".join(parts)
 
@@ -207,10 +207,28 @@ def replication_rows(infos: Sequence[StreamInfo]) -> list[ReplicationRow]:
 
 
 def replication_graph(infos: Sequence[StreamInfo]) -> str:
-    """A GraphViz digraph of the same: sources green, mirrors blue."""
-    lines = ["digraph replication {", "  node [shape=box];"]
-    lines += [f'  "{info.config.name}";' for info in infos]
+    """A GraphViz digraph of the same: sources green with their filter, mirrors blue."""
+    numbers: dict[str, int] = {}
+    edges: dict[str, list[str]] = {}
     for row in replication_rows(infos):
-        colour = "blue" if row.kind == "Mirror" else "green"
-        lines.append(f'  "{row.declared.name}" -> "{row.stream}" [color={colour}];')
-    return "\n".join([*lines, "}"])
+        target = numbers.setdefault(row.stream, len(numbers) + 1)
+        origin = row.declared.name
+        marks = {"color": "blue", "label": "Mirror"} if row.kind == "Mirror" else _edge_marks(row)
+        text = ",".join(f"{key}={_quoted(value)}" for key, value in marks.items())
+        start = numbers.setdefault(origin, len(numbers) + 1)
+        edges.setdefault(origin, []).append(f"n{start}->n{target}[{text}];")
+    lines = ["digraph  {", '\tlabel="Stream Replication Structure";']
+    lines += [f"\tn{number}[label={_quoted(name)}];" for name, number in sorted(numbers.items())]
+    lines += [f"\t{edge}" for _, found in sorted(edges.items()) for edge in found]
+    return "\n".join([*lines, "\t", "}"])
+
+
+def _edge_marks(row: ReplicationRow) -> dict[str, str]:
+    """Of a source; the order of their names is that of the file."""
+    label = _filters(row).removesuffix(" untransformed")
+    return {"color": "green", "label": label} if label else {"color": "green"}
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -62,6 +62,18 @@ def test_after_a_patience_a_majority_is_enough_and_never_less() -> None:
         assert server.decide([], "new", 100 * PATIENCE_NS) is None
 
 
+def test_a_cluster_that_is_configured_has_to_be_seen_however_long() -> None:
+    server = Bootstrap("a", 7, True, 3, 0, ("far", "near"))
+    own = [Seen("b", True, None, 1, "own"), Seen("c", True, None, 1, "own")]
+    far = [Seen("d", True, None, 1, "far"), Seen("e", False, None, 1, "near")]
+    for now_ns in range(0, 10 * PATIENCE_NS, PATIENCE_NS):
+        assert server.decide([*own, *far], "new", now_ns) is None
+    whole = [*own, *far, Seen("f", True, None, 1, "near")]
+    assert server.decide(whole, "new", 10 * PATIENCE_NS) is None, "for a moment"
+    found = server.decide(whole, "new", 11 * PATIENCE_NS)
+    assert found is not None and found.members == ("a", "b", "c", "d", "f")
+
+
 def test_servers_without_jetstream_do_not_count() -> None:
     server, others = one(promised=2), [Seen("b", False, None), seen("c")]
     server.decide(others, "new", 0)

@@ -12,6 +12,7 @@ from jsctl.broker.assets.repair.range_server import RangeServer
 from jsctl.broker.errors import DiskError
 from jsctl.broker.peers.items import RangeAnswer, RangeRequest
 from jsctl.broker.store import record
+from jsctl.broker.store.segments.segment import REMOVE, Envelope, walk
 from tests.broker.assets.test_damaged_replica import (
     fill,
     flip_bits,
@@ -184,6 +185,69 @@ def test_messages_removed_meanwhile_stay_removed() -> None:
     assert store_of(victim).digest() == store_of(leader).digest()
 
 
+@pytest.mark.parametrize("of_leader", [False, True], ids=["follower", "leader"])
+@pytest.mark.parametrize("restarts", [0, 2])
+def test_what_was_removed_stays_removed_where_nothing_tells_of_it_any_more(
+    of_leader: bool, restarts: int
+) -> None:
+    """The removal is damaged in the newest segment, and its catalogue is gone."""
+    cluster = filled()
+    leader = cluster.leader(cluster.group_of("S"))
+    victim = leader if of_leader else follower(cluster)
+    leader.request_all("$JS.API.STREAM.MSG.DELETE.S", 1, seq=50, no_erase=True)
+    keep(cluster)
+    victim.halt()
+    _damage_removal(victim)
+    victim.begin()
+    for _ in range(restarts):
+        cluster.run(0.1)
+        victim.halt()
+        victim.begin()
+    cluster.run(3)
+    assert any("what was removed is damaged" in line for line in victim.logs)
+    whole(cluster)
+    assert contents(victim)[49] is None
+    assert contents(victim)[48] is not None
+    victim.halt()
+    victim.logs.clear()
+    victim.begin()
+    cluster.run(2)
+    assert not any("damaged" in line for line in victim.logs), "what was fetched is durable"
+    whole(cluster)
+
+
+def test_a_lone_replica_keeps_what_it_has_where_a_removal_is_damaged() -> None:
+    """There is nobody to ask: what was removed may be back, and everything else is there."""
+    cluster = ClusterPlay()
+    config = stream(num_replicas=1)
+    (answer,) = cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **config)
+    assert "error" not in answer
+    victim = cluster.leader(cluster.group_of("S"))
+    fill(cluster, victim, 0, COUNT)
+    victim.request_all("$JS.API.STREAM.MSG.DELETE.S", 1, seq=50, no_erase=True)
+    groups = victim.engine.groups
+    groups.checkpoints.soon(groups.by_name[cluster.group_of("S")])
+    cluster.run(1)
+    victim.halt()
+    _damage_removal(victim)
+    victim.begin()
+    cluster.run(3)
+    found = contents(victim)
+    assert len(found) == COUNT
+    assert None not in found[:49] + found[50:]
+
+
+def _damage_removal(server: ServerPlay) -> None:
+    """In the newest segment, which has one, and of which there is no catalogue then."""
+    disk, path = server.disk, max(segments(server))
+    walked = [one for one in walk(disk.content(path), 0, 0) if isinstance(one, Envelope)]
+    (removal,) = [one for one in walked if one.kind == REMOVE]
+    disk.flip_bit(path, 8 * removal.start)
+    catalogue = path.replace(".seg", ".cat")
+    if disk.exists(catalogue):
+        disk.remove(catalogue)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_repair_that_is_interrupted_goes_on(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Power cuts, changes of leaders and more damage while it runs."""
@@ -223,7 +287,7 @@ class Liar(RangeServer):
         for frame in answer.frames:
             rows = record.decode_records(frame, record.FRAME_HEADER_BYTES, len(frame))
             made = [row._replace(payload=row.payload + b"?") for row in rows]
-            frames.append(record.encode_behind(b"", made)[0])
+            frames.append(record.encode_rows(b"", made)[0])
         return RangeAnswer(
             answer.key, answer.token, answer.index, answer.up_to, answer.lost, frames
         )

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from jsctl.broker.assets.repair.scrub_targets import ServerTarget
 from jsctl.broker.options import SECOND_NS
 from tests.broker.assets.repair.test_repairs import COUNT, contents, follower, segments, whole
 from tests.broker.assets.test_damaged_replica import fill, keep
@@ -93,6 +94,24 @@ def test_damage_is_found_and_mended(scene: ClusterPlay, what: str, part: float) 
     assert len(findings(victim)) == known, "it is written anew"
     whole(scene)
     assert contents(victim) == before
+
+
+@pytest.mark.parametrize("what", ["founding/", "identity.1"])
+def test_damage_waits_for_room(scene: ClusterPlay, what: str) -> None:
+    victim = follower(scene)
+    disk, path = victim.disk, chosen(victim, what)
+    before = disk.content(path)
+    flip(victim, path)
+    target = ServerTarget(victim.engine.context)
+    (check,) = (one for one in target.checks() if one.path == path)
+    check.step(disk, 1 << 20)
+    assert check.damage
+    room, disk.capacity = disk.capacity, 0
+    assert target.found(check), "it is told"
+    assert disk.content(path) != before
+    disk.capacity = room
+    assert target.found(check)
+    assert disk.content(path) == before
 
 
 def test_it_stands_a_restart_afterwards(scene: ClusterPlay) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from jsctl.api.cluster import Placement
 from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.stream import StreamConfig
+from jsctl.api.stream import StreamConfig, StreamSource
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
@@ -111,6 +111,28 @@ def test_updates_carry_both_sides() -> None:
     assert isinstance(change.after, StreamAssignment)
     assert (change.before.config.max_msgs, change.after.config.max_msgs) == (0, 7)
     assert list(meta.consumers("A", "S")) == ["D", "E"]
+
+
+def test_mirrors_of_a_stream_are_known_in_flight_applied_and_after_a_restart() -> None:
+    meta = _filled()
+    mirror = assign_stream(_stream("M2", mirror=StreamSource(name="S")))
+    meta.apply(9, assign_stream(_stream("M1", mirror=StreamSource(name="S"))))
+    meta.note_in_flight([mirror])
+    assert meta.mirrors("A", "S") == ["M1", "M2"]
+    assert meta.mirrors("A", "T") == meta.mirrors("B", "S") == []
+    meta.apply(10, mirror)
+    assert meta.mirrors("A", "S") == ["M1", "M2"]
+    other = Meta()
+    other.restore(meta.snapshot())
+    assert other.mirrors("A", "S") == ["M1", "M2"]
+    promotion, removal = assign_stream(_stream("M1")), remove_stream("A", "M2")
+    other.note_in_flight([promotion, removal])
+    assert other.mirrors("A", "S") == []
+    other.drop_in_flight()
+    assert other.mirrors("A", "S") == ["M1", "M2"]
+    other.apply(11, promotion)
+    other.apply(12, removal)
+    assert other.mirrors("A", "S") == []
 
 
 def test_requests_see_what_is_in_flight_until_it_is_applied() -> None:

@@ -1,7 +1,6 @@
 """Admission of publishes by a stream's leader."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,98 +11,28 @@ from hypothesis import strategies as st
 from jsctl.api.errors import api_error
 from jsctl.api.stream import StreamConfig, SubjectTransform
 from jsctl.api.words import Discard, Retention
-from jsctl.broker.jetstream.streams.admission import Admitted, StreamLeader
-from jsctl.broker.jetstream.streams.entries import decode
-from jsctl.broker.jetstream.streams.stream import Stream
-from jsctl.broker.store.memory_store import MemoryStore
+from jsctl.broker.jetstream.streams.admission import StreamLeader
+from jsctl.broker.jetstream.streams.pub_acks import Acks
+from jsctl.broker.jetstream.streams.sequencer import Admitted
+from jsctl.broker.store.record import Publish
+from tests.support.admission_rig import SECOND
+from tests.support.admission_rig import AdmissionRig as Rig
 from tests.support.quick import examples
-
-SECOND = 10**9
-
-
-class Rig:
-    """A stream with its leader, and a log that takes everything."""
-
-    def __init__(self, interested: Callable[[bytes], bool] | None = None, **config: Any) -> None:
-        made = StreamConfig(name="S", subjects=("s.>",), duplicate_window=120 * SECOND)
-        self.stream = Stream("A", replace(made, **config), 5, MemoryStore())
-        self.follower = Stream("A", replace(made, **config), 5, MemoryStore())
-        """Knows the entries only, nothing of how they were made."""
-        self.leader = (
-            StreamLeader(self.stream, interested=interested)
-            if interested
-            else StreamLeader(self.stream)
-        )
-        self.index = 0
-        self.now = 1000 * SECOND
-        self.waiting: list[tuple[bytes, list[tuple[bytes, bytes]]]] = []
-        self.answers: dict[str, dict[str, Any]] = {}
-
-    def propose(self, made: Admitted) -> None:
-        self.answers.update(_answers(made.rejects))
-        self.leader.proposed(self.index + len(self.waiting) + 1 if made.entries else 0)
-        self.waiting += zip(made.entries, made.acks, strict=True)
-
-    def publish(self, *messages: tuple[bytes, str, dict[str, str]] | tuple[bytes, str]) -> None:
-        batch: list[tuple[bytes, bytes, bytes, bytes, object]] = []
-        for subject, reply, *fields in messages:
-            headers = b""
-            for key, value in (fields[0] if fields else {}).items():
-                headers = headers or b"NATS/1.0\r\n"
-                headers += f"{key}: {value}\r\n".encode()
-            headers = headers and headers + b"\r\n"
-            batch.append((subject, reply.encode(), headers, b"data", None))
-        self.propose(self.leader.admit(batch, self.now))
-
-    def settle(self) -> None:
-        for entry, acks in self.waiting:
-            self.index += 1
-            made = self.leader.in_flight.at(self.index)
-            if made is None or made.entry is None:
-                self.stream.apply(self.index, decode(entry))
-            else:
-                assert made.entry.frame.buffer is entry
-                self.stream.apply(self.index, made.entry, made.ids)
-            self.follower.apply(self.index, decode(entry))
-            self.answers.update(_answers(acks))
-        self.waiting = []
-        assert self.follower.snapshot() == self.stream.snapshot()
-        assert self.follower.last_msg_id == self.stream.last_msg_id
-        assert self.follower.store.digest() == self.stream.store.digest()
-        self.leader.applied(self.index)
-
-    def ask(self, subject: bytes = b"s.a", **fields: str | int) -> dict[str, Any]:
-        headers = {f"Nats-{key.replace('_', '-')}": str(value) for key, value in fields.items()}
-        self.publish((subject, "r", headers))
-        self.settle()
-        return self.answers.pop("r")
-
-    def error(self, subject: bytes = b"s.a", **fields: str | int) -> tuple[int, str]:
-        answer = self.ask(subject, **fields)
-        assert (answer["stream"], answer["seq"]) == ("S", 0)
-        return answer["error"]["err_code"], answer["error"]["description"]
-
-    def seqs(self) -> list[int]:
-        return [row[0] for row in self.stream.store.load_range(1, 1000)]
-
-
-def _answers(acks: list[tuple[bytes, bytes]]) -> dict[str, dict[str, Any]]:
-    return {reply.decode(): json.loads(payload) for reply, payload in acks}
 
 
 def test_acks_are_what_the_real_server_writes() -> None:
     rig = Rig()
     made = rig.leader.admit([(b"s.a", b"r", b"", b"x", None), (b"s.a", b"", b"", b"", None)], 7)
-    assert made.acks == [[(b"r", b'{"stream":"S","seq":1}')]]
+    assert [*map(list, made.acks)] == [[(b"r", b'{"stream":"S","seq":1}')]]
     headers = b"NATS/1.0\r\nNats-Msg-Id: 1\r\n\r\n"
-    again = [(b"s.a", b"r", headers, b"x", None)] * 2
+    again: list[Publish] = [(b"s.a", b"r", headers, b"x", None)] * 2
     made = rig.leader.admit(again, 7)
-    assert made.acks == [
+    assert [*map(list, made.acks)] == [
         [(b"r", b'{"stream":"S","seq":3}'), (b"r", b'{"stream":"S","seq":3,"duplicate": true}')]
     ]
     named = StreamLeader(rig.stream, domain="hub")
     made = named.admit([(b"s.a", b"r", b"", b"x", None)], 7)
-    assert made.acks == [[(b"r", b'{"stream":"S","seq":1,"domain":"hub"}')]]
+    assert [*map(list, made.acks)] == [[(b"r", b'{"stream":"S","seq":1,"domain":"hub"}')]]
 
 
 def test_sequences_go_on_over_what_is_in_flight() -> None:
@@ -355,7 +284,7 @@ def test_ids_are_forgotten_on_a_quiet_stream() -> None:
 
 def test_large_turns_are_split_into_entries() -> None:
     rig = Rig()
-    big = [(b"s.a", b"", b"", bytes(1 << 20), None)] * 9
+    big: list[Publish] = [(b"s.a", b"", b"", bytes(1 << 20), None)] * 9
     made = rig.leader.admit(big, rig.now)
     assert len(made.entries) == 3
     rig.propose(made)
@@ -366,7 +295,7 @@ def test_large_turns_are_split_into_entries() -> None:
 def test_a_new_config_counts_from_when_it_is_applied() -> None:
     rig = Rig()
     config = replace(rig.stream.config, max_msg_size=2)
-    rig.propose(Admitted([rig.leader.configure(2, config)], [[]]))
+    rig.propose(Admitted([rig.leader.configure(2, config)], [Acks()]))
     rig.settle()
     assert rig.error()[0] == 10054
 
@@ -386,14 +315,14 @@ def test_a_config_in_the_log_counts_for_what_comes_behind_it(
     rig = Rig()
     rig.publish((b"s.a", "1"), (b"s.a", "2"))
     config = replace(rig.stream.config, **change)
-    rig.propose(Admitted([rig.leader.configure(2, config)], [[]]))
+    rig.propose(Admitted([rig.leader.configure(2, config)], [Acks()]))
     rig.leader.configured(2, config)
     rig.publish((b"s.a", "3"))
     assert list(rig.answers) == ["3"] and rig.answers["3"]["error"]["err_code"] == code
     rig.settle()
     assert rig.seqs() == [1, 2]
     assert rig.error()[0] == code
-    rig.propose(Admitted([rig.leader.configure(3, StreamConfig(name="S"))], [[]]))
+    rig.propose(Admitted([rig.leader.configure(3, StreamConfig(name="S"))], [Acks()]))
     rig.settle()
     assert rig.ask()["seq"] == 3, "what was on its way is applied, and does not count for ever"
 
@@ -401,11 +330,11 @@ def test_a_config_in_the_log_counts_for_what_comes_behind_it(
 def test_entries_with_bounds_made_by_the_leader() -> None:
     rig = Rig()
     rig.publish((b"s.a", ""), (b"s.b", ""), (b"s.a", ""))
-    rig.propose(Admitted([rig.leader.purge(b"s.a", 0, 1)], [[]]))
-    rig.propose(Admitted([rig.leader.delete(2, False)], [[]]))
+    rig.propose(Admitted([rig.leader.purge(b"s.a", 0, 1)], [Acks()]))
+    rig.propose(Admitted([rig.leader.delete(2, False)], [Acks()]))
     rig.settle()
     assert rig.seqs() == [3]
-    rig.propose(Admitted([rig.leader.remove([3])], [[]]))
+    rig.propose(Admitted([rig.leader.remove([3])], [Acks()]))
     rig.settle()
     assert rig.seqs() == []
 

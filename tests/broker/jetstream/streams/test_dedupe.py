@@ -1,10 +1,12 @@
 """Message ids: found within the window, forgotten by the log's time, kept in snapshots."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jsctl.broker.accel.columns import plain_ids
 from jsctl.broker.jetstream.streams.dedupe import Dedupe
-from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, nats_fields, plain_ids
+from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, nats_fields
 from tests.support.quick import examples
 
 
@@ -57,6 +59,24 @@ def test_snapshots_keep_what_a_plain_map_would_hold(steps: list[tuple[bytes, int
     assert len(copy) == len(model)
     for message_id, (seq, _) in model.items():
         assert copy.find(message_id, now) == seq
+
+
+def test_the_pieces_of_a_snapshot_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk thread writes them while ids come and go."""
+    monkeypatch.setattr("jsctl.broker.jetstream.streams.dedupe._BLOCK_BYTES", 50)
+    dedupe, kept = Dedupe(10), []
+    for now in range(60):
+        dedupe.add(b"id-%d" % now, now + 1, now)
+        dedupe.expire(now)
+        pieces = dedupe.pieces()
+        kept.append((pieces, b"".join(pieces)))
+        copy = Dedupe(10)
+        copy.restore(dedupe.snapshot())
+        assert [copy.find(b"id-%d" % one, now) for one in range(now + 1)] == [
+            one + 1 if one > now - 10 else None for one in range(now + 1)
+        ]
+    assert all(b"".join(pieces) == data for pieces, data in kept)
+    assert max(len(pieces) for pieces, _ in kept) > 3
 
 
 @given(st.lists(st.binary(max_size=3), max_size=9), st.integers(0, 50))

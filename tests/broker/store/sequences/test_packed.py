@@ -98,3 +98,24 @@ def test_positions_of_many_are_those_of_few(count: int, every: int, data: st.Dat
     assert saved.live(b"s") == left
     index.cut([(b"s", bound)])
     assert index.live(b"s") == [seq for seq in left if seq >= bound]
+
+
+def test_what_comes_back_below_the_first_one_is_found_in_order() -> None:
+    index = SubjectIndex()
+    index.add_many(range(1, 10), [b"s"] * 9)
+    for seq in range(1, 7):
+        index.remove(b"s", seq)
+    for seq in (1, 2):
+        index.insert(b"s", seq)
+    assert index.live(b"s") == [1, 2, 7, 8, 9] and index.last_up_to(b"s", 2) == 2
+
+
+def test_what_was_removed_from_the_front_is_put_back_in_any_order() -> None:
+    index = SubjectIndex()
+    index.add_many(range(1, 13), [b"s"] * 12)
+    for seq in range(1, 7):
+        index.remove(b"s", seq)
+    for seq in (3, 5, 1, 4, 2):
+        index.insert(b"s", seq)
+    assert index.live(b"s") == [1, 2, 3, 4, 5, *range(7, 13)]
+    assert [index.last_up_to(b"s", seq) for seq in (1, 5, 6)] == [1, 5, 5]

@@ -1,4 +1,4 @@
-"""The log: what is durable comes back, damage is named, a torn tail is not."""
+"""The log: what is durable comes back, a torn tail does not."""
 
 import random
 
@@ -7,38 +7,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
-from jsctl.broker.store.wal.format import BLOCK, MIRROR_BYTES
-from jsctl.broker.store.wal.log import Recovered, RecoveredGroup, Wal, WalOptions
-from jsctl.broker.store.wal.recovery import Scan
-from tests.support.quick import examples, places
+from jsctl.broker.store.wal.format import MIRROR_BYTES
+from jsctl.broker.store.wal.log import RecoveredGroup, WalOptions
+from tests.support.quick import examples
+from tests.support.scarce_disk import ScarceDisk
 from tests.support.sim_disk import SimDisk
-
-IDENTITY = b"incarnation-0001"
-SMALL = WalOptions(IDENTITY, MIRROR_BYTES + 8 * BLOCK)
-GROUP = b"S:one"
-
-
-def disk_of(seed: int = 1) -> SimDisk:
-    return SimDisk(random.Random(seed))
-
-
-def commit(wal: Wal) -> None:
-    """Write what is pending, as the edge does."""
-    while batch := wal.take_batch():
-        batch.run()
-        wal.done(batch.ticket)
-        if not wal.pending_bytes:
-            return
-
-
-def reopen(disk: SimDisk, options: WalOptions = SMALL) -> tuple[Wal, Recovered]:
-    return Wal.open(disk, "wal", options)
-
-
-def entries(
-    first: int, count: int, term: int = 1, size: int = 20
-) -> list[tuple[int, int, int, bytes]]:
-    return [(i, term, 0, b"%06d" % i + bytes(size)) for i in range(first, first + count)]
+from tests.support.wal_rig import (
+    GROUP,
+    SMALL,
+    commit,
+    commit_tightly,
+    disk_of,
+    entries,
+    reopen,
+)
 
 
 def test_what_was_written_comes_back() -> None:
@@ -205,104 +187,6 @@ def test_a_full_disk_is_noticed_before_the_log_needs_room() -> None:
     assert found.groups[GROUP].last_index == written + 1
 
 
-def sound_log() -> tuple[SimDisk, dict[bytes, RecoveredGroup]]:
-    disk = disk_of()
-    wal, _ = reopen(disk)
-    wal.add_vote(GROUP, 2, b"peer")
-    for i in range(1, 5):
-        wal.add_entries(GROUP, entries(i, 1, 2))
-        wal.add_entries(b"B", entries(i, 1, 1))
-        commit(wal)
-    wal.close()
-    _, found = reopen(disk)
-    return disk, found.groups
-
-
-def honest(found: Recovered, whole: dict[bytes, RecoveredGroup]) -> bool:
-    """Everything is there, or the group is not called whole."""
-    if found.unsure:
-        return True
-    for name, want in whole.items():
-        group = found.groups.get(name)
-        if group is None:
-            return False
-        if group.standing == "unknown":
-            continue
-        if (group.term, group.vote) != (want.term, want.vote):
-            return False
-        if group.standing == "suspect":
-            if (group.suspect_term, group.suspect_index) < (want.last_term, want.last_index):
-                return False
-        elif group.entries != want.entries:
-            return False
-        if group.entries != want.entries[: len(group.entries)]:
-            return False
-    return True
-
-
-def interesting(content: bytes) -> list[int]:
-    """Offsets of the file's used bytes; runs of zeros are thinned out."""
-    return [at for at in range(len(content)) if content[at] or at % 1024 == 0]
-
-
-def test_every_flipped_bit_is_harmless_or_noticed() -> None:
-    disk, whole = sound_log()
-    path = next(p for p in disk.paths() if len(disk.content(p).strip(b"\0")))
-    image = disk.content(path)
-    mirrors = len(image) - MIRROR_BYTES
-    for at, bit in places([(at, bit) for at in interesting(image) for bit in range(8)]):
-        disk.flip_bit(path, 8 * at + bit)
-        found = scan(disk)
-        assert honest(found, whole), (at, bit, found.damage)
-        if image[at] and at < mirrors:
-            assert found.damage and not found.unsure
-        disk.flip_bit(path, 8 * at + bit)
-
-
-def scan(disk: SimDisk) -> Recovered:
-    made = Scan(disk, "wal", IDENTITY)
-    made.run()
-    return made.recovered
-
-
-def test_every_cut_is_noticed() -> None:
-    disk, whole = sound_log()
-    path = next(p for p in disk.paths() if len(disk.content(p).strip(b"\0")))
-    image = disk.content(path)
-    for length in [*range(0, len(image), 509), *range(4 * BLOCK)[::97], len(image) - 1]:
-        disk.overwrite(path, image[:length])
-        found = scan(disk)
-        assert found.damage
-        assert honest(found, whole), length
-
-
-def test_a_missing_segment_is_noticed() -> None:
-    disk, whole = sound_log()
-    disk.remove(disk.paths()[0])
-    found = scan(disk)
-    assert found.empty or (found.damage and honest(found, whole))
-
-
-def test_damage_is_remembered_until_the_group_is_whole() -> None:
-    disk, _ = sound_log()
-    disk.flip_bit(disk.paths()[0], 8 * (2 * BLOCK + 200))
-    wal, found = reopen(disk)
-    group = found.groups[GROUP]
-    assert (group.standing, group.suspect_term, group.suspect_index) == ("suspect", 2, 4)
-    assert [e[0] for e in group.entries] == [1, 2]
-    commit(wal)
-    for _ in range(2):
-        wal, found = reopen(disk)
-        assert found.groups[GROUP].standing == "suspect"
-        assert not found.damage
-    wal.add_entries(GROUP, entries(3, 3, 3))
-    wal.add_standing(GROUP, "whole")
-    commit(wal)
-    _, found = reopen(disk)
-    assert found.groups[GROUP].standing == "whole"
-    assert [e[0] for e in found.groups[GROUP].entries] == [1, 2, 3, 4, 5]
-
-
 steps = st.lists(
     st.tuples(
         st.sampled_from(["entries", "vote", "base", "cut", "crash", "kill"]), st.integers(1, 9)
@@ -389,3 +273,48 @@ def test_power_may_fail_at_any_sync(seed: int) -> None:
             continue
         disk.power_fails_in = None
         disk.crash()
+
+
+def test_a_batch_that_finds_no_room_runs_again_wherever_it_stopped() -> None:
+    """Segments are made, used again and removed meanwhile."""
+    again = 0
+    for change in range(400):
+        disk = ScarceDisk(random.Random(change))
+        wal, _ = reopen(disk)
+        disk.full_in = change
+        written: list[tuple[int, int, int, bytes]] = []
+        for first in range(1, 48, 3):
+            written += (some := entries(first, 3, size=(first * 700) % 2_500))
+            wal.add_entries(GROUP, some)
+            again += commit_tightly(wal)
+            if first % 2:
+                wal.add_base(GROUP, first + 2, 1, b"m")
+                wal.release(GROUP, first + 2)
+        files = len(disk.paths())
+        disk.crash()
+        _, found = reopen(disk)
+        assert not found.damage and not found.unsure, change
+        group = found.groups[GROUP]
+        assert group.entries and group.entries == written[-len(group.entries) :], change
+        assert files <= 4, "what is not needed goes"
+        if disk.full_in is not None:
+            break
+    assert again > 30, "it was to be full in a batch"
+
+
+def test_behind_a_frame_that_could_not_be_written_none_is() -> None:
+    """Whoever hears that a later one is durable takes this one for durable, too."""
+    disk = disk_of()
+    wal, _ = reopen(disk)
+    batches = []
+    for first in (1, 2):
+        wal.add_entries(GROUP, entries(first, 1))
+        batch = wal.take_batch()
+        assert batch is not None
+        batches.append(batch)
+    disk.remove(disk.paths()[0])
+    with pytest.raises(DiskError, match="cannot open"):
+        batches[0].run()
+    disk.crash()
+    with pytest.raises(SyncFailed, match="cannot open"):
+        batches[1].run()

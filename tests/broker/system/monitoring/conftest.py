@@ -15,7 +15,7 @@ import pytest
 
 from jsctl.api.cluster import ClusterInfo, PeerInfo
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
-from jsctl.api.monitoring.connz import SubDetail, SublistStats
+from jsctl.api.monitoring.connz import LeafInfo, SubDetail, SublistStats
 from jsctl.api.monitoring.health import RaftzGroup, RaftzGroupPeer
 from jsctl.api.monitoring.jsz import (
     JetStreamConfig,
@@ -30,6 +30,7 @@ from jsctl.broker.system.monitoring.view import (
     AccountFacts,
     ConnFacts,
     ConsumerFacts,
+    GateFacts,
     HealthFacts,
     JetStreamFacts,
     JsAccountFacts,
@@ -171,6 +172,12 @@ class FakeView:
             RouteFacts(16, "NB", "n2", True, True, "127.0.0.1", 6222, NOW - SECOND, NOW, 110_000),
             RouteFacts(17, "NB", "n2", True, True, "127.0.0.1", 6222, NOW, NOW, 1, account="$SYS"),
         ]
+
+    def gateways(self) -> Sequence[GateFacts]:
+        return []
+
+    def leafs(self, account: str, *, subscriptions: bool) -> Sequence[LeafInfo]:
+        return []
 
     def accounts(self) -> Sequence[AccountFacts]:
         return [

@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 
@@ -25,6 +26,7 @@ def talk(server: Server) -> Talk:
         process, terminal = pty.fork()
         if not process:
             os.environ["TERM"] = term
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test run in the background ignores it
             os.environ["PROMPT_TOOLKIT_NO_CPR"] = "1"  # nobody tells where the cursor is
             os.execv(sys.executable, [sys.executable, "-m", "jsctl", "-s", server.url, *words])
         shown = b"".join(_typed(terminal, answers))

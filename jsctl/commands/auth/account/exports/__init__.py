@@ -5,7 +5,7 @@ from jsctl.commands.toolkit.grammar.spec import JSON, Argument, Command, Group, 
 
 _DESCRIPTION = Option("description", "Friendly description")
 _URL = Option("url", "Sets a URL for further information")
-_POSITION = Option("token-position", "The position to use for the Account name", Kind.INTEGER)
+_POSITION = Option("token-position", "The position to use for the Account name", Kind.UNSIGNED)
 
 GROUP = Group(
     "exports",

@@ -17,12 +17,14 @@ GROUP = Group(
                 Argument("account", "Account to create the mappings on"),
                 _SOURCE,
                 Argument("target", "The target subject of the mapping"),
-                Argument("weight", "The weight (%) of the mapping", default="100"),
+                Argument(
+                    "weight", "The weight (%) of the mapping", default="100", kind=Kind.UNSIGNED
+                ),
                 Argument("cluster", "Limit the mappings to a specific cluster"),
             ),
             (
                 _OPERATOR,
-                Option("config", "json or yaml file to read configuration from", Kind.FILE),
+                Option("config", "json or yaml file to read configuration from", Kind.INPUT),
             ),
             aliases=("new", "a"),
             examples=(

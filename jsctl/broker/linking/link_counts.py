@@ -1,9 +1,10 @@
-"""Messages over routes since the start, those of links that are gone included."""
+"""Messages over links of a kind since the start, those of links that are gone included."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from jsctl.broker.interest.targets import RouteLink
+from jsctl.broker.interest.links import ServerLink
+from jsctl.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,7 @@ class LinkTraffic:
     out_msgs: int = 0
     out_bytes: int = 0
 
-    def plus(self, link: RouteLink) -> "LinkTraffic":
+    def plus(self, link: ServerLink) -> "LinkTraffic":
         """With what went over a link."""
         return LinkTraffic(
             self.in_msgs + link.in_messages,
@@ -30,11 +31,11 @@ class LinkCounts:
     """A link that is gone leaves its counters here."""
 
     gone: LinkTraffic = LinkTraffic()
-    _links: dict[int, RouteLink] = field(default_factory=dict)
+    _links: dict[int, ServerLink] = field(default_factory=dict)
     _heard: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Connection -> messages that had come in, and when that was seen to change."""
 
-    def follow(self, links: Iterable[RouteLink], now_ns: int) -> None:
+    def follow(self, links: Iterable[ServerLink], now_ns: int) -> None:
         """Look which links there are; called about once a second and before `now`."""
         present = {id(link): link for link in links}
         heard: dict[int, tuple[int, int]] = {}

@@ -1,0 +1,587 @@
+/* What is done with each message of a batch alike: the twin of columns.py, which is the reference
+ * and has the layouts. Against the limited API of Python 3.11, as _lane.c.
+ *
+ * Batches are lists and tuples of bytes, whose references are borrowed for a call. Nothing that
+ * could run other code, as the making of a list could, stands between a look at a length and the
+ * copy that it is for. Every length is bounded before it is added, every allocation checked.
+ */
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#define RECORD_OVERHEAD 30
+#define HEADED_BYTES 4
+#define FRAME_HEADER_BYTES 36
+#define FRAME_MAGIC UINT32_C(0x46534A01)
+#define FRAME_VERSION 1
+#define SUBJECT_BYTES_MAX 0xFFFF
+#define ID_BYTES_MAX 0xFFFF
+#define ID_OVERHEAD 18
+#define BYTES_MAX ((Py_ssize_t)1 << 30)
+#define DIGITS_MAX 20
+
+static const char FAST_INGEST[] = ".$FI";
+static const char ONLY_ID[] = "NATS/1.0\r\nNats-Msg-Id:";
+#define TEXT_BYTES(text) ((Py_ssize_t)sizeof(text) - 1)
+
+typedef struct {
+    const char *start;
+    Py_ssize_t size;
+} Text;
+
+static PyObject *array_type; /* of the standard library; set once, when the module is made */
+
+/* -- numbers, little endian -------------------------------------------------------------------- */
+
+static void put16(char *to, uint32_t value) {
+    to[0] = (char)(value & 255);
+    to[1] = (char)(value >> 8 & 255);
+}
+
+static void put32(char *to, uint32_t value) {
+    put16(to, value & 0xFFFF);
+    put16(to + 2, value >> 16);
+}
+
+static void put64(char *to, uint64_t value) {
+    put32(to, (uint32_t)(value & UINT32_MAX));
+    put32(to + 4, (uint32_t)(value >> 32));
+}
+
+static uint32_t get16(const char *from) {
+    return (uint32_t)(unsigned char)from[0] | (uint32_t)(unsigned char)from[1] << 8;
+}
+
+static uint32_t get32(const char *from) { return get16(from) | get16(from + 2) << 16; }
+
+static uint64_t get64(const char *from) {
+    return (uint64_t)get32(from) | (uint64_t)get32(from + 4) << 32;
+}
+
+/* -- CRC-32, sixteen bytes at a time ------------------------------------------------------------ */
+
+#define SLICES 16
+#define POLYNOMIAL UINT32_C(0xEDB88320)
+
+static uint32_t crc_tables[SLICES][256];
+
+static void crc_prepare(void) {
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++) crc = crc & 1 ? POLYNOMIAL ^ crc >> 1 : crc >> 1;
+        crc_tables[0][byte] = crc;
+    }
+    for (int slice = 1; slice < SLICES; slice++)
+        for (int byte = 0; byte < 256; byte++) {
+            uint32_t before = crc_tables[slice - 1][byte];
+            crc_tables[slice][byte] = before >> 8 ^ crc_tables[0][before & 255];
+        }
+}
+
+static uint32_t crc_word(uint32_t word, int slice) {
+    return crc_tables[slice][word & 255] ^ crc_tables[slice - 1][word >> 8 & 255] ^
+           crc_tables[slice - 2][word >> 16 & 255] ^ crc_tables[slice - 3][word >> 24];
+}
+
+static uint32_t crc_of(const char *data, Py_ssize_t size, uint32_t crc) {
+    crc = ~crc;
+    for (; size >= SLICES; size -= SLICES, data += SLICES)
+        crc = crc_word(crc ^ get32(data), 15) ^ crc_word(get32(data + 4), 11) ^
+              crc_word(get32(data + 8), 7) ^ crc_word(get32(data + 12), 3);
+    for (; size > 0; size--, data++)
+        crc = crc >> 8 ^ crc_tables[0][(crc ^ (unsigned char)*data) & 255];
+    return ~crc;
+}
+
+/* -- what is given ------------------------------------------------------------------------------ */
+
+static int text_of(PyObject *given, Text *text) {
+    char *start;
+    if (given == NULL || PyBytes_AsStringAndSize(given, &start, &text->size) < 0) return -1;
+    text->start = start;
+    return 0;
+}
+
+/* Subject, reply, headers and payload of a publish; -1 with an error set. */
+static int publish_of(PyObject *batch, Py_ssize_t at, Text parts[4]) {
+    PyObject *item = PyList_GetItem(batch, at);
+    if (item == NULL) return -1;
+    if (!PyTuple_Check(item)) {
+        PyErr_SetString(PyExc_TypeError, "a publish is a tuple");
+        return -1;
+    }
+    for (int part = 0; part < 4; part++)
+        if (text_of(PyTuple_GetItem(item, part), &parts[part]) < 0) return -1;
+    return 0;
+}
+
+/* The place of the first `wanted` in a text; -1 if it is not there. */
+static Py_ssize_t find(const char *data, Py_ssize_t size, const char *wanted, Py_ssize_t length) {
+    const char *at = data;
+    while (size - (at - data) >= length) {
+        at = memchr(at, wanted[0], (size_t)(size - (at - data) - length + 1));
+        if (at == NULL) return -1;
+        if (memcmp(at, wanted, (size_t)length) == 0) return at - data;
+        at++;
+    }
+    return -1;
+}
+
+static int is_blank(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
+
+/* The id of a header block that holds nothing else; of size 0 if it is no such block. */
+static Text id_of(const char *block, Py_ssize_t size) {
+    Text id = {block, 0};
+    Py_ssize_t begin = TEXT_BYTES(ONLY_ID), end = size - 4;
+    if (size < begin + 4 || memcmp(block, ONLY_ID, (size_t)begin) != 0) return id;
+    if (find(block + begin, size - begin, "\r\n", 2) != end - begin) return id;
+    while (begin < end && is_blank(block[begin])) begin++;
+    while (begin < end && is_blank(block[end - 1])) end--;
+    id.start = block + begin;
+    id.size = end - begin;
+    return id;
+}
+
+/* An `array` of a column of numbers. */
+static PyObject *column(const char *kind, const void *data, Py_ssize_t size) {
+    PyObject *raw = PyBytes_FromStringAndSize(data, size);
+    if (raw == NULL) return NULL;
+    PyObject *found = PyObject_CallFunction(array_type, "sO", kind, raw);
+    Py_DECREF(raw);
+    return found;
+}
+
+/* -- publishes ---------------------------------------------------------------------------------- */
+
+/* read_publishes(batch) */
+static PyObject *read_publishes(PyObject *module, PyObject *batch) {
+    (void)module;
+    if (!PyList_Check(batch)) {
+        PyErr_SetString(PyExc_TypeError, "a batch is a list");
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(batch), total = 0, headers_max = 0, content_max = 0;
+    Text parts[4];
+    if (count == 0) Py_RETURN_NONE;
+    if (publish_of(batch, 0, parts) < 0) return NULL;
+    int headed = parts[2].size > 0;
+    PyObject *ids = PyList_New(headed ? count : 0);
+    if (ids == NULL) return NULL;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        if (publish_of(batch, at, parts) < 0) goto failed;
+        Py_ssize_t headers = parts[2].size, content = headers + parts[3].size;
+        if (find(parts[1].start, parts[1].size, FAST_INGEST, TEXT_BYTES(FAST_INGEST)) >= 0)
+            goto different;
+        if ((headers > 0) != headed) goto different;
+        if (headed) {
+            Text id = id_of(parts[2].start, headers);
+            if (id.size == 0) goto different;
+            PyObject *made = PyBytes_FromStringAndSize(id.start, id.size);
+            if (made == NULL || PyList_SetItem(ids, at, made) < 0) goto failed;
+        }
+        if (headers > headers_max) headers_max = headers;
+        if (content > content_max) content_max = content;
+        total += parts[0].size + content;
+    }
+    return Py_BuildValue("(Nnnn)", ids, total, headers_max, content_max);
+different:
+    Py_DECREF(ids);
+    Py_RETURN_NONE;
+failed:
+    Py_XDECREF(ids);
+    return NULL;
+}
+
+/* What a frame's records take; -1 with an error set. */
+static Py_ssize_t measure(PyObject *batch, Py_ssize_t count) {
+    Py_ssize_t total = 0;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Text parts[4];
+        if (publish_of(batch, at, parts) < 0) return -1;
+        int fits = parts[0].size <= SUBJECT_BYTES_MAX && parts[2].size <= BYTES_MAX &&
+                   parts[3].size <= BYTES_MAX;
+        if (fits) total += RECORD_OVERHEAD + parts[0].size + parts[2].size + parts[3].size;
+        if (!fits || total > BYTES_MAX) {
+            PyErr_SetString(PyExc_ValueError, "a frame of messages is too large");
+            return -1;
+        }
+    }
+    return total;
+}
+
+typedef struct {
+    uint32_t *offsets, *crcs, *sizes; /* of one allocation */
+    PyObject *subjects;
+} Found;
+
+static int found_begin(Found *found, Py_ssize_t count) {
+    found->subjects = PyList_New(count);
+    found->offsets = PyMem_Malloc((size_t)count * 3 * sizeof(uint32_t) + 1);
+    if (found->subjects == NULL || found->offsets == NULL) {
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        Py_CLEAR(found->subjects);
+        PyMem_Free(found->offsets);
+        return -1;
+    }
+    found->crcs = found->offsets + count;
+    found->sizes = found->crcs + count;
+    return 0;
+}
+
+static void found_end(Found *found) {
+    PyMem_Free(found->offsets);
+    Py_CLEAR(found->subjects);
+}
+
+/* The batch as records at `to`, which has room for what was measured. */
+static int write_records(PyObject *batch, Py_ssize_t count, uint64_t seq, uint64_t time_ns,
+                         char *begin, char *to, Found *found) {
+    for (Py_ssize_t at = 0; at < count; at++, seq++) {
+        Text parts[4];
+        if (publish_of(batch, at, parts) < 0) return -1;
+        Py_ssize_t length = RECORD_OVERHEAD + parts[0].size + parts[2].size + parts[3].size;
+        put32(to + 4, (uint32_t)length);
+        put64(to + 8, seq);
+        put64(to + 16, time_ns);
+        put16(to + 24, (uint32_t)parts[0].size);
+        put32(to + 26, (uint32_t)parts[2].size);
+        char *behind = to + RECORD_OVERHEAD;
+        for (int part = 0; part < 4; part += part ? 1 : 2) { /* without the reply */
+            memcpy(behind, parts[part].start, (size_t)parts[part].size);
+            behind += parts[part].size;
+        }
+        uint32_t crc = crc_of(to + 4, length - 4, 0);
+        put32(to, crc);
+        found->offsets[at] = (uint32_t)(to - begin);
+        found->crcs[at] = crc;
+        found->sizes[at] = (uint32_t)length + (parts[2].size ? HEADED_BYTES : 0);
+        PyObject *subject = PyTuple_GetItem(PyList_GetItem(batch, at), 0);
+        if (PyList_SetItem(found->subjects, at, Py_NewRef(subject)) < 0) return -1;
+        to = behind;
+    }
+    return 0;
+}
+
+/* encode_publishes(head, batch, first_seq, time_ns) -> (buffer, offsets, crcs, sizes, subjects) */
+static PyObject *encode_publishes(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *head_given, *batch, *buffer = NULL, *made = NULL;
+    unsigned long long first_seq;
+    long long time_ns;
+    Text head;
+    Found found;
+    if (!PyArg_ParseTuple(args, "SO!KL:encode_publishes", &head_given, &PyList_Type, &batch,
+                          &first_seq, &time_ns) ||
+        text_of(head_given, &head) < 0)
+        return NULL;
+    Py_ssize_t count = PyList_Size(batch);
+    if (count < 1 || count > BYTES_MAX / RECORD_OVERHEAD || head.size > BYTES_MAX) {
+        PyErr_SetString(PyExc_ValueError, "a frame has messages, and not too many");
+        return NULL;
+    }
+    if (found_begin(&found, count) < 0) return NULL;
+    Py_ssize_t length = measure(batch, count);
+    if (length < 0) goto done;
+    buffer = PyBytes_FromStringAndSize(NULL, head.size + FRAME_HEADER_BYTES + length);
+    if (buffer == NULL) goto done;
+    char *begin = PyBytes_AsString(buffer), *frame = begin + head.size;
+    char *records = frame + FRAME_HEADER_BYTES;
+    memcpy(begin, head.start, (size_t)head.size);
+    if (write_records(batch, count, first_seq, (uint64_t)time_ns, begin, records, &found) < 0)
+        goto done;
+    put32(frame, FRAME_MAGIC);
+    put16(frame + 4, FRAME_VERSION);
+    put16(frame + 6, 0);
+    put32(frame + 8, (uint32_t)count);
+    put64(frame + 12, first_seq);
+    put64(frame + 20, first_seq + (uint64_t)count - 1);
+    put32(frame + 28, (uint32_t)length);
+    uint32_t crc = crc_of(frame, FRAME_HEADER_BYTES - 4, 0);
+    put32(frame + 32, crc_of(records, length, crc));
+    Py_ssize_t bytes = count * (Py_ssize_t)sizeof(uint32_t);
+    PyObject *offsets = column("I", found.offsets, bytes);
+    PyObject *crcs = column("I", found.crcs, bytes);
+    PyObject *sizes = column("I", found.sizes, bytes);
+    if (offsets != NULL && crcs != NULL && sizes != NULL)
+        made = PyTuple_Pack(5, buffer, offsets, crcs, sizes, found.subjects);
+    Py_XDECREF(offsets);
+    Py_XDECREF(crcs);
+    Py_XDECREF(sizes);
+done:
+    found_end(&found);
+    Py_XDECREF(buffer);
+    return made;
+}
+
+/* -- records ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    uint32_t crc, length, subject, headers;
+    uint64_t seq, time_ns;
+} Head;
+
+/* The record at a place, all of which is in the range; -1 with an error set. */
+static int head_at(const char *data, Py_ssize_t at, Py_ssize_t end, Head *head) {
+    if (end - at < RECORD_OVERHEAD) {
+        PyErr_SetString(PyExc_ValueError, "records do not end with the bytes");
+        return -1;
+    }
+    data += at;
+    head->crc = get32(data);
+    head->length = get32(data + 4);
+    head->seq = get64(data + 8);
+    head->time_ns = get64(data + 16);
+    head->subject = get16(data + 24);
+    head->headers = get32(data + 26);
+    int64_t parts = (int64_t)RECORD_OVERHEAD + head->subject + head->headers;
+    if (head->length < parts || head->length > end - at) {
+        PyErr_SetString(PyExc_ValueError,
+                        "a record is longer than the bytes, or shorter than its parts");
+        return -1;
+    }
+    return 0;
+}
+
+/* (buffer, start, end), checked, and how many records there are; -1 with an error set. */
+static Py_ssize_t range_of(PyObject *args, Text *buffer, Py_ssize_t *start, Py_ssize_t *end) {
+    PyObject *given;
+    if (!PyArg_ParseTuple(args, "Snn", &given, start, end) || text_of(given, buffer) < 0) return -1;
+    if (*start < 0 || *end < *start || *end > buffer->size) {
+        PyErr_SetString(PyExc_ValueError, "no such range");
+        return -1;
+    }
+    Py_ssize_t count = 0;
+    Head head;
+    for (Py_ssize_t at = *start; at < *end; at += (Py_ssize_t)head.length, count++)
+        if (head_at(buffer->start, at, *end, &head) < 0) return -1;
+    return count;
+}
+
+/* read_columns(buffer, start, end) -> (offsets, crcs, sizes, seqs, times, subjects) */
+static PyObject *read_columns(PyObject *module, PyObject *args) {
+    (void)module;
+    Text buffer;
+    Py_ssize_t start, end, count = range_of(args, &buffer, &start, &end);
+    Found found;
+    if (count < 0) return NULL;
+    if (end > UINT32_MAX - HEADED_BYTES) {
+        PyErr_SetString(PyExc_ValueError, "too many bytes");
+        return NULL;
+    }
+    if (found_begin(&found, count) < 0) return NULL;
+    PyObject *made = NULL, *columns[5] = {NULL, NULL, NULL, NULL, NULL};
+    uint64_t *seqs = PyMem_Malloc((size_t)count * 2 * sizeof(uint64_t) + 1);
+    if (seqs == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    Py_ssize_t at = start;
+    for (Py_ssize_t row = 0; row < count; row++) {
+        Head head;
+        if (head_at(buffer.start, at, end, &head) < 0) goto done;
+        found.offsets[row] = (uint32_t)at;
+        found.crcs[row] = head.crc;
+        found.sizes[row] = head.length + (head.headers ? HEADED_BYTES : 0);
+        seqs[row] = head.seq;
+        seqs[count + row] = head.time_ns;
+        PyObject *subject =
+            PyBytes_FromStringAndSize(buffer.start + at + RECORD_OVERHEAD, head.subject);
+        if (subject == NULL || PyList_SetItem(found.subjects, row, subject) < 0) goto done;
+        at += (Py_ssize_t)head.length;
+    }
+    Py_ssize_t small = count * (Py_ssize_t)sizeof(uint32_t), large = 2 * small;
+    columns[0] = column("I", found.offsets, small);
+    columns[1] = column("I", found.crcs, small);
+    columns[2] = column("I", found.sizes, small);
+    columns[3] = column("Q", seqs, large);
+    columns[4] = column("q", seqs + count, large);
+    int whole = 1;
+    for (int one = 0; one < 5; one++) whole = whole && columns[one] != NULL;
+    if (whole)
+        made = PyTuple_Pack(6, columns[0], columns[1], columns[2], columns[3], columns[4],
+                            found.subjects);
+done:
+    for (int one = 0; one < 5; one++) Py_XDECREF(columns[one]);
+    PyMem_Free(seqs);
+    found_end(&found);
+    return made;
+}
+
+/* read_ids(buffer, start, end) */
+static PyObject *read_ids(PyObject *module, PyObject *args) {
+    (void)module;
+    Text buffer;
+    Py_ssize_t start, end, count = range_of(args, &buffer, &start, &end);
+    if (count < 0) return NULL;
+    PyObject *ids = PyList_New(count);
+    if (ids == NULL) return NULL;
+    Py_ssize_t at = start;
+    for (Py_ssize_t row = 0; row < count; row++) {
+        Head head;
+        if (head_at(buffer.start, at, end, &head) < 0) goto failed;
+        Text id = id_of(buffer.start + at + RECORD_OVERHEAD + head.subject, head.headers);
+        if (id.size == 0) {
+            Py_DECREF(ids);
+            return PyList_New(0);
+        }
+        PyObject *made = PyBytes_FromStringAndSize(id.start, id.size);
+        if (made == NULL || PyList_SetItem(ids, row, made) < 0) goto failed;
+        at += (Py_ssize_t)head.length;
+    }
+    return ids;
+failed:
+    Py_DECREF(ids);
+    return NULL;
+}
+
+/* -- ids and acknowledgements ------------------------------------------------------------------- */
+
+/* The bytes of a list's items together; -1 with an error set for one that is too long. */
+static Py_ssize_t list_bytes(PyObject *list, Py_ssize_t item_max) {
+    Py_ssize_t count = PyList_Size(list), total = 0;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Text one;
+        if (text_of(PyList_GetItem(list, at), &one) < 0) return -1;
+        if (one.size > item_max || total > BYTES_MAX) {
+            PyErr_SetString(PyExc_ValueError, "an id is too long");
+            return -1;
+        }
+        total += one.size;
+    }
+    return total;
+}
+
+/* pack_ids(ids, first_seq, time_ns) */
+static PyObject *pack_ids(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *ids;
+    unsigned long long seq;
+    long long time_ns;
+    if (!PyArg_ParseTuple(args, "O!KL:pack_ids", &PyList_Type, &ids, &seq, &time_ns)) return NULL;
+    Py_ssize_t count = PyList_Size(ids), total = list_bytes(ids, ID_BYTES_MAX);
+    if (total < 0) return NULL;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, total + count * ID_OVERHEAD);
+    if (made == NULL) return NULL;
+    char *to = PyBytes_AsString(made);
+    for (Py_ssize_t at = 0; at < count; at++, seq++) {
+        Text id;
+        if (text_of(PyList_GetItem(ids, at), &id) < 0) {
+            Py_DECREF(made);
+            return NULL;
+        }
+        put64(to, seq);
+        put64(to + 8, (uint64_t)time_ns);
+        put16(to + 16, (uint32_t)id.size);
+        memcpy(to + ID_OVERHEAD, id.start, (size_t)id.size);
+        to += ID_OVERHEAD + id.size;
+    }
+    return made;
+}
+
+static char *put(char *to, Text text) {
+    memcpy(to, text.start, (size_t)text.size);
+    return to + text.size;
+}
+
+static char *put_decimal(char *to, uint64_t value) {
+    char digits[DIGITS_MAX];
+    int count = 0;
+    do {
+        digits[count++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    while (count) *to++ = digits[--count];
+    return to;
+}
+
+static int decimals(uint64_t value) {
+    int count = 1;
+    while (value >= 10) {
+        value /= 10;
+        count++;
+    }
+    return count;
+}
+
+/* ack_lines(replies, first_seq, verb, infix, (head, tail)) */
+static PyObject *ack_lines(PyObject *module, PyObject *args) {
+    (void)module;
+    static const Text line_end = {"\r\n", 2};
+    PyObject *replies, *given[4];
+    unsigned long long seq;
+    Text words[4]; /* verb, infix, head, tail */
+    if (!PyArg_ParseTuple(args, "O!KSS(SS):ack_lines", &PyList_Type, &replies, &seq, &given[0],
+                          &given[1], &given[2], &given[3]))
+        return NULL;
+    Py_ssize_t around = 2 * DIGITS_MAX + 2 * line_end.size;
+    for (int one = 0; one < 4; one++) {
+        if (text_of(given[one], &words[one]) < 0) return NULL;
+        if (words[one].size > SUBJECT_BYTES_MAX) {
+            PyErr_SetString(PyExc_ValueError, "an acknowledgement is too long");
+            return NULL;
+        }
+        around += words[one].size;
+    }
+    Py_ssize_t count = PyList_Size(replies), total = list_bytes(replies, BYTES_MAX);
+    if (total < 0) return NULL;
+    if (total > BYTES_MAX || count > (BYTES_MAX - total) / around) {
+        PyErr_SetString(PyExc_ValueError, "too many acknowledgements");
+        return NULL;
+    }
+    char *lines = PyMem_Malloc((size_t)(total + count * around) + 1), *to = lines;
+    if (lines == NULL) return PyErr_NoMemory();
+    for (Py_ssize_t at = 0; at < count; at++, seq++) {
+        Text reply;
+        if (text_of(PyList_GetItem(replies, at), &reply) < 0) {
+            PyMem_Free(lines);
+            return NULL;
+        }
+        to = put(put(put(to, words[0]), reply), words[1]);
+        to = put_decimal(to, (uint64_t)(words[2].size + words[3].size + decimals(seq)));
+        to = put(put_decimal(put(put(to, line_end), words[2]), seq), words[3]);
+        to = put(to, line_end);
+    }
+    PyObject *made = PyBytes_FromStringAndSize(lines, to - lines);
+    PyMem_Free(lines);
+    return made;
+}
+
+/* -- the module --------------------------------------------------------------------------------- */
+
+static PyMethodDef functions[] = {
+    {"read_publishes", read_publishes, METH_O, "What a batch of publishes is like."},
+    {"encode_publishes", encode_publishes, METH_VARARGS, "A frame of publishes, and its columns."},
+    {"read_columns", read_columns, METH_VARARGS, "The columns of records."},
+    {"read_ids", read_ids, METH_VARARGS, "The ids of records."},
+    {"pack_ids", pack_ids, METH_VARARGS, "Ids as a snapshot has them."},
+    {"ack_lines", ack_lines, METH_VARARGS, "Acknowledgements as a client reads them."},
+    {NULL, NULL, 0, NULL},
+};
+
+static int module_fill(PyObject *module) {
+    (void)module;
+    crc_prepare();
+    if (array_type != NULL) return 0;
+    PyObject *library = PyImport_ImportModule("array");
+    if (library == NULL) return -1;
+    array_type = PyObject_GetAttrString(library, "array");
+    Py_DECREF(library);
+    return array_type == NULL ? -1 : 0;
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_fill},
+    {0, NULL},
+};
+
+static struct PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_columns",
+    .m_doc = "Messages of a batch, all at once, compiled; see columns.",
+    .m_methods = functions,
+    .m_slots = module_slots,
+};
+
+PyMODINIT_FUNC PyInit__columns(void) { return PyModuleDef_Init(&module_def); }

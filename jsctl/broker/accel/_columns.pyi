@@ -1,0 +1,20 @@
+from array import array
+from typing import Any
+
+def read_publishes(batch: list[Any], /) -> tuple[list[bytes], int, int, int] | None: ...
+def encode_publishes(
+    head: bytes, batch: list[Any], first_seq: int, time_ns: int, /
+) -> tuple[bytes, array[int], array[int], array[int], list[bytes]]: ...
+def read_columns(
+    buffer: bytes, start: int, end: int, /
+) -> tuple[array[int], array[int], array[int], array[int], array[int], list[bytes]]: ...
+def read_ids(buffer: bytes, start: int, end: int, /) -> list[bytes]: ...
+def pack_ids(ids: list[bytes], first_seq: int, time_ns: int, /) -> bytes: ...
+def ack_lines(
+    replies: list[bytes],
+    first_seq: int,
+    verb: bytes,
+    infix: bytes,
+    form: tuple[bytes, bytes],
+    /,
+) -> bytes: ...

@@ -1,0 +1,1 @@
+"""Connections to servers of other clusters, which together make a super-cluster."""

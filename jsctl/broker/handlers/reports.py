@@ -1,0 +1,88 @@
+"""What leaders tell that nobody else asks for: STREAM.CHECK, in which replicas read all that they
+have on their disks; STREAM.SCHEDULES and CONSUMER.WAITING, what waits and until when."""
+
+from bisect import bisect_right
+from itertools import islice
+
+from jsctl.api.codec import dumps
+from jsctl.api.errors import api_error
+from jsctl.api.requests import StreamCheckRequest, WaitingRequest
+from jsctl.api.responses import (
+    ConsumerWaitingResponse,
+    ScheduleInfo,
+    StreamSchedulesResponse,
+    WaitingMessage,
+)
+from jsctl.api.times import format_time
+from jsctl.broker.handlers.answers import head, is_empty, parsed
+from jsctl.broker.handlers.decisions import CheckStream, Decision, Reply, Silent
+from jsctl.broker.handlers.streams import existing
+from jsctl.broker.handlers.view import View
+from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
+from jsctl.broker.jetstream.requests import ApiRequest
+
+PAGE = 1_000
+
+
+def check(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.CHECK.<stream>; the leader asks the others, and tells of all."""
+    start = not is_empty(request) and parsed(StreamCheckRequest, request).start
+    found = existing(view, request.account, names[0])
+    if view.stream_leader(found.account, found.name) is None:
+        return Silent()
+    return CheckStream(found.group.name, start)
+
+
+def schedules(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.SCHEDULES.<stream>"""
+    after, limit = _page(request)
+    found = existing(view, request.account, names[0])
+    leader = view.stream_leader(found.account, found.name)
+    if leader is None:
+        return Silent()
+    known = leader.stream.schedules
+    rows = [] if known is None else known.page(after, limit)
+    told = tuple(
+        [
+            ScheduleInfo(
+                seq=one.seq,
+                subject=one.subject.decode("utf-8", "replace"),
+                due=format_time(one.due_ns),
+            )
+            for one in rows
+            if leader.stream.store.is_live(one.seq)
+        ]
+    )
+    total = 0 if known is None else len(known)
+    kind = head("stream_schedules")
+    return Reply(
+        dumps(StreamSchedulesResponse(head=kind, total=total, limit=limit, schedules=told))
+    )
+
+
+def waiting(leader: ConsumerLeader, request: ApiRequest) -> Decision:
+    """CONSUMER.WAITING.<stream>.<consumer>, at its leader."""
+    after, limit = _page(request)
+    pending, seqs = leader.state.pending, list(leader.state.pending)
+    start = bisect_right(seqs, after)
+    told = tuple([_message(leader, seq) for seq in islice(seqs, start, start + limit)])
+    kind = head("consumer_waiting")
+    response = ConsumerWaitingResponse(head=kind, total=len(pending), limit=limit, messages=told)
+    return Reply(dumps(response))
+
+
+def _message(leader: ConsumerLeader, seq: int) -> WaitingMessage:
+    state, redelivery = leader.state, leader.delivery.redelivery
+    deliveries, queued = state.deliveries(seq), seq in redelivery.again
+    wait_ns = redelivery.wait_of(deliveries)
+    due_ns = state.pending[seq][1] + wait_ns if wait_ns and not queued else 0
+    due = format_time(due_ns) if due_ns else ""
+    return WaitingMessage(seq=seq, deliveries=deliveries, due=due, queued=queued)
+
+
+def _page(request: ApiRequest) -> tuple[int, int]:
+    """Behind which sequence, and how many at most."""
+    asked = WaitingRequest() if is_empty(request) else parsed(WaitingRequest, request)
+    if asked.limit < 0:
+        raise api_error("JSBadRequestErr")
+    return asked.after, min(asked.limit or PAGE, PAGE)

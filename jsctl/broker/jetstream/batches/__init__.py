@@ -1,0 +1,1 @@
+"""Publishes that belong together: batches that are stored whole or not at all."""

@@ -1,0 +1,101 @@
+"""Connections to hubs and other clusters: opened when the node asks for one, and secured as the
+other side wants it.
+
+A hub says INFO in plain text, which tells whether TLS is to follow; the handshake comes before all
+else where the remote is configured so, and between clusters. The node hears of a connection when it
+is secured, with INFO as the first that came.
+"""
+
+import asyncio
+import json
+import ssl
+from pathlib import Path
+
+from jsctl.broker.server.connection import Connection, Connections
+from jsctl.broker.server.tls import HandshakeFailed, dialing_context, shake
+from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
+from jsctl.broker.turn import LinkDial
+
+NANOSECONDS = 1_000_000_000
+CREDENTIALS_BYTES_MAX = 64 * 1024
+INFO = b"INFO "
+
+
+class LinkDialer:
+    """Opens such connections; failures are reported to the node, never raised."""
+
+    def __init__(self, shared: Connections) -> None:
+        self._shared = shared
+
+    async def dial(self, wanted: LinkDial) -> None:
+        """Connect once; `accepted` or `dial_failed` carries the token."""
+        connection: Connection | None = None
+        try:
+            credentials = _read(wanted.credentials) if wanted.credentials else ""
+            async with asyncio.timeout(wanted.timeout_ns / NANOSECONDS):
+                connection = await self._connect(wanted)
+            secured = await self._prepare(connection, wanted)
+        except (OSError, ValueError, HandshakeFailed) as error:
+            # A name that no resolver takes is a ValueError; hubs tell names of other hubs.
+            reason = getattr(error, "strerror", None) or str(error) or "i/o timeout"
+            self._failed(wanted, connection, reason)
+        except Exception:
+            self._failed(wanted, connection, "internal error")
+            raise
+        else:
+            connection.credentials = credentials
+            connection.announce(tls=secured)
+
+    async def _connect(self, wanted: LinkDial) -> Connection:
+        connection = Connection(self._shared, wanted.kind, wanted)
+        loop = asyncio.get_running_loop()
+        connection.first_line = loop.create_future()
+        await loop.create_connection(lambda: connection, wanted.host, wanted.port)
+        return connection
+
+    async def _prepare(self, connection: Connection, wanted: LinkDial) -> bool:
+        """Wait for INFO, and shake hands if either side wants that; whether it did."""
+        tls = wanted.tls
+        first = tls is not None and tls.handshake_first is not HandshakeFirst.NEVER
+        if first:
+            await _secure(connection, wanted, tls or TlsOptions())
+        assert connection.first_line is not None
+        async with asyncio.timeout(wanted.first_info_ns / NANOSECONDS):
+            line = await connection.first_line
+        if connection.gone:
+            raise HandshakeFailed("connection closed")
+        if not first and (tls is not None or _requires_tls(line)):
+            await _secure(connection, wanted, tls or TlsOptions())
+            return True
+        return first
+
+    def _failed(self, wanted: LinkDial, connection: Connection | None, reason: str) -> None:
+        if connection is not None:
+            connection.abort("TLS Handshake Failure")
+        self._shared.turns.inputs.dial_failed.append((wanted, reason))
+        self._shared.turns.wake()
+
+
+async def _secure(connection: Connection, wanted: LinkDial, tls: TlsOptions) -> None:
+    context: ssl.SSLContext = dialing_context(tls)
+    if connection.gone:
+        raise HandshakeFailed("connection closed")
+    connection.held_writes = []
+    await shake(connection, context, tls, server_side=False, name=wanted.tls_name)
+
+
+def _requires_tls(line: bytes) -> bool:
+    """Whether an INFO asks for it; what is none is for the node to refuse."""
+    if not line.startswith(INFO):
+        return False
+    try:
+        found = json.loads(line[len(INFO) :])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("tls_required") is True
+
+
+def _read(path: str) -> str:
+    """A credentials file. Raises OSError."""
+    with Path(path).expanduser().open(encoding="utf-8", errors="replace") as file:
+        return file.read(CREDENTIALS_BYTES_MAX)

@@ -1,0 +1,161 @@
+"""`consumer next`, and `sub`, its elder: messages of a consumer on the terminal."""
+
+import asyncio
+from time import strftime
+from typing import TYPE_CHECKING
+
+from jsctl.api.codec import dumps
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.errors import ApiError
+from jsctl.api.status import parse_status
+from jsctl.api.subjects import api_subject, parse_ack
+from jsctl.api.times import format_duration
+from jsctl.api.words import AckPolicy
+from jsctl.client.requests import api_prefix
+from jsctl.commands.toolkit.assets.picking import check_name, consumer_of
+from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.errors import JsctlError, RequestFailed, Unreachable
+from jsctl.render.humanize import duration
+from jsctl.render.reports.consumers import ACK_WORDS
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+
+    from jsctl.client.library import NatsClient
+    from jsctl.client.manager import Manager
+
+_ACKS = {
+    "ack": (b"+ACK", "Acknowledged message"),
+    "nak": (b"-NAK", "Negative Acknowledged message"),
+    "term": (b"+TERM", "Terminated message"),
+}
+
+
+async def next_messages(call: Call) -> None:
+    """Fetch messages, one pull request each."""
+    stream = check_name(call.text("stream"), "stream")
+    name = check_name(call.text("consumer"), "consumer")
+    async with call.manager() as manager:
+        client = manager.client
+        for _ in range(max(1, call.integer("count", 1))):
+            message = await _fetch(call, manager, stream, name)
+            _print_message(call, message)
+            await _acknowledge(call, client, message)
+
+
+async def _fetch(call: Call, manager: "Manager", stream: str, name: str) -> "Msg":
+    from jsctl.client.failures import foreign_errors, translate
+
+    client, settings = manager.client, call.settings
+    subject = api_subject("consumer_msg_next", stream, name, prefix=api_prefix(settings)).decode()
+    body = dumps({"batch": 1, "expires": settings.timeout_ns})
+    inbox = client.new_inbox()
+    subscription = await client.subscribe(inbox)
+    try:
+        await client.publish(subject, body, reply=inbox)
+        message = await subscription.next_msg(timeout=settings.timeout + 1)
+    except foreign_errors() as error:
+        problem = translate(error)
+        raise type(problem)(f"no message received: {problem}") from None
+    finally:
+        await subscription.unsubscribe()
+    code = (message.headers or {}).get("Status")
+    if code == "408":
+        raise Unreachable("no message received: nats: timeout")
+    if code == "503":
+        await _must_exist(manager, stream, name)
+        raise Unreachable("no message received: nats: no responders available for request")
+    if code is not None:
+        text = (message.headers or {}).get("Description", "")
+        raise JsctlError(f"no message received: {text or parse_status(b'')[1] or code}")
+    return message
+
+
+async def _must_exist(manager: "Manager", stream: str, name: str) -> None:
+    """Why nobody answers: mostly because there is no such consumer. Raises RequestFailed."""
+    try:
+        await manager.consumer_info(stream, name)
+    except ApiError as error:
+        prefix = f'could not load consumer "{name}"'
+        raise RequestFailed(error, prefix=prefix) from None
+
+
+def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:
+    """With what was pushed there are fewer empty lines."""
+    out = call.output
+    text = message.data.decode("utf-8", "replace")
+    if call.flag("raw"):
+        out.print(text)
+        return
+    ack = parse_ack(message.reply.encode())
+    if ack is not None:
+        out.print(
+            f"[{strftime('%H:%M:%S')}] subj: {message.subject} / tries: {ack.deliveries} / "
+            f"cons seq: {ack.consumer_seq} / str seq: {ack.stream_seq} / pending: {ack.pending}"
+        )
+    if message.headers:
+        out.print("\nHeaders:\n")
+        for key, value in message.headers.items():
+            out.print(f"   {key}: {value}" if pushed else f"  {key}: {value}")
+        out.print("\nData:" if pushed else "\nData:\n")
+    out.print(text.removesuffix("\n") + "\n" if pushed else f"\n{text}")
+
+
+async def _acknowledge(call: Call, client: "NatsClient", message: "Msg") -> None:
+    word = next((one for one in ("term", "nak", "ack") if call.flag(one)), "")
+    if not word or not message.reply:
+        return
+    payload, sentence = _ACKS[word]
+    if wait_ns := call.duration("wait"):
+        from random import randrange
+
+        wait_ns = randrange(wait_ns)
+        await asyncio.sleep(wait_ns / 1e9)
+        sentence += f" after {duration(wait_ns)} delay"
+    await client.publish(message.reply, payload)
+    await client.flush()
+    if not call.flag("raw"):
+        call.output.print(f"\n{sentence}\n")
+
+
+async def subscribe(call: Call) -> None:
+    """What a push consumer delivers, until Ctrl-C; of a pull consumer the next message."""
+    async with call.manager() as manager:
+        found = await consumer_of(call, manager)
+        config = found.config or ConsumerConfig()
+        acked = call.flag("ack") and config.ack_policy is not AckPolicy.NONE
+        if not config.deliver_subject:
+            message = await _fetch(call, manager, found.stream_name, found.name)
+            _print_message(call, message)
+            if acked:
+                await _acknowledge(call, manager.client, message)
+            return
+        await _pushed(call, manager.client, config, acked=acked)
+
+
+async def _pushed(call: Call, client: "NatsClient", config: ConsumerConfig, *, acked: bool) -> None:
+    if not call.flag("raw"):
+        _tell_of(call, config, acked=acked)
+    subscription = await client.subscribe(
+        config.deliver_subject, queue=call.text("deliver-group") or config.deliver_group
+    )
+    async for message in subscription.messages:
+        headers = message.headers or {}
+        if headers.get("Status") == "100":
+            await client.publish(headers.get("Nats-Consumer-Stalled") or message.reply, b"")
+            continue
+        _print_message(call, message, pushed=True)
+        call.output.stdout.flush()
+        if acked and message.reply:
+            await client.publish(message.reply, b"")
+
+
+def _tell_of(call: Call, config: ConsumerConfig, *, acked: bool) -> None:
+    out = call.output
+    word = "true" if acked else "false"
+    out.print(f"Subscribing to topic {config.deliver_subject} auto acknowledgment: {word}\n")
+    out.print("Consumer Info:")
+    out.print(f"  Ack Policy: {ACK_WORDS[config.ack_policy]}")
+    if config.ack_policy is not AckPolicy.NONE:
+        out.print(f"    Ack Wait: {format_duration(config.ack_wait)}")
+    out.print()

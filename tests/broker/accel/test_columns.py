@@ -1,0 +1,143 @@
+"""The two twins of the loops over a batch: on the same input the same answer."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jsctl.broker.accel import columns
+from jsctl.broker.accel.choice import compiled
+from jsctl.broker.accel.columns import Publish
+from jsctl.broker.store import record
+from jsctl.broker.store.frame import Frame, frame_of
+from tests.support.column_twins import read_anything, same, written_and_read
+from tests.support.quick import examples
+
+ID = b"NATS/1.0\r\nNats-Msg-Id:%b\r\n\r\n"
+blanks = st.sampled_from([b"", b" ", b"\t ", b"\x0b\x0c"])
+ids = st.builds(lambda a, b, c: ID % (a + b + c), blanks, st.binary(max_size=5), blanks)
+blocks = st.one_of(
+    st.just(b""),
+    ids,
+    st.sampled_from([
+        ID % b" a b ", ID % b"", ID % b" ", b"NATS/1.0\r\n\r\n", b"NATS/1.0\r\nNats-Msg-Id:",
+        b"NATS/1.0\r\nNats-Msg-Id: 1\r\nA: b\r\n\r\n", b"NATS/1.0\r\nNats-Msg-Id: 1\r\n",
+        b"NATS/1.0\r\nNats-Msg-Id: 1\r\nab", b"NATS/1.0\r\nNats-Msg-Id:\r\n\r\n",
+        b"NATS/1.0\r\nnats-msg-id: 1\r\n\r\n", b"NATS/1.0\r\nNats-Msg-Id: 1\r\r\n\r\n",
+    ]),
+)  # fmt: skip
+replies = st.sampled_from(
+    [b"", b"_I.1", b"_I.$FI.2", b"$JS.$FI", b"$FI", b".$F", b"x.$FI", b"$$$$"]
+)
+seqs = st.integers(1, (1 << 64) - 100)
+times = st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+def publishes(headers: st.SearchStrategy[bytes]) -> st.SearchStrategy[list[Publish]]:
+    one = st.tuples(st.binary(max_size=9), replies, headers, st.binary(max_size=70), st.none())
+    return st.lists(one, min_size=1, max_size=9)
+
+
+batches = st.one_of(publishes(st.just(b"")), publishes(ids), publishes(blocks))
+
+
+@given(batches, st.binary(max_size=40), seqs, times)
+@settings(max_examples=examples(400), deadline=None)
+def test_a_batch_is_written_and_read_alike(
+    batch: list[Publish], head: bytes, first_seq: int, time_ns: int
+) -> None:
+    buffer, begin = written_and_read(batch, head, first_seq, time_ns)
+    rows = [(first_seq + n, time_ns, one[0], one[2], one[3]) for n, one in enumerate(batch)]
+    assert frame_of(rows, head).buffer == buffer
+    assert record.decode_records(buffer, begin, len(buffer)) == rows
+    assert record.frame_is_sound(buffer[len(head) :])
+
+
+@given(batches, st.data())
+@settings(max_examples=examples(400), deadline=None)
+def test_what_is_damaged_is_read_alike(batch: list[Publish], data: st.DataObject) -> None:
+    buffer, begin = written_and_read(batch, b"", 1, 1)
+    made = bytearray(buffer)
+    for _ in range(data.draw(st.integers(0, 3))):
+        made[data.draw(st.integers(begin, len(made) - 1))] = data.draw(st.integers(0, 255))
+    start = data.draw(st.one_of(st.just(begin), st.integers(-1, len(made) + 1)))
+    end = data.draw(st.one_of(st.just(len(made)), st.integers(-1, len(made) + 1)))
+    read_anything(bytes(made), start, end)
+
+
+@given(st.lists(replies.filter(bool), max_size=12), st.integers(0, 10_000), st.binary(max_size=9))
+@settings(max_examples=examples(200), deadline=None)
+def test_acknowledgements_are_written_alike(
+    inboxes: list[bytes], first_seq: int, word: bytes
+) -> None:
+    form = (b'{"stream":"S","seq":', b"}" + word)
+    lines = same(lambda loops: loops.ack_lines(inboxes, first_seq, b"MSG ", b" 1 ", form))
+    assert bool(lines) == bool(inboxes)
+
+
+@pytest.mark.parametrize("first_seq", [0, 9, 99, 10**9 - 1, 10**19, (1 << 64) - 3])
+def test_sequences_of_any_length(first_seq: int) -> None:
+    form = (b"<", b">")
+    lines = same(lambda loops: loops.ack_lines([b"r"] * 3, first_seq, b"MSG ", b" s ", form))
+    size = len(str(first_seq)) + 2
+    assert lines.startswith(b"MSG r s %d\r\n<%d>\r\n" % (size, first_seq))
+
+
+def packed(ids: list[bytes]) -> Any:
+    return same(lambda loops: loops.pack_ids(ids, 1, 2))
+
+
+def test_ids_may_be_as_long_as_their_length_can_tell() -> None:
+    for size in (0, 1, 0xFFFF):
+        assert len(packed([b"x" * size])) == 18 + size
+    assert packed([b"a", b"x" * 0x10000]) is ValueError
+    assert packed([]) == b""
+
+
+def test_an_empty_batch_is_like_no_other() -> None:
+    assert same(lambda loops: loops.read_publishes([])) is None
+    assert same(lambda loops: loops.encode_publishes(b"", [], 1, 1)) is ValueError
+
+
+def test_large_messages_are_encoded_alike() -> None:
+    batch: list[Publish] = [(b"s", b"", ID % b"1", bytes(n), None) for n in (1 << 16, 0, 1 << 14)]
+    written_and_read(batch, b"head", 7, 8)
+    for size in (1, 1 << 30):
+        buffer, found = record.encode_publishes(b"head", batch, 7, 8, size)
+        assert [*found.seqs] == [7, 8, 9] and [*found.times] == [8, 8, 8]
+        assert [*Frame(buffer, 4).columns.offsets] == [*found.offsets]
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("read_publishes", ((),)),
+        ("read_publishes", ([(b"s", b"", b"")],)),
+        ("read_publishes", ([(b"s", b"", "", b"")],)),
+        ("read_publishes", ([[b"s", b"", b"", b""]],)),
+        ("encode_publishes", (b"", [(b"s", None, b"", b"")], 1, 1)),
+        ("encode_publishes", (b"", [None], 1, 1)),
+        ("encode_publishes", ("", [], 1, 1)),
+        ("read_columns", (bytearray(40), 0, 40)),
+        ("read_ids", (None, 0, 0)),
+        ("pack_ids", ([b"a", None], 1, 1)),
+        ("pack_ids", ((b"a",), 1, 1)),
+        ("ack_lines", ([None], 1, b"", b"", (b"", b""))),
+        ("ack_lines", ([b"r"], 1, b"", b"", b"")),
+    ],
+)
+def test_the_compiled_one_refuses_what_is_no_batch(name: str, given: tuple[Any, ...]) -> None:
+    twin = compiled()
+    assert twin is not None, "build it: pip install -e . with a C compiler"
+    with pytest.raises((TypeError, IndexError)):
+        getattr(twin.columns, name)(*given)
+
+
+def test_subjects_that_no_record_can_tell_are_refused() -> None:
+    twin = compiled()
+    assert twin is not None
+    large: list[Publish] = [(bytes(1 << 16), b"", b"", b"", None)]
+    with pytest.raises(ValueError, match="too large"):
+        twin.columns.encode_publishes(b"", large, 1, 1)
+    assert columns.read_publishes(large) == twin.columns.read_publishes(large)

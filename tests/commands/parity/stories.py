@@ -1,0 +1,147 @@
+"""Tables of command lines, told to both tools on both kinds of server.
+
+A story is a file of lines that begins with an empty account and an empty folder. Every line is run
+four times: by the real `nats` and by this tool, each on a nats-server and on our broker. The tools
+have accounts and folders of their own, so that what one does is nothing to the other; on the way
+from line to line they keep together, and so nothing has to be run twice to be compared.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+from jsctl.testing import Broker
+from tests.commands.parity.conftest import (
+    BOTH_KINDS,
+    LINES,
+    NATS,
+    RUN_S,
+    Line,
+    Said,
+    accounts_of,
+    environment,
+)
+from tests.support.command_line import FOREIGN
+
+FILES = LINES / "files"
+"""What lines name; each side of a story has copies."""
+
+ANSWER = "3s"
+"""What is waited for answers: lines that get none are few, and all others have it at once."""
+
+TOOLS = ("nats", "jsctl")
+ANSWER_OF_SERVERS = "500ms"
+"""The same where it is not known how many will answer, and all of it is waited."""
+
+SYSTEM = "sys"
+NOBODY = "nobody"
+"""Who has no login in the environment."""
+
+AS = "# as "
+"""How a story begins that has one user for both tools, who take turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A tool on a server, with all that it does not share with the others."""
+
+    tool: str
+    server: Broker
+    user: str
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        """Who it is there, and where it keeps contexts and keys."""
+        own = {"HOME": "", "XDG_CONFIG_HOME": "config", "XDG_DATA_HOME": "data"}
+        places = {name: str(self.folder / "home" / below) for name, below in own.items()}
+        login = environment(self.server, self.user)
+        if self.user == NOBODY:
+            login = {"NATS_URL": login["NATS_URL"]}
+        wait = ANSWER_OF_SERVERS if self.user == SYSTEM else ANSWER
+        return {**login, **places, "NATS_TIMEOUT": wait}
+
+
+DIFFERENT = "! "
+"""Before a line which the tools answer differently for a reason that docs/differences.md gives."""
+
+OTHER_SERVER = "~ "
+"""The same where it is the servers that differ."""
+
+Own = Callable[[Side, Line], Said]
+"""This tool, in this process, in its environment and folder."""
+
+Answers = dict[tuple[str, str], Said]
+"""By tool and kind of server."""
+
+
+def told(
+    story: str, servers: Callable[[str], Broker], own: Own, folder: Path
+) -> Iterator[tuple[str, Answers]]:
+    """Each line of a story and what the four sides said to it."""
+    text = (LINES / f"{story}.txt").read_text()
+    together = text.startswith(AS) and not text.startswith(AS + NOBODY)
+    users = (
+        (text.splitlines()[0].removeprefix(AS),) * 2 if text.startswith(AS) else accounts_of(story)
+    )
+    sides: dict[tuple[str, str], Side] = {}
+    for (tool, user), kind in product(zip(TOOLS, users, strict=True), BOTH_KINDS):
+        place = folder / kind / tool
+        shutil.copytree(FILES, place)
+        (place / "home").mkdir()
+        sides[tool, kind] = Side(tool, servers(kind), user, place)
+    for words in text.splitlines():
+        if words and not words.startswith("#"):
+            line = Line.of(words.removeprefix(DIFFERENT).removeprefix(OTHER_SERVER))
+            yield words, _asked(line, sides, own, together=together)
+
+
+def _asked(line: Line, sides: dict[tuple[str, str], Side], own: Own, *, together: bool) -> Answers:
+    """What each side says; the real tool works while this one does, unless they take turns."""
+    said: Answers = {}
+    running = {}
+    for key, side in sides.items():
+        if side.tool == "nats":
+            running[key] = _begun(line, side)
+            if together:
+                said[key] = _ended(line, running.pop(key))
+    for key, side in sides.items():
+        if side.tool == "jsctl":
+            said[key] = own(side, line)
+    said |= {key: _ended(line, process) for key, process in running.items()}
+    return {key: _without_places(one, sides[key]) for key, one in said.items()}
+
+
+def _without_places(said: Said, side: Side) -> Said:
+    """Without the addresses and folders that no two sides have in common."""
+
+    def plain(text: str) -> str:
+        text = text.replace(str(side.folder), "FOLDER").replace(side.server.url, "URL")
+        return text.replace(side.server.url.removeprefix("nats://"), "ADDRESS")
+
+    return Said(said.code, plain(said.out), plain(said.err))
+
+
+def _begun(line: Line, side: Side) -> "subprocess.Popen[bytes]":
+    assert NATS is not None
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+    return subprocess.Popen(
+        [NATS, *line.words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=side.folder,
+        env={**kept, **side.environment()},
+    )
+
+
+def _ended(line: Line, process: "subprocess.Popen[bytes]") -> Said:
+    try:
+        parts = process.communicate(line.given, timeout=RUN_S)
+    finally:
+        process.kill()
+    out, err = (part.decode("utf-8", "replace") for part in parts)
+    return Said(process.returncode, out, err)

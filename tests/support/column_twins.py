@@ -1,0 +1,53 @@
+"""What the twins of the column loops make of the same input, side by side."""
+
+from collections.abc import Callable
+from typing import Any
+
+from jsctl.broker.accel.choice import compiled, interpreted
+from jsctl.broker.accel.columns import FRAME_HEADER_BYTES, Publish
+from jsctl.broker.accel.contract import ColumnLoops
+
+Work = Callable[[ColumnLoops], Any]
+
+
+def same(work: Work) -> Any:
+    """What both make of it, lists for columns; ValueError where both refuse it."""
+    twins = (interpreted(), compiled())
+    found = [_outcome(work, twin.columns) for twin in twins if twin is not None]
+    assert all(one == found[0] for one in found), found
+    return found[0]
+
+
+def _outcome(work: Work, loops: ColumnLoops) -> Any:
+    try:
+        made = work(loops)
+    except ValueError:
+        return ValueError
+    if isinstance(made, tuple):
+        return [one if isinstance(one, int | bytes) else [*one] for one in made]
+    return made
+
+
+def written_and_read(
+    batch: list[Publish], head: bytes, first_seq: int, time_ns: int
+) -> tuple[bytes, int]:
+    """Encode a batch, and read it again; the bytes, and where its records begin."""
+    made = same(lambda loops: loops.encode_publishes(head, batch, first_seq, time_ns))
+    buffer, offsets, crcs, sizes, subjects = made
+    begin = len(head) + FRAME_HEADER_BYTES
+    seqs = [*range(first_seq, first_seq + len(batch))]
+    read = same(lambda loops: loops.read_columns(buffer, begin, len(buffer)))
+    assert read == [offsets, crcs, sizes, seqs, [time_ns] * len(batch), subjects]
+    alike = same(lambda loops: loops.read_publishes(batch))
+    ids = same(lambda loops: loops.read_ids(buffer, begin, len(buffer)))
+    if alike is not None:
+        assert ids == alike[0] or not alike[0]
+    if ids:
+        same(lambda loops: loops.pack_ids(ids, first_seq, time_ns))
+    return buffer, begin
+
+
+def read_anything(data: bytes, start: int, end: int) -> None:
+    """Both refuse it, or find the same in it."""
+    same(lambda loops: loops.read_columns(data, start, end))
+    same(lambda loops: loops.read_ids(data, start, end))
