@@ -10,6 +10,7 @@ import pytest
 from xdist.remote import Producer
 
 from tests.support.alone import taking_part
+from tests.support.peers import try_again
 from tests.support.quick import choose_profile, is_left_out, is_quick, refuse_programs
 from tests.support.sharing import Sharing
 
@@ -62,10 +63,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is not quick, if so asked; in parallel, begin with what takes longest."""
+    """Leave out what is not quick, if so asked; in parallel, begin with what takes longest.
+
+    Cases of the real server alone are tried again.
+    """
     if config.getoption("quick"):
         config.hook.pytest_deselected(items=[one for one in items if not is_quick(one)])
         items[:] = [one for one in items if is_quick(one)]
+    try_again(items)
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=_turn)
 

@@ -1,0 +1,31 @@
+"""Cases that only the real server runs: they are tried again where they fail.
+
+They show that a claim holds for it too. What it does a moment too late on a busy machine (the
+statistics of a peer that it wants before it places a stream, an answer after a stop) says nothing
+of ours; a claim that is wrong fails each time. Cases of ours are never tried again.
+"""
+
+import pytest
+
+THEIRS = "nats-server"
+"""As tests name it in their parameters, alone or once for each end of a link."""
+TRIES = 3
+BETWEEN_S = 5
+"""Enough for the next round of statistics of a young server."""
+
+
+def is_of_peer(item: pytest.Item) -> bool:
+    """Whether nothing but the real server runs in this case."""
+    spec = getattr(item, "callspec", None)
+    servers: list[str] = []
+    for value in spec.params.values() if spec else ():
+        parts = value if isinstance(value, tuple) else (value,)
+        servers += [one for one in parts if one == THEIRS or str(one).startswith("jsctl")]
+    return servers != [] and set(servers) == {THEIRS}
+
+
+def try_again(items: list[pytest.Item]) -> None:
+    """Mark the cases of the peer; the closing line counts what was tried again."""
+    for item in items:
+        if is_of_peer(item):
+            item.add_marker(pytest.mark.flaky(reruns=TRIES - 1, reruns_delay=BETWEEN_S))
