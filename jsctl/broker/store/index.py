@@ -275,6 +275,8 @@ class StoreIndex:
         """A damaged record is there again."""
         self.lost.remove(seq)
         self.subjects.insert(facts.subject, seq)
+        if seq == self.last:
+            self.last_time = facts.time_ns  # Which was perhaps all that told it
         self.messages += 1
         self.bytes += facts.size
         self.digest += record_sum(facts.crc, seq)

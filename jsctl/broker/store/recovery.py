@@ -144,7 +144,8 @@ class Recovery:
             index.first, index.last = durable.first, durable.first - 1
         if durable.last > index.last:
             self._lose_up_to(durable.last)
-            index.last_time = durable.last_time
+        if durable.last == index.last:
+            index.last_time = durable.last_time  # Of a message that is perhaps damaged
         if durable.first > index.first:
             self._remover.cut(durable.first)
 

@@ -182,3 +182,20 @@ def test_rows_of_damage_that_do_not_decode_are_refused() -> None:
         memory = MemoryStore()
         for chunk in chunks[: at + 1]:
             memory.import_chunk(chunk)
+
+
+def test_the_time_of_a_damaged_last_message_is_known() -> None:
+    disk = SimDisk(random.Random(1))
+    twin = fill(disk)
+    last = twin.last_seq + 1
+    twin.append(frame_of([row(last)]), 50)
+    settle(twin)
+    spoiled = disk.copy()
+    newest = max(path for path in disk.paths() if path.endswith(".seg"))
+    spoiled.flip_bit(newest, 8 * (len(disk.content(newest)) - 3))
+    spoiled.overwrite(newest.replace(".seg", ".cat"), b"")
+    store = MessageStore.open(spoiled, "s", OPTIONS)
+    assert store.state().lost == ((last, last),)
+    assert store.last_time_ns == twin.last_time_ns
+    store.restore(last, last, frames_of(twin, last, last))
+    assert retained(store) == retained(twin)
