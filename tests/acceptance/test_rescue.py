@@ -2,14 +2,16 @@
 
 import asyncio
 import json
+from base64 import b64decode
 from collections.abc import Callable
+from urllib.error import HTTPError
 
 import pytest
 
 from jsctl.cli import main
-from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Cluster, ClusterFactory
+from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, BrokerFactory, Cluster, ClusterFactory
 from tests.support.load import connection
-from tests.support.waiting import wait_for
+from tests.support.waiting import eventually, wait_for
 
 COUNT = 30
 
@@ -81,3 +83,104 @@ def test_what_is_left_goes_on(
         code, _, err = cli(*system, "server", "cluster", "peer-remove", name, "-f")
         assert code == 0, err
     assert asyncio.run(publish(cluster)) == COUNT + 2
+
+
+async def texts(url: str) -> list[bytes]:
+    """All messages of the stream."""
+    found = []
+    async with connection([url]) as client:
+        info = json.loads((await client.request("$JS.API.STREAM.INFO.S", b"", timeout=20)).data)
+        for seq in range(1, info["state"]["last_seq"] + 1):
+            asked = json.dumps({"seq": seq}).encode()
+            got = await client.request("$JS.API.STREAM.MSG.GET.S", asked, timeout=20)
+            found.append(b64decode(json.loads(got.data)["message"]["data"]))
+    return found
+
+
+async def publish_all(url: str, *messages: bytes) -> None:
+    """Each once; before the first, somebody may have to be elected."""
+    async with connection([url]) as client:
+
+        async def led() -> bool:
+            info = await client.request("$JS.API.STREAM.INFO.S", b"", timeout=20)
+            leader = json.loads(info.data).get("cluster", {}).get("leader", "alone")
+            return bool(leader)
+
+        await eventually(led, "a leader")
+        for one in messages:
+            ack = await client.request("s.x", one, timeout=20)
+            assert b'"seq"' in ack.data, ack.data
+
+
+def test_servers_that_come_back_with_more_give_it_up(
+    jsctl_cluster: ClusterFactory, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Or else one of them would lead some day, with messages that nobody else has."""
+    cluster = jsctl_cluster(3)
+    url = cluster["n1"].url
+    system = ("--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD)
+    asyncio.run(fill(cluster, {"name": "S", "subjects": ["s.>"], "num_replicas": 3}))
+    cluster["n1"].kill()
+    asyncio.run(publish_all(cluster["n2"].url, *(b"theirs %d" % n for n in range(COUNT))))
+    for name in ("n2", "n3"):
+        cluster[name].kill()
+    cluster["n1"].start()
+    wait_for(lambda: cli("-s", url, *system, "server", "cluster", "rescue", "-f")[0] == 0, "led")
+    asked = ("-s", url, "stream", "cluster", "rescue", "S", "-f")
+    wait_for(lambda: cli(*asked)[0] == 0, "a leader of the stream")
+    asyncio.run(publish_all(url, *(b"ours %d" % n for n in range(5))))
+    kept = asyncio.run(texts(url))
+    assert kept[-5:] == [b"ours %d" % n for n in range(5)]
+    for name in ("n2", "n3"):
+        cluster[name].start()
+    for name in ("n2", "n3"):
+        cluster[name].wait_log("went on without this one")
+
+        def leads(name: str = name) -> bool:
+            step = ("stream", "cluster", "step-down", "S", "--preferred", name, "-f")
+            return cli("-s", url, *step)[0] == 0
+
+        wait_for(leads, f"{name} to be able to lead")
+        assert asyncio.run(texts(cluster[name].url)) == kept
+    asyncio.run(publish_all(url, b"on"))
+
+
+CONFIG = """
+accounts {
+  $SYS { users: [{user: admin, password: p}] }
+  A { jetstream: enabled, users: [{user: a, password: p}] }
+}
+no_auth_user: a
+"""
+
+
+def test_a_server_alone_goes_on_with_what_its_disk_has(
+    jsctl_broker: BrokerFactory, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Its log is zeroed: nobody is to take that for an empty one, and what is acknowledged
+    afterwards stays."""
+    broker = jsctl_broker("-js", config=CONFIG)
+    code, _, err = cli("-s", broker.url, "stream", "add", "S", "--subjects", "s.>", "--defaults")
+    assert code == 0, err
+    asyncio.run(publish_all(broker.url, *(b"%d" % n for n in range(COUNT))))
+    broker.restart()  # What there is gets written beside the log.
+    asyncio.run(publish_all(broker.url, *(b"later %d" % n for n in range(COUNT))))
+    broker.kill()
+    for segment in broker.store_dir.rglob("*.wal"):
+        segment.write_bytes(bytes(segment.stat().st_size))
+    broker.start()
+    assert "by `jsctl server cluster rescue`" in broker.logs
+    with pytest.raises(HTTPError) as health:
+        broker.monitor("/healthz")
+    assert "log was lost" in health.value.read().decode()
+    url = ("-s", broker.url)
+    system = ("--user", "admin", "--password", "p")
+    code, _, err = cli(*url, *system, "server", "cluster", "rescue", "-f")
+    assert code == 0, err
+    wait_for(lambda: cli(*url, "stream", "cluster", "rescue", "S", "-f")[0] == 0, "a leader")
+    before = asyncio.run(texts(broker.url))
+    assert before[:COUNT] == [b"%d" % n for n in range(COUNT)]
+    asyncio.run(publish_all(broker.url, *(b"after %d" % n for n in range(COUNT))))
+    broker.restart(kill=True)
+    assert asyncio.run(texts(broker.url)) == [*before, *(b"after %d" % n for n in range(COUNT))]
+    assert broker.monitor("/healthz") == {"status": "ok"}

@@ -4,7 +4,7 @@
 
 Each seed is run with three and with five servers: with plain streams and many faults, with streams
 and consumers of all kinds, with atomic batches, with counters, with schedules, with dead letters,
-with messages that have a time to live, with disks that fail, with one that rots, also under who
+with messages that have a time to live, with disks that fail, with one that rots, or loses its log, also under who
 reads everything anew, with servers that sync in their own loops, with requests that change streams
 and consumers all the time, also while servers come and go, and with disks that are full again and
 again. One that fails is printed with what is needed of its plan, and the run ends with status 1;
@@ -35,6 +35,7 @@ from tests.simulation.plan import (
     draw_kinds,
     draw_letters,
     draw_loop,
+    draw_lost_log,
     draw_room,
     draw_rot,
     draw_schedules,
@@ -64,6 +65,7 @@ DRAWINGS: tuple[Drawing, ...] = (
     draw_turmoil,
     draw_room,
     draw_damage,
+    draw_lost_log,
 )
 
 

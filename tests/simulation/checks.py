@@ -122,6 +122,8 @@ class Checker:
         note_unreadable(machine.disk, machine.decay, starting=True)
         machine.log = after = DurableLog.read(machine.disk, machine.incarnation)
         after.states, after.dropped = before.states, before.dropped
+        if machine.decay.log:
+            machine.lost.append(before)
         for name, known in before.groups.items():
             found = after.groups.get(name)
             if name in machine.dropping and (found is None or found.last == 0):

@@ -198,6 +198,22 @@ class Faults:
             rot.spoil(machine.disk, rng, machine.decay, place)
             self._excuse_lone(machine)
 
+    def _lose_log(self, item: Item) -> None:
+        """All of the log of a server that is down is zeros, or gone; the rest is there."""
+        machine = self._rotting(item)
+        if machine is None or not self._may_lose(machine):
+            return
+        self.rotten = machine
+        self._stop_and_start(machine, item)
+        for path in machine.disk.paths():
+            if rot.kind_of(path) == rot.LOG:
+                size = len(machine.disk.content(path))
+                rot.note(machine.disk, machine.decay, (path, 0, size))
+                if item.more & 4:
+                    machine.disk.remove(path)
+                else:
+                    machine.disk.overwrite(path, bytes(size))
+
     def _rotting(self, item: Item) -> Machine | None:
         """The server whose disk rots, if it runs."""
         machine = self.rotten or self._machine(item)

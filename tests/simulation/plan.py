@@ -422,6 +422,16 @@ def draw_damage(seed: int, servers: int = 3) -> Plan:
     )
 
 
+def draw_lost_log(seed: int, servers: int = 3) -> Plan:
+    """A plan in which a server loses its log, and nothing else, once or more."""
+    plan = draw_damage(seed, servers)
+    rng = random.Random(seed * 1000 + 970 + servers)
+    items = [one for one in plan.items if one.kind not in DAMAGE_FAULTS]
+    more = _with_storage(rng, [], rng.randrange(1, 4), ("lose_log",), 3_500)
+    items = sorted([*items, *more], key=lambda one: one.at_ms)
+    return replace(plan, items=tuple(items))
+
+
 def _with_storage(
     rng: random.Random,
     items: list[Item],

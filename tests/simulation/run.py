@@ -31,6 +31,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
 from tests.simulation.plan import ConsumerKind, Plan, StreamKind
 from tests.simulation.publishers import AnyPublisher, publishers
+from tests.simulation.rot import LOG, kind_of
 from tests.simulation.settings import ROOM_BYTES, Build, Settings
 from tests.simulation.stream_checks import lost_of
 from tests.simulation.violation import Violation
@@ -328,7 +329,8 @@ class Simulation:
         )
 
     def _lost_at_birth(self, group: GroupAssignment) -> bool:
-        """Whether the only founder lost its disk before anybody else had what was on it.
+        """Whether the only founder lost its disk, or its log, before anybody else had what was on
+        it.
 
         Nobody can tell what that disk had acknowledged: such a group stays offline by design.
         """
@@ -339,11 +341,16 @@ class Simulation:
         for process in self.processes():
             life = process.engine.options.life
             if process.peer == founder and life == group.incarnations.get(founder):
-                return False
+                return self._is_robbed(process) and not self.checker.history(group.name).voters
             replica = process.engine.groups.by_name.get(group.name)
             kind = None if replica is None else replica.raft.standing.kind
             whole = whole or kind is StandingKind.WHOLE
         return not whole
+
+    @staticmethod
+    def _is_robbed(process: Process) -> bool:
+        """Whether part of the log of a server was damaged in this run."""
+        return any(kind_of(path) == LOG for path, _, _ in process.machine.decay.places)
 
     def _behind(self, name: str, peers: Sequence[str]) -> Iterator[str]:
         leader = self.leader(name)

@@ -206,7 +206,14 @@ class Assets:
             )
         return loaded
 
-    def _raft(self, group: GroupAssignment, loaded: LoadedState, *, salvage: bool = False) -> Raft:
+    def _raft(
+        self,
+        group: GroupAssignment,
+        loaded: LoadedState,
+        *,
+        salvage: bool = False,
+        reached: int = 0,
+    ) -> Raft:
         return self.starter.start(
             group.name.encode(),
             loaded.state,
@@ -216,6 +223,7 @@ class Assets:
             volatile=group.storage == "memory",
             doubt=bool(loaded.damage),
             salvage=salvage,
+            reached=reached,
         )
 
     def _build_stream(self, assignment: StreamAssignment) -> StreamReplica:
@@ -231,7 +239,8 @@ class Assets:
             # A removal is in no message that a peer could be asked for: all of it is fetched.
             stored = stored.anew(assignment)
             loaded = LoadedState(None, (Damaged("what was removed is lost", path=directory),))
-        raft = self._raft(group, loaded, salvage=True)
+        reached = 0 if stored.volatile else stored.stream.store.mark
+        raft = self._raft(group, loaded, salvage=True, reached=reached)
         replica = StreamReplica(self.context, assignment, stored, raft)
         self._add(replica.group, loaded)
         self.streams[key] = replica
@@ -385,8 +394,8 @@ class Assets:
         self.starter.tombstone(group.key, 0 if meta is None else meta.raft.applied)
 
     def _renew_superseded(self) -> None:
-        """Replicas in memory that the rest of their group went on without, with others in place of
-        entries that were committed here: they begin as after a restart."""
+        """Replicas that the rest of their group went on without, with others in place of entries
+        that were committed here: they begin as after the loss of what they held."""
         streams = [one for one in self.streams.values() if one.group.raft.superseded]
         gone: list[StreamReplica | ConsumerReplica] = [*streams]
         gone += [
@@ -406,7 +415,7 @@ class Assets:
             self.context.log(
                 LogLevel.ERROR,
                 f"The servers of '{group.name}' went on without this one, and without what only"
-                " it had in memory: that is given up",
+                " it had: that is given up",
             )
         for replica in gone:
             made = replica.assignment

@@ -6,7 +6,9 @@ is in its parts: here they are put together, and called in the order of a turn.
 """
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
+from jsctl.broker import lazy
 from jsctl.broker.assets.assets import Assets, StreamKey
 from jsctl.broker.assets.cluster_view import ClusterView
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ServerCard
@@ -28,17 +30,27 @@ from jsctl.broker.peers.liveness import Liveness
 from jsctl.broker.peers.outbox import PeerOutbox
 from jsctl.broker.ports import Disk, ZoneOffset, only_utc
 from jsctl.broker.replication.bootstrap import GroupBootstrap
-from jsctl.broker.replication.group import LeaderChange
+from jsctl.broker.replication.group import LeaderChange, RaftGroup, SyncJob
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.replication.transfers import ImportJob, Transfers
 from jsctl.broker.store.wal.log import Wal, WalOptions
 from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
+
+if TYPE_CHECKING:
+    from jsctl.broker.replication import salvage
+else:
+    salvage = lazy.module("jsctl.broker.replication.salvage")
 
 TICKS_MAX = 64
 """Ticks made up for after a stall; more change nothing."""
 STANDSTILL_NS = 1_500_000_000
 """A process that did not run for so long is taken for dead by the others, and what they asked of it
 before is not what they want now."""
+ALONE = (
+    "No other server has what the log of this one lost: JetStream waits until an operator has it go"
+    " on with what the disk has, by `jsctl server cluster rescue`, then for each stream without a"
+    " leader `jsctl stream cluster rescue STREAM`; or stop the server and restore its store"
+)
 EARLY_TICKS = 2
 """Of those, how many come before the messages that waited meanwhile."""
 ROUNDS_MAX = 16
@@ -103,6 +115,8 @@ class Engine:
         starter.take(recovered, find_loss(disk, recovered))
         for damage in recovered.damage:
             self.context.log(LogLevel.ERROR, f"Damaged log: {damage}")
+        if starter.lost and not options.clustered:
+            self.context.log(LogLevel.ERROR, ALONE)
         self.assets = Assets(self.context, starter, new_id, streams)
         liveness, state = Liveness(options.boot, options.life), Meta()
         news = OwnNews(options, self.groups, self.assets, liveness, options.card)
@@ -282,9 +296,18 @@ class Engine:
             for group, work in finished:
                 if isinstance(work, ImportJob):
                     self.transfers.imported(group, work)
+                else:
+                    self._salvaged(group, work)
         if groups.reads.answers:
             reads, groups.reads.answers = groups.reads.answers, []
             self.reads.extend((token, good) for _, token, good in reads)
+
+    def _salvaged(self, group: RaftGroup, work: SyncJob) -> None:
+        assert isinstance(work, salvage.SalvageJob), "no other work comes back"
+        reason = salvage.finish(self.groups, group, work)
+        if reason:
+            text = f"'{group.name}' does not go on with what is here: {reason}"
+            self.context.log(LogLevel.WARNING, text)
 
     def _leader_changed(self, change: LeaderChange) -> None:
         group = change.group

@@ -41,11 +41,11 @@ def _loss(disk: Disk, recovered: Recovered) -> str:
 
 
 def _had_a_log(disk: Disk, recovered: Recovered) -> bool:
-    """A log is made before the first meta group, with a reserve, and what follows its first segment
-    begins with frames; a meta state was in a log before."""
+    """A log is made before the first meta group, with blanks and a reserve, and what follows its
+    first segment begins with frames; a meta state was in a log before."""
     if not disk.exists(founding_file.DIRECTORY):
         return False
-    if recovered.first != 1 or recovered.files < 2:
+    if recovered.first != 1 or recovered.files < 2 or recovered.zeros:
         return True
     written = state_file.load(disk, founding_file.META_DIRECTORY)
     return written.state is not None or bool(written.damage)

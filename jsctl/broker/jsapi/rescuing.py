@@ -4,8 +4,14 @@ from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
 from jsctl.api.responses import MetaRescueResponse, StreamRescueResponse
 from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.answers import head
 from jsctl.broker.handlers.decisions import Rescue
+from jsctl.broker.jetstream.streams.recall import recall
+from jsctl.broker.raft.types import Members
+from jsctl.broker.replication import salvage
+from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.turn import LogLevel
 
 _RESPONSES: dict[str, type[MetaRescueResponse] | type[StreamRescueResponse]] = {
@@ -38,11 +44,28 @@ def lower_quorum(engine: Engine, asked: Rescue) -> bytes:
 
 def _rescue(engine: Engine, name: str, quorum: int) -> str:
     group = engine.groups.by_name[name]
-    before = group.raft.needed(len(group.raft.members.voters))
-    reason = group.raft.rescue(quorum)
+    raft, log = group.raft, engine.context.log
+    before = raft.needed(len(raft.members.voters))
+    text = f"Quorum of '{name}' lowered from {before} to {quorum} by an operator: what only"
+    text += " servers had that are away may be lost"
+    if quorum == 1 and raft.leader is None and salvage.is_needed(group):
+        text = f"'{name}' goes on with what the disk of this server has, because an operator said"
+        text += " so: what only the log had, or servers that are away, is lost"
+        reason = _salvage(engine, group)
+    else:
+        reason = raft.rescue(quorum)
     engine.groups.touch(group)
     if not reason:
-        text = f"Quorum of '{name}' lowered from {before} to {quorum} by an operator: what only"
-        text += " servers had that are away may be lost"
-        engine.context.log(LogLevel.WARNING, text)
+        log(LogLevel.WARNING, text)
     return reason
+
+
+def _salvage(engine: Engine, group: RaftGroup) -> str:
+    """Begin a log behind what the replica has on its disk."""
+    unit, founding = group.unit, engine.meta.founding
+    peers = () if founding is None else founding.members
+    if isinstance(unit, StreamReplica | ConsumerReplica):
+        peers = unit.assignment.group.members
+    if isinstance(unit, StreamReplica):
+        recall(unit.stream)
+    return salvage.begin(engine.groups, group, Members(tuple(peers)), 1)

@@ -69,6 +69,7 @@ class Raft(RaftState):
         hard_state_known: bool | None = None,
         volatile: bool = False,
         salvageable: bool = False,
+        reached: Index = 0,
         timing: Timing | None = None,
         jitter: Jitter,
         limits: RaftLimits | None = None,
@@ -80,8 +81,11 @@ class Raft(RaftState):
         machine stands: entries behind it are given out again. `hard_state_known` matters to an
         UNKNOWN node, which is taken to have forgotten votes unless this says that term and
         vote are certain. `volatile`: the log is in memory only. `salvageable`: see the state.
+        `reached`: what is on this disk of the state machine has these entries applied, so that they
+        were committed.
         """
         log = RaftLog(base_index, base_term, entries, max(commit, applied))
+        log.commit = max(log.commit, min(reached, log.last_index))
         membership = Membership(base_index, members)
         membership.append(entries)
         super().__init__(me, log, membership, timing or Timing(), jitter, limits or RaftLimits())
@@ -95,6 +99,7 @@ class Raft(RaftState):
         self.hard_state_known = hard_state_known
         self.volatile = volatile
         self.salvageable = salvageable
+        self.reached = reached
         self.reported = RoleChange(Role.FOLLOWER, self.term, None)
         self.poll_due = 1 + jitter(self.timing.heartbeat_ticks)
         self.dirty = log.commit > self.emitted

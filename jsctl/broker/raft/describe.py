@@ -33,7 +33,7 @@ def describe_entry(entry: Entry) -> str:
     """`3/7 "data"`: term, index, content."""
     where = f"{entry.term}/{entry.index}"
     if entry.kind == EntryKind.EMPTY:
-        return f"{where} empty"
+        return f"{where} {entry.data.decode() or 'empty'}"
     if entry.kind == EntryKind.CONFIG:
         return f"{where} members {describe_members(decode_members(entry.data))}"
     data = entry.data if len(entry.data) <= 24 else entry.data[:21] + b"..."

@@ -10,6 +10,7 @@ from jsctl.broker.raft.progress import NEVER
 from jsctl.broker.raft.quorum import Verdict, quorum_size, tally
 from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import (
+    RESCUED,
     Entry,
     EntryKind,
     Members,
@@ -125,7 +126,7 @@ def first_entry(state: RaftState, anew: tuple[PeerId, ...]) -> Entry:
         return Entry(index, state.term, EntryKind.CONFIG, encode_members(Members(anew)))
     if index == 1:
         return Entry(index, state.term, EntryKind.CONFIG, encode_members(state.members))
-    return Entry(index, state.term, EntryKind.EMPTY, b"")
+    return Entry(index, state.term, EntryKind.EMPTY, RESCUED if state.lowered else b"")
 
 
 # -- campaigns -------------------------------------------------------------------------------------

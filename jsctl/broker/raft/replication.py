@@ -10,6 +10,7 @@ from jsctl.broker.raft.progress import Flow, FollowerProgress
 from jsctl.broker.raft.quorum import quorum_value
 from jsctl.broker.raft.state import RaftState
 from jsctl.broker.raft.types import (
+    RESCUED,
     Append,
     AppendReply,
     Entry,
@@ -170,7 +171,8 @@ def note_standing(state: RaftState, progress: FollowerProgress, standing: Standi
 
 def note_match(state: RaftState, peer: PeerId, progress: FollowerProgress, index: Index) -> None:
     """A peer has durably everything up to `index`."""
-    assert index <= state.log.last_index, "ack beyond the end of the log"
+    if index > state.log.last_index:
+        return  # Of a log that the others went on without: it will find that out itself.
     if progress.flow is Flow.SNAPSHOT:
         if index < state.log.base_index:
             return
@@ -294,10 +296,14 @@ def on_append(state: RaftState, m: Append) -> None:
         if state.superseded or _contradicts(state, entries[:skip]):
             return
         entries = entries[skip:]
-        # A leader of a group that started over may not have as much as is committed here.
-        prev = min(log.commit, prev + skip) if state.volatile else log.commit
+        # A leader of a group that started over may not have as much as is committed here, nor one
+        # that an operator made it; what is compacted here cannot be compared.
+        met = min(log.commit, prev + skip)
+        prev = met if state.volatile or log.term_at(met) is not None else log.commit
     elif log.term_at(prev) != m.prev_term:
         _reject(state, m)
+        return
+    if log.last_index < state.reached and _goes_another_way(state, entries):
         return
     position = log.first_conflict(entries)
     if position < len(entries):
@@ -316,7 +322,16 @@ def _contradicts(state: RaftState, entries: list[Entry]) -> bool:
     for entry in entries:
         term = state.log.term_at(entry.index)
         if term is not None and term != entry.term:
-            assert state.volatile, "a leader lacks what is committed"
+            state.superseded = True
+            return True
+    return False
+
+
+def _goes_another_way(state: RaftState, entries: list[Entry]) -> bool:
+    """Whether the group was rescued before an entry that this node applied and lost from its log:
+    what it applied from there on is not what the others have."""
+    for entry in entries:
+        if entry.index <= state.reached and entry.data == RESCUED and entry.kind is EntryKind.EMPTY:
             state.superseded = True
             return True
     return False
@@ -394,12 +409,24 @@ def send_ack(state: RaftState, index: Index) -> None:
     )
 
 
+def _note_lead(state: RaftState, m: Heartbeat) -> None:
+    """A leader has all that is committed, unless an operator made it one without a majority. That
+    it has not is believed when it is seen for a while: what is here is given up then."""
+    if state.volatile or m.last_index >= max(state.log.commit, state.reached):
+        state.far_behind = None
+    elif state.far_behind is None or m.tick < state.far_behind:
+        state.far_behind = m.tick
+    elif m.tick - state.far_behind > state.timing.election_ticks:
+        state.superseded = True
+
+
 def on_heartbeat(state: RaftState, m: Heartbeat) -> None:
     """Answer a leader's sign of life."""
     if not hear_leader(state, m.term, m.sender):
         _reply_stale(state, m.sender, 0)
         return
     state.leader_last = m.last_index
+    _note_lead(state, m)
     if state.leader_end is None:
         state.leader_end = m.last_index
     commit_to(state, m.commit)

@@ -44,7 +44,7 @@ class RaftState:
 
     __slots__ = (
         "acked", "active_tick", "applied", "deadline", "dirty", "down", "early_reads",
-        "elected_alone", "emitted", "expected",
+        "elected_alone", "emitted", "expected", "far_behind",
         "fresh", "fresh_term", "gone", "handed", "hard_dirty",
         "hard_state_known", "heard_tick", "heartbeat_due", "jitter", "leader", "leader_commit",
         "leader_end", "leader_last", "lease_allowed", "limits", "log", "lowered",
@@ -52,9 +52,9 @@ class RaftState:
         "membership", "now",
         "out", "owed",
         "own_term_index", "peers", "pending_bytes", "poll_due", "polled", "promise_until",
-        "quiet", "quiet_round", "reads_waiting", "reported", "role", "round", "round_commit",
-        "round_wanted", "salvageable", "send_dirty", "serving", "standing", "superseded",
-        "term", "timeout",
+        "quiet", "quiet_round", "reached", "reads_waiting", "reported", "role", "round",
+        "round_commit", "round_wanted", "salvageable", "send_dirty", "serving", "standing",
+        "superseded", "term", "timeout",
         "timing", "transfer_deadline", "transferee", "verified", "volatile", "vote", "votes",
     )  # fmt: skip
 
@@ -77,8 +77,14 @@ class RaftState:
         self.volatile = False
         """The log is in memory: what its holders lost together is lost for good."""
         self.superseded = False
-        """Volatile: the others went on without what is committed here, as a voter that everybody
-        took for gone has it. Nothing of it counts any more: the caller starts this node anew."""
+        """The others went on without what is committed here: in a volatile group, or because an
+        operator said so, with fewer than a majority. Nothing of what is here counts any more: the
+        caller starts this node anew."""
+        self.reached: Index = 0
+        """Entries up to here were applied once, also if the log lost them."""
+        self.far_behind: int | None = None
+        """Follower: the leader's tick when its log was first seen to end before what is committed
+        here."""
         self.salvageable = False
         """Part of what this node had is damaged, and the rest is there: nobody starts over."""
         self.now = 0
@@ -278,7 +284,7 @@ class RaftState:
         elif kind == StandingKind.UNKNOWN and self.leader is not None:
             commit = self.log.commit
             filled = (
-                commit >= self.leader_commit
+                commit >= max(self.leader_commit, self.reached)
                 and commit > 0
                 and match >= commit
                 and self.log.term_at(commit) == self.term

@@ -19,13 +19,16 @@ Index: TypeAlias = int
 Term: TypeAlias = int
 """Election period; 0 means "before the first election"."""
 
+RESCUED = b"rescued"
+"""Content of the empty entry with which a leader begins that less than a majority elected."""
+
 
 class EntryKind(IntEnum):
     """What an entry is for. The numbers are part of the wire and log formats."""
 
     DATA = 0
     EMPTY = 1
-    """Written by a new leader; carries nothing."""
+    """Written by a new leader; carries nothing, or `RESCUED`."""
     CONFIG = 2
     """Data is `codec.encode_members` of the set in effect from this entry on."""
 

@@ -75,7 +75,8 @@ class GroupBootstrap:
         self.lost, self.loss_marked = lost, bool(lost)
 
     def remember(self, key: bytes, term: int, vote: str) -> None:
-        """A group that lives in memory begins anew in this very process, which voted in it."""
+        """A group begins anew in this very process, which voted in it."""
+        self.wal.add_vote(key, term, vote.encode())
         known = RecoveredGroup(term, vote.encode(), standing="unknown", suspect_index=JOINED)
         self.recovered[key] = known
 
@@ -120,13 +121,15 @@ class GroupBootstrap:
         volatile: bool,
         doubt: bool = False,
         salvage: bool = False,
+        reached: int = 0,
     ) -> Raft:
         """The raft of a group.
 
         `peers` are all that hold or are to hold a replica, `founders` those it began with.
         `life` is the one of this server that was given the replica, None when it is not known;
         `doubt`: the state on the disk is damaged. `salvage`: what is left of it then may be of
-        use, so that the group does not start over even if nobody has more.
+        use, so that the group does not start over even if nobody has more. `reached`: up to which
+        entry what is on the disk besides the state has the log applied.
         """
         found = self.recovered.pop(key, None)
         self.tombstones.pop(key, None)
@@ -150,12 +153,18 @@ class GroupBootstrap:
             if not mine or self.me not in founders:
                 self.wal.add_standing(key, "unknown", 0, JOINED if mine else 0)
                 return self._raft(
-                    Members(), 0, "", standing=UNKNOWN, hard_state_known=mine, volatile=volatile
+                    Members(),
+                    0,
+                    "",
+                    standing=UNKNOWN,
+                    hard_state_known=mine,
+                    volatile=volatile,
+                    reached=reached,
                 )
             members = Members(tuple(founders))
             self.wal.add_base(key, 0, 0, codec.encode_members(members))
             return self._raft(members, 0, "", standing=WHOLE, volatile=volatile)
-        return self._from_disk(key, state, found, doubt, salvage)
+        return self._from_disk(key, state, found, doubt, salvage, reached)
 
     def begin(self, key: bytes, members: Members, index: int, term: int, volatile: bool) -> Raft:
         """The raft of a group that begins with a state on its only member, as the log knows."""
@@ -171,6 +180,7 @@ class GroupBootstrap:
         found: RecoveredGroup | None,
         doubt: bool,
         salvage: bool,
+        reached: int,
     ) -> Raft:
         term, vote = (found.term, found.vote.decode()) if found is not None else (0, "")
         index, base_term, members = 0, 0, Members()
@@ -181,9 +191,9 @@ class GroupBootstrap:
             index, base_term = state.index, state.term
             members = codec.decode_members(state.members)
         entries = _entries(found, index, base_term)
-        if found is not None and not entries and index > found.base_index:
-            # The state was received, and the process ended before the log said so. Without this
-            # record, the entries to come would not follow what the log holds.
+        if not entries and index > (0 if found is None else found.base_index):
+            # The state was received, and the process ended before the log said so; or the log is
+            # lost. Without this record, the entries to come would not follow what the log holds.
             self.wal.add_base(key, index, base_term, codec.encode_members(members))
         # A state without a log: what the log promised is lost.
         standing = UNKNOWN if found is None else _standing(found)
@@ -212,6 +222,7 @@ class GroupBootstrap:
             entries=entries,
             hard_state_known=votes_known if standing == UNKNOWN else None,
             salvageable=salvage and (doubt or torn),
+            reached=reached,
         )
 
     def _joined(self, found: RecoveredGroup) -> bool:
@@ -230,6 +241,7 @@ class GroupBootstrap:
         hard_state_known: bool | None = None,
         volatile: bool = False,
         salvageable: bool = False,
+        reached: int = 0,
     ) -> Raft:
         return Raft(
             self.me,
@@ -245,6 +257,7 @@ class GroupBootstrap:
             hard_state_known=hard_state_known,
             volatile=volatile,
             salvageable=salvageable,
+            reached=reached,
             timing=self.timing,
             jitter=self.jitter,
             limits=self.limits,

@@ -2,6 +2,8 @@
 
 import random
 
+import pytest
+
 from jsctl.broker.assets.lost_log import find_loss, forget_loss
 from jsctl.broker.assets.meta.group_file import META_DIRECTORY, write_founding
 from jsctl.broker.peers.items import Founding
@@ -61,6 +63,22 @@ def test_a_log_of_which_only_the_reserve_is_left_is_lost() -> None:
     first, _ = sorted(one.list("log"))
     one.remove(f"log/{first}")
     assert find_loss(one, opened(one)) == "the log is lost"
+
+
+@pytest.mark.parametrize(
+    ("zeroed", "lost"),
+    [([0], "part of the log is lost"), ([0, 1], "the log is lost"), ([1], "")],
+    ids=["first", "all", "reserve"],
+)
+def test_zeros_are_never_a_log_in_which_nothing_was(zeroed: list[int], lost: str) -> None:
+    one = disk()
+    opened(one)
+    found(one)
+    names = sorted(one.list("log"))
+    for number in zeroed:
+        path = f"log/{names[number]}"
+        one.overwrite(path, bytes(len(one.content(path))))
+    assert find_loss(one, opened(one)) == lost
 
 
 def test_an_empty_log_beside_a_state_is_lost() -> None:

@@ -264,3 +264,14 @@ def test_after_a_loss_in_the_log_not_even_a_founder_is_whole_without_a_record() 
     assert raft.standing.kind is StandingKind.UNKNOWN and not raft.hard_state_known
     assert not votes(raft) and not campaigns(raft)
     assert server.restarted().standing.kind is StandingKind.UNKNOWN
+
+
+def test_a_log_that_is_lost_begins_again_behind_the_state() -> None:
+    """Or what is added to it would follow nothing, and the next start would drop it."""
+    server = Server()
+    server.start(state(5), life=LIFE + 1)
+    server.wal.add_entries(KEY, [(6, 2, 0, b"x")])
+    server.sync()
+    server.restart()
+    found = server.founder.recovered[KEY]
+    assert (found.base_index, len(found.entries), found.holed) == (5, 1, False)

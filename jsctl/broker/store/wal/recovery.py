@@ -70,6 +70,8 @@ class Recovered:
     """Segment files that were there."""
     first: int = 0
     """Number of the first of them; a log begins with 1."""
+    zeros: bool = False
+    """The first of them has neither a blank nor a claim: no log is made like that today."""
     unsure: bool = False
     """Part of the log is gone and nothing tells what it held: groups that are not listed may
     have been there, and every listed one is unknown."""
@@ -149,6 +151,7 @@ class Scan:
         self.recovered.files = len(self.segments)
         self.recovered.first = self.segments[0].number if self.segments else 0
         self.recovered.empty = not self._frames and not self._claims
+        self.recovered.zeros = any(len(one.zero_slots) == 2 for one in self.segments[:1])
         self._find_damage()
         self._fold()
 

@@ -87,7 +87,7 @@ def _jetstream(view: ServerView, options: HealthzOptions) -> Check:
         return _fault(UNAVAILABLE, "JETSTREAM", "JetStream not enabled"), True
     if options.js_enabled_only or options.js_enabled:
         return None, True
-    if view.settings.clustered and facts.meta_problem:
+    if facts.meta_problem:
         return _fault(UNAVAILABLE, "JETSTREAM", facts.meta_problem), True
     return None, view.settings.clustered and options.js_meta_only
 

@@ -35,9 +35,15 @@ class HealthReport:
         clustered = engine.options.clustered
         return HealthFacts(
             not_ready=self.failed,
-            meta_problem=self._meta_problem(engine) if clustered else "",
+            meta_problem=self._meta_problem(engine) if clustered else self._lost_alone(engine),
             assets=self._assets(engine),
         )
+
+    @staticmethod
+    def _lost_alone(engine: Engine) -> str:
+        """Without a cluster nobody can bring back what the log of this server lost."""
+        damage = "" if engine.meta.founding is None else standing_text(engine.meta.group)
+        return f"{RECOVERING}: {damage}" if damage else ""
 
     def _meta_problem(self, engine: Engine) -> str:
         if engine.meta.founding is None:

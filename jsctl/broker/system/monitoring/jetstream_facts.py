@@ -84,12 +84,14 @@ class JetStreamReport:
         """All there is to tell but the infos of assets."""
         clustered = self.engine.options.clustered
         founded = self.engine.meta.founding is not None
+        # A server that stands alone tells of its meta group where an operator has to help.
+        told = founded and (clustered or bool(standing_text(self.engine.meta.group)))
         return JetStreamFacts(
             config=config(self.options),
             limits=limits(self.options),
             stats=self._stats(),
             accounts=[self._account(name) for name in self.accounts],
-            meta=self._meta() if clustered and founded else None,
+            meta=self._meta() if told else None,
             leads_meta=not clustered or (founded and self.engine.meta.group.leading),
             scrub=scrub(self.engine),
         )
@@ -170,7 +172,7 @@ class JetStreamReport:
         leader = known_leader(self.engine, group)
         replicas = shown.replicas if shown is not None and group.leading else []
         return MetaClusterInfo(
-            name=self.view.cluster,
+            name=self.view.cluster or self.view.server_name,
             leader=self.engine.cluster.name_of(leader) if leader else "",
             peer=leader,
             replicas=tuple(map(peer_info, replicas)),

@@ -65,6 +65,8 @@ async def _led(call: Call, system: NatsSystem, servers: int) -> str:
         replies = await system.gather("JSZ", {"raft": True}, expected=servers)
         for reply in replies:
             meta = reply.as_(Jsz).meta_cluster
+            if meta is None and servers == 1:
+                return reply.server.name  # It stands alone, and nothing is wrong with it any more.
             if meta is not None and meta.leader:
                 return meta.leader
         await asyncio.sleep(POLL_SECONDS)
