@@ -16,7 +16,7 @@ from nats.errors import NoRespondersError
 
 from jsctl.testing import Broker
 from tests.support import gateways, leafs
-from tests.support.listeners import WAIT_S, connected, listen, settle
+from tests.support.listeners import WAIT_S, connected, known, listen, settle
 from tests.support.waiting import eventually
 
 
@@ -165,7 +165,8 @@ async def test_a_queue_group_is_served_near_by(
     far = await listen(clients[there], subject, "q")
     plain = await listen(clients[there], subject)
     link.told(servers[here], subject)
-    link.told(servers[there], subject)
+    await known(clients[here], subject, near, plain)
+    far.clear()
     for number in range(100):
         await clients[here].publish(subject, b"%d" % number)
     await near.reach(100)

@@ -4,11 +4,11 @@
 
 Each seed is run with three and with five servers: with plain streams and many faults, with streams
 and consumers of all kinds, with atomic batches, with counters, with schedules, with dead letters,
-with messages that have a time to live, with disks that fail, with one that rots, or loses its log, also under who
-reads everything anew, with servers that sync in their own loops, with requests that change streams
-and consumers all the time, also while servers come and go, and with disks that are full again and
-again. One that fails is printed with what is needed of its plan, and the run ends with status 1;
-the drawing that is named makes it again.
+with messages that have a time to live, with disks that fail, with one that rots, also under who
+reads everything anew, or that loses its log, with servers that sync in their own loops, with
+requests that change streams and consumers all the time, also while servers come and go, and with
+disks that are full again and again. One that fails is printed with what is needed of its plan, and
+the run ends with status 1; the drawing that is named makes it again.
 
     python -m tests.simulation --seconds 3600 --keep-going --drawing draw_storage
 

@@ -9,7 +9,6 @@ from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
-    GroupAssignment,
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta.state import Meta
@@ -28,10 +27,10 @@ from tests.simulation.clients import Hub, Operator, Reader, push_subject
 from tests.simulation.copies import Copies
 from tests.simulation.dead_letters import METADATA, DeadLetters
 from tests.simulation.faults import Faults
+from tests.simulation.lost import lost_at_birth
 from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
 from tests.simulation.plan import ConsumerKind, Plan, StreamKind
 from tests.simulation.publishers import AnyPublisher, publishers
-from tests.simulation.rot import LOG, kind_of
 from tests.simulation.settings import ROOM_BYTES, Build, Settings
 from tests.simulation.stream_checks import lost_of
 from tests.simulation.violation import Violation
@@ -300,7 +299,7 @@ class Simulation:
         meta = process.engine.meta.state
         for made in meta.assets():
             name = made.group.name
-            if self._lost_at_birth(made.group):
+            if lost_at_birth(self, made.group):
                 self.checker.history(name).excused = True
             if self.checker.history(name).excused:
                 continue
@@ -327,30 +326,6 @@ class Simulation:
             self.checker.history(consumer.group.name).excused and not consumer.group.settled
             for consumer in meta.consumers(made.account, made.name).values()
         )
-
-    def _lost_at_birth(self, group: GroupAssignment) -> bool:
-        """Whether the only founder lost its disk, or its log, before anybody else had what was on
-        it.
-
-        Nobody can tell what that disk had acknowledged: such a group stays offline by design.
-        """
-        if len(group.founders) != 1 or group.storage == "memory":
-            return False
-        (founder,) = group.founders
-        whole = False
-        for process in self.processes():
-            life = process.engine.options.life
-            if process.peer == founder and life == group.incarnations.get(founder):
-                return self._is_robbed(process) and not self.checker.history(group.name).voters
-            replica = process.engine.groups.by_name.get(group.name)
-            kind = None if replica is None else replica.raft.standing.kind
-            whole = whole or kind is StandingKind.WHOLE
-        return not whole
-
-    @staticmethod
-    def _is_robbed(process: Process) -> bool:
-        """Whether part of the log of a server was damaged in this run."""
-        return any(kind_of(path) == LOG for path, _, _ in process.machine.decay.places)
 
     def _behind(self, name: str, peers: Sequence[str]) -> Iterator[str]:
         leader = self.leader(name)

@@ -46,11 +46,6 @@ TICKS_MAX = 64
 STANDSTILL_NS = 1_500_000_000
 """A process that did not run for so long is taken for dead by the others, and what they asked of it
 before is not what they want now."""
-ALONE = (
-    "No other server has what the log of this one lost: JetStream waits until an operator has it go"
-    " on with what the disk has, by `jsctl server cluster rescue`, then for each stream without a"
-    " leader `jsctl stream cluster rescue STREAM`; or stop the server and restore its store"
-)
 EARLY_TICKS = 2
 """Of those, how many come before the messages that waited meanwhile."""
 ROUNDS_MAX = 16
@@ -112,11 +107,9 @@ class Engine:
             jitter,
             options.raft_limits,
         )
-        starter.take(recovered, find_loss(disk, recovered))
+        starter.take(recovered, find_loss(disk, recovered, alone=not options.clustered))
         for damage in recovered.damage:
             self.context.log(LogLevel.ERROR, f"Damaged log: {damage}")
-        if starter.lost and not options.clustered:
-            self.context.log(LogLevel.ERROR, ALONE)
         self.assets = Assets(self.context, starter, new_id, streams)
         liveness, state = Liveness(options.boot, options.life), Meta()
         news = OwnNews(options, self.groups, self.assets, liveness, options.card)

@@ -13,16 +13,22 @@ from jsctl.broker.replication.state_file import GroupState, WriteState
 from jsctl.broker.store.wal.recovery import Recovered
 
 MARK = "log-lost"
+REMEDY = (
+    "no other server has what was in it: JetStream waits until an operator has it go on with what"
+    " else is on the disk, by `jsctl server cluster rescue`, then for each stream without a leader"
+    " `jsctl stream cluster rescue STREAM`; or stop the server and restore its store"
+)
 
 
-def find_loss(disk: Disk, recovered: Recovered) -> str:
+def find_loss(disk: Disk, recovered: Recovered, *, alone: bool = False) -> str:
     """What is known of a loss, in this run or an earlier one; empty when the log is complete.
 
-    Noted among the damage, too. Raises DiskError.
+    Noted among the damage, too, with what a server that is `alone` can do. Raises DiskError.
     """
     what = _loss(disk, recovered)
     if what:
-        recovered.damage.append(f"{what}; groups without a record are in doubt until filled up")
+        then = REMEDY if alone else "groups without a record are in doubt until filled up"
+        recovered.damage.append(f"{what}; {then}")
     return what
 
 
