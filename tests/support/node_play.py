@@ -11,6 +11,7 @@ from jsctl.broker.options import (
     AccountOptions,
     JetStreamOptions,
     Options,
+    RaftOptions,
     UserOptions,
 )
 from jsctl.broker.turn import (
@@ -33,6 +34,8 @@ START_NS = 1_790_000_000 * 1_000_000_000
 STEP_NS = 50_000_000
 SECOND_NS = 1_000_000_000
 SERVER_ID = "NAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+LOG_BYTES = 2 << 20
+"""Of a segment of the log: a disk of a play holds four of them, and a test has three disks."""
 ROUNDS_MAX = 200
 
 Message = tuple[str, str, bytes]
@@ -56,6 +59,7 @@ def node_options(**more: Any) -> Options:
         "jetstream": JetStreamOptions(
             enabled=True, store_dir="/data", memory_bytes_max=1 << 20, store_bytes_max=1 << 30
         ),
+        "raft": RaftOptions(log_segment_bytes=LOG_BYTES),
     }
     return Options(**{**options, **more})
 
