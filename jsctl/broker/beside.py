@@ -37,7 +37,7 @@ class Beside(Generic[T]):
 def begin_store(
     disk: Disk, server: str, cluster: str, drawn: str, segment_bytes: int
 ) -> Beside[NewStore | None]:
-    """Make one, if there is none,.
+    """Make one, if there is none.
 
     Its syncs and zeros take about as long as that.
     """
