@@ -33,12 +33,14 @@ def assets(kind: Kind, scale: int) -> dict[str, Figure]:
         durables = [growth.durable_request(n, b"T%d" % n) for n in range(count)]
         consumers = created(at, durables, IN_FLIGHT)
         time.sleep(SETTLE_S)
-        return {
+        found = {
             f"streams created, {count:,}": streams,
             f"durable consumers created, {count:,}": consumers,
             f"memory with {count:,} of both": memory_mb(broker),
             f"idle CPU with {count:,} of both": idle_cpu(broker),
         }
+        broker.kill()  # nats-server needs minutes to stop with so many.
+        return found
 
 
 # Groups

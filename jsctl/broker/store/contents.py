@@ -172,6 +172,16 @@ class Contents:
         self._check_lost(seq)
         return Record._make(self._read((seq,), 0)[0])
 
+    def load_many(self, seqs: Sequence[int], bytes_max: int = 0) -> list[Row]:
+        """Those of ascending sequences that hold messages; ends as `next_many` does."""
+        live = list(filter(self._index.is_live, seqs))
+        if lost := self._index.lost.seqs:
+            bad = next((place for place, seq in enumerate(live) if seq in lost), len(live))
+            if not bad and live:
+                self._check_lost(live[0])
+            live = live[:bad]
+        return self._read(live, bytes_max) if live else []
+
     def load_range(self, from_seq: int, count: int, bytes_max: int = 0) -> list[Row]:
         """As `next_many` without a filter."""
         stop = self._stop(from_seq)
