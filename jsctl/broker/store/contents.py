@@ -165,6 +165,10 @@ class Contents:
         """Whether the sequence holds a message (possibly a damaged one)."""
         return self._index.is_live(seq)
 
+    def live_of(self, seqs: Sequence[int]) -> list[int]:
+        """Those of ascending sequences that hold a message (possibly a damaged one)."""
+        return self._index.live_of(seqs)
+
     def load(self, seq: int) -> Record | None:
         """One message; None if it was removed or never was. Raises Damaged."""
         if not self.is_live(seq):
@@ -174,7 +178,7 @@ class Contents:
 
     def load_many(self, seqs: Sequence[int], bytes_max: int = 0) -> list[Row]:
         """Those of ascending sequences that hold messages; ends as `next_many` does."""
-        live = list(filter(self._index.is_live, seqs))
+        live = self._index.live_of(seqs)
         if lost := self._index.lost.seqs:
             bad = next((place for place, seq in enumerate(live) if seq in lost), len(live))
             if not bad and live:
@@ -291,6 +295,8 @@ class Contents:
         """The newest sequence, not above `up_to_seq`, of each subject that passes; ascending."""
         index = self._index
         bound = index.last if up_to_seq is None else up_to_seq
+        if bound >= index.last and not index.lost:
+            return sorted(index.subjects.lasts(filters))
         newest = (index.last_up_to(name, bound) for name in index.retained_subjects(filters))
         return sorted(seq for seq in newest if seq is not None)
 
@@ -320,6 +326,8 @@ class Contents:
         Damaged ones count: they are there.
         """
         index = self._index
+        if from_seq > index.last:
+            return 0
         if last_per_subject:
             return index.subjects.last_from(filters, from_seq)
         if not filters.is_all:

@@ -92,7 +92,7 @@ class ConsumerDelivery:
         if self._pending is None:
             filters, state = self.consumer.filters, self.progress.state
             self._pending = self.store.num_pending(filters, self.cursor)
-            self._pending += sum(map(self.store.is_live, state.last_seqs))
+            self._pending += len(self.store.live_of(state.last_seqs))
         return self._pending
 
     def stored(self, subjects: Sequence[bytes]) -> None:
