@@ -19,6 +19,7 @@ from benchmarks.servers import OURS, REAL, REAL_ALWAYS, Kind
 from benchmarks.wire import Address
 
 RUNS = 3
+HEADER = f"{'':44}{'jsctl':>14}{'nats-server':>14}{'ratio':>10} {'CPU us a message':>17} {'aim':>7}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +259,7 @@ def main() -> None:
     for title, measure in tables(scale).items():
         if title not in wanted:
             continue
-        print(
-            f"{title:44}{'jsctl':>14}{'nats-server':>14}{'ratio':>10}"
-            f" {'CPU us a message':>17} {'aim':>7}"
-        )
+        print(title.ljust(44) + HEADER[44:])
         for line in measure():
             print(line.text())
         print()

@@ -1,5 +1,6 @@
 """`python -m jsctl`, and a short way to the broker that loads nothing of the front end."""
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ def leave(status: int) -> NoReturn:
 def main() -> int:
     """Run the command line; the exit status is returned."""
     if sys.argv[1:2] == ["broker"]:
+        gc.disable()  # Nothing of what is loaded goes again; the broker begins to collect itself.
         try:
             from jsctl.commands.broker import main as run_broker
 

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, InitVar, fields
 from dataclasses import dataclass as declared
 from dataclasses import replace as replaced
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, call
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -151,8 +152,8 @@ def _copier(cls: Any) -> Copy:
                 raise TypeError(f"{cls.__name__} has no field {name!r}")
             values[places[name]] = value
         made = new(cls)
-        for put, value in zip(setters, values, strict=True):
-            put(made, value)
+        for _ in map(call, setters, repeat(made), values):
+            pass  # Set, without a step of the interpreter for each.
         return made
 
     return copy

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import partial
+from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
@@ -53,13 +54,14 @@ class _Slot:
 class _Plan:
     """A class as tables. `embeds` are flattened structs."""
 
-    __slots__ = ("embeds", "keys", "order", "slots", "unknown")
+    __slots__ = ("embeds", "items", "keys", "order", "slots", "unknown")
 
     def __init__(self, cls: type) -> None:
         self.slots: dict[str, _Slot] = {}
-        self.order: list[tuple[_Slot | None, str]] = []
+        self.order: list[_Slot | None] = []
         self.embeds: list[tuple[str, type, bool]] = []
         self.unknown = ""
+        named: list[str] = []
         for declared in fields(cls):
             wire = wire_of(declared)
             if wire.unknown:
@@ -67,14 +69,24 @@ class _Plan:
             elif wire.embed:
                 inner, optional = _unwrap(declared.type)
                 self.embeds.append((declared.name, cast(type, inner), optional))
-                self.order.append((None, declared.name))
+                self.order.append(None)
+                named.append(declared.name)
             else:
                 slot = _Slot(declared, wire)
                 self.slots[slot.key] = slot
-                self.order.append((slot, declared.name))
+                self.order.append(slot)
+                named.append(declared.name)
+        self.items = _values(named)
+        """What is written, in the order of its slots."""
         self.keys = set(self.slots)
         for _, flat, _ in self.embeds:
             self.keys |= _plan(flat).keys
+
+
+def _values(names: list[str]) -> Callable[[object], tuple[object, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda one: tuple(getattr(one, name) for name in names)
 
 
 _plans: dict[type, _Plan] = {}
@@ -97,8 +109,7 @@ def encode(value: object) -> dict[str, object]:
 
 def _encode_into(value: object, out: dict[str, object]) -> None:
     plan = _plan(type(value))
-    for slot, attr in plan.order:
-        item = getattr(value, attr)
+    for slot, item in zip(plan.order, plan.items(value), strict=True):
         if slot is None:
             if item is not None:
                 _encode_into(item, out)

@@ -178,15 +178,25 @@ def test_config(parsed: Parsed) -> int:
 
 def real_node(options: Options, server_id: str, store: Path | None) -> NodeLike:
     """The broker's node on a real disk. Raises DiskError if another process has the directory."""
+    disk, drawn = open_disk(store), secrets.token_hex(16)
+    making = None
+    if store is not None:
+        from jsctl.broker.beside import begin_store
+
+        names, length = (options.server_name, options.cluster.name), options.raft.log_segment_bytes
+        making = begin_store(disk, *names, drawn, length)
     from jsctl.broker.node import Node  # loaded late: version, help and -t need none of it
 
+    if making is not None:
+        lazy.load("jsctl.broker.node.jetstream")
     return Node(
         options,
-        disk=open_disk(store),
+        disk=disk,
         jitter=secrets.randbelow,
         server_id=server_id,
-        incarnation=secrets.token_hex(16),
+        incarnation=drawn,
         zones=lambda name, at: time_zones.offset(name, at),
+        new_store=making.result() if making is not None else None,
     )
 
 
@@ -228,6 +238,7 @@ class Server:
         long, and does not look at that again.
         """
         gc.disable()
+        sys.setswitchinterval(SWITCH_S)
         messages = LoopMessages(self._log)
         logging.getLogger().addHandler(messages)
         failures: list[str] = []
@@ -310,7 +321,6 @@ class Server:
         self._files.write_ports(edge.addresses)
         gc.freeze()
         gc.set_threshold(*COLLECT_AFTER)
-        sys.setswitchinterval(SWITCH_S)
         gc.enable()
         self._info("Server is ready")
         loop = asyncio.get_running_loop()

@@ -34,6 +34,8 @@ from jsctl.broker.replication.group import LeaderChange, RaftGroup, SyncJob
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.replication.transfers import ImportJob, Transfers
 from jsctl.broker.store.wal.log import Wal, WalOptions
+from jsctl.broker.store.wal.new_store import LOG_DIRECTORY, NewStore
+from jsctl.broker.store.wal.recovery import Recovered
 from jsctl.broker.turn import DiskBatch, Jitter, LogLevel
 
 if TYPE_CHECKING:
@@ -75,12 +77,12 @@ class Engine:
         quota: Quota,
         streams: dict[StreamKey, StreamReplica],
         zones: ZoneOffset = only_utc,
+        new_store: NewStore | None = None,
     ) -> None:
         self.options = options
         self.disk = disk
         self.outbox = PeerOutbox(options.me)
-        wal_options = WalOptions(options.incarnation, options.log_segment_bytes)
-        wal, recovered = Wal.open(disk, "log", wal_options)
+        wal, recovered = _opened_log(options, disk, new_store)
         self.groups = Groups(wal, self.outbox, options.limits)
         self.context = ReplicaContext(
             options.me,
@@ -344,3 +346,12 @@ class Engine:
         if self.options.clustered:
             due.append(self.reconfigurator.next_due_ns())
         return min((at for at in due if at is not None), default=None)
+
+
+def _opened_log(
+    options: EngineOptions, disk: Disk, new_store: NewStore | None
+) -> tuple[Wal, Recovered]:
+    if new_store is not None:
+        return new_store.log, new_store.recovered
+    wal_options = WalOptions(options.incarnation, options.log_segment_bytes)
+    return Wal.open(disk, LOG_DIRECTORY, wal_options)

@@ -230,8 +230,9 @@ def stream_info(
     subjects_filter: bytes = b"",
     offset: int = 0,
     deleted_details: bool = False,
+    of_cluster: bool = True,
 ) -> StreamInfo:
-    """A stream as its own replica here tells it."""
+    """A stream as its own replica here tells it; `of_cluster`: with its replicas."""
     consumers = view.meta.consumer_count(found.account, found.name)
     config = found.config
     upstreams = view.upstreams(found.account, found.name)
@@ -245,7 +246,7 @@ def stream_info(
             consumers=consumers,
         ),
         domain=view.domain,
-        cluster=cluster_info(view, found.group),
+        cluster=cluster_info(view, found.group) if of_cluster else None,
         mirror=upstreams[0] if upstreams and config.mirror is not None else None,
         sources=() if config.mirror is not None else tuple(upstreams),
         ts=format_time(view.now_ns),
@@ -256,9 +257,7 @@ def stream_info(
 def create_response(view: View, assignment: StreamAssignment, stream: Stream) -> bytes:
     """What the stream's leader answers to the request named in the assignment."""
     kind = _kind(assignment)
-    shown = stream_info(view, assignment, stream)
-    if not view.clustered:
-        shown = replace(shown, cluster=None)
+    shown = stream_info(view, assignment, stream, of_cluster=view.clustered)
     response = StreamCreateResponse(
         head=head(kind),
         info=shown,

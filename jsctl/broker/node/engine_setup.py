@@ -1,7 +1,5 @@
 """What the engine of JetStream is started with: options, and the identity of the store."""
 
-import hashlib
-
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ScrubLimits, ServerCard
 from jsctl.broker.assets.meta.group_file import read_founding
 from jsctl.broker.errors import ConfigError
@@ -12,15 +10,14 @@ from jsctl.broker.raft.types import RaftLimits, Timing
 from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.setup import peer_id
-from jsctl.broker.store.identity import INCARNATION_BYTES, read, read_or_create
+from jsctl.broker.store.identity import StoreIdentity, read, read_or_create
 from jsctl.broker.store.segments.files import StoreOptions
+from jsctl.broker.store.wal.new_store import NewStore, incarnation_of
 from jsctl.broker.turn import Jitter
 
 
-def engine_options(
-    options: Options, identity: ServerIdentity, disk: Disk, incarnation: str, jitter: Jitter
-) -> EngineOptions:
-    """Who this server is to its peers. Reads or makes the store's identity.
+def store_identity(options: Options, disk: Disk, incarnation: str) -> StoreIdentity:
+    """Read or make the store's identity.
 
     A single server may have another name at each start, as it gets one when none is configured;
     what it stored is its own all the same. In a cluster the name is what others know it by.
@@ -37,8 +34,19 @@ def engine_options(
             )
         if not options.replicated:
             name = known.server
-    fresh = hashlib.sha256(incarnation.encode()).digest()[:INCARNATION_BYTES]
-    found = read_or_create(disk, name, options.cluster.name, fresh)
+    return read_or_create(disk, name, options.cluster.name, incarnation_of(incarnation))
+
+
+def engine_options(
+    options: Options,
+    identity: ServerIdentity,
+    disk: Disk,
+    incarnation: str,
+    jitter: Jitter,
+    new_store: NewStore | None = None,
+) -> EngineOptions:
+    """Who this server is to its peers, by the identity of its store: as `store_identity`."""
+    found = new_store.identity if new_store else store_identity(options, disk, incarnation)
     raft, others = options.raft, options.gateway.others
     timing = Timing(
         election_ticks=max(raft.election_min_ns // TICK_NS, 4),
@@ -47,7 +55,7 @@ def engine_options(
         quiet_ticks=raft.hibernate_after_ns // TICK_NS,
     )
     return EngineOptions(
-        me=peer_id(name),
+        me=peer_id(found.server),
         server_name=options.server_name,
         cluster=options.cluster.name,
         incarnation=found.incarnation,

@@ -38,6 +38,7 @@ from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import random_name
 from jsctl.broker.sessions.last_line import LastLine
+from jsctl.broker.store.wal.new_store import NewStore
 from jsctl.broker.system.advisories import JetStreamAdvisories
 from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.turn import Jitter, TurnOutputs
@@ -66,11 +67,12 @@ class JetStream:
         line: LastLine,
         outlet: EventOutlet,
         zones: ZoneOffset,
+        new_store: NewStore | None = None,
     ) -> None:
         streams: dict[StreamKey, StreamReplica] = {}
         usage = Usage(options, streams)
         self.engine = Engine(
-            engine_options(options, identity, disk, incarnation, jitter),
+            engine_options(options, identity, disk, incarnation, jitter, new_store),
             disk=disk,
             traffic=RouterTraffic(router),
             jitter=jitter,
@@ -78,6 +80,7 @@ class JetStream:
             quota=usage,
             streams=streams,
             zones=zones,
+            new_store=new_store,
         )
         self.view = ApiView(self.engine, options, usage, jitter)
         self._advisories = JetStreamAdvisories(self.engine, self.view, outlet)

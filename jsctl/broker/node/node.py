@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jsctl.broker.routes import links as route_links
     from jsctl.broker.routes.links import Links
     from jsctl.broker.routing import gateway_replies
+    from jsctl.broker.store.wal.new_store import NewStore
 else:
     gateways = lazy.module("jsctl.broker.gateways.gates", optional=True)
     gateway_types = lazy.module("jsctl.broker.gateways.types", optional=True)
@@ -57,8 +58,11 @@ class Node:
         server_id: str,
         incarnation: str,
         zones: ZoneOffset = only_utc,
+        new_store: "NewStore | None" = None,
     ) -> None:
+        """`new_store` is what was just made on `disk`, if it was."""
         self._options = options
+        self._new_store = new_store
         self._zones = zones
         self._disk = disk
         self._jitter = jitter
@@ -196,6 +200,7 @@ class Node:
             line=line,
             outlet=outlet,
             zones=self._zones,
+            new_store=self._new_store,
         )
 
     # What runs

@@ -165,12 +165,26 @@ class Contents:
         """Whether the sequence holds a message (possibly a damaged one)."""
         return self._index.is_live(seq)
 
+    def live_of(self, seqs: Sequence[int]) -> list[int]:
+        """Those of ascending sequences that hold a message (possibly a damaged one)."""
+        return self._index.live_of(seqs)
+
     def load(self, seq: int) -> Record | None:
         """One message; None if it was removed or never was. Raises Damaged."""
         if not self.is_live(seq):
             return None
         self._check_lost(seq)
         return Record._make(self._read((seq,), 0)[0])
+
+    def load_many(self, seqs: Sequence[int], bytes_max: int = 0) -> list[Row]:
+        """Those of ascending sequences that hold messages; ends as `next_many` does."""
+        live = self._index.live_of(seqs)
+        if lost := self._index.lost.seqs:
+            bad = next((place for place, seq in enumerate(live) if seq in lost), len(live))
+            if not bad and live:
+                self._check_lost(live[0])
+            live = live[:bad]
+        return self._read(live, bytes_max) if live else []
 
     def load_range(self, from_seq: int, count: int, bytes_max: int = 0) -> list[Row]:
         """As `next_many` without a filter."""
@@ -281,6 +295,8 @@ class Contents:
         """The newest sequence, not above `up_to_seq`, of each subject that passes; ascending."""
         index = self._index
         bound = index.last if up_to_seq is None else up_to_seq
+        if bound >= index.last and not index.lost:
+            return sorted(index.subjects.lasts(filters))
         newest = (index.last_up_to(name, bound) for name in index.retained_subjects(filters))
         return sorted(seq for seq in newest if seq is not None)
 
@@ -310,6 +326,8 @@ class Contents:
         Damaged ones count: they are there.
         """
         index = self._index
+        if from_seq > index.last:
+            return 0
         if last_per_subject:
             return index.subjects.last_from(filters, from_seq)
         if not filters.is_all:

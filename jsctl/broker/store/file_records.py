@@ -210,15 +210,15 @@ class FileRecords:
             if left < 0 and found:
                 break
             found.append(row)
-            if ahead and len(found) < len(seqs) and seqs[len(found)] == seq + 1:
+            if ahead and len(found) < len(seqs):
                 rows, size = self._read_run(seqs, len(found), left)
                 left -= size
                 found += rows
         return found, 0
 
     def _read_run(self, seqs: Sequence[int], at: int, bytes_max: int) -> tuple[list[Row], int]:
-        """What is sound of the sequences that follow each other from `at` on, in this chunk; and
-        its length in bytes."""
+        """What is sound of the sequences from `at` on that lie in this chunk; and its length in
+        bytes."""
         known, begin, data = self._chunk
         segment = self._files.of(seqs[at])
         table = segment.table
@@ -229,15 +229,15 @@ class FileRecords:
         if first < 0 or table.offsets[first] < begin:
             return [], 0
         here = bisect_left(table.offsets, begin + len(data), first)
-        most = min(len(seqs) - at, here - first)
-        if not most:
+        if here == first:
             return [], 0
-        count = min(_run_length(seqs, at, most), _run_length(table.seqs, first, most))
-        stop = first + count
-        starts = [offset - begin for offset in table.offsets[first:stop]]
-        lengths = table.lengths[first:stop]
-        places = zip(seqs[at : at + count], starts, lengths, strict=True)
-        rows = record.read_records(data, places, bytes_max)
+        stop = bisect_right(seqs, table.seqs[here - 1], at)
+        some = seqs[at:stop]
+        offsets, lengths = table.spans(some, first)
+        starts = [offset - begin for offset in offsets]
+        # Of which the segment knows nothing is met again by whoever reads it alone.
+        several = zip(some, starts, lengths, strict=False)
+        rows = record.read_records(data, several, bytes_max)
         return rows, sum(lengths[: len(rows)])
 
     def read_raw(self, seqs: Sequence[int]) -> tuple[list[bytes], int]:
@@ -322,11 +322,3 @@ class FileRecords:
 def _are_near(seqs: Sequence[int]) -> bool:
     """Whether reading ahead pays for these ascending sequences."""
     return len(seqs) > 1 and seqs[-1] - seqs[0] < 8 * len(seqs)
-
-
-def _run_length(seqs: Sequence[int], at: int, most: int) -> int:
-    """How many of at most so many ascending sequences from `at` on follow each other."""
-    first = seqs[at]
-    if seqs[at + most - 1] - first == most - 1:
-        return most
-    return bisect_right(range(most), 0, key=lambda n: seqs[at + n] - first - n)

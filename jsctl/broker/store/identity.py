@@ -105,6 +105,11 @@ def write(disk: Disk, identity: StoreIdentity) -> None:
         disk.sync_directory("")
 
 
+def has_content(disk: Disk) -> bool:
+    """Whether there is more than what a start makes before it writes an identity."""
+    return bool(set(disk.list("")) - _HARMLESS)
+
+
 def read_or_create(disk: Disk, server: str, cluster: str, incarnation: bytes) -> StoreIdentity:
     """The store's identity; a store without one gets it now, with this incarnation.
 

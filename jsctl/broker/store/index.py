@@ -8,6 +8,7 @@ that decides what limits remove, so that a damaged replica removes what the othe
 It knows nothing of files, records' bytes or the caller's log.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -186,6 +187,11 @@ class StoreIndex:
     def is_live(self, seq: int) -> bool:
         """Whether the sequence holds a message (possibly a damaged one)."""
         return self.first <= seq <= self.last and seq not in self.deleted
+
+    def live_of(self, seqs: Sequence[int]) -> list[int]:
+        """Those of ascending sequences that are live."""
+        low, high = bisect_left(seqs, self.first), bisect_right(seqs, self.last)
+        return self.deleted.absent_of(seqs[low:high])
 
     def live(self, start: int, stop: int, count: int) -> list[int]:
         """Up to `count` live sequences in [start, stop], ascending."""

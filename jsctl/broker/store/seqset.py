@@ -9,7 +9,7 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from operator import eq, sub
 
 from jsctl.broker.errors import Damaged
@@ -237,6 +237,27 @@ class SeqSet:
                 found.extend(range(first, min(start, last + 1, first + count - len(found))))
             first = max(first, end + 1)
         found.extend(range(first, min(last + 1, first + count - len(found))))
+        return found
+
+    def absent_of(self, seqs: Sequence[int]) -> list[int]:
+        """Those of ascending numbers that are not members."""
+        found: list[int] = []
+        at = 0
+        while at < len(seqs):
+            number = bisect_right(self._firsts, seqs[at])
+            last = number == len(self._firsts)
+            end = len(seqs) if last else bisect_left(seqs, self._firsts[number], at)
+            some, at = seqs[at:end], end
+            if not number:
+                found += some
+                continue
+            block = self._blocks[number - 1]
+            ends, places = block.ends, map(bisect_right, repeat(block.starts), some)
+            found += [
+                seq
+                for seq, place in zip(some, places, strict=True)
+                if not place or seq > ends[place - 1]
+            ]
         return found
 
     def _from(self, seq: int) -> Iterator[tuple[int, int]]:

@@ -399,6 +399,11 @@ class SubjectIndex:
         entry = self._entries.get(subject)
         return entry.seqs[-1] if isinstance(entry, Positions) else entry
 
+    def lasts(self, filters: Filters) -> list[int]:
+        """The newest sequence of each subject that passes, in no order."""
+        found = map(self._entries.__getitem__, self.select(filters))
+        return [one.seqs[-1] if isinstance(one, Positions) else one for one in found]
+
     def first(self, subject: bytes) -> int | None:
         """The oldest sequence of a subject."""
         entry = self._entries.get(subject)

@@ -94,8 +94,11 @@ def _one_literal(literal: bytes) -> Callable[[bytes], bool]:
     return literal.__eq__
 
 
-def _by_regex(patterns: Sequence[bytes]) -> Callable[[bytes], bool]:
-    fullmatch = re.compile(b"|".join(to_regex(pattern) for pattern in patterns)).fullmatch
+def _finder(patterns: Sequence[bytes]) -> Callable[[bytes], object]:
+    return re.compile(b"|".join(to_regex(pattern) for pattern in patterns)).fullmatch
+
+
+def _by_regex(fullmatch: Callable[[bytes], object]) -> Callable[[bytes], bool]:
     return lambda subject: fullmatch(subject) is not None
 
 
@@ -108,9 +111,11 @@ class Filters:
     callable, made for tight loops. Immutable, hashable by its patterns.
     """
 
-    __slots__ = ("is_all", "literals", "match", "only_literals", "patterns", "wildcards")
+    __slots__ = ("_passes", "is_all", "literals", "match", "only_literals", "patterns", "wildcards")
 
     match: Callable[[bytes], bool]
+    _passes: Callable[[bytes], object]
+    """The same for `filter`, which takes anything that is true: no call of Python's for each."""
 
     def __init__(self, patterns: Iterable[bytes] = ()) -> None:
         self.patterns: tuple[bytes, ...] = tuple(dict.fromkeys(patterns))
@@ -121,16 +126,20 @@ class Filters:
         if self.is_all:
             self.match = _everything
         elif not self.only_literals:
-            few = len(self.patterns) <= REGEX_PATTERNS_MAX
-            self.match = _by_regex(self.patterns) if few else PatternSet(self.patterns).covers
+            if len(self.patterns) <= REGEX_PATTERNS_MAX:
+                self._passes = _finder(self.patterns)
+                self.match = _by_regex(self._passes)
+                return
+            self.match = PatternSet(self.patterns).covers
         elif len(self.literals) == 1:
             self.match = _one_literal(self.literals[0])
         else:
             self.match = frozenset(self.literals).__contains__
+        self._passes = self.match
 
     def select(self, subjects: Iterable[bytes]) -> list[bytes]:
         """Those of the subjects that pass, in order."""
-        return list(subjects) if self.is_all else list(filter(self.match, subjects))
+        return list(subjects) if self.is_all else list(filter(self._passes, subjects))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Filters) and self.patterns == other.patterns

@@ -51,6 +51,14 @@ async def ask(url: str) -> None:
     await client.close()
 
 
+def test_nothing_is_loaded_once_the_store_is_made(tmp_path: Path) -> None:
+    """It is made beside that; what came later would make a start longer by as much."""
+    with TracedBroker("-js", directory=tmp_path) as broker:
+        broker.wait_log("Server is ready")
+        start = broker.logs.partition("Starting JetStream")[2].partition("Server is ready")[0]
+        assert not re.findall(r"^import time:.*", start, re.MULTILINE)
+
+
 def test_first_requests_import_nothing(tmp_path: Path) -> None:
     with TracedBroker("-js", "-D", directory=tmp_path) as broker:
         broker.wait_log("Loaded what requests need")

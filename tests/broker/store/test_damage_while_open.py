@@ -213,6 +213,28 @@ def test_a_seal_that_cannot_be_read_for_a_while_costs_no_message() -> None:
     assert not store.lost
 
 
+def test_some_messages_end_before_the_first_that_is_damaged() -> None:
+    disk = SimDisk(random.Random(1))
+    store = fill(disk)
+    held = store.live_seqs(1, 60, 60)
+    bad = held[20]
+    raw = store.read_raw((bad,))[0]
+    path = next(one for one in segments(disk) if raw in disk.content(one))
+    disk.flip_bit(path, 8 * (disk.content(path).index(raw) + len(raw) - 1))
+    store.close()
+    store = MessageStore.open(disk, "s", OPTIONS)
+    wanted = [seq for seq in held if seq % 3]
+    assert bad in wanted
+    for _ in range(2):
+        found = store.load_many(wanted)
+        assert [one[0] for one in found] == wanted[: wanted.index(bad)]
+        with pytest.raises(Damaged) as told:
+            store.load_many(wanted[wanted.index(bad) :])
+        assert told.value.first_seq == told.value.last_seq == bad
+    behind = wanted[wanted.index(bad) + 1 :]
+    assert [one[0] for one in store.load_many(behind)] == behind
+
+
 def test_a_table_made_while_the_disk_failed_is_made_once_more() -> None:
     """What nobody asked for meanwhile must not be missing later."""
     disk = SimDisk(random.Random(1))

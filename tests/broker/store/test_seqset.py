@@ -33,6 +33,8 @@ def check(made: SeqSet, model: set[int]) -> None:
         assert made.count_range(n, n + 7) == len([i for i in model if n <= i <= n + 7])
         absent = [i for i in range(n, 40) if i not in model]
         assert made.absent(n, 39, 5) == absent[:5]
+        some = range(n, 50, 3)
+        assert made.absent_of(some) == [i for i in some if i not in model]
 
 
 @given(steps, st.sampled_from([1, 2, 512]))

@@ -184,6 +184,13 @@ class Model(RuleBasedStateMachine):
         want = min((s for s, one in self.model.items() if one.time_ns >= time), default=None)
         assert self.store.seq_at_time(time) == (want or self.last + 1)
 
+    @rule(seqs=st.sets(st.integers(0, 200), max_size=60), most=st.sampled_from([0, 80, 400]))
+    def load_many(self, seqs: set[int], most: int) -> None:
+        want = [self.model[seq] for seq in sorted(seqs) if seq in self.model]
+        assert self.store.load_many(sorted(seqs)) == want
+        some = self.store.load_many(sorted(seqs), most)
+        assert some == want[: len(some)] and bool(some) == bool(want)
+
     @rule(seq=st.integers(0, 200))
     def load(self, seq: int) -> None:
         assert self.store.load(seq) == self.model.get(seq)

@@ -92,7 +92,7 @@ class ConsumerDelivery:
         if self._pending is None:
             filters, state = self.consumer.filters, self.progress.state
             self._pending = self.store.num_pending(filters, self.cursor)
-            self._pending += sum(map(self.store.is_live, state.last_seqs))
+            self._pending += len(self.store.live_of(state.last_seqs))
         return self._pending
 
     def stored(self, subjects: Sequence[bytes]) -> None:
@@ -214,23 +214,24 @@ class ConsumerDelivery:
 
     def _chosen(self, count: int) -> list[Row]:
         state = self.progress.state
-        rows: list[Row] = []
-        for seq in state.last_seqs:
+        at = 0
+        while at < len(state.last_seqs):
+            some = state.last_seqs[at : at + count]
             try:
-                row = self.store.load(seq)
+                rows = self.store.load_many(some, BATCH_BYTES_MAX)
             except Damaged:
-                if self._pass_over(seq, seq):
-                    continue
-                self.damaged = (seq, seq)
+                seq = next(filter(self.store.is_live, some))
+                if not self._pass_over(seq, seq):
+                    self.damaged = (seq, seq)
+                    return []
+                at += some.index(seq) + 1
+                continue
+            if rows:
                 return rows
-            if row is not None:
-                rows.append(row)
-            if len(rows) == count:
-                return rows
-        if not rows:
-            self.progress.skip(state.resume)
-            self.cursor = max(self.cursor, state.next_stream)
-        return rows
+            at += len(some)
+        self.progress.skip(state.resume)
+        self.cursor = max(self.cursor, state.next_stream)
+        return []
 
     def _shown(self, rows: Sequence[Row]) -> list[Row]:
         if self.consumer.config.headers_only:

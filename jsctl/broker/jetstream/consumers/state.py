@@ -12,11 +12,12 @@ their first deliveries, ascending too. Deliveries only append, so dict order is 
 import struct
 import zlib
 from array import array
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Sequence
 from itertools import repeat, takewhile
 from operator import itemgetter
 from typing import NamedTuple
+
+from jsctl.broker.jetstream.consumers.chosen import Chosen
 
 Pending = tuple[int, int]
 """(consumer sequence of the first delivery, time in ns from which the ack wait runs)."""
@@ -82,7 +83,7 @@ class ConsumerState:
         """Given up, and not known to be stored as dead letters; in no order."""
         self.skipped = 0
         """Nothing at or below is to be delivered for the first time."""
-        self.last_seqs: list[int] = []
+        self.last_seqs = Chosen()
         """Chosen sequences that come first (last per subject), ascending."""
         self.resume = 0
         """Where reading goes on once `last_seqs` are delivered."""
@@ -104,7 +105,7 @@ class ConsumerState:
         self.started = True
         self.delivered_stream = self.floor_stream = first - 1
         self.resume = resume
-        self.last_seqs = list(last_seqs)
+        self.last_seqs = Chosen(last_seqs)
 
     def reset(self, first: int) -> None:
         """Forget deliveries and stand right before `first`."""
@@ -119,7 +120,7 @@ class ConsumerState:
         self.delivered_stream = max(self.delivered_stream, last)
         self.delivered_last_ns = time_ns
         if self.last_seqs:
-            del self.last_seqs[: bisect_right(self.last_seqs, last)]
+            self.last_seqs.drop(last)
         if self.acks_needed:
             self.pending.update(
                 zip(seqs, zip(range(first_seq, first_seq + count), repeat(time_ns)), strict=False)
@@ -206,7 +207,7 @@ class ConsumerState:
         """Nothing at or below `up_to` is left to deliver for the first time."""
         self.skipped = max(self.skipped, up_to)
         if self.last_seqs:
-            del self.last_seqs[: bisect_right(self.last_seqs, up_to)]
+            self.last_seqs.drop(up_to)
 
     # Copies and bytes.
 
@@ -215,7 +216,7 @@ class ConsumerState:
         made = ConsumerState(acks_needed=self.acks_needed)
         for name in self.__slots__:
             value = getattr(self, name)
-            setattr(made, name, value.copy() if isinstance(value, dict | list) else value)
+            setattr(made, name, value.copy() if isinstance(value, dict | list | Chosen) else value)
         made.acked = []
         made.acks_watched = False
         return made
@@ -248,7 +249,7 @@ class ConsumerState:
             _deltas(list(pending)),
             _deltas(cseqs),
             _deltas(times),
-            _deltas(self.last_seqs),
+            _deltas(list(self.last_seqs)),
             _deltas([seq for seq, _ in forget]),
             array("q", [count for _, count in forget]).tobytes(),
         )
@@ -298,7 +299,7 @@ class ConsumerState:
         seqs, cseqs, times, last_seqs, again, counts = parts
         pairs = zip(_sums(cseqs), _sums(times), strict=True)
         self.pending = dict(zip(_sums(seqs), pairs, strict=True))
-        self.last_seqs = _sums(last_seqs)
+        self.last_seqs = Chosen(_sums(last_seqs))
         self.redelivered = dict(zip(_sums(again), counts, strict=True))
         while at < len(columns):
             seq, death, at = decode_death(columns, at)

@@ -42,9 +42,22 @@ def _entry(op: str, **values: object) -> bytes:
     return json.dumps({"op": op, **values}, separators=(",", ":")).encode()
 
 
+class AssetEntry(bytes):
+    """An entry together with the assignment in it, which who proposes it need not read from it."""
+
+    made: Assignment
+
+    @classmethod
+    def of(cls, op: str, document: Document, made: Assignment) -> "AssetEntry":
+        """The entry of an assignment, which `document` is."""
+        entry = cls(_entry(op, assignment=document))
+        entry.made = made
+        return entry
+
+
 def assign_stream(made: StreamAssignment) -> bytes:
     """Create a stream, or replace its assignment; its consumers stay."""
-    return _entry("stream", assignment=stream_document(made))
+    return AssetEntry.of("stream", stream_document(made), made)
 
 
 def assign_restored(made: StreamAssignment, consumers: Iterable[ConsumerAssignment]) -> bytes:
@@ -60,7 +73,7 @@ def remove_stream(account: str, name: str) -> bytes:
 
 def assign_consumer(made: ConsumerAssignment) -> bytes:
     """Create a consumer, or replace its assignment."""
-    return _entry("consumer", assignment=consumer_document(made))
+    return AssetEntry.of("consumer", consumer_document(made), made)
 
 
 def remove_consumer(account: str, stream: str, name: str) -> bytes:

@@ -24,6 +24,7 @@ from jsctl.broker.jetstream.meta.assignments import (
     stream_from,
 )
 from jsctl.broker.jetstream.meta.entries import (
+    AssetEntry,
     Assignment,
     Document,
     Key,
@@ -75,6 +76,7 @@ class _Proposal(NamedTuple):
 
     entry: bytes
     document: Document
+    """Empty, where the assignment was handed on with the entry."""
     made: Assignment | None
     """The assignment, of an entry that is one."""
     keys: tuple[Key, ...]
@@ -140,6 +142,8 @@ class Meta:
         self._in_flight: deque[_Proposal] = deque()
         self._passing: set[bytes] = set()
         self._overlay = Overlay()
+        self._loads: Loads | None = None
+        """With what is in flight, until something lands: requests of one turn count it once."""
 
     # What requests see: applied state under what is in flight.
 
@@ -186,7 +190,7 @@ class Meta:
         if self.stream(account, stream) is None:
             return {}
         found = dict(self._state.consumers.get((account, stream), {}))
-        for name, made in self._overlay.consumers(account, stream):
+        for name, made in self._overlay.consumers(account, stream).items():
             found.pop(name, None)
             if isinstance(made, ConsumerAssignment):
                 found[name] = made
@@ -197,7 +201,7 @@ class Meta:
         if self.stream(account, stream) is None:
             return 0
         applied = self._state.consumers.get((account, stream), {})
-        changed = dict(self._overlay.consumers(account, stream))
+        changed = self._overlay.consumers(account, stream)
         made = sum(one is not None for one in changed.values())
         return len(applied) - len(applied.keys() & changed.keys()) + made
 
@@ -218,9 +222,11 @@ class Meta:
 
     def loads(self, without: StreamAssignment | None = None) -> Loads:
         """What each peer has been given; what the stream `without` reserves does not count."""
-        loads = self._state.loads.copy()
-        for key, made in self._overlay.items():
-            loads.change(self._state.get(key), made)
+        if self._loads is None:
+            self._loads = self._state.loads.copy()
+            for key, made in self._overlay.items():
+                self._loads.change(self._state.get(key), made)
+        loads = self._loads.copy()
         if without is not None:
             loads.release(without)
         return loads
@@ -242,6 +248,7 @@ class Meta:
     def apply(self, index: int, entry: bytes) -> int:
         """File one committed entry; 1 if it changed anything."""
         self.applied = index
+        self._loads = None
         known = self._landed(entry)
         if known is not None and known.made is not None:
             return self._put(known.made)
@@ -323,19 +330,24 @@ class Meta:
     def note_in_flight(self, entries: Iterable[bytes]) -> None:
         """These were proposed and not refused; requests see them from now on."""
         for entry in entries:
-            document = parse_object(entry)
-            made = assignment_from(document) if document["op"] in _ASSETS else None
+            document: Document = {}
+            made = entry.made if isinstance(entry, AssetEntry) else None
+            if made is None:
+                document = parse_object(entry)
+                made = assignment_from(document) if document["op"] in _ASSETS else None
             foreseen = self._foresee(document, made)
             if self._passes(foreseen):
                 self._passing.add(entry)
             self._in_flight.append(_Proposal(entry, document, made, tuple(foreseen)))
             for key, after in foreseen.items():
+                if self._loads is not None:
+                    self._loads.change(self._seen(key), after)
                 self._overlay.proposed(key, after)
 
     def _foresee(self, document: Document, made: Assignment | None) -> dict[Key, Assignment | None]:
-        op = document["op"]
         if made is not None:
             return {key_of(made): _dated(made, self._seen(key_of(made)), UNDATED)}
+        op = document["op"]
         if op == "settle":
             return self._foresee_settled(document)
         if op == "restored":
@@ -385,6 +397,7 @@ class Meta:
         self._in_flight.clear()
         self._passing.clear()
         self._overlay = Overlay()
+        self._loads = None
 
     @property
     def in_flight(self) -> int:

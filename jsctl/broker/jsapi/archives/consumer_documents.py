@@ -10,6 +10,7 @@ from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError, decode, dumps, encode
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 from jsctl.backups.s2 import BrokenStream
+from jsctl.broker.jetstream.consumers.chosen import Chosen
 from jsctl.broker.jetstream.consumers.state import ConsumerState
 
 SEQUENCE_MAX = (1 << 63) - 1
@@ -32,7 +33,7 @@ def document_of(config: ConsumerConfig, state: ConsumerState, last_seq: int) -> 
     told |= {"pending": pending} if pending else {}
     told |= {"redelivered": again} if again else {}
     if state.last_seqs:
-        told[_SELECTED] = {"last_seqs": state.last_seqs, "resume": state.resume}
+        told[_SELECTED] = {"last_seqs": list(state.last_seqs), "resume": state.resume}
     return dumps({"config": encode(config), "state": told})
 
 
@@ -89,7 +90,7 @@ def _state(told: Mapping[str, object]) -> ConsumerState:
         seqs = [_checked(seq) for seq in some] if isinstance(some, list) else []
         if seqs != sorted(set(seqs)):
             raise _Unfit("selected sequences are not ascending")
-        made.last_seqs, made.resume = seqs, _number(selected, "resume")
+        made.last_seqs, made.resume = Chosen(seqs), _number(selected, "resume")
     return made
 
 

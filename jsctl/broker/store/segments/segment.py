@@ -231,6 +231,22 @@ class Table:
         at = bisect_left(seqs, seq)
         return at if at < len(seqs) and seqs[at] == seq else -1
 
+    def spans(self, wanted: Sequence[int], first: int) -> tuple[Sequence[int], Sequence[int]]:
+        """Offsets and lengths of ascending sequences, of which the first is at `first`; up to the
+        first that the segment does not have."""
+        last = first + wanted[-1] - wanted[0]
+        if last < len(self.seqs) and self.seqs[last] == wanted[-1]:
+            # None is missing between them.
+            if last - first == len(wanted) - 1:
+                return self.offsets[first : last + 1], self.lengths[first : last + 1]
+            shift = wanted[0] - first
+            places = [seq - shift for seq in wanted]
+        else:
+            places = list(map(self.find, wanted))
+            if -1 in places:
+                del places[places.index(-1) :]
+        return [self.offsets[at] for at in places], [self.lengths[at] for at in places]
+
     def tally(self, wanted: Sequence[int]) -> tuple[int, int]:
         """`(sizes, checksums)` of ascending sequences, summed; what is not here counts nothing."""
         first, last = self.find(wanted[0]), self.find(wanted[-1])

@@ -5,6 +5,7 @@ import random
 import pytest
 
 from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.jsontext import parse_object
 from jsctl.api.stream import StreamConfig
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
@@ -12,8 +13,10 @@ from jsctl.broker.jetstream.meta.assignments import (
     StreamAssignment,
 )
 from jsctl.broker.jetstream.meta.entries import (
+    AssetEntry,
     assign_consumer,
     assign_stream,
+    assignment_from,
     remove_consumer,
     remove_stream,
 )
@@ -82,6 +85,8 @@ def test_loads_are_those_of_all_that_is_assigned(seed: int) -> None:
     rng, meta, waiting = random.Random(seed), Meta(), list[bytes]()
     for index in range(1, 150):
         entry = some_entry(rng, meta)
+        if isinstance(entry, AssetEntry):
+            assert assignment_from(parse_object(entry)) == entry.made, "others read it"
         meta.note_in_flight([entry])
         waiting.append(entry)
         check(meta, rng)

@@ -1,0 +1,50 @@
+"""Sequences that are delivered first: ascending, and used up from the front."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import overload
+
+
+class Chosen(Sequence[int]):
+    """A list whose front goes without moving the rest each time: there may be a million."""
+
+    __slots__ = ("_head", "_seqs")
+
+    def __init__(self, seqs: Iterable[int] = ()) -> None:
+        self._seqs = list(seqs)
+        self._head = 0
+
+    def __len__(self) -> int:
+        return len(self._seqs) - self._head
+
+    def __iter__(self) -> Iterator[int]:
+        return islice(self._seqs, self._head, None)
+
+    def __contains__(self, seq: object) -> bool:
+        at = bisect_left(self._seqs, seq, self._head) if isinstance(seq, int) else len(self._seqs)
+        return at < len(self._seqs) and self._seqs[at] == seq
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[int]: ...
+
+    def __getitem__(self, place: int | slice) -> int | list[int]:
+        if isinstance(place, int):
+            return self._seqs[place + self._head if place >= 0 else place]
+        start, stop, step = place.indices(len(self))
+        assert step == 1, "read in order"
+        return self._seqs[self._head + start : self._head + stop]
+
+    def copy(self) -> "Chosen":
+        """An equal one of its own."""
+        return Chosen(self)
+
+    def drop(self, up_to: int) -> None:
+        """Those up to this one are used up."""
+        self._head = bisect_right(self._seqs, up_to, self._head)
+        if 2 * self._head >= len(self._seqs):
+            del self._seqs[: self._head]
+            self._head = 0
