@@ -279,6 +279,9 @@ class _Asking:
             for frame in await self._some():
                 if frame.status in (END_OF_BATCH, NONE_FOUND):
                     return
+                if frame.status == NO_RESPONDERS:
+                    what = "nats: no responders available for request"
+                    raise Unreachable(f"getting message from the stream: {what}")
                 if frame.status:
                     text = frame.header.split(b"\r\n")[0].decode("utf-8", "replace")
                     raise Unreachable(f"doing a direct get on the stream: {text}")

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.client.manager import as_request
-from jsctl.commands.stream.config import check_config, create_options, required_level, with_flags
+from jsctl.commands.stream.config import (
+    NOT_CREATED,
+    check_config,
+    create_options,
+    required_level,
+    with_flags,
+)
 from jsctl.commands.stream.copying import COPY_OF, Copier
 from jsctl.commands.stream.show import show_stream
 from jsctl.commands.toolkit.assets.picking import STREAM_NOT_FOUND, check_name
@@ -36,7 +42,7 @@ def copy_options() -> tuple[Option, ...]:
 
 async def copy(call: Call) -> None:
     """Makes the stream, or with `--data` goes on with one that was made so."""
-    wanted = check_name(call.text("destination"), "stream")
+    wanted = check_name(call.text("destination"), "stream", about=NOT_CREATED)
     async with call.manager() as manager, _destination(call, manager) as target:
         source = await manager.stream_info(check_name(call.text("source"), "stream"))
         config = _configuration(call, source, wanted)

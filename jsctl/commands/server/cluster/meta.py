@@ -44,12 +44,12 @@ async def step_down(call: Call) -> None:
     placement = Placement(
         cluster=call.text("cluster"), tags=call.words("tags"), preferred=call.text("host")
     )
-    if placement.preferred or placement.tags:
-        call.output.note(
-            "WARNING: Using placement tags or node name required NATS Server 2.11 or newer\n"
-        )
     async with call.client() as client:
         meta = await _meta_leader(client, call)
+        if placement.preferred or placement.tags:
+            call.output.note(
+                "WARNING: Using placement tags or node name required NATS Server 2.11 or newer\n"
+            )
         call.output.log(
             f'Requesting leader step down of "{meta.leader}" in a {meta.cluster_size} '
             "peer RAFT group"

@@ -86,7 +86,8 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
     if about.minimum is not None and number < about.minimum:
         raise UsageError(f"{about.flag} should be >= {about.minimum}")
     if about.maximum is not None and number > about.maximum:
-        raise UsageError(f"{about.flag} should be <= {about.maximum}")
+        text, most = format(number, ","), format(about.maximum, ",")
+        raise UsageError(f"{about.flag} {text} is too big, the maximum is {most}")
     return number
 
 

@@ -9,6 +9,7 @@ from time import monotonic
 
 from jsctl.api.errors import ApiError
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.commands.toolkit.invocation.watching import repeated
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, NeedsConfirmation, UsageError
@@ -106,8 +107,5 @@ async def _picture(call: Call, title: str, curves: list[Curve], sample: Sample) 
         except (ApiError, JsctlError) as error:
             call.output.log(str(error))
     text = svg(title, [(curve.caption, curve.values, curve.text) for curve in curves])
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise JsctlError(f"could not write {target}: {error.strerror}") from None
+    save(target, text, mode=SHARED_MODE)
     call.output.note(f"Wrote {target}")
