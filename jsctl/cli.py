@@ -115,12 +115,7 @@ def hoist(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             if not waiting:
                 raise UsageError(f"expected argument for flag '{word}'", show_help=True)
             value = waiting.pop(0)
-        if flag.choices and value not in flag.choices:
-            raise UsageError(f"enum value must be one of {','.join(flag.choices)}, got '{value}'")
-        if flag.key in _EXISTING and value and not Path(value).exists():
-            raise UsageError(f"path '{value}' does not exist")
-        if flag.key == "timeout" and not value:
-            raise UsageError("--timeout: expected a duration, got ''")
+        _check_global(flag, value)
         text = value if value is not None else "false" if negated else "true"
         if flag.key in flags:
             if flag.key != "monitor":
@@ -128,6 +123,16 @@ def hoist(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             text = f"{flags['monitor']},{text}"
         flags[flag.key] = text
     return flags, rest
+
+
+def _check_global(flag: GlobalFlag, value: str | None) -> None:
+    """Raises UsageError for a value that can be none of the flag."""
+    if flag.choices and value not in flag.choices:
+        raise UsageError(f"enum value must be one of {','.join(flag.choices)}, got '{value}'")
+    if flag.key in _EXISTING and value and not Path(value).exists():
+        raise UsageError(f"path '{value}' does not exist")
+    if flag.key == "timeout" and not value:
+        raise UsageError("--timeout: expected a duration, got ''")
 
 
 def _global_flag(word: str, waiting: list[str]) -> tuple[GlobalFlag | None, str | None, bool]:

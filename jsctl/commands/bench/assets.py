@@ -14,7 +14,7 @@ from jsctl.commands.bench.kinds import Benchmark
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, RequestFailed
 
-STREAM_NOT_FOUND, INVALID_CONFIG = 10059, 10052
+STREAM_NOT_FOUND, CONSUMER_NOT_FOUND, INVALID_CONFIG = 10059, 10014, 10052
 BATCHES = (Benchmark.JS_ATOMIC, Benchmark.JS_FAST)
 INACTIVE_NS = 10 * SECOND_NS
 OWN_CONSUMER, OWN_BUCKET = "nats-bench", "benchbucket"
