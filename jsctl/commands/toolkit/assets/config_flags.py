@@ -83,8 +83,6 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
     if about.unit == "text":
         return text
     number = parse_size(text) if about.unit == "bytes" else int(text)
-    if about.minimum is not None and number < about.minimum:
-        raise UsageError(f"{about.flag} should be >= {about.minimum}")
     if about.maximum is not None and number > about.maximum:
         text, most = format(number, ","), format(about.maximum, ",")
         raise UsageError(f"{about.flag} {text} is too big, the maximum is {most}")
