@@ -15,11 +15,9 @@ from jsctl.commands.toolkit.assets.config_files import edited, load_config
 from jsctl.commands.toolkit.assets.config_flags import (
     apply_flags,
     differences,
-    options_for,
     value_of,
 )
 from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
-from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import RequestFailed, UsageError
@@ -28,56 +26,11 @@ LINEAR = "linear"
 NOT_CREATED = "Consumer creation failed"
 MILLISECOND_NS = 1_000_000
 _SKIP = ("filter", "sample", "wait", "max-pending")
-_BACKOFF = (
-    Option("backoff", "Creates a consumer backoff policy", choices=("linear", "none")),
-    Option(
-        "backoff-steps",
-        "Number of steps to use when creating the backoff policy",
-        Kind.UNSIGNED,
-        default="10",
-    ),
-    Option(
-        "backoff-min",
-        "The shortest backoff period that will be generated",
-        Kind.DURATION,
-        default="1m",
-    ),
-    Option(
-        "backoff-max",
-        "The longest backoff period that will be generated",
-        Kind.DURATION,
-        default="20m",
-    ),
-)
-_CREATE = (
-    Option("deliver", "Start policy (all, new, last, subject, 1h, msg sequence)"),
-    Option("ephemeral", "Create an ephemeral consumer", Kind.FLAG),
-    Option("pull", "Deliver messages in 'pull' mode", Kind.FLAG),
-    Option("pause", "Pause the consumer for a duration or until a time"),
-    Option("pinned-groups", "Create a Pinned Client consumer based on these groups", Kind.LIST),
-    Option(
-        "pinned-ttl",
-        ("The time to allow for a client to pull before losing the pinned status"),
-        Kind.DURATION,
-    ),
-    Option("overflow-groups", "Create a Overflow consumer based on these groups", Kind.LIST),
-    Option("prioritized-groups", "Create a Prioritized consumer based on these groups", Kind.LIST),
-)
 _GROUPS = (
     ("pinned-groups", PriorityPolicy.PINNED_CLIENT, 2),
     ("overflow-groups", PriorityPolicy.OVERFLOW, 1),
     ("prioritized-groups", PriorityPolicy.PRIORITIZED, 2),
 )
-
-
-def create_options() -> tuple[Option, ...]:
-    """Flags of add and copy."""
-    return (*options_for(ConsumerConfig), *_BACKOFF, *_CREATE)
-
-
-def edit_options() -> tuple[Option, ...]:
-    """Flags of edit."""
-    return (*options_for(ConsumerConfig, editing=True), *_BACKOFF)
 
 
 async def add(call: Call) -> None:

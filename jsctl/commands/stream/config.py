@@ -24,11 +24,9 @@ from jsctl.commands.toolkit.assets.config_files import edited, load_config
 from jsctl.commands.toolkit.assets.config_flags import (
     apply_flags,
     differences,
-    options_for,
     value_of,
 )
 from jsctl.commands.toolkit.assets.picking import check_name, stream_of
-from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.grammar.values import parse_age
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import save
@@ -42,48 +40,6 @@ if TYPE_CHECKING:
 DUPLICATE_WINDOW = "2m0s"
 BYTES_WHEN_REQUIRED = "256MB"
 NOT_CREATED = "could not create Stream"
-
-_COMPOSITE = (
-    Option(
-        "tag",
-        ("Place the stream on servers that has specific tags (pass multiple times)"),
-        Kind.LIST,
-        aliases=("tags",),
-    ),
-    Option("cluster", "Place the stream on a specific cluster"),
-    Option("mirror", "Completely mirror another stream, a name or JSON"),
-    Option("source", "Source data from other streams, a name or JSON", Kind.LIST, key="sources"),
-    Option("transform-source", "Stream subject transform source"),
-    Option("transform-destination", "Stream subject transform destination"),
-    Option("republish-source", "Republish messages to --republish-destination"),
-    Option("republish-destination", "Republish destination for messages in --republish-source"),
-    Option("republish-headers", "Republish only message headers, no bodies", Kind.FLAG),
-    Option(
-        "limit-consumer-inactive",
-        ("The maximum Consumer inactive threshold the stream allows"),
-        Kind.DURATION,
-    ),
-    Option(
-        "limit-consumer-max-pending",
-        "The maximum Consumer Ack Pending the stream Allows",
-        Kind.INTEGER,
-    ),
-)
-_REMOVALS = (
-    Option("no-mirror", "Clears the mirror configuration and promotes the stream", Kind.FLAG),
-    Option("no-republish", "Removes current republish configuration", Kind.FLAG),
-    Option("no-transform", "Removes current subject transform configuration", Kind.FLAG),
-)
-
-
-def create_options() -> tuple[Option, ...]:
-    """Flags of add."""
-    return (*options_for(StreamConfig), *_COMPOSITE)
-
-
-def edit_options() -> tuple[Option, ...]:
-    """Flags of edit."""
-    return (*options_for(StreamConfig, editing=True), *_COMPOSITE, *_REMOVALS)
 
 
 @dataclass(frozen=True, slots=True)

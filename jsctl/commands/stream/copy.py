@@ -11,14 +11,12 @@ from jsctl.client.manager import as_request
 from jsctl.commands.stream.config import (
     NOT_CREATED,
     check_config,
-    create_options,
     required_level,
     with_flags,
 )
 from jsctl.commands.stream.copying import COPY_OF, Copier
 from jsctl.commands.stream.show import show_stream
 from jsctl.commands.toolkit.assets.picking import STREAM_NOT_FOUND, check_name
-from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, RequestFailed, UsageError
 from jsctl.render.humanize import counted, number
@@ -26,18 +24,6 @@ from jsctl.settings import GLOBAL_FLAGS, load
 
 if TYPE_CHECKING:
     from jsctl.client.manager import Manager
-
-_DATA = (
-    Option("data", "Copies the messages, too; the same words go on where a copy ended", Kind.FLAG),
-    Option("to", "Makes the copy in another context", metavar="CONTEXT"),
-    Option("prefix", "Puts this and a dot in front of all subjects of the copy", metavar="SUBJECT"),
-    Option("progress", "Enables or disables progress reporting", Kind.SWITCH, default="true"),
-)
-
-
-def copy_options() -> tuple[Option, ...]:
-    """Flags of add, and what is copied where."""
-    return (*create_options(), *_DATA)
 
 
 async def copy(call: Call) -> None:
