@@ -203,6 +203,7 @@ def _total(call: Call) -> int:
 
 
 def start(call: Call, kind: Benchmark) -> None:
+    """Says what is measured."""
     call.output.log(banner(call, kind, _total(call), _clients(call, kind)))
 
 
@@ -213,6 +214,7 @@ def _clients(call: Call, kind: Benchmark) -> int:
 
 
 def jobs_of(call: Call, kind: Benchmark, *, acks: str = "", offset: int = 0) -> list[Job]:
+    """The part of each client."""
     total, clients = _total(call), _clients(call, kind)
     counts = (
         [total // clients + (at < total % clients) for at in range(clients)]
@@ -263,6 +265,7 @@ def _job(
 
 
 def with_consumer(job: Job, name: str) -> Job:
+    """The job, of a consumer that was made for it."""
     from dataclasses import replace
 
     return replace(job, consumer=name)
@@ -279,6 +282,7 @@ def _payload(call: Call) -> bytes:
 
 
 async def run_jobs(call: Call, kind: Benchmark, jobs: Sequence[Job]) -> None:
+    """All clients at once, then what they did. Raises the first error."""
     for job in jobs:
         what = f"{kind.verb} {number(job.messages)} messages" if kind.verb else ""
         text = what or "hit control-c to stop"
