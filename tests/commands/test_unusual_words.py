@@ -93,3 +93,10 @@ def test_only_sizes_are_shown_of_bodies_that_nobody_wants(stream: Run) -> None:
         assert shown.code == 0, shown.err
         assert "hello" not in shown.out
         assert ("Nats-Msg-Size: 5" in shown.out) is (flag == "--headers-only")
+
+
+@pytest.mark.parametrize("url", ["nats://nobody.invalid:4222", "nobody.invalid"])
+def test_a_name_that_nobody_has_is_told(cli: Run, url: str) -> None:
+    lost = cli("stream", "ls", "--server", url)
+    reason = "setup failed: dial tcp: lookup nobody.invalid: no such host"
+    assert (lost.code, lost.err) == (1, f"jsctl: error: {reason}\n")
