@@ -30,6 +30,9 @@ def main() -> int:
             status = run_broker(sys.argv[2:], leave)
         except KeyboardInterrupt:
             status = INTERRUPTED
+        except BrokenPipeError:  # of its help in a pager that was left
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            status = 0
         leave(status)
     if sys.argv[1:2] == ["__complete"]:
         from jsctl.completion import main as run_completion

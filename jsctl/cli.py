@@ -18,7 +18,14 @@ from jsctl import __version__
 from jsctl.api.errors import ApiError
 from jsctl.commands import REGISTRY, Entry
 from jsctl.commands.toolkit.grammar.spec import Command, Group, Kind, Option, options_of
-from jsctl.errors import JsctlError, NotFound, RequestFailed, UsageError, exit_code_of
+from jsctl.errors import (
+    JsctlError,
+    NotFound,
+    RequestFailed,
+    UsageError,
+    exit_code_of,
+    sentence_of,
+)
 from jsctl.settings import GLOBAL_FLAGS, GlobalFlag, Settings, load
 
 PROGRAM = "jsctl"
@@ -70,6 +77,8 @@ def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: (
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except OSError as error:  # of a file or a terminal: those of connections are other errors
+        return _unwritten(error, flags)
 
 
 def _hoisted(words: list[str]) -> tuple[dict[str, str], list[str]]:
@@ -106,10 +115,7 @@ def hoist(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             if not waiting:
                 raise UsageError(f"expected argument for flag '{word}'", show_help=True)
             value = waiting.pop(0)
-        if flag.choices and value not in flag.choices:
-            raise UsageError(f"enum value must be one of {','.join(flag.choices)}, got '{value}'")
-        if flag.key in _EXISTING and value and not Path(value).exists():
-            raise UsageError(f"path '{value}' does not exist")
+        _check_global(flag, value)
         text = value if value is not None else "false" if negated else "true"
         if flag.key in flags:
             if flag.key != "monitor":
@@ -117,6 +123,16 @@ def hoist(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             text = f"{flags['monitor']},{text}"
         flags[flag.key] = text
     return flags, rest
+
+
+def _check_global(flag: GlobalFlag, value: str | None) -> None:
+    """Raises UsageError for a value that can be none of the flag."""
+    if flag.choices and value not in flag.choices:
+        raise UsageError(f"enum value must be one of {','.join(flag.choices)}, got '{value}'")
+    if flag.key in _EXISTING and value and not Path(value).exists():
+        raise UsageError(f"path '{value}' does not exist")
+    if flag.key == "timeout" and not value:
+        raise UsageError("--timeout: expected a duration, got ''")
 
 
 def _global_flag(word: str, waiting: list[str]) -> tuple[GlobalFlag | None, str | None, bool]:
@@ -349,6 +365,17 @@ def _hinted(
     if missing and (sys.stderr.isatty() or _as_document(flags)):
         error.hints = hints(words)
     return error
+
+
+def _unwritten(error: OSError, flags: dict[str, str]) -> int:
+    """A file that cannot be opened or written. What stdout did not take is given up: it would fail
+    again at the end of the process."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        error.filename = error.filename or "/dev/stdout"
+    return _failed(JsctlError(sentence_of(error)), flags)
 
 
 def _failed(error: JsctlError, flags: dict[str, str]) -> int:

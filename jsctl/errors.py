@@ -14,7 +14,11 @@ environment has JSCTL_EXIT=detailed.
 """
 
 from collections.abc import Mapping
+from errno import EDQUOT, EFBIG, ENOSPC
 from typing import Protocol
+
+FULL = (ENOSPC, EDQUOT, EFBIG)
+"""A file was there, and had no room."""
 
 
 class JsctlError(Exception):
@@ -28,6 +32,14 @@ class JsctlError(Exception):
     def __init__(self, message: str, *, hints: tuple[str, ...] = ()) -> None:
         self.hints = hints
         super().__init__(message)
+
+
+def sentence_of(error: OSError, path: object = None) -> str:
+    """`open FILE: no such file or directory`; without a file only what is wrong."""
+    what = (error.strerror or str(error)).lower()
+    name = error.filename if path is None else path
+    doing = "write" if error.errno in FULL else "open"
+    return what if name is None else f"{doing} {name}: {what}"
 
 
 class UsageError(JsctlError):

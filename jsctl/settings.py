@@ -385,7 +385,7 @@ def _timeout(text: str) -> int:
     if not text:
         return TIMEOUT_NS
     try:
-        timeout_ns = parse_duration(text)
+        timeout_ns = parse_duration(text.strip())
     except ValueError as error:
         raise UsageError(f"--timeout: {error}") from None
     if timeout_ns <= 0:

@@ -41,7 +41,7 @@ class About:
     percent, text, subjects, map, choice, flag, switch or inverse (a switch that turns the field
     off).
     `choices` maps the words accepted on the command line to wire values. Fields with `editable`
-    False cannot change once the asset exists. `minimum` and `maximum` bound numbers.
+    False cannot change once the asset exists. `maximum` bounds numbers.
     """
 
     help: str = ""
@@ -49,7 +49,6 @@ class About:
     unit: str = ""
     choices: tuple[tuple[str, str], ...] = ()
     editable: bool = True
-    minimum: int | None = None
     maximum: int | None = None
 
 

@@ -165,7 +165,6 @@ class StreamConfig:
             help="When clustered, how many replicas of the data to create",
             flag="replicas",
             unit="count",
-            minimum=1,
         ),
     )
     no_ack: bool = omit(

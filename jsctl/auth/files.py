@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from jsctl.errors import Conflict, JsctlError
+from jsctl.errors import Conflict, JsctlError, sentence_of
 
 SECRET_MODE = 0o600
 FOLDER_MODE = 0o700
@@ -15,8 +15,15 @@ def write_whole(path: Path, data: bytes | str, *, mode: int = SECRET_MODE) -> No
 
     Raises JsctlError; then nothing new is left.
     """
+    try:
+        replace_file(path, data.encode() if isinstance(data, str) else data, mode)
+    except OSError as error:
+        raise JsctlError(sentence_of(error, path)) from None
+
+
+def replace_file(path: Path, content: bytes, mode: int) -> None:
+    """The same, with the OSError as it came."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
-    content = data.encode() if isinstance(data, str) else data
     try:
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         with os.fdopen(handle, "wb") as file:
@@ -25,9 +32,6 @@ def write_whole(path: Path, data: bytes | str, *, mode: int = SECRET_MODE) -> No
             file.flush()
             os.fsync(handle)
         draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise JsctlError(f"cannot write {path}: {error.strerror}") from None
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -42,7 +46,7 @@ def write_new(path: Path, data: str, *, what: str) -> None:
     except FileExistsError:
         raise Conflict(f"{what} {path} already exists") from None
     except OSError as error:
-        raise JsctlError(f"cannot write {path}: {error.strerror}") from None
+        raise JsctlError(sentence_of(error, path)) from None
     finally:
         draft.unlink(missing_ok=True)
 
@@ -64,7 +68,7 @@ def read_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
-        raise JsctlError(f"open {path}: {(error.strerror or '').lower()}") from None
+        raise JsctlError(sentence_of(error, path)) from None
     if len(content) > FILE_BYTES_MAX:
         raise JsctlError(f"{path} is larger than {FILE_BYTES_MAX} bytes")
     return content

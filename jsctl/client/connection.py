@@ -102,7 +102,9 @@ async def open_client(
 
 def _not_connected(error: Exception, settings: Settings, prefix: str) -> JsctlError:
     """Why there is no connection."""
+    from socket import gaierror
     from ssl import SSLError
+    from urllib.parse import urlsplit
 
     where = ", ".join(shown_url(url) for url in settings.urls)
     if isinstance(error, SSLError):
@@ -110,6 +112,10 @@ def _not_connected(error: Exception, settings: Settings, prefix: str) -> JsctlEr
             f"{prefix}nats: tls error: {getattr(error, 'verify_message', '') or error.reason}",
             hints=(f"{where}: --tlsca names the authority of the server's certificate",),
         )
+    if isinstance(error, gaierror) and len(settings.urls) == 1:
+        url = settings.urls[0]
+        host = urlsplit(url if "//" in url else f"//{url}").hostname
+        return Unreachable(f"{prefix}dial tcp: lookup {host}: no such host")
     if isinstance(error, OSError) and not isinstance(error, TimeoutError):
         return Unreachable(prefix + NO_SERVERS, hints=(f"{where}: {error}",))
     found = translate(error)

@@ -10,7 +10,6 @@ import binascii
 import json
 import os
 import re
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -220,6 +219,8 @@ def _from_store(where: str, _what: str) -> str:
 
 
 def _from_password_manager(where: str, what: str) -> str:
+    import subprocess  # few logins need it, and a completion waits for what is loaded
+
     try:
         done = subprocess.run(
             ["op", "read", where], capture_output=True, text=True, check=False, timeout=HELPER_S

@@ -77,11 +77,13 @@ class RawConnection:
         """Until the buffer has room again."""
         await self._writer.drain()
 
-    def subscribe(self, subject: str, queue: str = "") -> None:
-        """Listens; all subscriptions share `read`."""
+    def subscribe(self, subject: str, queue: str = "", *, most: int = 0) -> None:
+        """Listens; all subscriptions share `read`. `most` messages are sent, 0 for all."""
         self._next_sid += 1
         group = f"{queue} " if queue else ""
         self.write(f"SUB {subject} {group}{self._next_sid}\r\n".encode())
+        if most:
+            self.write(f"UNSUB {self._next_sid} {most}\r\n".encode())
 
     async def flush(self) -> list[Frame]:
         """Until the server has taken everything; what came meanwhile is returned."""

@@ -5,7 +5,7 @@ bounded: a deadline for all of it, and a largest answer. Nothing is printed or a
 """
 
 import json
-import secrets
+import os
 import socket
 import time
 from typing import TYPE_CHECKING
@@ -41,7 +41,7 @@ class QuickClient:
 
     def request(self, subject: str, payload: bytes = b"") -> bytes:
         """The first answer's body. Raises Unreachable."""
-        inbox = f"{self._settings.connection.inbox_prefix or '_INBOX'}.{secrets.token_hex(11)}"
+        inbox = f"{self._settings.connection.inbox_prefix or '_INBOX'}.{os.urandom(11).hex()}"
         self._send(
             f"SUB {inbox} 1\r\nPUB {subject} {inbox} {len(payload)}\r\n".encode()
             + payload

@@ -69,6 +69,18 @@ SVG_WIDTH, SVG_HEIGHT, SVG_EDGE = 800, 200, 60
 """Of each curve of a picture, in its own units, and the room for axis and caption."""
 
 
+SVG_FONTS = "sans-serif, DejaVu Sans, Liberation Sans, Noto Sans, Helvetica, Arial"
+"""The first one is for browsers; what draws pixels knows families by their names only."""
+PNG_ZOOM = 2
+
+
+def png(picture: str) -> bytes:
+    """A picture in pixels. Raises ModuleNotFoundError without the library that draws them."""
+    import resvg_py
+
+    return bytes(resvg_py.svg_to_bytes(svg_string=picture, zoom=PNG_ZOOM))
+
+
 def svg(title: str, curves: Sequence[tuple[str, Sequence[float], Callable[[float], str]]]) -> str:
     """Curves (caption, values, text of a value) below each other, as a picture."""
     from xml.sax.saxutils import escape
@@ -77,7 +89,7 @@ def svg(title: str, curves: Sequence[tuple[str, Sequence[float], Callable[[float
     whole = SVG_EDGE + tall * len(curves)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {SVG_WIDTH + 2 * SVG_EDGE} {whole}" '
-        'font-family="sans-serif" font-size="13">',
+        f'font-family="{SVG_FONTS}" font-size="13">',
         '<rect width="100%" height="100%" fill="white"/>',
         f'<text x="{SVG_EDGE}" y="30" font-size="18">{escape(title)}</text>',
     ]

@@ -26,7 +26,7 @@ USER_INFO_NS = 1_000_000_000
 
 async def info(call: Call) -> None:
     """The screen, or one document with both parts."""
-    async with call.client() as client:
+    async with call.client("setup failed") as client:
         user = await _user(client, call)
         facts = await connection_facts(client)
         account, problem = await _jetstream(Manager(client, call.settings, call.output.log))

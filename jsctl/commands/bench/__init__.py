@@ -3,6 +3,7 @@
 from jsctl.commands.bench.flags import COMMON, MULTI, PUBLISHING, SUBJECT, THROTTLE, sleep
 from jsctl.commands.bench.js import GROUP as JETSTREAM
 from jsctl.commands.bench.kv import GROUP as KV
+from jsctl.commands.bench.oldjs import GROUP as OLD_JETSTREAM
 from jsctl.commands.bench.service import GROUP as SERVICE
 from jsctl.commands.toolkit.grammar.spec import Command, Group
 
@@ -29,5 +30,6 @@ GROUP = Group(
         SERVICE,
         JETSTREAM,
         KV,
+        OLD_JETSTREAM,
     ),
 )

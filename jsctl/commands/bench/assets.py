@@ -14,7 +14,7 @@ from jsctl.commands.bench.kinds import Benchmark
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, RequestFailed
 
-STREAM_NOT_FOUND, INVALID_CONFIG = 10059, 10052
+STREAM_NOT_FOUND, CONSUMER_NOT_FOUND, INVALID_CONFIG = 10059, 10014, 10052
 BATCHES = (Benchmark.JS_ATOMIC, Benchmark.JS_FAST)
 INACTIVE_NS = 10 * SECOND_NS
 OWN_CONSUMER, OWN_BUCKET = "nats-bench", "benchbucket"
@@ -28,7 +28,7 @@ async def prepare_stream(call: Call, kind: Benchmark) -> None:
     Raises RequestFailed when there is none, JsctlError for servers that are too old.
     """
     name = call.text("stream")
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         await _check_level(manager, kind)
         if call.flag("create"):
             await _create(call, manager, name, kind)
@@ -59,14 +59,14 @@ async def _existing(manager: Manager, name: str) -> StreamInfo:
 
 async def stream_of(call: Call) -> StreamInfo:
     """The stream that is read. Raises RequestFailed when there is none."""
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         return await _existing(manager, call.text("stream"))
 
 
 async def purge_stream(call: Call) -> None:
     """Empties it, if so asked."""
     if call.flag("purge"):
-        async with call.manager() as manager:
+        async with call.manager("") as manager:
             await _existing(manager, call.text("stream"))
             await manager.purge(call.text("stream"))
 
@@ -143,7 +143,7 @@ async def prepare_consumer(call: Call, manager: Manager, *, ordered: bool) -> st
 async def check_bucket_there(call: Call) -> None:
     """Raises NotFound without the bucket that is read."""
     name = call.text("bucket")
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         try:
             await open_bucket(manager, name)
         except JsctlError as error:
@@ -153,7 +153,7 @@ async def check_bucket_there(call: Call) -> None:
 async def prepare_bucket(call: Call) -> None:
     """Makes the benchmark's own bucket; `--purge` removes the old one first."""
     name = call.text("bucket")
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         if call.flag("purge"):
             await delete_bucket(manager, name)
         if name != OWN_BUCKET:

@@ -68,6 +68,7 @@ class Job:
     stream: str = ""
     bucket: str = ""
     consumer: str = ""
+    group: str = ""
     acks: str = "explicit"
     double_ack: bool = False
     filters: tuple[str, ...] = ()

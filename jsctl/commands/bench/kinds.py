@@ -72,6 +72,22 @@ class Benchmark(Enum):
         "bucket sleep randomize",
     )
 
+    OLD_ORDERED = (
+        "JetStream ordered ephemeral consumer (old API)",
+        *("oldjs.receivers:pushed", "expecting", "S", False),
+        "multi-subject stream sleep",
+    )
+    OLD_PUSH = (
+        "JetStream durable push consumer (old API)",
+        *("oldjs.receivers:pushed", "expecting", "S", True),
+        "consumer acked double-acked stream sleep",
+    )
+    OLD_PULL = (
+        "JetStream durable pull consumer (old API)",
+        *("oldjs.receivers:pulled", "expecting", "S", True),
+        "consumer acked double-acked batch stream sleep",
+    )
+
     @property
     def label(self) -> str:
         """What people call it."""
@@ -133,6 +149,7 @@ def _fact(call: Call, name: str) -> str:
         "multi-subject-randomize": "multisubjectrandomize",
         "purge": "purge",
         "double-acked": "doubleack",
+        "acked": "ack",
     }
     if name in flags:
         return _word(call.flag(flags[name]))

@@ -9,6 +9,7 @@ from time import perf_counter_ns, strftime
 from jsctl.api.errors import ApiError
 from jsctl.client.raw import Frame, RawConnection, frame_of
 from jsctl.client.worded import worded
+from jsctl.commands.bench.inflow import Inflow
 from jsctl.commands.bench.job import Job
 from jsctl.commands.bench.publishers import inbox
 from jsctl.errors import JsctlError, NotFound, Unreachable
@@ -116,13 +117,12 @@ class _Pull:
         self._sequence = 0
         self._ordered = job.acks == "ordered"
         self._subject = f"{job.api_prefix}CONSUMER.MSG.NEXT.{job.stream}.{job.consumer}".encode()
+        self._inflow = Inflow(connection, f"{self._inbox}.ack", double=job.double_ack)
 
     async def begin(self) -> None:
         """Listens for messages, and for answers to acknowledgements."""
         self._connection.subscribe(self._inbox)
-        if self._job.double_ack:
-            self._connection.subscribe(f"{self._inbox}.ack")
-        await self._connection.flush()
+        await self._inflow.listen()
 
     async def ask(self, count: int) -> None:
         """For so many more."""
@@ -141,10 +141,8 @@ class _Pull:
         return count
 
     async def read(self) -> list[Frame]:
-        """Messages and the ends of requests; answers to acknowledgements are passed over."""
-        own = self._inbox.encode()
-        found = await self._connection.read()
-        return [frame for frame in found if frame.subject != own + b".ack"]
+        """Messages and the ends of requests."""
+        return await self._inflow.read()
 
     async def take(self, frame: Frame) -> None:
         """A message: acknowledged, and in its order."""
@@ -155,8 +153,7 @@ class _Pull:
             if int(frame.reply.split(b".")[-3]) != self._sequence:
                 raise JsctlError("the consumer has missed a message")
         elif self._job.acks != "none":
-            answer = f"{self._inbox}.ack".encode() if self._job.double_ack else b""
-            self._connection.write(frame_of(frame.reply, b"+ACK", answer))
+            await self._inflow.acknowledge(frame)
 
 
 async def sync_getter(connection: RawConnection, job: Job) -> Sample:
@@ -279,6 +276,9 @@ class _Asking:
             for frame in await self._some():
                 if frame.status in (END_OF_BATCH, NONE_FOUND):
                     return
+                if frame.status == NO_RESPONDERS:
+                    what = "nats: no responders available for request"
+                    raise Unreachable(f"getting message from the stream: {what}")
                 if frame.status:
                     text = frame.header.split(b"\r\n")[0].decode("utf-8", "replace")
                     raise Unreachable(f"doing a direct get on the stream: {text}")

@@ -22,6 +22,7 @@ from jsctl.commands.bench.workers import ClientFailed, run_clients
 from jsctl.commands.toolkit.content.bodies import headers_of
 from jsctl.commands.toolkit.content.templates import unique_id
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.errors import JsctlError, UsageError
 from jsctl.render.humanize import number
 from jsctl.render.reports.bench import as_bench_csv, documents_of, result_lines
@@ -39,9 +40,9 @@ async def core_pub(call: Call) -> None:
 
 async def core_sub(call: Call) -> None:
     """`bench sub`."""
-    _check(call)
-    _start(call, Benchmark.CORE_SUB)
-    await _run(call, Benchmark.CORE_SUB, _jobs(call, Benchmark.CORE_SUB))
+    check(call)
+    start(call, Benchmark.CORE_SUB)
+    await run_jobs(call, Benchmark.CORE_SUB, jobs_of(call, Benchmark.CORE_SUB))
 
 
 async def service_request(call: Call) -> None:
@@ -51,9 +52,9 @@ async def service_request(call: Call) -> None:
 
 async def service_serve(call: Call) -> None:
     """`bench service serve`, until it is stopped."""
-    _check(call)
-    _start(call, Benchmark.SERVE)
-    await _run(call, Benchmark.SERVE, _jobs(call, Benchmark.SERVE))
+    check(call)
+    start(call, Benchmark.SERVE)
+    await run_jobs(call, Benchmark.SERVE, jobs_of(call, Benchmark.SERVE))
 
 
 async def js_pub_sync(call: Call) -> None:
@@ -83,14 +84,14 @@ async def js_pub_fast(call: Call) -> None:
 
 async def js_ordered(call: Call) -> None:
     """`bench js ordered`; each client has all messages, from a consumer of its own."""
-    _check(call)
-    _start(call, Benchmark.ORDERED)
+    check(call)
+    start(call, Benchmark.ORDERED)
     await purge_stream(call)
-    jobs = _jobs(call, Benchmark.ORDERED, acks="ordered")
-    async with call.manager() as manager:
+    jobs = jobs_of(call, Benchmark.ORDERED, acks="ordered")
+    async with call.manager("") as manager:
         made = [await prepare_consumer(call, manager, ordered=True) for _ in jobs]
-    named = [_with_consumer(job, name) for job, name in zip(jobs, made, strict=True)]
-    await _run(call, Benchmark.ORDERED, named)
+    named = [with_consumer(job, name) for job, name in zip(jobs, made, strict=True)]
+    await run_jobs(call, Benchmark.ORDERED, named)
 
 
 async def js_consume(call: Call) -> None:
@@ -104,59 +105,59 @@ async def js_fetch(call: Call) -> None:
 
 
 async def _consume(call: Call, kind: Benchmark) -> None:
-    _check(call)
-    _start(call, kind)
+    check(call)
+    start(call, kind)
     await purge_stream(call)
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         await prepare_consumer(call, manager, ordered=False)
-    await _run(call, kind, _jobs(call, kind, acks=call.text("acks")))
+    await run_jobs(call, kind, jobs_of(call, kind, acks=call.text("acks")))
 
 
 async def js_get_sync(call: Call) -> None:
     """`bench js get sync`, from the first message on."""
-    _check(call)
-    _start(call, Benchmark.GET_SYNC)
+    check(call)
+    start(call, Benchmark.GET_SYNC)
     first = (await stream_of(call)).state.first_seq
-    await _run(call, Benchmark.GET_SYNC, _jobs(call, Benchmark.GET_SYNC, offset=first))
+    await run_jobs(call, Benchmark.GET_SYNC, jobs_of(call, Benchmark.GET_SYNC, offset=first))
 
 
 async def js_get_batch(call: Call) -> None:
     """`bench js get batch`."""
-    _check(call)
-    _start(call, Benchmark.GET_BATCH)
-    await _run(call, Benchmark.GET_BATCH, _jobs(call, Benchmark.GET_BATCH))
+    check(call)
+    start(call, Benchmark.GET_BATCH)
+    await run_jobs(call, Benchmark.GET_BATCH, jobs_of(call, Benchmark.GET_BATCH))
 
 
 async def kv_put(call: Call) -> None:
     """`bench kv put`."""
-    _check(call)
-    _start(call, Benchmark.KV_PUT)
+    check(call)
+    start(call, Benchmark.KV_PUT)
     await prepare_bucket(call)
-    await _run(call, Benchmark.KV_PUT, _jobs(call, Benchmark.KV_PUT))
+    await run_jobs(call, Benchmark.KV_PUT, jobs_of(call, Benchmark.KV_PUT))
 
 
 async def kv_get(call: Call) -> None:
     """`bench kv get`."""
-    _check(call)
-    _start(call, Benchmark.KV_GET)
+    check(call)
+    start(call, Benchmark.KV_GET)
     await check_bucket_there(call)
-    await _run(call, Benchmark.KV_GET, _jobs(call, Benchmark.KV_GET))
+    await run_jobs(call, Benchmark.KV_GET, jobs_of(call, Benchmark.KV_GET))
 
 
 async def _publish(call: Call, kind: Benchmark) -> None:
-    _check(call)
-    _start(call, kind)
-    await _run(call, kind, _jobs(call, kind))
+    check(call)
+    start(call, kind)
+    await run_jobs(call, kind, jobs_of(call, kind))
 
 
 async def _publish_stream(call: Call, kind: Benchmark) -> None:
-    _check(call)
-    _start(call, kind)
+    check(call)
+    start(call, kind)
     await prepare_stream(call, kind)
-    await _run(call, kind, _jobs(call, kind))
+    await run_jobs(call, kind, jobs_of(call, kind))
 
 
-def _check(call: Call) -> None:
+def check(call: Call) -> None:
     """Raises UsageError for numbers that make no benchmark."""
     total = _total(call)
     if total < 1:
@@ -201,7 +202,8 @@ def _total(call: Call) -> int:
     return call.integer("msgs")
 
 
-def _start(call: Call, kind: Benchmark) -> None:
+def start(call: Call, kind: Benchmark) -> None:
+    """Says what is measured."""
     call.output.log(banner(call, kind, _total(call), _clients(call, kind)))
 
 
@@ -211,7 +213,8 @@ def _clients(call: Call, kind: Benchmark) -> int:
     return min(clients, _total(call)) if kind.shared else clients
 
 
-def _jobs(call: Call, kind: Benchmark, *, acks: str = "", offset: int = 0) -> list[Job]:
+def jobs_of(call: Call, kind: Benchmark, *, acks: str = "", offset: int = 0) -> list[Job]:
+    """The part of each client."""
     total, clients = _total(call), _clients(call, kind)
     counts = (
         [total // clients + (at < total % clients) for at in range(clients)]
@@ -261,7 +264,8 @@ def _job(
     )
 
 
-def _with_consumer(job: Job, name: str) -> Job:
+def with_consumer(job: Job, name: str) -> Job:
+    """The job, of a consumer that was made for it."""
     from dataclasses import replace
 
     return replace(job, consumer=name)
@@ -277,7 +281,8 @@ def _payload(call: Call) -> bytes:
         raise UsageError(f"cannot read {name}: {error.strerror}") from None
 
 
-async def _run(call: Call, kind: Benchmark, jobs: Sequence[Job]) -> None:
+async def run_jobs(call: Call, kind: Benchmark, jobs: Sequence[Job]) -> None:
+    """All clients at once, then what they did. Raises the first error."""
     for job in jobs:
         what = f"{kind.verb} {number(job.messages)} messages" if kind.verb else ""
         text = what or "hit control-c to stop"
@@ -300,7 +305,7 @@ def _print(call: Call, kind: Benchmark, samples: "list[Sample]") -> None:
     if not target:
         return
     try:
-        Path(target).write_text(as_bench_csv(unique_id(), kind.letter, samples), encoding="utf-8")
-    except OSError as error:
-        raise JsctlError(f"cannot write {target}: {error.strerror}") from None
+        save(Path(target), as_bench_csv(unique_id(), kind.letter, samples), mode=SHARED_MODE)
+    except JsctlError as error:
+        raise JsctlError(f"writing file {target}: {error}") from None
     call.output.note(f"Saved metric data in csv file {target}")

@@ -9,7 +9,8 @@ from jsctl.commands import REGISTRY
 from jsctl.commands.toolkit.assets.picking import near_names
 from jsctl.commands.toolkit.grammar.spec import Command, Group
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, NotFound
+from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
+from jsctl.errors import NotFound
 
 _NAMES_OF_NATS = {"schemas": "schema"}
 
@@ -51,8 +52,5 @@ def _save(call: Call, sheets: dict[str, str], folder: Path) -> None:
     make_folder(folder)
     for name, text in sheets.items():
         path = folder / name
-        try:
-            path.write_text(f"---\ntags: [ jsctl, {name} ]\n---\n{text}", encoding="utf-8")
-        except OSError as error:
-            raise JsctlError(f"cannot write {path}: {error.strerror}") from None
+        save(path, f"---\ntags: [ jsctl, {name} ]\n---\n{text}", mode=SHARED_MODE)
         call.output.print(f"Saved cheat to {path}")

@@ -29,7 +29,7 @@ GROUP = Group(
             "consumer.config:add",
             BOTH,
             ADDING,
-            more_options="consumer.config:create_options",
+            more_options="consumer.options:create_options",
             aliases=("create", "new"),
             examples=("jsctl consumer add ORDERS NEW --pull --filter orders.new --defaults",),
         ),
@@ -45,7 +45,7 @@ GROUP = Group(
                 Option("dry-run", "Only shows differences, do not edit", Kind.FLAG),
                 JSON,
             ),
-            more_options="consumer.config:edit_options",
+            more_options="consumer.options:edit_options",
             aliases=("update",),
         ),
         Command(
@@ -109,7 +109,7 @@ GROUP = Group(
                 Argument("destination", "Destination consumer name", required=True),
             ),
             (JSON,),
-            more_options="consumer.config:create_options",
+            more_options="consumer.options:create_options",
             aliases=("cp",),
         ),
         Command(

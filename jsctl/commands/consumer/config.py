@@ -15,67 +15,22 @@ from jsctl.commands.toolkit.assets.config_files import edited, load_config
 from jsctl.commands.toolkit.assets.config_flags import (
     apply_flags,
     differences,
-    options_for,
     value_of,
 )
 from jsctl.commands.toolkit.assets.picking import TO_LOOK_IN, check_name, consumer_of, pick_stream
-from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import RequestFailed, UsageError
 
 LINEAR = "linear"
+NOT_CREATED = "Consumer creation failed"
 MILLISECOND_NS = 1_000_000
 _SKIP = ("filter", "sample", "wait", "max-pending")
-_BACKOFF = (
-    Option("backoff", "Creates a consumer backoff policy", choices=("linear", "none")),
-    Option(
-        "backoff-steps",
-        "Number of steps to use when creating the backoff policy",
-        Kind.UNSIGNED,
-        default="10",
-    ),
-    Option(
-        "backoff-min",
-        "The shortest backoff period that will be generated",
-        Kind.DURATION,
-        default="1m",
-    ),
-    Option(
-        "backoff-max",
-        "The longest backoff period that will be generated",
-        Kind.DURATION,
-        default="20m",
-    ),
-)
-_CREATE = (
-    Option("deliver", "Start policy (all, new, last, subject, 1h, msg sequence)"),
-    Option("ephemeral", "Create an ephemeral consumer", Kind.FLAG),
-    Option("pull", "Deliver messages in 'pull' mode", Kind.FLAG),
-    Option("pause", "Pause the consumer for a duration or until a time"),
-    Option("pinned-groups", "Create a Pinned Client consumer based on these groups", Kind.LIST),
-    Option(
-        "pinned-ttl",
-        ("The time to allow for a client to pull before losing the pinned status"),
-        Kind.DURATION,
-    ),
-    Option("overflow-groups", "Create a Overflow consumer based on these groups", Kind.LIST),
-    Option("prioritized-groups", "Create a Prioritized consumer based on these groups", Kind.LIST),
-)
 _GROUPS = (
     ("pinned-groups", PriorityPolicy.PINNED_CLIENT, 2),
     ("overflow-groups", PriorityPolicy.OVERFLOW, 1),
     ("prioritized-groups", PriorityPolicy.PRIORITIZED, 2),
 )
-
-
-def create_options() -> tuple[Option, ...]:
-    """Flags of add and copy."""
-    return (*options_for(ConsumerConfig), *_BACKOFF, *_CREATE)
-
-
-def edit_options() -> tuple[Option, ...]:
-    """Flags of edit."""
-    return (*options_for(ConsumerConfig, editing=True), *_BACKOFF)
 
 
 async def add(call: Call) -> None:
@@ -92,14 +47,14 @@ async def add(call: Call) -> None:
         if call.given("output"):
             from jsctl.render.formats import as_json
 
-            Path(call.text("output")).write_text(as_json(shown), encoding="utf-8")
+            save(Path(call.text("output")), as_json(shown))
             return
         try:
             info = await manager.create_consumer(
                 stream, config, action="", level=required_level(config)
             )
         except ApiError as error:
-            raise RequestFailed(error, prefix="Consumer creation failed") from None
+            raise RequestFailed(error, prefix=NOT_CREATED) from None
     show_consumer(call, info)
 
 
@@ -115,9 +70,16 @@ def _from_file(call: Call) -> ConsumerConfig:
     config = load_config(call.text("config"), ConsumerConfig)
     config = replace(config, metadata=without_server_metadata(config.metadata))
     if call.given("consumer"):
-        name = check_name(call.text("consumer"), "consumer")
+        name = _checked(call.text("consumer"))
         config = replace(config, durable_name=name, name=name)
     return with_flags(call, config)
+
+
+def _checked(name: str) -> str:
+    """Of a consumer that is to be made. Raises UsageError."""
+    if set(name) & set(".*>"):
+        raise UsageError("durable name can not contain '.', '*', '>'")
+    return check_name(name, "consumer", about=NOT_CREATED)
 
 
 def _asked(call: Call) -> ConsumerConfig:
@@ -125,7 +87,7 @@ def _asked(call: Call) -> ConsumerConfig:
     name = call.text("consumer")
     if not name and not call.flag("ephemeral"):
         name = ask("Consumer name", check=_name, prefix="could not request durable name")
-    durable = "" if call.flag("ephemeral") else check_name(name, "consumer")
+    durable = "" if call.flag("ephemeral") else _checked(name)
     target = call.text("target")
     if not target and not call.flag("pull"):
         target = ask(
@@ -200,7 +162,8 @@ def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
     """The configuration with all flags given laid over it."""
     config = apply_flags(call, config, skip=_SKIP)
     if call.given("filter"):
-        config = replace(config, filter_subject="", filter_subjects=call.words("filter"))
+        filters = tuple(one for text in call.texts("filter") for one in text.split(","))
+        config = replace(config, filter_subject="", filter_subjects=filters)
         config = _single_filter(config)
     if call.given("sample"):
         config = replace(config, sample_freq=_percent(call.integer("sample")))
@@ -210,6 +173,9 @@ def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
         config = replace(config, ack_wait=call.duration("wait"))
     if call.given("deliver"):
         config = starting(config, call.text("deliver"))
+        unfiltered = not config.filter_subject and not config.filter_subjects
+        if unfiltered and config.deliver_policy is DeliverPolicy.LAST_PER_SUBJECT:
+            config = replace(config, filter_subject=">")
     if call.given("pause"):
         config = replace(config, pause_until=parse_until(call.text("pause")))
     return _with_groups(call, _with_backoff(call, config))
@@ -233,7 +199,9 @@ def starting(config: ConsumerConfig, text: str) -> ConsumerConfig:
         "all": DeliverPolicy.ALL,
         "new": DeliverPolicy.NEW,
         "last": DeliverPolicy.LAST,
+        "next": DeliverPolicy.NEW,
         "subject": DeliverPolicy.LAST_PER_SUBJECT,
+        "last_per_subject": DeliverPolicy.LAST_PER_SUBJECT,
         "1": DeliverPolicy.ALL,
     }
     if text in words:
@@ -341,15 +309,15 @@ async def copy(call: Call) -> None:
         except ApiError as error:
             raise RequestFailed(error, prefix="could not load source Consumer") from None
         old = source.config or ConsumerConfig()
-        name = check_name(call.text("destination"), "consumer")
+        name = check_name(call.text("destination"), "consumer", about=NOT_CREATED)
         config = replace(old, name=name, metadata=without_server_metadata(old.metadata))
         config = replace(config, durable_name="" if call.flag("ephemeral") else name)
+        config = with_flags(call, config)
         if call.flag("pull"):
             config = replace(config, deliver_subject="", idle_heartbeat=0, flow_control=False)
-        config = with_flags(call, config)
         check_config(config)
         try:
             info = await manager.create_consumer(stream, config, level=required_level(config))
         except ApiError as error:
-            raise RequestFailed(error, prefix="Consumer creation failed") from None
+            raise RequestFailed(error, prefix=NOT_CREATED) from None
     show_consumer(call, info)

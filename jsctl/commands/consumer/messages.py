@@ -14,7 +14,7 @@ from jsctl.api.words import AckPolicy
 from jsctl.client.requests import api_prefix
 from jsctl.commands.toolkit.assets.picking import check_name, consumer_of
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, RequestFailed, Unreachable
+from jsctl.errors import JsctlError, RequestFailed, Unreachable, UsageError
 from jsctl.render.humanize import duration
 from jsctl.render.reports.consumers import ACK_WORDS
 
@@ -33,11 +33,14 @@ _ACKS = {
 
 async def next_messages(call: Call) -> None:
     """Fetch messages, one pull request each."""
-    stream = check_name(call.text("stream"), "stream")
-    name = check_name(call.text("consumer"), "consumer")
+    if call.flag("term") and (call.switch("ack") or call.flag("nak")):
+        raise UsageError("can not both Acknowledge and Terminate message")
+    about = "could not request next message"
+    stream = check_name(call.text("stream"), "stream", about=about)
+    name = check_name(call.text("consumer"), "consumer", about=about)
     async with call.manager() as manager:
         client = manager.client
-        for _ in range(max(1, call.integer("count", 1))):
+        for _ in range(call.integer("count", 1)):
             message = await _fetch(call, manager, stream, name)
             _print_message(call, message)
             await _acknowledge(call, client, message)

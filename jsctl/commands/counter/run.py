@@ -39,7 +39,7 @@ class Counter:
 @asynccontextmanager
 async def _opened(call: Call) -> AsyncIterator[tuple[Manager, str]]:
     """A connection and the stream that counts. Raises NotFound, and JsctlError for any other."""
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         name = call.text("stream")
         with library_words():
             if not name:

@@ -1,7 +1,6 @@
 """`errors edit` and `validate`: the list that servers are made from."""
 
 import json
-import os
 import shlex
 import subprocess
 import tempfile
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from jsctl.commands.errors.documents import ErrorDescription, described, faults, load
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import Aborted, JsctlError, NeedsConfirmation, UsageError
 
 TRIES_MAX = 100
@@ -44,7 +44,7 @@ def edit(call: Call) -> None:
     highest = max((one.error_code for one in found), default=0)
     old = found[at] if at < len(found) else ErrorDescription(error_code=highest + 1)
     found[at : at + 1] = [_edited(call, old)]
-    _replace(path, json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
+    save(Path(path), json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
     _validate(call, path)
 
 
@@ -77,16 +77,3 @@ def _again(call: Call) -> bool:
         return call.prompts.confirm("Retry edit", default=True)
     except NeedsConfirmation:
         return False
-
-
-def _replace(path: str, text: str) -> None:
-    """A file is old or new, never half of it."""
-    made = f"{path}.{os.getpid()}.part"
-    try:
-        try:
-            Path(made).write_text(text, encoding="utf-8")
-            Path(made).replace(path)
-        finally:
-            Path(made).unlink(missing_ok=True)
-    except OSError as error:
-        raise JsctlError(f"cannot write {path}: {error.strerror}") from None

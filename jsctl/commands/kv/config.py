@@ -27,7 +27,7 @@ async def add(call: Call) -> None:
     """Makes a bucket and shows it."""
     name = call.text("bucket")
     _check_history(call)
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         check_bucket(name)
         config = replace(
             _with_flags(call, fresh_bucket(name)),
@@ -53,7 +53,7 @@ async def edit(call: Call) -> None:
     """Changes what is given, and shows the bucket."""
     name = call.text("bucket")
     _check_history(call)
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         bucket = await open_bucket(manager, name)
         config = _with_flags(call, bucket.info.config)
         config = replace(config, metadata=without_server_metadata(config.metadata))

@@ -98,7 +98,7 @@ async def _delete_bucket(call: Call, name: str) -> None:
     if not call.confirm(f"Delete bucket {name}?", prefix=""):
         call.output.print("Skipping delete")
         return
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         await delete_bucket(manager, name)
 
 

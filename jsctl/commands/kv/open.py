@@ -12,6 +12,6 @@ from jsctl.commands.toolkit.invocation.call import Call
 @asynccontextmanager
 async def opened(call: Call) -> AsyncIterator[tuple[Manager, Bucket]]:
     """A connection and the bucket argument on it, or one picked from a list."""
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         name = call.text("bucket") or await pick_bucket(call, manager, PREFIX, "KV")
         yield manager, await open_bucket(manager, name)

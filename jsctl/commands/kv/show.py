@@ -34,7 +34,7 @@ async def ls(call: Call) -> None:
     if call.text("bucket"):
         await _list_keys(call)
         return
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         found = buckets_of((await manager.streams()).items, PREFIX)
     if call.flag("names"):
         for info in found:
@@ -47,7 +47,7 @@ async def ls(call: Call) -> None:
 
 
 async def _list_keys(call: Call) -> None:
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         try:
             bucket = await open_bucket(manager, call.text("bucket"))
         except JsctlError as error:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.client.connection import connect
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.dataclass import dataclass
-from jsctl.errors import JsctlError, Unreachable, UsageError
+from jsctl.errors import Unreachable, UsageError
 from jsctl.render.reports.bench import at_rank
 
 if TYPE_CHECKING:
@@ -196,10 +197,7 @@ def _write(name: str, raw: Sequence[int], ordered: Sequence[int]) -> None:
         lines.append(f"{value:f}\t{share:f}\t{count}\t{odds}\n")
     texts = {".raw": "".join(f"{one / 1e6:f}\n" for one in raw), ".histogram": "".join(lines)}
     for suffix, body in texts.items():
-        try:
-            Path(name + suffix).write_text(body, encoding="utf-8")
-        except OSError as error:
-            raise JsctlError(f"cannot write {name}{suffix}: {error.strerror}") from None
+        save(Path(name + suffix), body, mode=SHARED_MODE)
 
 
 def _short(duration_ns: int) -> str:

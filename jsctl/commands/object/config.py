@@ -29,7 +29,7 @@ async def add(call: Call) -> None:
         allow_rollup_hdrs=True,
         allow_direct=True,
     )
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         check_store(name)
         try:
             await manager.create_stream(_with_flags(call, config))
@@ -43,7 +43,7 @@ async def add(call: Call) -> None:
 
 async def edit(call: Call) -> None:
     """Changes what is given, and shows the bucket."""
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         store = await open_store(manager, call.text("bucket"))
         config = _with_flags(call, store.stream.config)
         config = replace(config, metadata=without_server_metadata(config.metadata))

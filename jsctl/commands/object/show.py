@@ -21,7 +21,7 @@ async def ls(call: Call) -> None:
     if call.text("bucket"):
         await _list_objects(call)
         return
-    async with call.manager() as manager:
+    async with call.manager("") as manager:
         found = buckets_of((await manager.streams()).items, PREFIX)
     if call.flag("names"):
         for info in found:

@@ -85,7 +85,7 @@ GROUP = Group(
             "Runs a demo Service",
             "service.serve:serve",
             (Argument("name", "A name for the service to run on", required=True),),
-            (Option("header", "Headers to add to responses using K:V format", Kind.LIST, "H"),),
+            (Option("header", "Headers to add to responses using K:V format", Kind.MAP, "H"),),
             examples=("jsctl service serve demo",),
         ),
     ),

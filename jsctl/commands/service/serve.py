@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from jsctl import __version__
 from jsctl.client.addresses import shown_url
-from jsctl.commands.toolkit.content.bodies import headers_of
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
 from jsctl.render.details import Details
@@ -24,7 +23,7 @@ async def serve(call: Call) -> None:
     """Answers until it is stopped."""
     from nats.micro import add_service
 
-    name, extra = call.text("name"), headers_of(call)
+    name, extra = call.text("name"), call.mapping("header")
     async with call.client() as client:
         echo = _Echo(client, call, extra)
         try:

@@ -25,7 +25,7 @@ from jsctl.render.reports.services import (
 
 async def _gather(call: Call, verb: str, service: str = "", instance: str = "") -> list[Document]:
     """What all that answer say, by name and id."""
-    async with call.client() as client:
+    async with call.client("setup failed") as client:
         subject = subject_of(verb, service, instance)
         found = [one.document async for one in answers(client, subject, call.settings.timeout)]
     return sorted(found, key=lambda one: (text_of(one, "name"), text_of(one, "id")))
@@ -124,7 +124,7 @@ async def ping(call: Call) -> None:
     """Who answers, and how fast, until the timeout."""
     subject = subject_of("PING", call.text("service"))
     out = call.output
-    async with call.client() as client:
+    async with call.client("setup failed") as client:
         try:
             async for one in answers(client, subject, call.settings.timeout, silence_s=0.0):
                 name, instance = text_of(one.document, "name"), text_of(one.document, "id")

@@ -35,7 +35,7 @@ GROUP = Group(
             "stream.config:add",
             (Argument("stream", "Stream name"),),
             ADDING,
-            more_options="stream.config:create_options",
+            more_options="stream.options:create_options",
             aliases=("create", "new"),
             examples=(
                 "jsctl stream add ORDERS --subjects 'orders.>' --replicas 3 --defaults",
@@ -124,7 +124,7 @@ GROUP = Group(
             "stream.config:edit",
             (STREAM,),
             _EDIT_ONLY,
-            more_options="stream.config:edit_options",
+            more_options="stream.options:edit_options",
             aliases=("update",),
             examples=("jsctl stream edit ORDERS --max-age 7d --dry-run",),
         ),
@@ -165,7 +165,7 @@ GROUP = Group(
                 Argument("destination", "New stream to create", required=True),
             ),
             (JSON,),
-            more_options="stream.copy:copy_options",
+            more_options="stream.options:copy_options",
             aliases=("cp",),
             examples=(
                 "jsctl stream copy ORDERS ORDERS-2 --subjects 'orders2.>'",

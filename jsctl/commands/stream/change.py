@@ -124,6 +124,7 @@ async def seal(call: Call) -> None:
         question = f"Really seal Stream {name}, sealed streams can not be unsealed or modified"
         if not call.confirm(question):
             return
-        config = as_request((await manager.stream_info(name)).config)
-        info = await manager.update_stream(replace(config, sealed=True))
+        info = await manager.stream_info(name)
+        if not info.config.sealed:  # a sealed one cannot be sealed again, and is what it should be
+            info = await manager.update_stream(replace(as_request(info.config), sealed=True))
     show_stream(call, info)

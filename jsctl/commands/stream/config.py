@@ -24,13 +24,12 @@ from jsctl.commands.toolkit.assets.config_files import edited, load_config
 from jsctl.commands.toolkit.assets.config_flags import (
     apply_flags,
     differences,
-    options_for,
     value_of,
 )
 from jsctl.commands.toolkit.assets.picking import check_name, stream_of
-from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.grammar.values import parse_age
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import save
 from jsctl.dataclass import dataclass
 from jsctl.errors import RequestFailed, UsageError
 from jsctl.render.humanize import duration
@@ -40,48 +39,7 @@ if TYPE_CHECKING:
 
 DUPLICATE_WINDOW = "2m0s"
 BYTES_WHEN_REQUIRED = "256MB"
-
-_COMPOSITE = (
-    Option(
-        "tag",
-        ("Place the stream on servers that has specific tags (pass multiple times)"),
-        Kind.LIST,
-        aliases=("tags",),
-    ),
-    Option("cluster", "Place the stream on a specific cluster"),
-    Option("mirror", "Completely mirror another stream, a name or JSON"),
-    Option("source", "Source data from other streams, a name or JSON", Kind.LIST, key="sources"),
-    Option("transform-source", "Stream subject transform source"),
-    Option("transform-destination", "Stream subject transform destination"),
-    Option("republish-source", "Republish messages to --republish-destination"),
-    Option("republish-destination", "Republish destination for messages in --republish-source"),
-    Option("republish-headers", "Republish only message headers, no bodies", Kind.FLAG),
-    Option(
-        "limit-consumer-inactive",
-        ("The maximum Consumer inactive threshold the stream allows"),
-        Kind.DURATION,
-    ),
-    Option(
-        "limit-consumer-max-pending",
-        "The maximum Consumer Ack Pending the stream Allows",
-        Kind.INTEGER,
-    ),
-)
-_REMOVALS = (
-    Option("no-mirror", "Clears the mirror configuration and promotes the stream", Kind.FLAG),
-    Option("no-republish", "Removes current republish configuration", Kind.FLAG),
-    Option("no-transform", "Removes current subject transform configuration", Kind.FLAG),
-)
-
-
-def create_options() -> tuple[Option, ...]:
-    """Flags of add."""
-    return (*options_for(StreamConfig), *_COMPOSITE)
-
-
-def edit_options() -> tuple[Option, ...]:
-    """Flags of edit."""
-    return (*options_for(StreamConfig, editing=True), *_COMPOSITE, *_REMOVALS)
+NOT_CREATED = "could not create Stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +90,7 @@ _UNLIMITED = StreamConfig(
 
 async def add(call: Call) -> None:
     """Create a stream."""
-    async with call.manager() as manager:
+    async with call.manager(NOT_CREATED) as manager:
         if call.given("config"):
             config = _from_file(call)
         else:
@@ -154,7 +112,7 @@ async def add(call: Call) -> None:
         try:
             info = await manager.create_stream(config, level=required_level(config))
         except ApiError as error:
-            raise RequestFailed(error, prefix="could not create Stream") from None
+            raise RequestFailed(error, prefix=NOT_CREATED) from None
     _say(call, f"Stream {config.name} was created\n")
     show_stream(call, info)
 
@@ -169,22 +127,21 @@ def _say(call: Call, sentence: str) -> None:
 def _save(path: str, config: StreamConfig) -> None:
     from jsctl.render.formats import as_json
 
-    target = Path(path)
-    target.touch(mode=0o600)
-    target.write_text(as_json(config), encoding="utf-8")
+    save(Path(path), as_json(config))
 
 
 def _from_file(call: Call) -> StreamConfig:
     config = as_request(load_config(call.text("config"), StreamConfig))
     if call.given("stream"):
-        config = replace(config, name=check_name(call.text("stream"), "stream"))
+        config = replace(config, name=check_name(call.text("stream"), "stream", about=NOT_CREATED))
     return with_flags(call, config)
 
 
 def _asked(call: Call, *, bytes_required: bool) -> StreamConfig:
     ask = call.prompts.ask
     name = call.text("stream") or ask("Stream Name", check=_name)
-    config = with_flags(call, replace(_UNLIMITED, name=check_name(name, "stream")))
+    check_name(name, "stream", about=NOT_CREATED)
+    config = with_flags(call, replace(_UNLIMITED, name=name))
     replicated = config.mirror is not None or bool(config.sources)
     if not config.subjects and not replicated:
         words = ask("Subjects", check=lambda text: _some(text.replace(",", " ").split()))
@@ -279,7 +236,7 @@ def _place(call: Call, config: StreamConfig) -> StreamConfig:
         return config
     before = config.placement or Placement()
     cluster = call.text("cluster") if call.given("cluster") else before.cluster
-    tags = call.words("tag") if call.given("tag") else before.tags
+    tags = call.texts("tag") if call.given("tag") else before.tags
     return replace(config, placement=Placement(cluster=cluster, tags=tags))
 
 

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.client.manager import as_request
-from jsctl.commands.stream.config import check_config, create_options, required_level, with_flags
+from jsctl.commands.stream.config import (
+    NOT_CREATED,
+    check_config,
+    required_level,
+    with_flags,
+)
 from jsctl.commands.stream.copying import COPY_OF, Copier
 from jsctl.commands.stream.show import show_stream
 from jsctl.commands.toolkit.assets.picking import STREAM_NOT_FOUND, check_name
-from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, RequestFailed, UsageError
 from jsctl.render.humanize import counted, number
@@ -21,22 +25,10 @@ from jsctl.settings import GLOBAL_FLAGS, load
 if TYPE_CHECKING:
     from jsctl.client.manager import Manager
 
-_DATA = (
-    Option("data", "Copies the messages, too; the same words go on where a copy ended", Kind.FLAG),
-    Option("to", "Makes the copy in another context", metavar="CONTEXT"),
-    Option("prefix", "Puts this and a dot in front of all subjects of the copy", metavar="SUBJECT"),
-    Option("progress", "Enables or disables progress reporting", Kind.SWITCH, default="true"),
-)
-
-
-def copy_options() -> tuple[Option, ...]:
-    """Flags of add, and what is copied where."""
-    return (*create_options(), *_DATA)
-
 
 async def copy(call: Call) -> None:
     """Makes the stream, or with `--data` goes on with one that was made so."""
-    wanted = check_name(call.text("destination"), "stream")
+    wanted = check_name(call.text("destination"), "stream", about=NOT_CREATED)
     async with call.manager() as manager, _destination(call, manager) as target:
         source = await manager.stream_info(check_name(call.text("source"), "stream"))
         config = _configuration(call, source, wanted)

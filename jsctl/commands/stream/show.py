@@ -13,6 +13,7 @@ from jsctl.commands.toolkit.assets.picking import pick_stream, stream_of
 from jsctl.commands.toolkit.assets.unreachable import print_unreachable
 from jsctl.commands.toolkit.content.bodies import translated
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
 from jsctl.render.column import sort_rows
 from jsctl.render.humanize import counted, duration, go_moment, moment, number
@@ -74,9 +75,9 @@ async def report(call: Call) -> int | None:
 
 async def _report(call: Call) -> None:
     output = call.output
-    if not output.machine:
-        output.print("Obtaining Stream stats\n")
     async with call.manager() as manager:
+        if not output.machine:
+            output.print("Obtaining Stream stats\n")
         listing = await manager.streams(call.text("subject"))
     cluster = call.text("cluster")
     infos = [
@@ -110,7 +111,7 @@ def _print_replication(call: Call, infos: list[StreamInfo]) -> None:
     call.output.print()
     if call.given("dot"):
         in_order = sorted(infos, key=lambda info: info.config.name)
-        Path(call.text("dot")).write_text(replication_graph(in_order) + "\n", encoding="utf-8")
+        save(Path(call.text("dot")), replication_graph(in_order) + "\n", mode=SHARED_MODE)
 
 
 async def info(call: Call) -> None:
@@ -184,7 +185,7 @@ async def get(call: Call) -> None:
     async with call.manager() as manager:
         stream = await pick_stream(call, manager)
         seq, last_for = call.integer("id"), call.text("last-for")
-        if not seq and not last_for:
+        if not call.given("id") and not last_for:
             seq = call.prompts.ask(
                 "Message Sequence to retrieve", check=_sequence, prefix="invalid input"
             )

@@ -11,6 +11,7 @@ from jsctl.api.monitoring.varz import Varz
 from jsctl.api.server import EventFilterOptions
 from jsctl.client.system import NoSystemRights, SystemSource
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import save
 from jsctl.commands.toolkit.invocation.watching import repeated
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, Unreachable
@@ -141,11 +142,7 @@ def _write(call: Call, text: str) -> None:
     if target == "-":
         call.output.stdout.write(text)
         return
-    path = Path(target)
     try:
-        path.touch(mode=0o600)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        reason = (error.strerror or "").lower()
-        what = f"failed to open output file '{target}'"
-        raise JsctlError(f"{what}: open {target}: {reason}") from None
+        save(Path(target), text)
+    except JsctlError as error:
+        raise JsctlError(f"failed to open output file '{target}': {error}") from None

@@ -32,7 +32,7 @@ PASSWORD = "secret"
 BOTH_KINDS = tuple(KINDS)
 ACCOUNTS = ("theirs", "ours", "both")
 LINES = Path(__file__).parent / "lines"
-STORIES = tuple(sorted(path.stem for path in LINES.glob("*.txt")))
+STORIES = tuple(sorted(path.stem for path in LINES.glob("*/*.txt")))
 """Tables of lines, each of which has an account for each tool; see `stories`."""
 CONFIG = """
 accounts {
@@ -50,8 +50,10 @@ DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000 UTC)?")
 CLOCK = re.compile(r"\b\d\d:\d\d:\d\d\b")
 AGE = re.compile(r"\b(\d+(\.\d+)?(µs|ms|s|m|h))+\b")
 WRONG_VALUE = re.compile(
-    r"^jsctl: error: (?:strconv\.\w+: parsing .*|invalid duration|invalid bytes specification .*"
-    r"|(?:--)?[\w-]+: (?:expected a|invalid duration|invalid bytes) .*)$",
+    r"^jsctl: error: (?:could not create new configuration for \w+ \S+: )?"
+    r"(?:(?:\w+: )?strconv\.\w+: parsing .*|(?:invalid [\w ]+ format: )?invalid duration(?:: .*)?"
+    r"|invalid bytes specification .*|expected KEY=VALUE got .*"
+    r"|(?:--)?[\w-]+: (?:expected (?:a|KEY:VALUE)|invalid duration|invalid bytes) .*)$",
     re.MULTILINE,
 )
 """That a value does not fit is told in our own words, and with the place it was given in."""
@@ -68,9 +70,11 @@ VOLATILE = (
     (re.compile(r"NATS CLI Version [\w.]+"), "jsctl"),
     (re.compile(r"\bcid:\d+"), "cid:N"),
     (re.compile(r"^(.* batch ID: )\w+", re.MULTILINE), r"\1ID"),
+    (re.compile(r"^( *Last Seen: )(?:never|AGE)$", re.MULTILINE), r"\1MOMENT"),
     (re.compile(r"[ ]+$", re.MULTILINE), ""),
 )
-"""Names of servers and keys, and what the server numbers."""
+"""Names of servers and keys, and what the server numbers. A source that has just been made was seen
+already or not: nobody can say which."""
 
 WORDING = (
     (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b"), r"1 \1"),
@@ -110,6 +114,11 @@ class Said:
 
 Same = Callable[..., None]
 """Runs lines; `who` is the user of both, unless each has its own."""
+
+
+def table_of(story: str) -> Path:
+    """Where its lines are."""
+    return next(LINES.glob(f"*/{story}.txt"))
 
 
 def accounts_of(story: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -24,10 +24,11 @@ from tests.commands.parity.conftest import (
     Said,
     accounts_of,
     environment,
+    table_of,
 )
 from tests.support.command_line import FOREIGN
 
-FILES = LINES / "files"
+FILES = LINES.parent / "files"
 """What lines name; each side of a story has copies."""
 
 ANSWER = "3s"
@@ -36,6 +37,12 @@ ANSWER = "3s"
 TOOLS = ("nats", "jsctl")
 ANSWER_OF_SERVERS = "500ms"
 """The same where it is not known how many will answer, and all of it is waited."""
+
+LATE_ANSWER = "5s"
+"""The same when the sides did not agree: on a busy machine an answer may come late."""
+
+PIECE = 30
+"""So many lines of the system account are a piece; none of them builds on another."""
 
 SYSTEM = "sys"
 NOBODY = "nobody"
@@ -53,6 +60,7 @@ class Side:
     server: Broker
     user: str
     folder: Path
+    wait: str = ANSWER
 
     def environment(self) -> dict[str, str]:
         """Who it is there, and where it keeps contexts and keys."""
@@ -61,8 +69,7 @@ class Side:
         login = environment(self.server, self.user)
         if self.user == NOBODY:
             login = {"NATS_URL": login["NATS_URL"]}
-        wait = ANSWER_OF_SERVERS if self.user == SYSTEM else ANSWER
-        return {**login, **places, "NATS_TIMEOUT": wait}
+        return {**login, **places, "NATS_TIMEOUT": self.wait}
 
 
 DIFFERENT = "! "
@@ -78,14 +85,37 @@ Answers = dict[tuple[str, str], Said]
 """By tool and kind of server."""
 
 
+Ask = Callable[[], Answers]
+"""Runs a line on all sides; the second time it is waited longer for answers."""
+
+
+def lines_of(story: str) -> list[str]:
+    """The lines that are run; of `name/2` the second piece."""
+    name, _, piece = story.partition("/")
+    lines = [one for one in _text(name).splitlines() if one and not one.startswith("#")]
+    return lines[(int(piece) - 1) * PIECE :][:PIECE] if piece else lines
+
+
+def pieces(story: str) -> list[str]:
+    """The names of the pieces that a story is run in: one, where lines build on those before."""
+    if not _text(story).startswith(AS + SYSTEM):
+        return [story]
+    return [f"{story}/{at + 1}" for at in range(-(-len(lines_of(story)) // PIECE))]
+
+
+def _text(story: str) -> str:
+    return table_of(story).read_text()
+
+
 def told(
     story: str, servers: Callable[[str], Broker], own: Own, folder: Path
-) -> Iterator[tuple[str, Answers]]:
-    """Each line of a story and what the four sides said to it."""
-    text = (LINES / f"{story}.txt").read_text()
+) -> Iterator[tuple[str, Ask, bool]]:
+    """Each line of a story, what asks the four sides, and whether that can be done twice."""
+    name = story.partition("/")[0]
+    text = _text(name)
     together = text.startswith(AS) and not text.startswith(AS + NOBODY)
     users = (
-        (text.splitlines()[0].removeprefix(AS),) * 2 if text.startswith(AS) else accounts_of(story)
+        (text.splitlines()[0].removeprefix(AS),) * 2 if text.startswith(AS) else accounts_of(name)
     )
     sides: dict[tuple[str, str], Side] = {}
     for (tool, user), kind in product(zip(TOOLS, users, strict=True), BOTH_KINDS):
@@ -93,10 +123,16 @@ def told(
         shutil.copytree(FILES, place)
         (place / "home").mkdir()
         sides[tool, kind] = Side(tool, servers(kind), user, place)
-    for words in text.splitlines():
-        if words and not words.startswith("#"):
-            line = Line.of(words.removeprefix(DIFFERENT).removeprefix(OTHER_SERVER))
-            yield words, _asked(line, sides, own, together=together)
+    for words in lines_of(story):
+        line = Line.of(words.removeprefix(DIFFERENT).removeprefix(OTHER_SERVER))
+        waits = iter((ANSWER_OF_SERVERS if users[0] == SYSTEM else ANSWER, LATE_ANSWER))
+
+        def ask(line: Line = line, waits: Iterator[str] = waits) -> Answers:
+            wait = next(waits)
+            patient = {key: replace(side, wait=wait) for key, side in sides.items()}
+            return _asked(line, patient, own, together=together)
+
+        yield words, ask, users[0] == SYSTEM
 
 
 def _asked(line: Line, sides: dict[tuple[str, str], Side], own: Own, *, together: bool) -> Answers:

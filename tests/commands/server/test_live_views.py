@@ -9,7 +9,8 @@ import pytest
 
 from jsctl.api.monitoring.accountz import AccountStat
 from jsctl.api.server import DataStats
-from jsctl.render.charts import bars, line_chart, svg
+from jsctl.commands.toolkit.monitoring import graphs
+from jsctl.render.charts import PNG_ZOOM, SVG_EDGE, SVG_WIDTH, bars, line_chart, svg
 from jsctl.render.reports.server.activity import account_sums
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER
 from tests.commands.conftest import Result, Server
@@ -130,3 +131,21 @@ def test_sums_of_an_account() -> None:
     found = account_sums("A", several)
     assert (found.servers, found.stat.conns, found.stat.sent.bytes) == (2, 3, 6)
     assert account_sums("A", []).servers == 0
+
+
+def test_pictures_in_pixels(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("resvg_py")
+    run("stream", "add", "CURVES", "--subjects", "c", "--defaults")
+    graph = ("stream", "graph", "CURVES", "--samples", "2", "--png")
+    target = tmp_path / "curves.png"
+    assert run(*graph, str(target)).code == 0
+    picture = target.read_bytes()
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+    assert int.from_bytes(picture[16:20]) == PNG_ZOOM * (SVG_WIDTH + 2 * SVG_EDGE)
+    monkeypatch.setattr(graphs, "find_spec", lambda _name: None)
+    refused = run(*graph, str(tmp_path / "none.png"))
+    assert (refused.code, refused.err) == (
+        1,
+        "jsctl: error: --png needs resvg-py: pip install 'jsctl[png]'\n",
+    )
+    assert not (tmp_path / "none.png").exists()

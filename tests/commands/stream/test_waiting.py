@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from jsctl.api.cluster import ClusterInfo, DesiredClusterInfo, PeerInfo
-from jsctl.commands.toolkit.assets.catching_up import _left, wait_for_replicas
+from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas, what_is_left
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.output import Output
 from jsctl.commands.toolkit.invocation.prompts import Prompts
@@ -42,7 +42,7 @@ GROUP = ClusterInfo(name="C", leader="n1", replicas=(PeerInfo(name="n2", current
     ],
 )
 def test_what_is_left(cluster: ClusterInfo | None, replicas: int, left: str) -> None:
-    assert _left(cluster, replicas) == left
+    assert what_is_left(cluster, replicas) == left
 
 
 @pytest.mark.parametrize("server", list(KINDS), indirect=True, scope="session")

@@ -1,7 +1,7 @@
 """`jsctl consumer cluster`: the table of its commands."""
 
 from jsctl.commands.consumer.flags import QUERY
-from jsctl.commands.toolkit.assets.flags import BOTH, OF_STREAM, PREFERRED
+from jsctl.commands.toolkit.assets.flags import BOTH, OF_STREAM, PREFERRED, WAIT
 from jsctl.commands.toolkit.grammar.spec import FORCE, JSON, Argument, Command, Group
 
 GROUP = Group(
@@ -13,7 +13,7 @@ GROUP = Group(
             "Force a new leader election by standing down the current leader",
             "consumer.cluster.leaders:step_down",
             BOTH,
-            (PREFERRED, FORCE, JSON),
+            (PREFERRED, WAIT, FORCE, JSON),
             aliases=("stepdown", "sd", "elect", "down", "d"),
         ),
         Command(
@@ -29,7 +29,7 @@ GROUP = Group(
             "Evacuates a consumer from a specific peer",
             "consumer.cluster.peers:evacuate_peer",
             (*BOTH, Argument("peer", "The name of the peer to evacuate")),
-            (FORCE, JSON),
+            (WAIT, FORCE, JSON),
             examples=("jsctl consumer cluster evacuate ORDERS NEW n3 --force",),
         ),
     ),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from jsctl.api.cluster import ClusterInfo
 from jsctl.commands.consumer.query import chosen
 from jsctl.commands.consumer.show import show_consumer
+from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
 from jsctl.commands.toolkit.assets.leaders import (
     LOOK_NS,
     LookUp,
@@ -34,6 +35,7 @@ async def step_down(call: Call) -> None:
 
         look = _consumer_look(manager, stream, name)
         await await_election(call, look, cluster.leader, "consumer", "Consumer")
+        await wait_for_replicas(call, look, peers, f'consumer "{stream} > {name}"')
         info = await manager.consumer_info(stream, name)
     if not call.as_json:
         call.output.print()

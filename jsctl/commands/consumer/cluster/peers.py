@@ -1,7 +1,8 @@
 """`consumer cluster evacuate`."""
 
 from jsctl.api.cluster import ClusterInfo
-from jsctl.commands.toolkit.assets.moving import LOOK_NS, evacuate
+from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
+from jsctl.commands.toolkit.assets.moving import LOOK_NS, evacuate, peer_names
 from jsctl.commands.toolkit.assets.picking import consumer_of
 from jsctl.commands.toolkit.invocation.call import Call
 
@@ -20,3 +21,5 @@ async def evacuate_peer(call: Call) -> None:
             return (await quick.consumer_info(stream, name)).cluster
 
         await evacuate(call, found.cluster, "consumer", name, request, look)
+        replicas = len(peer_names(found.cluster)) if found.cluster else 1
+        await wait_for_replicas(call, look, replicas, f'consumer "{stream} > {name}"')

@@ -138,6 +138,7 @@ async def _from_ephemeral(
         filter_subject=subject or (">" if call.flag("last-per-subject") else ""),
         deliver_subject=inbox,
         ack_policy=AckPolicy.EXPLICIT if acking else AckPolicy.NONE,
+        headers_only=_bodiless(call),
         flow_control=True,
         idle_heartbeat=HEARTBEAT_NS,
         inactive_threshold=INACTIVE_NS,
@@ -161,6 +162,11 @@ async def _from_ephemeral(
         await show_all(call, shown, arrived, client, _Taken(call, acking=acking))
     finally:
         await _forget(manager, stream, created.name)
+
+
+def _bodiless(call: Call) -> bool:
+    """Whether the server may keep the bodies: it sends their sizes then, as headers."""
+    return call.flag("headers-only") or call.flag("subjects-only")
 
 
 async def _is_control(client: "NatsClient", message: "Msg") -> bool:
@@ -251,6 +257,7 @@ async def _durable(
             durable_name=name,
             filter_subject=subject,
             ack_policy=AckPolicy.EXPLICIT,
+            headers_only=_bodiless(call),
         )
         return (await manager.create_consumer(stream, config, action="")).config or config
     config = found.config or ConsumerConfig()

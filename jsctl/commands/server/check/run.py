@@ -1,6 +1,5 @@
 """What all checks share: failures become part of the result, which decides the exit code."""
 
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import save
 from jsctl.errors import JsctlError
 from jsctl.render.reports.server.check import EXIT_CODES, CheckResult, human, nagios, prometheus
 
@@ -36,7 +36,7 @@ async def checked(call: Call, suite: str, name: str, body: Body) -> int:
     form = _format(call)
     text = _rendered(call, result, form)
     if call.given("outfile"):
-        _write(Path(call.text("outfile")), text + "\n")
+        save(Path(call.text("outfile")), text + "\n")
     else:
         call.output.print(text)
     return 0 if form == "prometheus" else EXIT_CODES[result.status]
@@ -59,18 +59,6 @@ def _rendered(call: Call, result: CheckResult, form: str) -> str:
 
     render = {"json": formats.as_json, "jsonl": formats.as_json_line, "yaml": formats.as_yaml}
     return render[form](result.document())
-
-
-def _write(target: Path, text: str) -> None:
-    """All of it under its name, or nothing: a collector may read at any time."""
-    made = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        made.touch(mode=0o600, exist_ok=False)
-        made.write_text(text, encoding="utf-8")
-        made.replace(target)
-    except OSError as error:
-        made.unlink(missing_ok=True)
-        raise JsctlError(f"could not write {target}: {error.strerror}") from None
 
 
 @contextmanager

@@ -1,6 +1,13 @@
 """`jsctl server cluster`: the table of its commands."""
 
+from jsctl.commands.toolkit.assets.flags import WAIT
 from jsctl.commands.toolkit.grammar.spec import FORCE, JSON, Argument, Command, Group, Kind, Option
+
+_WAIT = Option(
+    "wait",
+    "Waits until other servers have all streams and consumers, for so long at most",
+    Kind.DURATION,
+)
 
 GROUP = Group(
     "cluster",
@@ -44,7 +51,7 @@ GROUP = Group(
             "Move all JetStream assets for a peer to other peers",
             "server.cluster.meta:evacuate",
             (Argument("peer", "The name of the peer to evacuate"),),
-            (FORCE, JSON),
+            (_WAIT, FORCE, JSON),
             examples=("jsctl server cluster evacuate n3",),
         ),
         Command(
@@ -59,6 +66,7 @@ GROUP = Group(
                     Kind.LIST,
                 ),
                 Option("host", "Request placement of the leader on a specific node"),
+                WAIT,
                 JSON,
                 FORCE,
             ),
@@ -76,7 +84,7 @@ GROUP = Group(
                     required=True,
                 ),
             ),
-            (JSON, FORCE),
+            (_WAIT, JSON, FORCE),
             aliases=("rm", "pr"),
             examples=("jsctl server raft peer-remove n3", "jsctl server raft peer-remove n3 -f"),
         ),

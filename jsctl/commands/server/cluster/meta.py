@@ -4,14 +4,18 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jsctl.api.cluster import Placement
+from jsctl.api.cluster import ClusterInfo, Placement
 from jsctl.api.monitoring.jsz import Jsz, MetaClusterInfo
 from jsctl.api.server import EventFilterOptions
+from jsctl.api.times import SECOND_NS
 from jsctl.client.facts import known_servers
 from jsctl.client.manager import Manager
 from jsctl.client.system import NatsSystem
+from jsctl.commands.server.cluster.settling import wait_until_settled
+from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import Conflict, JsctlError, NotFound, UsageError
+from jsctl.render.humanize import duration
 from jsctl.render.reports.server.jetstream import meta_groups
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ POLL_SECONDS = 0.05
 LOOK_NS = 500_000_000
 """How long one look at the meta group may take."""
 ELECTION_SECONDS = 5.0
-EVACUATION_SECONDS = 300.0
+EVACUATION_NS = 300 * SECOND_NS
 EVACUATION_POLL_SECONDS = 0.5
 REMOVAL_WARNING = """\
 Removing peers is intended for peers that will not come back, generally for peers that will remain
@@ -44,12 +48,12 @@ async def step_down(call: Call) -> None:
     placement = Placement(
         cluster=call.text("cluster"), tags=call.words("tags"), preferred=call.text("host")
     )
-    if placement.preferred or placement.tags:
-        call.output.note(
-            "WARNING: Using placement tags or node name required NATS Server 2.11 or newer\n"
-        )
     async with call.client() as client:
         meta = await _meta_leader(client, call)
+        if placement.preferred or placement.tags:
+            call.output.note(
+                "WARNING: Using placement tags or node name required NATS Server 2.11 or newer\n"
+            )
         call.output.log(
             f'Requesting leader step down of "{meta.leader}" in a {meta.cluster_size} '
             "peer RAFT group"
@@ -57,7 +61,13 @@ async def step_down(call: Call) -> None:
         manager = Manager(client, call.settings, call.output.log)
         await manager.step_down_meta(placement if placement != Placement() else None)
         leader = await _new_leader(client, call, meta.leader)
-    call.output.log(f'New leader elected "{leader}"')
+        call.output.log(f'New leader elected "{leader}"')
+
+        async def look() -> ClusterInfo:
+            found = await _meta_leader(client, call)
+            return ClusterInfo(name=found.name, leader=found.leader, replicas=found.replicas)
+
+        await wait_for_replicas(call, look, meta.cluster_size, "the meta group")
     if call.as_json:
         call.output.json({"previous_leader": meta.leader, "leader": leader})
 
@@ -79,6 +89,7 @@ async def peer_remove(call: Call) -> None:
                 call.output.print("Removal canceled")
                 return
         await Manager(client, call.settings).remove_server(peer_id=peer.peer)
+        await wait_until_settled(client, call, peer.name)
     if call.as_json:
         call.output.json({"removed": peer.name, "peer": peer.peer})
 
@@ -94,10 +105,12 @@ async def evacuate(call: Call) -> None:
         if not call.confirm(f'Really evacuate "{name}"'):
             return
         await Manager(client, call.settings).evacuate_server(name)
+        patience = call.duration("wait", EVACUATION_NS)
+        shown = duration(patience) if call.given("wait") else "5 minutes"
         call.output.log(
-            f'Requested evacuation of peer "{name}", watching progress for up to 5 minutes'
+            f'Requested evacuation of peer "{name}", watching progress for up to {shown}'
         )
-        deadline = loop.time() + EVACUATION_SECONDS
+        deadline = loop.time() + patience / SECOND_NS
         told: tuple[int, int] | None = None
         while (left := await _assets_on(client, call, name)) != (0, 0):
             if loop.time() > deadline:
@@ -106,6 +119,7 @@ async def evacuate(call: Call) -> None:
                 call.output.print(f'Server "{name}": Streams: {left[0]} Consumers: {left[1]}')
                 told = left
             await asyncio.sleep(EVACUATION_POLL_SECONDS)
+        await wait_until_settled(client, call, name)
     if call.as_json:
         call.output.json({"evacuated": name})
     else:

@@ -13,7 +13,7 @@ GROUP = Group(
             "Force a new leader election by standing down the current leader",
             "stream.cluster.leaders:step_down",
             (STREAM,),
-            (PREFERRED, FORCE, JSON),
+            (PREFERRED, WAIT, FORCE, JSON),
             aliases=("stepdown", "sd", "elect", "down", "d"),
         ),
         Command(

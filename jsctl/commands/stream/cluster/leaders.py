@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from jsctl.api.cluster import ClusterInfo
 from jsctl.commands.stream.query import chosen
 from jsctl.commands.stream.show import show_stream
+from jsctl.commands.toolkit.assets.catching_up import wait_for_replicas
 from jsctl.commands.toolkit.assets.leaders import (
     LOOK_NS,
     LookUp,
@@ -35,6 +36,7 @@ async def step_down(call: Call) -> None:
 
         look = _stream_look(manager, name)
         await await_election(call, look, cluster.leader, f'stream "{name}"', "Stream")
+        await wait_for_replicas(call, look, peers, f'stream "{name}"')
         info = await manager.stream_info(name)
     if not call.as_json:
         call.output.print()

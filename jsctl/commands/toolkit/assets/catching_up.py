@@ -27,7 +27,7 @@ async def wait_for_replicas(call: Call, look: LookUp, replicas: int, what: str) 
         while True:
             try:
                 cluster = await look()
-                left = _left(cluster, replicas)
+                left = what_is_left(cluster, replicas)
             except (ApiError, JsctlError) as error:
                 cluster, left = None, str(error)
             if not left:
@@ -43,7 +43,7 @@ async def wait_for_replicas(call: Call, look: LookUp, replicas: int, what: str) 
     call.output.log(f"All replicas of {what} are current")
 
 
-def _left(cluster: ClusterInfo | None, replicas: int) -> str:
+def what_is_left(cluster: ClusterInfo | None, replicas: int) -> str:
     """What is still to come; empty when nothing is."""
     if cluster is None or not cluster.name:
         return ""

@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import Field, fields, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jsctl.api.codec import default_of, encode, wire_of
 from jsctl.api.fields import About
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.grammar.values import parse_age, parse_size
-from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from jsctl.commands.toolkit.invocation.call import Call
 
 C = TypeVar("C")
 _KINDS = {
@@ -47,7 +49,7 @@ def options_for(cls: type, *, editing: bool = False) -> tuple[Option, ...]:
     )
 
 
-def apply_flags(call: Call, config: C, *, skip: Sequence[str] = ()) -> C:
+def apply_flags(call: "Call", config: C, *, skip: Sequence[str] = ()) -> C:
     """The configuration with every flag given laid over it; raises UsageError."""
     changes = {
         declared.name: _value(call, declared, about)
@@ -57,7 +59,7 @@ def apply_flags(call: Call, config: C, *, skip: Sequence[str] = ()) -> C:
     return replace(config, **changes)  # type: ignore[type-var] # a dataclass by contract
 
 
-def _value(call: Call, declared: "Field[Any]", about: About) -> object:
+def _value(call: "Call", declared: "Field[Any]", about: About) -> object:
     name = about.flag
     if about.unit in ("flag", "switch"):
         return call.flag(name)
@@ -83,10 +85,9 @@ def value_of(text: str, declared: "Field[Any]", about: About) -> object:
     if about.unit == "text":
         return text
     number = parse_size(text) if about.unit == "bytes" else int(text)
-    if about.minimum is not None and number < about.minimum:
-        raise UsageError(f"{about.flag} should be >= {about.minimum}")
     if about.maximum is not None and number > about.maximum:
-        raise UsageError(f"{about.flag} should be <= {about.maximum}")
+        text, most = format(number, ","), format(about.maximum, ",")
+        raise UsageError(f"{about.flag} {text} is too big, the maximum is {most}")
     return number
 
 

@@ -17,10 +17,14 @@ CONSUMER_NOT_FOUND = 10014
 _FORBIDDEN = frozenset(" \t\r\n\f.*>/\\")
 
 
-def check_name(name: str, what: str) -> str:
-    """The name if servers accept it; raises UsageError."""
+def check_name(name: str, what: str, *, about: str = "") -> str:
+    """The name if servers accept it; raises UsageError, with `about` in front of the reason."""
     if not name or set(name) & _FORBIDDEN:
-        raise UsageError(f'"{name}" is not a valid {what} name')
+        import json
+
+        quoted = json.dumps(name, ensure_ascii=False)
+        prefix = f"{about}: " if about else ""
+        raise UsageError(f"{prefix}{quoted} is not a valid {what} name")
     return name
 
 

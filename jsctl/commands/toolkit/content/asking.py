@@ -42,7 +42,11 @@ async def ask_all(client: "NatsClient", call: Call, subject: str, body: str = "b
                 text, where = fill(text_in, number), fill(subject, number)
             payload = text.encode("utf-8", "surrogateescape")
             headers = filled_headers(pairs, number)
-            answered = await _ask(client, call, where, payload, headers) and answered
+            answered = await _ask(client, call, where, payload, headers)
+            if not answered:
+                break
+        if not answered:
+            break
     if not answered and call.environ.get("JSCTL_EXIT") == "detailed":
         return exit_code_of(Unreachable(""), call.environ)
     return 0

@@ -124,7 +124,7 @@ class _Reader:
             raise self._unexpected()
 
     def _unexpected(self) -> UsageError:
-        what = f"'{self._now}'" if self._now.kind != "end" else "the end"
+        what = f"'{self._now}'" if self._now.kind != "end" else "end"
         return UsageError(f"invalid expression: unexpected {what} at {self._now.at}")
 
     def expect_end(self) -> None:

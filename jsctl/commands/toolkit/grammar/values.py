@@ -32,7 +32,12 @@ def parse_size(text: str) -> int:
 def parse_age(text: str) -> int:
     """Nanoseconds; -1 and nothing mean no limit. Raises ValueError."""
     text = text.strip()
-    return 0 if text in ("", "-1", "0") else max(0, parse_duration(text))
+    if text in ("", "-1", "0"):
+        return 0
+    found = parse_duration(text)
+    if found < 0:
+        raise ValueError(f"expected a duration that is not negative, or -1 for none, got '{text}'")
+    return found
 
 
 def _whole(text: str) -> None:
@@ -54,7 +59,7 @@ def _pair(text: str) -> None:
 def must_be_there(path: str, kind: Kind) -> None:
     """Raises UsageError without a file (INPUT) or directory (FOLDER) of that name."""
     found = Path(path).expanduser()
-    if not found.exists():
+    if not path or not found.exists():
         raise UsageError(f"path '{path}' does not exist")
     if found.is_dir() and kind is Kind.INPUT:
         raise UsageError(f"'{path}' is a directory")

@@ -63,9 +63,11 @@ class Call:
         return value if isinstance(value, tuple) else ()
 
     def words(self, name: str) -> tuple[str, ...]:
-        """The same, split on commas and spaces."""
-        parts = (part for text in self.texts(name) for part in text.replace(",", " ").split())
-        return tuple(parts)
+        """The same, split on commas and spaces; an empty one stays. Raises UsageError."""
+        parts = [text.replace(",", " ").split() if text else [""] for text in self.texts(name)]
+        if not all(parts):
+            raise UsageError(f"--{name}: expected a value, got nothing but spaces")
+        return tuple(word for part in parts for word in part)
 
     def integer(self, name: str, default: int = 0) -> int:
         """A whole number. Raises UsageError: arguments are not checked before."""
@@ -134,11 +136,11 @@ class Call:
                 self._kept = None
 
     @asynccontextmanager
-    async def manager(self) -> "AsyncIterator[Manager]":
-        """A connection with the JetStream API on it."""
+    async def manager(self, what: str = "setup failed") -> "AsyncIterator[Manager]":
+        """A connection with the JetStream API on it; `what` as for `client`."""
         from jsctl.client.manager import Manager
 
-        async with self.client("setup failed") as client:
+        async with self.client(what) as client:
             yield Manager(client, self.settings, self.output.log)
 
     @asynccontextmanager

@@ -8,7 +8,7 @@ from jsctl.api.codec import encode
 from jsctl.api.monitoring.connz import ConnInfo, Connz, ConnzOptions
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.monitoring.asking import STATES, ask, count_of, report_filter
-from jsctl.errors import NotFound, UsageError
+from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.render.reports.server.connections import (
     CONNECTION_COLUMNS,
     COUNT_COLUMNS,
@@ -63,6 +63,9 @@ async def gather_connections(
             options = encode(_connz_options(call, account, page * PAGE))
             replies = await ask(system, "CONNZ", options, where=where, wanted=wanted)
             found = [(reply, reply.as_(Connz)) for reply in replies if reply.error is None]
+            if wrong := next((reply.error for reply in replies if reply.error), None):
+                code = wrong.err_code
+                raise JsctlError(f"invalid response received: {wrong.description} ({code})")
             rows += [_row(reply, one) for reply, connz in found for one in connz.connections]
             if not any(connz.offset + connz.limit < connz.total for _, connz in found):
                 break

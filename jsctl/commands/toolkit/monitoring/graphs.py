@@ -4,15 +4,17 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 
 from jsctl.api.errors import ApiError
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.commands.toolkit.invocation.watching import repeated
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, NeedsConfirmation, UsageError
-from jsctl.render.charts import line_chart, svg
+from jsctl.render.charts import line_chart, png, svg
 from jsctl.render.humanize import number
 
 ROUND_S = 1
@@ -60,13 +62,13 @@ class Curve:
 
 def needs_terminal(call: Call) -> None:
     """Raises NeedsConfirmation where curves cannot be seen, and no picture is asked for."""
-    if not call.given("svg") and not call.prompts.possible:
+    if not _pictures(call) and not call.prompts.possible:
         raise NeedsConfirmation("can only graph data on an interactive terminal")
 
 
 async def graph(call: Call, title: str, curves: list[Curve], sample: Sample) -> int:
-    """Draws until Ctrl-C, or with `--svg` takes so many samples for a picture."""
-    if call.given("svg"):
+    """Draws until Ctrl-C, or with `--svg` or `--png` takes so many samples for a picture."""
+    if _pictures(call):
         await _picture(call, title, curves, sample)
         return 0
     if call.output.width < SIDE_MIN or call.output.height < SIDE_MIN:
@@ -91,13 +93,28 @@ async def _take(curves: list[Curve], sample: Sample) -> None:
         curve.add(found[curve.key], now)
 
 
+def _pictures(call: Call) -> dict[str, Path]:
+    """Where to, by kind."""
+    return {kind: Path(call.text(kind)) for kind in ("svg", "png") if call.given(kind)}
+
+
+def _check_pictures(targets: Mapping[str, Path]) -> None:
+    """Before anybody waits for samples. Raises UsageError."""
+    for target in targets.values():
+        if not target.parent.is_dir():
+            raise UsageError(f"path '{target.parent}' does not exist")
+    if "png" in targets and find_spec("resvg_py") is None:
+        raise UsageError(
+            "--png needs resvg-py: pip install 'jsctl[png]'",
+            hints=("--svg draws the same picture and needs nothing",),
+        )
+
+
 async def _picture(call: Call, title: str, curves: list[Curve], sample: Sample) -> None:
-    target = Path(call.text("svg"))
-    count = call.integer("samples")
+    targets, count = _pictures(call), call.integer("samples")
     if count < 2:
         raise UsageError("--samples: a curve needs 2 of them")
-    if not target.parent.is_dir():
-        raise UsageError(f"path '{target.parent}' does not exist")
+    _check_pictures(targets)
     await _take(curves, sample)
     for _ in range(count):
         await asyncio.sleep(ROUND_S)
@@ -106,8 +123,6 @@ async def _picture(call: Call, title: str, curves: list[Curve], sample: Sample) 
         except (ApiError, JsctlError) as error:
             call.output.log(str(error))
     text = svg(title, [(curve.caption, curve.values, curve.text) for curve in curves])
-    try:
-        target.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise JsctlError(f"could not write {target}: {error.strerror}") from None
-    call.output.note(f"Wrote {target}")
+    for kind, target in targets.items():
+        save(target, png(text) if kind == "png" else text, mode=SHARED_MODE)
+        call.output.note(f"Wrote {target}")

@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from select import select
 
 import pytest
 
@@ -14,6 +15,8 @@ from tests.commands.conftest import Server
 ASKED = re.compile(rb"(^|\n|\x1b\[\?25h)\? [^\n]* $|type to filter\).*\x1b\[\?7h", re.DOTALL)
 """What is shown when a question waits for its answer, or when a list is drawn whole."""
 MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+SILENCE_S = 60
+"""Nobody thinks so long: a question came in a form that is not known here."""
 CTRL_C = "\x03"
 Talk = Callable[..., tuple[int, str]]
 
@@ -41,6 +44,7 @@ def _typed(terminal: int, answers: list[str]) -> Iterator[bytes]:
     waiting = list(answers)
     shown = b""
     while True:
+        assert select([terminal], [], [], SILENCE_S)[0], f"nothing more is said after {shown!r}"
         try:
             chunk = os.read(terminal, 4096)
         except OSError:

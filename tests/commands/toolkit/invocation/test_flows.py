@@ -121,3 +121,38 @@ def test_too_many_wrong_answers_end_it(run: Run, talk: Talk) -> None:
     assert shown.count("X Sorry, your reply was invalid") == 5
     assert "no usable answer" in shown
     assert run("stream", "ls", "-n").out == "S\n"
+
+
+def test_contexts_are_picked_from_a_list(run: Run, talk: Talk) -> None:
+    for name in ("one", "two"):
+        assert run("context", "add", name, "--description", f"the {name}").code == 0
+    code, shown = talk(["context", "select"], [DOWN])
+    assert code == 0, shown
+    assert "Select a Context" in shown
+    assert "NATS Configuration Context" in shown and '"two"' in shown
+    assert run("context", "show").out == run("context", "show", "two").out
+    assert run("context", "unselect").code == 0
+    code, shown = talk(["context", "rm", "one"], ["n"])
+    assert (code, asked(shown)[-1:]) == (0, ['Really delete context "one" (y/N) n'])
+    assert "one" in run("context", "ls", "--names").out.split()
+    assert talk(["context", "rm", "one"], ["y"])[0] == 0
+    assert "one" not in run("context", "ls", "--names").out.split()
+
+
+def test_buckets_are_picked_from_a_list(run: Run, talk: Talk) -> None:
+    for kind, prefix in (("kv", "KV_"), ("object", "OBJ_")):
+        code, shown = talk([kind, "info"], [])
+        assert code == 1, shown
+        assert "no " in shown and " buckets found" in shown
+        for name in ("B1", "B2"):
+            assert run(kind, "add", name).code == 0
+        code, shown = talk([kind, "info"], [DOWN])
+        assert code == 0, shown
+        assert "Select a Bucket" in shown
+        assert f"{prefix}B2" in shown
+        code, shown = talk([kind, "rm", "B1"], ["n"])
+        assert code in (0, 1), shown
+        assert run(kind, "info", "B1").code == 0
+        code, shown = talk([kind, "rm", "B1"], ["y"])
+        assert code == 0, shown
+        assert run(kind, "info", "B1").code == 1

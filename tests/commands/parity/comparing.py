@@ -1,0 +1,91 @@
+"""What is compared of the answers to a story's lines, between the tools and the servers."""
+
+import re
+from collections.abc import Callable
+from difflib import unified_diff
+from pathlib import Path
+
+import pytest
+
+from jsctl.testing import Broker
+from tests.commands.parity.conftest import LINES, tidied
+from tests.commands.parity.stories import DIFFERENT, OTHER_SERVER, Answers, Own, pieces, told
+from tests.support.nats_tool import needed
+
+PAIRS = (
+    (("nats", "nats-server"), ("jsctl", "nats-server")),
+    (("nats", "jsctl"), ("jsctl", "jsctl")),
+    (("nats", "nats-server"), ("nats", "jsctl")),
+)
+"""Both tools on each kind of server, and the real tool on both kinds."""
+
+MISSING = re.compile(
+    r"could not (?:pick a Stream to operate on|select (?:Stream|Consumer)): .*|"
+    r"cannot pick an? (?:Operator|Account|User) without a terminal and no .* supplied|"
+    r"unknown (?:operator|Account|User): .*|"
+    r'(?:could not [\w ]+: )?(?:(?:stream|consumer) ".*": )?(?:stream|consumer) not found.*|'
+    r'(?<=error: )".*" is not a valid (?:stream|consumer) name'
+)
+"""`nats` says that it cannot show a list when a name is wrong."""
+DIFFERENCES = re.compile(r"Differences \(-old \+new\):\n(?:.*\n)*?(?=Stream|Consumer|jsctl|\Z)")
+"""Of a configuration that is edited: shown in a form of each tool's own."""
+SYSTEM = re.compile(
+    r"^│ +(?:Server Overview|\d+ Connections|.* Connections Overview|.* Accounts Overview)|"
+    r"^Server information for|^Information for Account|^round trip|min: |Top .* Servers|^OK n1"
+    r"|\bCID\b|In Msgs|connect_time",
+    re.MULTILINE,
+)
+"""Reports of servers, whose numbers are those of the moment and of the tool's own connection."""
+NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:%| [KMG]?i?B\b)?")
+BARS = re.compile(r"[█▏▎▍▌▋▊▉]+")
+ROWS = re.compile(r"(?:^│.*\n)+", re.MULTILINE)
+
+
+def tidy(text: str) -> str:
+    text = DIFFERENCES.sub("DIFFERENCES\n", MISSING.sub("MISSING", text))
+    if text.startswith("usage: "):
+        return text.partition("\n")[0]
+    if SYSTEM.search(text):
+        text = NUMBER.sub("N", BARS.sub("BAR", text))
+    return ROWS.sub(lambda rows: "\n".join(sorted(rows[0].splitlines())), text)
+
+
+Compare = Callable[[str, Callable[[str], Broker], Own, Path], None]
+
+
+def alike(folder: str) -> Compare:
+    """The test of a folder's stories, each piece by itself."""
+    stories = sorted(path.stem for path in (LINES / folder).glob("*.txt"))
+
+    @needed
+    @pytest.mark.parametrize("story", [piece for story in stories for piece in pieces(story)])
+    def test(story: str, servers: Callable[[str], Broker], own: Own, tmp_path: Path) -> None:
+        compare(story, servers, own, tmp_path)
+
+    return test
+
+
+def compare(story: str, servers: Callable[[str], Broker], own: Own, folder: Path) -> None:
+    """Fails with all lines of a story that are answered differently and not marked so."""
+    different: list[str] = []
+    for line, ask, twice in told(story, servers, own, folder):
+        found = differences(line, ask())
+        if found and twice:
+            found = differences(line, ask())
+        different += found
+    assert not different, "\n".join(different)
+
+
+def differences(line: str, answers: Answers) -> list[str]:
+    """Between the sides, in the form of `diff`; a mark that nothing needs any more is one too."""
+    said = {who: str(tidied(one, tidy)) for who, one in answers.items()}
+    if line.startswith(DIFFERENT):
+        gone = said[PAIRS[0][0]] == said[PAIRS[0][1]]
+        return [f"# no difference any more: {line}"] if gone else []
+    found: list[str] = []
+    for one, other in PAIRS[:-1] if line.startswith(OTHER_SERVER) else PAIRS:
+        if said[one] != said[other]:
+            names = (" on ".join(one), " on ".join(other))
+            both = (said[one].splitlines(), said[other].splitlines())
+            found += [f"# {line}", *unified_diff(*both, *names, n=1, lineterm="")]
+    return found

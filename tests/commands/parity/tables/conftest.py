@@ -1,0 +1,28 @@
+"""How this tool answers a line of a table."""
+
+import io
+import sys
+
+import pytest
+
+from jsctl.cli import main
+from tests.commands.parity.conftest import Line, Said
+from tests.commands.parity.stories import Own, Side
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Own:
+    """This tool, in this process, where a side is."""
+
+    def run(side: Side, line: Line) -> Said:
+        for key, value in side.environment().items():
+            monkeypatch.setenv(key, value)
+        monkeypatch.delenv("COLUMNS", raising=False)
+        monkeypatch.chdir(side.folder)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.given)))
+        capfd.readouterr()
+        code = main(line.words)
+        captured = capfd.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return run

@@ -1,0 +1,5 @@
+"""The lines of the tables below lines/messages."""
+
+from tests.commands.parity.comparing import alike
+
+test_each_line_is_answered_alike = alike("messages")

@@ -1,0 +1,115 @@
+"""Files that commands write: whole or not there, and one line where they cannot be written."""
+
+import os
+import resource
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jsctl.commands.toolkit.invocation.files import save
+from jsctl.errors import JsctlError
+from tests.commands.conftest import Result
+
+Run = Callable[..., Result]
+LITTLE = 1024
+
+
+def limited() -> None:
+    """A process that may write files of so many bytes, as on a disk that is full."""
+    import signal
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LITTLE, LITTLE))
+
+
+def test_a_file_is_replaced_in_one_step_and_keeps_its_readers(tmp_path: Path) -> None:
+    target = tmp_path / "made.json"
+    save(target, "one")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    target.chmod(0o640)
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    save(link, b"two")
+    assert (target.read_text(), link.is_symlink()) == ("two", True)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["link", "made.json"]
+
+
+def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    save(pipe, "through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
+    missing = tmp_path / "none" / "x"
+    with pytest.raises(JsctlError, match=f"^open {missing}: no such file or directory$"):
+        save(missing, "x")
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    target = tmp_path / "kept"
+    target.write_text("old")
+    program = (
+        "import sys; from pathlib import Path; from jsctl.errors import JsctlError\n"
+        "from jsctl.commands.toolkit.invocation.files import save\n"
+        "try: save(Path(sys.argv[1]), 'x' * 5000)\n"
+        "except JsctlError as error: print(error)"
+    )
+    words = [sys.executable, "-c", program, str(target)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, preexec_fn=limited)
+    assert done.stdout == f"write {target}: file too large\n"
+    assert target.read_text() == "old"
+    assert [one.name for one in tmp_path.iterdir()] == ["kept"]
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("target", ["none/made.json", "made.json"])
+def test_a_configuration_that_cannot_be_written(run: Run, tmp_path: Path, target: str) -> None:
+    """Never a traceback, and nothing half written."""
+    words = ("stream", "add", "S", "--subjects", "s", "--defaults", "--output")
+    if target == "made.json":
+        (tmp_path / "made.json").mkdir()
+    refused = run(*words, str(tmp_path / target))
+    reason = "is a directory" if target == "made.json" else "no such file or directory"
+    wanted = f"jsctl: error: open {tmp_path / target}: {reason}\n"
+    assert (refused.code, refused.out, refused.err) == (1, "", wanted)
+
+
+@pytest.mark.processes
+def test_a_full_standard_output_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "jsctl", "cheat"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.startswith("jsctl: error: ")
+    assert done.stderr.endswith("no space left on device\n")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("words", [("--help",), ("broker", "--help")])
+def test_a_pager_that_is_left_is_no_error(words: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "jsctl", *words],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
