@@ -6,9 +6,10 @@ Each seed is run with three and with five servers: with plain streams and many f
 and consumers of all kinds, with atomic batches, with counters, with schedules, with dead letters,
 with messages that have a time to live, with disks that fail, with one that rots, also under who
 reads everything anew, or that loses its log, with servers that sync in their own loops, with
-requests that change streams and consumers all the time, also while servers come and go, and with
-disks that are full again and again. One that fails is printed with what is needed of its plan, and
-the run ends with status 1; the drawing that is named makes it again.
+requests that change streams and consumers all the time, also while servers come and go, with disks
+that are full again and again, and with two clusters that are far apart and a leaf node. One that
+fails is printed with what is needed of its plan, and the run ends with status 1; the drawing that
+is named makes it again.
 
     python -m tests.simulation --seconds 3600 --keep-going --drawing draw_storage
 
@@ -24,6 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count, product
 
+from tests.simulation.far_plan import draw_far
 from tests.simulation.plan import (
     Plan,
     draw,
@@ -66,6 +68,7 @@ DRAWINGS: tuple[Drawing, ...] = (
     draw_room,
     draw_damage,
     draw_lost_log,
+    draw_far,
 )
 
 

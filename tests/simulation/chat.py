@@ -1,11 +1,14 @@
 """Clients that publish and subscribe outside of streams, and what they may expect of that.
 
 One talker is connected to each server while it runs. It hears all talkers, its own words exactly,
-the others' in order and once; each message goes to one member of a queue group at most. When all
-is well again, each hears all, and one member of the group hears each message.
+those of its cluster in order, and all of them once; each message goes to one member of a queue
+group at most. When all is well again, each hears all, and one member of each group hears each
+message: one that is near, if there is one. In several clusters each has a subject of its own as
+well, so that interest comes and goes with it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 from tests.simulation.violation import Violation
 from tests.simulation.world import MS, World
@@ -14,23 +17,62 @@ CONNECT = (
     b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,'
     b'"echo":true,"protocol":1,"lang":"sim","version":"1"}\r\n'
 )
-ALL, GROUP = b"1", b"2"
-"""Subscription ids; those behind come and go."""
+ALL, GROUP, FAR = b"1", b"2", b"0"
+"""Subscription ids: of all, of a queue group that everybody is in, and of one whose members are in
+some places only. Those behind come and go."""
+CORNER = b"c"
+"""The subscription to the talker's own subject."""
 RUN_MAX = 6
 AUTO_MAX = 2
 PACE_MS = 80
 
 
+Said = tuple[bytes, int]
+"""(talker, number)"""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where talkers are: in which cluster, or at a leaf node of the first one."""
+
+    of: Callable[[bytes], str]
+    """The place of a talker by its name."""
+    clusters: tuple[str, ...]
+    leaf: str = ""
+    far: tuple[str, ...] = ()
+    """Where members of the second group are."""
+
+    @property
+    def many(self) -> bool:
+        """Whether there is more than one."""
+        return len(self.clusters) > 1
+
+    def nearest(self, here: str, members: set[str]) -> str:
+        """Where a group hears a message: here, at leaf nodes, in other clusters. Empty if that may
+        be in more than one place, or nowhere."""
+        hub = self.clusters[0]
+        steps = [here, *([self.leaf] if here == hub else [hub] if here == self.leaf else [])]
+        for step in steps:
+            if step in members:
+                return step
+        rest = members - set(steps)
+        return next(iter(rest)) if len(rest) == 1 else ""
+
+
+ONE_PLACE = Places(lambda name: "here", ("here",))
+
+
 class Room:
     """All talkers of a run."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, places: Places = ONE_PLACE) -> None:
         self.world = world
+        self.places = places
         self.talkers: dict[bytes, Talker] = {}
         """Those whose server runs."""
         self.heard = 0
-        self.grouped: set[tuple[bytes, int]] = set()
-        """(talker, number) that some member of the group heard."""
+        self.grouped: dict[bytes, dict[Said, str]] = {GROUP: {}, FAR: {}}
+        """Group -> what some member of it heard, and where."""
         self._marks: dict[bytes, int] = {}
         """Talker -> number of the last message that all should have heard by now."""
 
@@ -47,7 +89,21 @@ class Room:
 
     def reasons(self) -> Iterator[str]:
         """Who does not hear whom; what is said now has to be heard at the next call."""
-        present = {name: one for name, one in self.talkers.items() if one.alive()}
+        yield from self.unheard()
+        self.speak()
+
+    def speak(self) -> None:
+        """Have everybody say something that all have to hear."""
+        present = self._present()
+        for one in present.values():
+            one.say(RUN_MAX)
+            self._marks[one.name] = one.count
+            if self.places.many:
+                one.call(present)
+
+    def unheard(self) -> Iterator[str]:
+        """Who did not hear what was said last."""
+        present = self._present()
         for name in present:
             mark = self._marks.get(name)
             if mark is None:
@@ -57,11 +113,24 @@ class Room:
             for other, listener in present.items():
                 if not said <= listener.heard:
                     yield f"{other.decode()} does not hear {name.decode()}"
-            if not said <= self.grouped:
-                yield f"nobody of the group hears {name.decode()}"
-        for name, one in present.items():
-            one.say(RUN_MAX)
-            self._marks[name] = one.count
+                if self.places.many and (name, mark) not in listener.called:
+                    yield f"{name.decode()} does not reach {other.decode()}"
+            yield from self._wrong_members(name, said, present)
+
+    def _wrong_members(
+        self, name: bytes, said: set[Said], present: "dict[bytes, Talker]"
+    ) -> Iterator[str]:
+        here = self.places.of(name)
+        there = {self.places.of(one) for one in present}
+        for group, members in ((GROUP, there), (FAR, there & set(self.places.far))):
+            wanted = self.places.nearest(here, members)
+            found = {self.grouped[group].get(one, "nowhere") for one in said}
+            if wanted and found != {wanted}:
+                who = f"{name.decode()} in {here}"
+                yield f"{who} is heard by group {group.decode()} in {sorted(found)}, not {wanted}"
+
+    def _present(self) -> "dict[bytes, Talker]":
+        return {name: one for name, one in self.talkers.items() if one.alive()}
 
 
 class Talker:
@@ -72,12 +141,15 @@ class Talker:
     ) -> None:
         self.room = room
         self.name = name
+        self.place = room.places.of(name)
         self.alive = alive
         self.count = 0
         self.last: dict[bytes, int] = {}
         """Talker -> number of its last message that was heard."""
         self.heard: set[tuple[bytes, int]] = set()
         """(talker, number) of all that was heard."""
+        self.called: set[Said] = set()
+        """What came to the own subject."""
         self._send = send
         self._rest = b""
         self._sids = 2
@@ -92,6 +164,10 @@ class Talker:
     def open(self) -> None:
         """Connect and subscribe."""
         self._send(CONNECT + b"SUB room.> %b\r\nSUB room.> group %b\r\n" % (ALL, GROUP))
+        if self.place in self.room.places.far:
+            self._send(b"SUB room.> far %b\r\n" % FAR)
+        if self.room.places.many:
+            self._send(b"SUB corner.%b %b\r\n" % (self.name, CORNER))
         self._step()
 
     def _step(self) -> None:
@@ -111,6 +187,13 @@ class Talker:
             said = b"%b %06d" % (self.name, self.count)
             lines += b"PUB room.%b %d\r\n%b\r\n" % (self.name, len(said), said)
         self._ping(lines, b"")
+
+    def call(self, names: Iterable[bytes]) -> None:
+        """Say what was said last to each of these alone."""
+        said = b"%b %06d" % (self.name, self.count)
+        self._send(
+            b"".join(b"PUB corner.%b %d\r\n%b\r\n" % (one, len(said), said) for one in names)
+        )
 
     def _ping(self, lines: bytes, ended: bytes) -> None:
         self._pings.append((self.count, ended))
@@ -163,23 +246,40 @@ class Talker:
     def _message(self, subject: bytes, sid: bytes, payload: bytes) -> None:
         who = self.name.decode()
         source, _, text = payload.partition(b" ")
+        if sid == CORNER:
+            self._called(subject, (source, int(text)))
+            return
         if subject != b"room." + source:
             raise Violation(f"talker {who} hears {payload!r} on {subject!r}")
         if sid in self._ended:
             raise Violation(f"talker {who} hears {payload!r} on a subscription that it ended")
         number = int(text)
         self.room.heard += 1
-        if sid == GROUP:
-            if (source, number) in self.room.grouped:
+        if sid in self.room.grouped:
+            heard = self.room.grouped[sid]
+            if (source, number) in heard:
                 raise Violation(f"two members of a queue group hear {payload!r}")
-            self.room.grouped.add((source, number))
+            heard[source, number] = self.place
         elif sid == ALL:
             last = self.last.get(source, 0)
-            if number <= last or (source == self.name and number != last + 1):
+            if (source, number) in self.heard or self._is_late(source, number, last):
                 raise Violation(f"talker {who} hears {payload!r} behind {last}")
-            self.last[source] = number
+            self.last[source] = max(number, last)
             self.heard.add((source, number))
         elif sid in self._auto:
             self._auto[sid] += 1
             if self._auto[sid] > AUTO_MAX:
                 raise Violation(f"talker {who} hears more than it asked for")
+
+    def _called(self, subject: bytes, said: Said) -> None:
+        """Somebody says something to this talker alone."""
+        if said in self.called or subject != b"corner." + self.name:
+            raise Violation(f"talker {self.name.decode()} hears {said} on {subject!r}")
+        self.called.add(said)
+
+    def _is_late(self, source: bytes, number: int, last: int) -> bool:
+        """Whether a message comes out of order: on the way between clusters, where servers that
+        pass it on may come and go, it may be overtaken."""
+        if source == self.name:
+            return number != last + 1
+        return number <= last and self.room.places.of(source) == self.place

@@ -10,6 +10,7 @@ from jsctl.broker.jetstream.meta.assignments import GroupAssignment
 from jsctl.broker.raft.quorum import quorum_size
 from jsctl.broker.raft.types import StandingKind
 from tests.simulation import rot
+from tests.simulation.far import FarFaults
 from tests.simulation.figure_eight import FigureEight
 from tests.simulation.machine import Machine, Process
 from tests.simulation.plan import Item
@@ -39,9 +40,13 @@ class Faults:
         self.rotten: Machine | None = None
         """The one server whose disk rots in this run."""
         self._known: dict[str, GroupAssignment] = {}
+        self._far = FarFaults(simulation)
 
     def event(self, item: Item) -> Event:
         """The item as an event."""
+        far = self._far.event(item)
+        if far is not None:
+            return far
         action: Callable[[Item], None] = getattr(self, f"_{item.kind}")
         return lambda: action(item)
 

@@ -12,13 +12,13 @@ from jsctl.broker.routing.router import SLOW_CONSUMER
 from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.server.turns import ALONE_CHUNKS_MAX
 from jsctl.broker.store.identity import INCARNATION_BYTES
-from jsctl.broker.turn import Accepted, ConnKind, Dial, TurnInputs, TurnOutputs
+from jsctl.broker.turn import Accepted, ConnKind, Dial, LinkDial, TurnInputs, TurnOutputs
 from tests.simulation.chat import Room
 from tests.simulation.disk_queue import DiskQueue
 from tests.simulation.disks import DurableGroup, DurableLog, MachineDisk
 from tests.simulation.port import Hub, Port, Publish
 from tests.simulation.rot import Decay, note_refused
-from tests.simulation.settings import ROUTE_PORT, Settings
+from tests.simulation.settings import GATEWAY_PORT, LEAF_PORT, ROUTE_PORT, Settings
 from tests.simulation.sockets import Socket, dial
 from tests.simulation.violation import Violation
 from tests.simulation.watch import CheckedOutbox, CheckedTraffic, Watch, watch_removals
@@ -33,6 +33,7 @@ RESTART_NS = 300 * MS
 PENDING_MAX = 48 * 1024
 """What may wait for a client that does not read."""
 CLIENT_PORT = 4222
+LISTENERS = {"cluster": ROUTE_PORT, "gateway": GATEWAY_PORT, "leafnode": LEAF_PORT}
 
 
 class Client(Protocol):
@@ -165,14 +166,15 @@ class Process:
         self.number = machine.number
         self.peer = machine.peer
         self.node = machine.settings.build(
-            machine.settings.options(machine.name),
+            machine.settings.options(machine.number),
             disk=machine.disk,
             jitter=self._jitter,
             server_id=f"N{machine.number:03}{machine.runs:03}".ljust(56, "A"),
             incarnation=f"{self._jitter(1 << 62):032x}",
         )
         self.node.listening("client", machine.name, CLIENT_PORT)
-        self.node.listening("cluster", machine.name, ROUTE_PORT)
+        for kind, port in LISTENERS.items():
+            self.node.listening(kind, machine.name, port, [machine.name])
         self.seen: dict[str, int] = {}
         """Group -> applied index that the checker has seen."""
         self.commits: dict[str, int] = {}
@@ -188,8 +190,12 @@ class Process:
         self._timer_ns = 1 << 62
         self._asked = False
         self.paused = False
+        self.paused_ns = -1
+        """When it stood still last."""
         self.unread: dict[int, int] = {}
         """Connections of clients that do not read -> bytes that wait for them."""
+        self._silent: dict[int, tuple[LinkDial, bytes]] = {}
+        """Connections that this side dialed and that have not said INFO yet, and what they said."""
         self._clients: dict[int, Client] = {}
         """Connections of clients besides the one below."""
         self.port = Port(machine.hub, machine.number, self._from_client)
@@ -226,6 +232,8 @@ class Process:
         self.port.open()
 
     def _watch(self) -> None:
+        if self.node.engine is None:
+            return  # A leaf node's: it has no JetStream.
         engine = self.engine
         self.machine.incarnation = engine.options.incarnation
         engine.groups.outbox = CheckedOutbox(self)
@@ -243,6 +251,9 @@ class Process:
 
     def arrived(self, conn: int, data: bytes) -> None:
         """Bytes came."""
+        if conn in self._silent:
+            self._first_bytes(conn, data)
+            return
         self._inputs.chunks.append((conn, data))
         self.wake()
 
@@ -257,7 +268,11 @@ class Process:
         """A connection is gone."""
         self.sockets.pop(conn, None)
         self.unpinged.pop(conn, None)
-        self._inputs.closed.append((conn, reason))
+        if conn in self._silent:
+            wanted, _ = self._silent.pop(conn)
+            self._inputs.dial_failed.append((wanted, reason))
+        else:
+            self._inputs.closed.append((conn, reason))
         self.wake()
 
     def unsent(self, conn: int, size: int) -> None:
@@ -269,8 +284,10 @@ class Process:
         """The system closes the sockets of a process that ended; peers that can, hear of it."""
         network = self.machine.network
         for socket in self.sockets.values():
-            if not network.is_cut(self.number, socket.peer.owner.number):
-                self.world.at(network.delay_ns(), socket.peer.broken)
+            there = socket.peer.owner.number
+            if not network.is_cut(self.number, there):
+                far_ns = network.far_ns.get((self.number, there), 0)
+                self.world.at(network.delay_ns() + far_ns, socket.peer.broken)
 
     def _dial(self, wanted: Dial) -> None:
         target = self.machine.network_name(wanted.host)
@@ -282,18 +299,42 @@ class Process:
                     self.wake()
                 return
             assert isinstance(there.owner, Process)
-            self._accept(here, wanted.host, wanted.port, wanted.token)
-            there.owner._accept(there, self.machine.name, 40_000 + here.conn)
+            if isinstance(wanted, LinkDial):
+                self._await_info(here, wanted)
+            else:
+                self._accept(here, _outcome(here, wanted))
+            name, port = self.machine.name, 40_000 + here.conn
+            there.owner._accept(there, Accepted(there.conn, wanted.kind, name, port))
 
         dial(self.machine.network, self, lambda: target.process, target.number, done)
 
-    def _accept(self, socket: Socket, host: str, port: int, token: int = 0) -> None:
+    def _accept(self, socket: Socket, made: Accepted) -> None:
         self.sockets[socket.conn] = socket
-        self.unpinged[socket.conn] = self.world.now_ns
-        self._inputs.accepted.append(
-            Accepted(socket.conn, ConnKind.ROUTE, host, port, dial_token=token)
-        )
+        if made.kind is ConnKind.ROUTE:
+            self.unpinged[socket.conn] = self.world.now_ns
+        self._inputs.accepted.append(made)
         self.wake()
+
+    def _await_info(self, socket: Socket, wanted: LinkDial) -> None:
+        """As the edge does: the node hears of a connection that has said INFO."""
+        self.sockets[socket.conn] = socket
+        self._silent[socket.conn] = wanted, b""
+
+        def late() -> None:
+            if socket.conn in self._silent:
+                socket.close()
+                self.lost(socket.conn, "i/o timeout")
+
+        self.world.at(wanted.first_info_ns, late)
+
+    def _first_bytes(self, conn: int, data: bytes) -> None:
+        wanted, before = self._silent[conn]
+        data = before + data
+        self._silent[conn] = wanted, data
+        if b"\n" in data:
+            del self._silent[conn]
+            self._accept(self.sockets[conn], _outcome(self.sockets[conn], wanted))
+            self._inputs.chunks.append((conn, data))
 
     # Clients
 
@@ -320,9 +361,10 @@ class Process:
     def _keep_unread(self, conn: int, size: int) -> None:
         before = self.unread[conn]
         self.unread[conn] = now = before + size
-        if now > 2 * PENDING_MAX:
+        limit = self.machine.settings.pending_max
+        if now > 2 * limit:
             raise Violation(f"{self.machine.name} keeps {now} bytes for a client that reads none")
-        if now // (PENDING_MAX // 4) > before // (PENDING_MAX // 4):
+        if now // (limit // 4) > before // (limit // 4):
             self.unsent(conn, now)
 
     def publish(self, message: Publish) -> None:
@@ -343,11 +385,11 @@ class Process:
 
     def pause(self, duration_ns: int) -> None:
         """Stand still for a while; the disk goes on."""
-        self.paused = True
+        self.paused, self.paused_ns = True, self.world.now_ns
         self.world.at(duration_ns, self._resume)
 
     def _resume(self) -> None:
-        self.paused = False
+        self.paused, self.paused_ns = False, self.world.now_ns
         if self.alive:
             self.wake()
 
@@ -436,3 +478,8 @@ class Process:
             self._timer_ns = 1 << 62
         if self.alive:
             self.wake()
+
+
+def _outcome(socket: Socket, wanted: Dial) -> Accepted:
+    """A dial that led to a connection."""
+    return Accepted(socket.conn, wanted.kind, wanted.host, wanted.port, dial_token=wanted.token)

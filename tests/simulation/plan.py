@@ -146,6 +146,12 @@ class Plan:
     """Whether clients publish and subscribe outside of streams, too."""
     seeds: int = 0
     """How many servers are named in the routes that all are configured with; 0: all of them."""
+    clusters: tuple[int, ...] = ()
+    """How many servers are in each of several clusters; empty: they are in one."""
+    leaf: bool = False
+    """Whether one more server hangs on the first cluster."""
+    far_ms: int = 0
+    """How long it takes from one cluster to another."""
     chaos_ms: int = 5000
     items: tuple[Item, ...] = field(default=())
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from typing import Any
 
 from jsctl.broker.assets.engine_options import TICK_NS
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
@@ -20,12 +19,14 @@ from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.routes.types import FIRST_PING_NS
 from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.turn import DiskBatch
+from tests.simulation import far
 from tests.simulation.adders import Sums
 from tests.simulation.chat import Room
 from tests.simulation.checks import Checker, History, snapshot_of
-from tests.simulation.clients import Hub, Operator, Reader, push_subject
+from tests.simulation.clients import Hub, Operator, Reader
+from tests.simulation.configs import consumer_config, stream_config
 from tests.simulation.copies import Copies
-from tests.simulation.dead_letters import METADATA, DeadLetters
+from tests.simulation.dead_letters import DeadLetters
 from tests.simulation.faults import Faults
 from tests.simulation.lost import lost_at_birth
 from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
@@ -38,7 +39,7 @@ from tests.simulation.world import MS, SECOND, Network, Weather, World
 
 HEAL_NS = 40 * SECOND
 LOOK_NS = SECOND // 4
-ACK_WAIT_NS = SECOND
+FAR_PENDING = 8
 
 
 class Simulation:
@@ -49,7 +50,7 @@ class Simulation:
         self.world = World(plan.seed)
         weather = Weather(plan.delay_ms, plan.loss, plan.pieces, plan.slow)
         self.network = Network(self.world, weather)
-        settings = Settings(
+        self.settings = Settings(
             RaftOptions(
                 election_min_ns=plan.election_ticks * TICK_NS,
                 hibernate_after_ns=plan.quiet_ticks * TICK_NS,
@@ -61,9 +62,11 @@ class Simulation:
                 store_segment_bytes=plan.segment_bytes,
             ),
             plan.servers,
-            PENDING_MAX if plan.chat else ClientLimits().pending_bytes_max,
+            _pending_max(plan),
             plan.seeds,
             build,
+            plan.clusters,
+            int(plan.leaf),
         )
         self.machines: list[Machine] = []
         self.checker = Checker(self.machines)
@@ -75,19 +78,27 @@ class Simulation:
         self.hub.excused = self.checker.excused
         self.hub.fast_told = self.checker.fast_told
         for number in range(plan.servers):
-            machine = Machine(number, self.network, settings, self, self.hub)
+            machine = Machine(number, self.network, self.settings, self, self.hub)
             machine.sync_ms = plan.sync_ms
             machine.loop_syncs = plan.loop_syncs
             self.machines.append(machine)
         for machine in self.machines:
             machine.others = [one for one in self.machines if one is not machine]
+        self.leafs: list[Machine] = []
+        for number in range(plan.servers, plan.servers + plan.leaf):
+            leaf = Machine(number, self.network, self.settings, far.LeafWatch(self), self.hub)
+            leaf.others = self.machines
+            self.leafs.append(leaf)
+        far.spread(self, [*self.machines, *self.leafs], plan.far_ms * MS)
         self.operator = Operator(self.hub)
         self.operator.calm = not plan.items
-        self.configs = [self._config(number) for number in range(len(plan.streams))]
+        self.configs = [stream_config(plan, number) for number in range(len(plan.streams))]
         self.takers: list[Copies | Sums | DeadLetters] = [Copies(self)] if plan.copies else []
         self.takers += [DeadLetters(self)] if plan.letters else []
         self.takers += [Sums(self)] if plan.sums else []
-        self.room = Room(self.world)
+        self.room = Room(self.world, far.places_of(self.settings))
+        self.asker = far.Asker(self)
+        self.exam = far.Exam(self)
         self.publishers: list[AnyPublisher] = []
         self.readers: list[Reader] = []
         self.faults = Faults(self)
@@ -126,7 +137,7 @@ class Simulation:
 
     def run(self) -> "Simulation":
         """Everything."""
-        for machine in self.machines:
+        for machine in [*self.machines, *self.leafs]:
             self.world.at(int(self.world.random.uniform(0, 200) * MS), machine.start)
         self.world.at(600 * MS, self._create)
         for item in self.plan.items:
@@ -135,34 +146,6 @@ class Simulation:
         self._heal()
         self._finish()
         return self
-
-    def _config(self, number: int) -> dict[str, Any]:
-        replicas, storage, max_msgs = self.plan.streams[number]
-        kind = self.kind(number)
-        config = {
-            "name": f"S{number}",
-            "subjects": [f"S{number}.>"],
-            "num_replicas": replicas,
-            "storage": storage,
-            "max_msgs": max_msgs,
-            "duplicate_window": kind.window_ms * MS,
-        }
-        if kind != StreamKind():
-            config |= {
-                "retention": kind.retention,
-                "max_age": kind.max_age_ms * MS,
-                "max_msgs_per_subject": kind.per_subject,
-                "discard": kind.discard,
-            }
-        if kind.ttl:
-            config["allow_msg_ttl"] = True
-        if kind.counter:
-            config["allow_msg_counter"] = True
-        if kind.schedules:
-            config["allow_msg_schedules"] = True
-        if self.plan.batches:
-            config |= {"allow_atomic": True, "allow_batched": True}
-        return config
 
     def kind(self, number: int) -> StreamKind:
         """What a stream is besides what every plan says."""
@@ -182,20 +165,7 @@ class Simulation:
     def create_consumer(self, number: int) -> None:
         """Have a stream's consumers made."""
         for name, kind in self.consumers(number).items():
-            config: dict[str, Any] = {"durable_name": name, "ack_policy": kind.ack}
-            if kind.ack != "none":
-                config["ack_wait"] = ACK_WAIT_NS
-            if kind.ack != "none" and kind.max_deliver > 0:
-                config["max_deliver"] = kind.max_deliver
-            if kind.ack != "none" and kind.max_ack_pending > 0:
-                config["max_ack_pending"] = kind.max_ack_pending
-            if kind.letters:
-                config["metadata"] = METADATA
-            if kind.filter:
-                config["filter_subject"] = f"S{number}.{kind.filter}"
-            if kind.push:
-                config["deliver_subject"] = push_subject(f"S{number}", name)
-                config["rate_limit_bps"] = kind.rate_bps
+            config = consumer_config(number, name, kind)
             self.operator.ask(
                 f"CONSUMER.CREATE.S{number}.{name}",
                 {"stream_name": f"S{number}", "config": config},
@@ -203,6 +173,8 @@ class Simulation:
             )
 
     def _create(self) -> None:
+        if self.plan.clusters:
+            self.asker.step()
         for taker in self.takers:
             taker.create()
         for number in range(len(self.configs)):
@@ -218,7 +190,7 @@ class Simulation:
     def _heal(self) -> None:
         self.faults.over = True
         self.network.heal()
-        for machine in self.machines:
+        for machine in [*self.machines, *self.leafs]:
             machine.sync_ms = 0.5
             machine.disk.mend()
             machine.disk.capacity = ROOM_BYTES
@@ -226,6 +198,7 @@ class Simulation:
                 machine.process.paused = False
                 machine.process.wake()
             machine.start()
+        self.exam.begin()
         for number in range(len(self.configs)):
             self.create(number)
         for taker in self.takers:
@@ -293,7 +266,11 @@ class Simulation:
         if process is None:
             yield "no meta leader"
             return
-        if self.plan.chat:
+        if not self.exam.over:
+            yield "interest was not looked at"
+        elif self.asker.waiting:
+            yield f"{self.asker.waiting} requests wait for an answer"
+        elif self.plan.chat:
             yield from self.room.reasons()
         yield from self._behind("_meta_", [machine.peer for machine in self.machines])
         meta = process.engine.meta.state
@@ -447,6 +424,13 @@ class Simulation:
         state = snapshot_of(process, group)
         if known.snapshots.setdefault(group.raft.applied, state) != state:
             raise Violation(f"{process.machine.name} has another state of {known.name}")
+
+
+def _pending_max(plan: Plan) -> int:
+    """What may wait for a client: more where a lot comes at once, when a long way is open again."""
+    if not plan.chat:
+        return ClientLimits().pending_bytes_max
+    return PENDING_MAX * (FAR_PENDING if plan.clusters else 1)
 
 
 def _not_held_up(waiting: set[int], lost: set[int], last: int) -> list[int]:

@@ -62,6 +62,8 @@ class Socket:
         self._ends = False
         """Close once everything was sent."""
         self._flying = False
+        self._there_ns = 0
+        """When what is on a long way arrives."""
         self._congested = False
 
     @staticmethod
@@ -140,13 +142,29 @@ class Socket:
             data, rest = data[:cut], data[cut:]
             self._queue.append(rest)
         if data:
-            peer.owner.arrived(peer.conn, data)
+            self._bring(lambda: peer.owner.arrived(peer.conn, data))
         self._mark()
         if self._queue:
             self._pump()
         elif self._ends:
-            peer.reset("Client Closed")
+            self._bring(lambda: peer.reset("Client Closed"))
             self.reset("Client Closed")
+
+    def _bring(self, what: Callable[[], None]) -> None:
+        """Have something happen at the other end: on a long way more follows meanwhile."""
+        peer = self.peer
+        far_ns = self.network.far_ns.get((self.owner.number, peer.owner.number), 0)
+
+        def arrive() -> None:
+            if peer.owner.alive and not peer.closed:
+                what()
+
+        if not far_ns and self._there_ns <= self.world.now_ns:
+            what()
+            return
+        # Nothing is overtaken when the way becomes shorter.
+        self._there_ns = max(self._there_ns, self.world.now_ns + far_ns)
+        self.world.at(self._there_ns - self.world.now_ns, arrive)
 
     def _mark(self) -> None:
         size = sum(map(len, self._queue))
@@ -168,6 +186,7 @@ def dial(
     `done` gets both ends, or none and the reason.
     """
     world = network.world
+    far_ns = 2 * network.far_ns.get((source.number, number), 0)
     pairs = ((source.number, number), (number, source.number))
     if any(network.is_cut(*pair) for pair in pairs):
         world.at(DIAL_TIMEOUT_NS, lambda: done(None, None, "i/o timeout"))
@@ -180,4 +199,4 @@ def dial(
         elif source.alive:
             done(*Socket.pair(network, source, there), "")
 
-    world.at(network.delay_ns(), knock)
+    world.at(network.delay_ns() + far_ns, knock)

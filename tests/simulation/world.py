@@ -67,6 +67,8 @@ class Network:
         self.weather = weather
         self.cut: dict[tuple[int, int], int] = {}
         """(from, to) -> how many reasons there are."""
+        self.far_ns: dict[tuple[int, int], int] = {}
+        """(from, to) -> what a way takes in any weather, between clusters that are far apart."""
 
     def is_cut(self, source: int, target: int) -> bool:
         """Whether packets from one machine to another are lost."""

@@ -46,6 +46,8 @@ class RemoteCluster:
     connected_once: bool = False
     token: int = 0
     """Of the dial that is under way."""
+    dialed_ns: int = 0
+    """When it began."""
     conn: int = 0
     """Of the connection that there is."""
 
@@ -122,9 +124,9 @@ class RemoteClusters:
                 continue
             remote.due_ns = None
             if not (remote.conn or remote.token):
-                self._dial(remote)
+                self._dial(remote, now_ns)
 
-    def _dial(self, remote: RemoteCluster) -> None:
+    def _dial(self, remote: RemoteCluster, now_ns: int) -> None:
         if not remote.untried:
             remote.untried = list(remote.urls.values())
             for place in range(len(remote.untried) - 1, 0, -1):
@@ -132,7 +134,7 @@ class RemoteClusters:
                 urls = remote.untried
                 urls[place], urls[other] = urls[other], urls[place]
         url = remote.current = remote.untried.pop()
-        remote.token = self._next_token
+        remote.token, remote.dialed_ns = self._next_token, now_ns
         self._next_token += 1
         self.dials.append(
             LinkDial(
@@ -187,7 +189,9 @@ class RemoteClusters:
             remote.due_ns = None
             return
         remote.pause_ns = self._pause(remote)
-        remote.due_ns = now_ns + remote.pause_ns + self.jitter(RECONNECT_JITTER_NS)
+        # A dial that took its time was a pause as well.
+        due_ns = remote.dialed_ns + remote.pause_ns + self.jitter(RECONNECT_JITTER_NS)
+        remote.due_ns = max(due_ns, now_ns)
 
     def _pause(self, remote: RemoteCluster) -> int:
         if not remote.connected_once and remote.pause_ns < CONNECT_RETRY_NS:

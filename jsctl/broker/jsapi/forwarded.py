@@ -80,6 +80,11 @@ class Forwarded:
             first, _ = self._interrupted.get(peer, (now_ns, now_ns))
             self._interrupted[peer] = first, now_ns
 
+    def interrupted_all(self, now_ns: int) -> None:
+        """An answer may be lost, of whichever server."""
+        for peer in self._boots:
+            self.interrupted(peer, now_ns)
+
     def _given_up(self, now_ns: int) -> dict[str, int]:
         """For servers that lost a link long enough ago: when that was."""
         over: dict[str, int] = {}

@@ -45,7 +45,7 @@ from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded
 from jsctl.broker.jsapi.gathering import Gathering
 from jsctl.broker.jsapi.live_view import ApiView
-from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
+from jsctl.broker.peers.items import Forward, ForwardReply, Returned
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
 from jsctl.dataclass import dataclass
@@ -160,9 +160,9 @@ class ApiService:
         mine = self.engine.groups.by_name.get(group)
         if mine is not None and mine.leading:
             self._confirm(mine, request)
-        elif leader and leader != self.view.me and self._may_pass_on(held, waited):
+        elif self._is_reached(leader) and self._may_pass_on(held, waited):
             forward = Forward(held.hops + 1, request)
-            sent = self.passed_on if held.hops else self.forwarded
+            sent = self.forwarded if request.entry == self.view.me else self.passed_on
             sent.sent(request, leader, self.view.now_ns, held.until_ns)
             self.engine.outbox.parcel(leader).forwards.append(forward)
         else:
@@ -174,6 +174,10 @@ class ApiService:
             for peer in self.engine.cluster.peers_up():
                 self.engine.outbox.parcel(peer).forwards.append(Forward(1, request))
         self._decide(request)
+
+    def _is_reached(self, leader: str) -> bool:
+        """Whether a leader is another server, and there is a way to it."""
+        return bool(leader) and self.engine.cluster.liveness.has_way(leader)
 
     @staticmethod
     def _may_pass_on(held: HeldRequest, waited: bool) -> bool:
@@ -258,6 +262,10 @@ class ApiService:
         """One of the links to a server is gone, with what was on its way: requests, answers."""
         for sent in (self.forwarded, self.passed_on):
             sent.interrupted(peer, self.view.now_ns)
+
+    def answers_lost(self) -> None:
+        """Something that another server said is lost: any answer, whoever was asked first."""
+        self.forwarded.interrupted_all(self.view.now_ns)
 
     def _unavailable(self, request: ApiRequest) -> bytes:
         resolved = self._resolve(request)
@@ -470,11 +478,10 @@ class ApiService:
         if request.entry == self.view.me or request.is_foreign:
             self.publisher.here(request.account, request.reply, headers, payload)
             return
-        account, reply, parcel = request.account, request.reply, self.engine.outbox.parcel
-        if self.publisher.at(account, request.entry, reply, headers, payload):
-            parcel(request.entry).answered.append(Answered(account, reply))
-        else:
-            parcel(request.entry).replies.append(ForwardReply(account, reply, headers, payload))
+        account, reply, entry = request.account, request.reply, request.entry
+        if not self.publisher.at(account, entry, reply, headers, payload):
+            told = ForwardReply(account, reply, headers, payload)
+            self.engine.outbox.parcel(entry).replies.append(told)
 
     def _tell_server(self, request: ApiRequest, payload: bytes) -> None:
         """A server asked, for itself."""
@@ -486,9 +493,6 @@ class ApiService:
 
     def answered(self, reply: ForwardReply) -> None:
         """Another server decided on a request that came in here."""
-        if self.archives.told(reply.reply, reply.payload):
-            self.forwarded.answered(reply.account, reply.reply)
-            return
         self.forwarded.answered(reply.account, reply.reply)
-        if reply.reply:
+        if not self.archives.told(reply.reply, reply.payload) and reply.reply:
             self.publisher.here(reply.account, reply.reply, reply.headers, reply.payload)

@@ -36,6 +36,8 @@ class Remote:
     connected_once: bool = False
     token: int = 0
     """Of the dial that is under way."""
+    dialed_ns: int = 0
+    """When it began."""
     conn: int = 0
     """Of the connection that there is."""
     removed: bool = False
@@ -140,11 +142,11 @@ class Remotes:
                 continue
             remote.due_ns = None
             if remote.valid and not remote.conn and not remote.token and not self.stopped:
-                self._dial(remote)
+                self._dial(remote, now_ns)
 
-    def _dial(self, remote: Remote) -> None:
+    def _dial(self, remote: Remote, now_ns: int) -> None:
         url, options = remote.next_url(), remote.options
-        remote.token = self._next_token
+        remote.token, remote.dialed_ns = self._next_token, now_ns
         self._next_token += 1
         self.dials.append(
             LinkDial(
@@ -179,7 +181,9 @@ class Remotes:
         remote.token = 0
         remote.attempts += 1
         pause_ns = self.settings.reconnect_ns
-        self._plan(remote, now_ns + pause_ns + self.jitter(max(pause_ns, 1)))
+        # A dial that took its time was a pause as well.
+        due_ns = remote.dialed_ns + pause_ns + self.jitter(max(pause_ns, 1))
+        self._plan(remote, max(due_ns, now_ns))
         return remote
 
     def closed(self, remote: Remote, now_ns: int) -> None:

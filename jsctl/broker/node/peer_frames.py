@@ -10,6 +10,7 @@ from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.usage import Usage
 from jsctl.broker.peers.frames import decode_frame
 from jsctl.broker.peers.items import PeerFrame
+from jsctl.broker.peers.outbox import FRAMES, frame_subject
 from jsctl.broker.routes.types import PeerChange
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import peer_id
@@ -17,13 +18,6 @@ from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
 USES_NS = 1_000_000_000
-FRAMES = ("_JSB", "F")
-"""What stands around a peer id."""
-
-
-def frame_subject(peer: str) -> bytes:
-    """Where a broker hears its peers."""
-    return f"{FRAMES[0]}.{peer}.{FRAMES[1]}".encode()
 
 
 @dataclass(slots=True)
@@ -90,8 +84,19 @@ class PeerFrames:
                 self.usage.elsewhere[frame.sender] = list(frame.uses)
         return more
 
+    def _counted(self, frame: PeerFrame) -> None:
+        """A peer says how many of its words should have come, and how many of ours did not."""
+        life = self.engine.cluster.liveness.life(frame.sender)
+        for count in frame.counts:
+            lost = self.engine.outbox.counts.came(frame.sender, life.boot if life else 0, count)
+            if lost.theirs:
+                self.api.answers_lost()
+            if lost.mine:
+                self.api.interrupted(frame.sender)
+
     def _requests(self, frame: PeerFrame) -> None:
         """Requests of a peer's clients, and answers for those of this server."""
+        self._counted(frame)
         is_fresh = self.engine.cluster.liveness.is_fresh(frame.sender)
         for forward in frame.forwards:
             if is_fresh:

@@ -24,6 +24,7 @@ from jsctl.broker.peers.items import (
     AccountUse,
     Announcement,
     Answered,
+    ApiCount,
     CheckRequest,
     ChunkKind,
     DamagedReplicas,
@@ -404,6 +405,16 @@ def _read_returned(data: FrameReader) -> Returned:
     return Returned(data.text(), data.small(), data.small(), data.flag())
 
 
+def _write_count(out: FrameWriter, item: ApiCount) -> None:
+    out.u64(item.sent)
+    out.u64(item.missed)
+    out.flag(item.words)
+
+
+def _read_count(data: FrameReader) -> ApiCount:
+    return ApiCount(data.u64(), data.u64(), data.flag())
+
+
 def _keep_heartbeat(frame: PeerFrame, item: PeerHeartbeat) -> None:
     frame.heartbeat = item
 
@@ -427,6 +438,7 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     Eviction: (15, _write_eviction, _read_eviction, "evictions"),
     DamagedReplicas: (22, repair_codec.write_damaged, repair_codec.read_damaged, "damaged"),
     Answered: (21, _write_answered, _read_answered, "answered"),
+    ApiCount: (24, _write_count, _read_count, "counts"),
     Returned: (23, _write_returned, _read_returned, "returned"),
     RangeRequest: (16, repair_codec.write_wanted, repair_codec.read_wanted, "wanted"),
     RangeAnswer: (17, repair_codec.write_found, repair_codec.read_found, "found"),

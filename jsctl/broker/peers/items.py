@@ -137,6 +137,18 @@ class Returned:
 
 
 @dataclass(frozen=True, slots=True)
+class ApiCount:
+    """How many frames with words of the API the sender sent to the receiver since its start.
+
+    `words`: this frame is the last of them. `missed`: how many of the receiver's it did not get.
+    """
+
+    sent: int
+    missed: int
+    words: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ServerNews:
     """What a server tells of itself: on first contact, on change, and now and then."""
 
@@ -292,6 +304,7 @@ Item = (
     | Eviction
     | DamagedReplicas
     | Answered
+    | ApiCount
     | Returned
     | RangeRequest
     | RangeAnswer
@@ -327,6 +340,7 @@ class PeerFrame:
     found: list[RangeAnswer] = field(default_factory=list)
     checks: list[CheckRequest] = field(default_factory=list)
     reports: list[ReplicaReport] = field(default_factory=list)
+    counts: list[ApiCount] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
         """Everything in it, what is urgent first."""
@@ -341,9 +355,16 @@ class PeerFrame:
         _, *others = self._lists()
         return self.heartbeat is None and not any(others)
 
+    @property
+    def has_words(self) -> bool:
+        """Whether there are requests of the API in it, or what came of some."""
+        words = (self.forwards, self.replies, self.answered, self.returned)
+        return any(words) or bool(self.gathers or self.gathered)
+
     def _lists(self) -> Iterable[Sequence[Item]]:
         return (
             self.raft,
+            self.counts,
             self.announcements,
             self.replies,
             self.forwards,

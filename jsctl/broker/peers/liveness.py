@@ -203,6 +203,12 @@ class Liveness:
         pair = self._pairs.get(peer)
         return pair is not None and pair.up
 
+    def has_way(self, peer: str) -> bool:
+        """Whether what is sent to a server can get there, as far as known: one that is heard may
+        not be reached, where other clusters are not connected both ways."""
+        pair = self._pairs.get(peer)
+        return pair is not None and pair.linked
+
     def has_ended(self, peer: str, now_ns: int) -> bool:
         """Whether a server's process is there no more, as far as its host tells: its connections
         were closed while it was heard, and no other one came since. A cut network is silent."""

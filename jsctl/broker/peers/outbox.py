@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from jsctl.broker.checksums import Checksums
+from jsctl.broker.peers.api_counts import ApiCounts
 from jsctl.broker.peers.frames import encode_frames
 from jsctl.broker.peers.items import PeerFrame, RaftBatch
 from jsctl.broker.pieces import Piece
@@ -15,12 +16,21 @@ from jsctl.broker.raft import codec
 from jsctl.broker.raft.types import Message, PeerId
 from jsctl.dataclass import dataclass
 
+FRAMES = ("_JSB", "F")
+"""What stands around a peer id."""
+
+
+def frame_subject(peer: str) -> bytes:
+    """Where a broker hears its peers."""
+    return f"{FRAMES[0]}.{peer}.{FRAMES[1]}".encode()
+
 
 @dataclass(slots=True)
 class PeerOutbox:
     """Implements `groups.Outbox`. `me` is the sender's peer id."""
 
     me: PeerId
+    counts: ApiCounts = field(default_factory=ApiCounts)
     _parcels: dict[PeerId, PeerFrame] = field(default_factory=dict)
     _raft: dict[PeerId, dict[bytes, list[Message]]] = field(default_factory=dict)
 
@@ -45,6 +55,7 @@ class PeerOutbox:
         out = []
         checksums = Checksums()
         for peer, frame in parcels.items():
+            self.counts.leaving(peer, frame)
             for key, messages in raft.get(peer, {}).items():
                 frame.raft.append(RaftBatch(key, codec.encode_messages(messages)))
             out.append((peer, encode_frames(frame, checksums)))

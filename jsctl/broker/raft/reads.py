@@ -68,6 +68,8 @@ def assign_round(state: RaftState) -> None:
     state.reads_waiting = [
         (token, index, round_ or current) for token, index, round_ in state.reads_waiting
     ]
+    if state.members.voters == (state.me,):
+        release(state)  # The others left while reads waited for them: nobody will answer.
 
 
 def release(state: RaftState) -> None:

@@ -215,6 +215,7 @@ class RaftState:
         self.dirty = True
         if self.role is Role.LEADER:
             self.sync_progress()
+            self.round_wanted = self.round_wanted or bool(self.reads_waiting)
 
     def sync_progress(self) -> None:
         """Leader: one Progress for each member but this node."""

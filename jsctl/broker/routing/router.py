@@ -231,8 +231,8 @@ class Router:
 
     def publish_at(
         self, account: Namespace, server_id: str, subject: bytes, headers: bytes, payload: bytes
-    ) -> bool:
-        """Publish at another server; False when there is no link to it.
+    ) -> RouteLink | None:
+        """Publish at another server: the link that it goes by, None when there is none.
 
         It arrives behind all interest that was told on the account's link before: who gets
         the answer to a create can publish at once.
@@ -240,8 +240,17 @@ class Router:
         for link in self.routes.links_of(account.name):
             if link.peer == server_id:
                 self.delivery.to_server(link, account, subject, headers, payload)
-                return True
-        return False
+                return link
+        return None
+
+    def publish_behind(
+        self, link: RouteLink, account: Namespace, subject: bytes, payload: bytes
+    ) -> bool:
+        """Publish behind what went by a link, in another account; False if it carries only one."""
+        if link.account is not None:
+            return False
+        self.delivery.to_server(link, account, subject, b"", payload)
+        return True
 
     def publish_batch(self, account: Namespace, said: Sequence[OutgoingMessage]) -> None:
         """Publish many messages, in order."""

@@ -82,3 +82,11 @@ def test_a_link_that_closes_again_and_again_puts_nothing_off() -> None:
         open_.interrupted("p", moment * second)
         found += subjects(open_.unanswered(moment * second + 1))
     assert found == [0, 1, 2, 3, 4]
+
+
+def test_words_that_are_lost_may_be_any_answer() -> None:
+    open_ = Forwarded(lambda peer: 1)
+    for number in range(4):
+        open_.sent(request(number, b"r%d" % number), "pq"[number % 2], number, 0)
+    open_.interrupted_all(2)
+    assert subjects(open_.unanswered(3 + INTERRUPTED_NS)) == [0, 1, 2]

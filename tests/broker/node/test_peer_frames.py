@@ -2,7 +2,7 @@
 
 import pytest
 
-from jsctl.broker.node.peer_frames import frame_subject
+from jsctl.broker.peers.outbox import frame_subject
 from tests.support.cluster_play import ClusterPlay
 
 
