@@ -27,6 +27,7 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
     ("stream_delete", "STREAM.DELETE", 1),
     ("stream_purge", "STREAM.PURGE", 1),
     ("stream_check", "STREAM.CHECK", 1),
+    ("stream_audit", "STREAM.AUDIT", 1),
     ("stream_schedules", "STREAM.SCHEDULES", 1),
     ("stream_msg_get", "STREAM.MSG.GET", 1),
     ("stream_msg_delete", "STREAM.MSG.DELETE", 1),

@@ -21,6 +21,7 @@ from jsctl.settings import Settings
 
 if TYPE_CHECKING:
     from jsctl.api.account import AccountInfo
+    from jsctl.api.audits import StreamAudit
     from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
     from jsctl.api.responses import MetaRescueResponse, StreamRescueResponse
     from jsctl.client.library import NatsClient
@@ -142,6 +143,19 @@ class Manager:
         return (
             await self.requests.call(StreamCheckResponse, "stream_check", name, body=body)
         ).check
+
+    async def audit_stream(self, name: str, *, start: bool = False) -> "StreamAudit | None":
+        """How far the audit of a stream's replicas is; `start` begins one, unless one goes on.
+
+        None if the leader knows of none.
+        """
+        from jsctl.api.audits import StreamAuditResponse
+        from jsctl.api.requests import StreamCheckRequest
+
+        body = StreamCheckRequest(start=start)
+        return (
+            await self.requests.call(StreamAuditResponse, "stream_audit", name, body=body)
+        ).audit
 
     # Messages
 

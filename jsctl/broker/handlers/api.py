@@ -81,6 +81,7 @@ ROUTES: dict[str, Route] = {
     "stream_list": Route("stream_list", _META, lists.infos),
     "stream_purge": Route("stream_purge", _STREAM, stream_messages.purge),
     "stream_check": Route("stream_check", _STREAM, reports.check),
+    "stream_audit": Route("stream_audit", _STREAM, reports.audit),
     "stream_schedules": Route("stream_schedules", _STREAM, reports.schedules),
     "stream_msg_get": Route("stream_msg_get", _STREAM, stream_messages.get),
     "stream_msg_delete": Route("stream_msg_delete", _STREAM, stream_messages.delete),

@@ -159,6 +159,14 @@ class CheckStream:
     start: bool
 
 
+@dataclass(slots=True)
+class AuditStream:
+    """Tell how far the audit of a stream is; with `start` begin one."""
+
+    group: str
+    start: bool
+
+
 Decision = (
     Reply
     | Replies
@@ -171,6 +179,7 @@ Decision = (
     | AwaitRepair
     | Rescue
     | CheckStream
+    | AuditStream
     | MakeDirect
     | SendSnapshot
     | BeginRestore

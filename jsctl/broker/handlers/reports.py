@@ -1,5 +1,5 @@
 """What leaders tell that nobody else asks for: STREAM.CHECK, in which replicas read all that they
-have on their disks; STREAM.SCHEDULES and CONSUMER.WAITING, what waits and until when."""
+have on their disks; STREAM.AUDIT, in which these are compared; STREAM.SCHEDULES and CONSUMER.WAITING, what waits and until when."""
 
 from bisect import bisect_right
 from itertools import islice
@@ -15,13 +15,14 @@ from jsctl.api.responses import (
 )
 from jsctl.api.times import format_time
 from jsctl.broker.handlers.answers import head, is_empty, parsed
-from jsctl.broker.handlers.decisions import CheckStream, Decision, Reply, Silent
+from jsctl.broker.handlers.decisions import AuditStream, CheckStream, Decision, Reply, Silent
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.requests import ApiRequest
 
 PAGE = 1_000
+NOTHING_TO_COMPARE = "a stream with one replica has nothing to be compared with"
 
 
 def check(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
@@ -31,6 +32,17 @@ def check(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     if view.stream_leader(found.account, found.name) is None:
         return Silent()
     return CheckStream(found.group.name, start)
+
+
+def audit(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """STREAM.AUDIT.<stream>"""
+    start = not is_empty(request) and parsed(StreamCheckRequest, request).start
+    found = existing(view, request.account, names[0])
+    if view.stream_leader(found.account, found.name) is None:
+        return Silent()
+    if len(found.group.members) < 2:
+        raise api_error("JSStreamGeneralErrorF", err=NOTHING_TO_COMPARE)
+    return AuditStream(found.group.name, start)
 
 
 def schedules(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:

@@ -1,16 +1,18 @@
-"""How far the check of a stream is, as an answer of its leader."""
+"""How far the check or the audit of a stream is, as an answer of its leader."""
 
 from collections.abc import Iterable
 from itertools import islice
 
+from jsctl.api.audits import ReplicaAudit, StreamAudit, StreamAuditResponse
 from jsctl.api.codec import dumps
 from jsctl.api.responses import StreamCheckResponse
 from jsctl.api.stream import ReplicaCheck, ReplicaDifference, SequenceRange, StreamCheck
 from jsctl.api.times import format_time
+from jsctl.broker.assets.repair.audits import Audit, AuditedReplica
 from jsctl.broker.assets.repair.stream_checks import StreamCheckup
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.answers import head
-from jsctl.broker.handlers.decisions import CheckStream
+from jsctl.broker.handlers.decisions import AuditStream, CheckStream
 from jsctl.broker.jsapi.live_view import ApiView, sequence_ranges
 from jsctl.broker.peers.items import ReplicaReport
 from jsctl.dataclass import replace
@@ -18,8 +20,51 @@ from jsctl.dataclass import replace
 RANGES_TOLD = 1000
 
 
-def check_answer(view: ApiView, decision: CheckStream) -> bytes:
-    """Begin a check if that is wanted, and tell of it."""
+def answer_of(view: ApiView, decision: CheckStream | AuditStream) -> bytes:
+    """Begin what is wanted, and tell of it."""
+    if isinstance(decision, CheckStream):
+        return _check_answer(view, decision)
+    return _audit_answer(view, decision)
+
+
+def _audit_answer(view: ApiView, decision: AuditStream) -> bytes:
+    audits = view.engine.upkeep.audits
+    group = view.engine.groups.by_name.get(decision.group)
+    replica = None if group is None else group.unit
+    audit = audits.audits.get(decision.group)
+    if decision.start and isinstance(replica, StreamReplica):
+        audit = audits.start(replica)
+    told = None if audit is None else _audit(view, audit)
+    return dumps(StreamAuditResponse(head=head("stream_audit"), audit=told))
+
+
+def _audit(view: ApiView, audit: Audit) -> StreamAudit:
+    replicas = [_audited(view, one) for one in audit.replicas.values()]
+    return StreamAudit(
+        id=audit.id,
+        started=format_time(audit.id),
+        done=audit.is_done,
+        entry=audit.entry,
+        first_seq=audit.first,
+        last_seq=audit.last,
+        replicas=tuple(sorted(replicas, key=lambda one: one.name)),
+    )
+
+
+def _audited(view: ApiView, one: AuditedReplica) -> ReplicaAudit:
+    first, last = one.difference
+    return ReplicaAudit(
+        name=view.name_of(one.peer),
+        state=one.state.value,
+        messages=one.messages,
+        up_to=one.begin - 1,
+        first=first,
+        last=last,
+        damaged=_ranges(one.damaged.ranges()),
+    )
+
+
+def _check_answer(view: ApiView, decision: CheckStream) -> bytes:
     checks = view.engine.upkeep.checks
     group = view.engine.groups.by_name.get(decision.group)
     replica = None if group is None else group.unit

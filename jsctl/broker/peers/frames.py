@@ -24,6 +24,8 @@ from jsctl.broker.peers.items import (
     AccountUse,
     Announcement,
     Answered,
+    AuditAnswer,
+    AuditRequest,
     CheckRequest,
     ChunkKind,
     DamagedReplicas,
@@ -432,6 +434,8 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     RangeAnswer: (17, repair_codec.write_found, repair_codec.read_found, "found"),
     CheckRequest: (18, repair_codec.write_check, repair_codec.read_check, "checks"),
     ReplicaReport: (19, repair_codec.write_report, repair_codec.read_report, "reports"),
+    AuditRequest: (24, repair_codec.write_audit, repair_codec.read_audit, "audits"),
+    AuditAnswer: (25, repair_codec.write_audited, repair_codec.read_audited, "audited"),
 }
 
 

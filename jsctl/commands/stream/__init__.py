@@ -240,6 +240,14 @@ GROUP = Group(
             examples=("jsctl stream check ORDERS", "jsctl stream check -j"),
         ),
         Command(
+            "audit",
+            "Compares the messages of all replicas of streams with those of their leaders",
+            "stream.audit:audit",
+            (Argument("stream", "The stream to audit; all with replicas if none is named"),),
+            (Option("deadline", "Gives up after so long", Kind.DURATION, default="1h"), JSON),
+            examples=("jsctl stream audit ORDERS", "jsctl stream audit -j"),
+        ),
+        Command(
             "backup",
             "Creates a backup of a stream in a directory",
             "stream.backup:backup",
