@@ -28,6 +28,8 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
     ("stream_purge", "STREAM.PURGE", 1),
     ("stream_check", "STREAM.CHECK", 1),
     ("stream_audit", "STREAM.AUDIT", 1),
+    ("stream_verify", "STREAM.VERIFY", 1),
+    ("stream_head", "STREAM.HEAD", 1),
     ("stream_schedules", "STREAM.SCHEDULES", 1),
     ("stream_msg_get", "STREAM.MSG.GET", 1),
     ("stream_msg_delete", "STREAM.MSG.DELETE", 1),

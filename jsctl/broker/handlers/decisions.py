@@ -161,10 +161,23 @@ class CheckStream:
 
 @dataclass(slots=True)
 class AuditStream:
-    """Tell how far the audit of a stream is; with `start` begin one."""
+    """Tell how far the audit of a stream is, or the verification of its chain; with `start` begin
+    one."""
 
     group: str
     start: bool
+    chained: bool = False
+
+
+@dataclass(slots=True)
+class SignHead:
+    """Tell the hash of a chain behind a sequence, signed if this server can."""
+
+    account: str
+    stream: str
+    since: int
+    seq: int
+    link: bytes
 
 
 Decision = (
@@ -180,6 +193,7 @@ Decision = (
     | Rescue
     | CheckStream
     | AuditStream
+    | SignHead
     | MakeDirect
     | SendSnapshot
     | BeginRestore

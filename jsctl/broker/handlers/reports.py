@@ -1,5 +1,6 @@
 """What leaders tell that nobody else asks for: STREAM.CHECK, in which replicas read all that they
-have on their disks; STREAM.AUDIT, in which these are compared; STREAM.SCHEDULES and CONSUMER.WAITING, what waits and until when."""
+have on their disks; STREAM.AUDIT, in which these are compared; STREAM.SCHEDULES and
+CONSUMER.WAITING, what waits and until when."""
 
 from bisect import bisect_right
 from itertools import islice

@@ -34,6 +34,7 @@ from jsctl.broker.handlers.decisions import (
     Reply,
     Rescue,
     SendSnapshot,
+    SignHead,
     Silent,
     StepDown,
 )
@@ -353,7 +354,7 @@ class ApiService:
             return
         if isinstance(decided[0], AwaitRepair):
             self._await_repair(request, decided[0], final)
-        elif isinstance(decided[0], CheckStream | AuditStream):
+        elif isinstance(decided[0], CheckStream | AuditStream | SignHead):
             self.answer(request, check_answers.answer_of(self.view, decided[0]))
         elif isinstance(decided[0], SendSnapshot | BeginRestore):
             self.archives.carry_out(request, decided[0])

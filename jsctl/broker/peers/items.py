@@ -284,6 +284,8 @@ class AuditRequest:
     entry: int
     first: int
     last: int
+    chained: bool
+    """The messages are to be compared with the stream's chain of hashes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,11 +118,13 @@ def write_audit(out: FrameWriter, item: AuditRequest) -> None:
     out.small(item.key)
     for number in (item.token, item.entry, item.first, item.last):
         out.u64(number)
+    out.flag(item.chained)
 
 
 def read_audit(data: FrameReader) -> AuditRequest:
     """Inverse."""
-    return AuditRequest(data.small(), data.u64(), data.u64(), data.u64(), data.u64())
+    key, token, entry, first, last = data.small(), *(data.u64() for _ in range(4))
+    return AuditRequest(key, token, entry, first, last, data.flag())
 
 
 def write_audited(out: FrameWriter, item: AuditAnswer) -> None:

@@ -100,7 +100,7 @@ whole = st.builds(
         ),
         max_size=2,
     ),
-    audits=st.lists(st.builds(AuditRequest, small, u64, u64, u64, u64), max_size=2),
+    audits=st.lists(st.builds(AuditRequest, small, u64, u64, u64, u64, st.booleans()), max_size=2),
     audited=st.lists(
         st.builds(
             AuditAnswer, small, u64, u64, u64, u64, u64, small, ranges, small,

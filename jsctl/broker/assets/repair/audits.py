@@ -37,8 +37,9 @@ BEHIND_TRIES_MAX = 300
 OWN_BYTES_MAX = 4 * ANSWER_BYTES_AIMED
 AUDITS_MAX = 100
 """Audits that a leader remembers."""
-BREAKS_MAX = 8
-"""Messages that do not fit into a chain, of a portion."""
+
+
+OTHER_CHAIN = "the chain is not the leader's"
 
 
 class AuditState(Enum):
@@ -49,6 +50,9 @@ class AuditState(Enum):
     LEADER = "leader"
     """Its own messages are what others are compared with; it has read all of them."""
     DIFFERENT = "different"
+    PROVED = "proved"
+    """All its messages fit into its chain, and that is the leader's."""
+    BROKEN = "broken"
     DAMAGED = "damaged"
     """All that can be read is the same."""
     OFFLINE = "offline"
@@ -71,6 +75,8 @@ class AuditedReplica:
     difference: tuple[int, int] = (0, 0)
     damaged: SeqSet = field(default_factory=SeqSet)
     """Could not be compared: cannot be read there, or at the leader."""
+    breaks: list[tuple[int, str]] = field(default_factory=list)
+    """What does not fit into the chain."""
     held: AuditAnswer | None = None
     """An answer that speaks of an entry to which the leader has not come."""
     searching: bool = False
@@ -87,6 +93,8 @@ class Audit:
     """The entry of the stream's log that every replica must have applied."""
     first: int
     last: int
+    chained: bool
+    """Each replica's messages are compared with its chain, not with those of the leader."""
     replicas: dict[str, AuditedReplica]
 
     @property
@@ -105,8 +113,8 @@ class Audits:
         differences: Differences,
         online: Callable[[str], bool],
     ) -> None:
-        self.audits: dict[str, Audit] = {}
-        """By the name of the group."""
+        self.audits: dict[tuple[str, bool], Audit] = {}
+        """By the name of the group, and whether the chain is verified."""
         self._context = context
         self._outbox = outbox
         self._differences = differences
@@ -117,14 +125,16 @@ class Audits:
 
     # At the leader
 
-    def start(self, replica: StreamReplica) -> Audit:
-        """Begin an audit, or return the one that goes on."""
-        name, now_ns = replica.group.name, self._context.now_ns
-        known = self.audits.pop(name, None)
+    def start(self, replica: StreamReplica, *, chained: bool = False) -> Audit:
+        """Begin an audit, or a verification of the chain; or return the one that goes on."""
+        place, now_ns = (replica.group.name, chained), self._context.now_ns
+        known = self.audits.pop(place, None)
         if known is None or known.is_done or known.replica is not replica:
-            store = replica.store
+            store, chain = replica.store, replica.stream.chained.chain
+            # What is missing at the front breaks a chain, too.
+            first = chain.since + 1 if chained and chain is not None else store.first_seq
             known = Audit(
-                replica, now_ns, replica.standing_index, store.first_seq, store.last_seq, {}
+                replica, now_ns, replica.standing_index, first, store.last_seq, chained, {}
             )
             for peer in replica.group.raft.members.all():
                 known.replicas[peer] = AuditedReplica(peer, known.first)
@@ -132,16 +142,20 @@ class Audits:
                 del self.audits[next(iter(self.audits))]
             for side in known.replicas.values():
                 self._go_on(known, side)
-        self.audits[name] = known
+        self.audits[place] = known
         return known
 
     def told(self, peer: str, answer: AuditAnswer) -> None:
         """A replica has read a portion."""
         group = self._context.groups.by_key(answer.key)
-        audit = None if group is None else self.audits.get(group.name)
-        side = None if audit is None else audit.replicas.get(peer)
-        if audit is None or side is None or side.token != answer.token:
-            return
+        for chained in (False, True):
+            audit = None if group is None else self.audits.get((group.name, chained))
+            side = None if audit is None else audit.replicas.get(peer)
+            if audit is not None and side is not None and side.token == answer.token:
+                self._take(audit, side, answer)
+                return
+
+    def _take(self, audit: Audit, side: AuditedReplica, answer: AuditAnswer) -> None:
         side.token = 0
         if not answer.up_to:
             side.until_ns = self._context.now_ns + BEHIND_NS
@@ -151,8 +165,8 @@ class Audits:
 
     def _go_on(self, audit: Audit, side: AuditedReplica) -> None:
         """Ask for the next portion, or end."""
-        if side.begin > audit.last:
-            self._end(side)
+        if side.begin > audit.last or side.breaks:
+            self._end(audit, side)
             return
         side.tries += 1
         now_ns = self._context.now_ns
@@ -166,15 +180,21 @@ class Audits:
         self._token += 1
         side.token = self._token
         group = audit.replica.group
-        request = AuditRequest(group.key, side.token, audit.entry, side.begin, audit.last)
+        request = AuditRequest(
+            group.key, side.token, audit.entry, side.begin, audit.last, audit.chained
+        )
         if side.peer == self._context.me:
             self.asked(side.peer, request)
         else:
             self._outbox.parcel(side.peer).audits.append(request)
 
-    def _end(self, side: AuditedReplica) -> None:
-        if side.damaged:
+    def _end(self, audit: Audit, side: AuditedReplica) -> None:
+        if side.breaks:
+            side.state = AuditState.BROKEN
+        elif side.damaged:
             side.state = AuditState.DAMAGED
+        elif audit.chained:
+            side.state = AuditState.PROVED
         elif side.peer == self._context.me:
             side.state = AuditState.LEADER
         else:
@@ -189,7 +209,9 @@ class Audits:
         side.held = None
         for first, last in answer.damaged:
             side.damaged.add_range(first, last)
-        if side.peer == self._context.me:
+        if audit.chained:
+            self._compare_links(audit, side, answer)
+        if audit.chained or side.peer == self._context.me:
             self._same(audit, side, answer)
             return
         if answer.end > replica.store.last_seq:
@@ -203,6 +225,14 @@ class Audits:
             self._same(audit, side, answer)
         else:
             self._look(audit, side, answer, own)
+
+    def _compare_links(self, audit: Audit, side: AuditedReplica, answer: AuditAnswer) -> None:
+        chain = audit.replica.stream.chained.chain
+        own = b"" if chain is None else chain.link_at(answer.up_to)
+        side.breaks += answer.breaks
+        # One of them may have let go of its link there meanwhile.
+        if own and answer.link and own != answer.link:
+            side.breaks.append((side.begin, OTHER_CHAIN))
 
     def _same(self, audit: Audit, side: AuditedReplica, answer: AuditAnswer) -> None:
         side.messages += answer.count
@@ -227,7 +257,7 @@ class Audits:
         side.searching = True
 
         def wanted() -> bool:
-            return self.audits.get(replica.group.name) is audit
+            return self.audits.get((replica.group.name, False)) is audit
 
         def ended(outcome: Outcome) -> None:
             side.searching = False
@@ -259,7 +289,13 @@ class Audits:
         index, end = replica.standing_index, replica.store.last_seq
         answer = AuditAnswer(request.key, request.token, index, 0, end, 0, b"", [], b"", [])
         if index >= request.entry:
-            found = read_portion(replica.stream, request.first, request.last, ANSWER_BYTES_AIMED)
+            found = read_portion(
+                replica.stream,
+                request.first,
+                request.last,
+                ANSWER_BYTES_AIMED,
+                chained=request.chained,
+            )
             # Each answer costs a portion, even where few bytes were read.
             self._next_ns = now_ns + ANSWER_BYTES_AIMED * NANOSECONDS // BYTES_PER_SECOND
             damaged = list(found.damaged.ranges())
@@ -272,8 +308,8 @@ class Audits:
                 found.count,
                 found.digest,
                 damaged,
-                b"",
-                [],
+                found.link,
+                list(found.breaks),
             )
         if peer == self._context.me:
             self.told(peer, answer)

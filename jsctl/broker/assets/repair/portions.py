@@ -4,16 +4,19 @@ Digests are of all bytes of the messages that can be read, so two replicas with 
 the same messages there, whatever their checksums say.
 """
 
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from jsctl.broker.assets.repair.records import records_of
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams.stream import Stream
-from jsctl.broker.store.record import FRAME_HEADER_BYTES
+from jsctl.broker.store.record import FRAME_HEADER_BYTES, peek
 from jsctl.broker.store.seqset import SeqSet
-from jsctl.dataclass import dataclass
+from jsctl.dataclass import dataclass, replace
 
 DIGEST_BYTES = 32
+BREAKS_MAX = 8
+"""Of a portion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +27,43 @@ class Portion:
     count: int
     digest: bytes
     damaged: SeqSet
+    link: bytes = b""
+    """The chain's hash behind `up_to`."""
+    breaks: Sequence[tuple[int, str]] = ()
+    """What does not fit into the chain."""
 
 
-def read_portion(stream: Stream, first: int, last: int, bytes_max: int) -> Portion:
-    """As far as `bytes_max` goes, but at least one message if there is one."""
+def read_portion(
+    stream: Stream, first: int, last: int, bytes_max: int, *, chained: bool = False
+) -> Portion:
+    """As far as `bytes_max` goes, but at least one message if there is one. `chained`: what is read
+    is compared with the chain, too."""
     found = stream.store.excerpt(first, last, bytes_max)
     # Behind the end there is nothing, and that is said, too.
     up_to = last if found.up_to >= min(last, stream.store.last_seq) else found.up_to
-    digest, count = blake2b(digest_size=DIGEST_BYTES), 0
+    digest = blake2b(digest_size=DIGEST_BYTES)
     for frame in found.frames:
         digest.update(memoryview(frame)[FRAME_HEADER_BYTES:])
-        count += len(_records(frame))
-    return Portion(up_to, count, digest.digest(), found.lost)
+    made = Portion(up_to, sum(map(_count, found.frames)), digest.digest(), found.lost)
+    if not chained:
+        return made
+    chain = stream.chained.settled(stream.applied)
+    if chain is None:
+        return replace(made, breaks=[(first, "there is no chain")])
+    raws = _records(found.frames)
+    return replace(
+        made,
+        link=chain.link_at(up_to),
+        breaks=chain.breaks(first, up_to, raws, BREAKS_MAX),
+    )
 
 
-def _records(frame: bytes) -> dict[int, bytes]:
+def _count(frame: bytes) -> int:
+    return peek(frame)[0]
+
+
+def _records(frames: Sequence[bytes]) -> dict[int, bytes]:
     try:
-        return records_of((frame,))
+        return records_of(frames)
     except Damaged:
         raise AssertionError("what was read a moment ago is sound") from None
