@@ -21,7 +21,7 @@ from jsctl.settings import Settings
 
 if TYPE_CHECKING:
     from jsctl.api.account import AccountInfo
-    from jsctl.api.audits import StreamAudit
+    from jsctl.api.audits import ChainHead, StreamAudit
     from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
     from jsctl.api.responses import MetaRescueResponse, StreamRescueResponse
     from jsctl.client.library import NatsClient
@@ -156,6 +156,27 @@ class Manager:
         return (
             await self.requests.call(StreamAuditResponse, "stream_audit", name, body=body)
         ).audit
+
+    async def verify_stream(self, name: str, *, start: bool = False) -> "StreamAudit | None":
+        """As `audit_stream`: whether the messages of all replicas fit into the stream's chain."""
+        from jsctl.api.audits import StreamAuditResponse
+        from jsctl.api.requests import StreamCheckRequest
+
+        body = StreamCheckRequest(start=start)
+        return (
+            await self.requests.call(StreamAuditResponse, "stream_verify", name, body=body)
+        ).audit
+
+    async def chain_head(self, name: str, *, seq: int = 0) -> "ChainHead":
+        """The hash of a stream's chain behind a message; 0: behind the last one."""
+        from jsctl.api.audits import StreamHeadResponse
+        from jsctl.api.requests import StreamHeadRequest
+
+        body = StreamHeadRequest(seq=seq)
+        found = await self.requests.call(StreamHeadResponse, "stream_head", name, body=body)
+        if found.chain is None:
+            raise JsctlError("the answer has no head")
+        return found.chain
 
     # Messages
 

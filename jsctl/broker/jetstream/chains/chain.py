@@ -195,14 +195,17 @@ class Chain:
                 return
             yield block, self.link if after is None else after.before
 
-    def removed_leaves(self, live: "SeqSet") -> list[tuple[int, bytes]]:
-        """Of messages that are not `live`."""
-        return [
-            (seq, block.leaf(at))
-            for block in self.blocks
-            for at, seq in enumerate(block.seqs())
-            if seq not in live
-        ]
+    def newest(self, gone: SeqSet, gone_max: int) -> tuple[int, bytes, list[Block]]:
+        """The last blocks, with not many more of `gone` in them than `gone_max`; in front of them
+        the sequence and the link from which they go on."""
+        count, at = 0, len(self.blocks)
+        while at and count <= gone_max:
+            at -= 1
+            first = self.blocks[at].number * BLOCK_SEQS
+            count += gone.count_range(first, first + BLOCK_SEQS - 1)
+        if not at:
+            return self.anchor_seq, self.anchor, list(self.blocks)
+        return self.blocks[at - 1].seqs()[-1], self.blocks[at].before, self.blocks[at:]
 
     # Starts
 
@@ -262,12 +265,13 @@ class Chain:
     @staticmethod
     def restore(data: bytes, at: int) -> tuple["Chain", int]:
         """Inverse of `snapshot`; also where it ends."""
-        *head, gone, lost, blocks, count = _HEAD.unpack_from(data, at)
+        since, anchor_seq, anchor, seq, link, *sizes = _HEAD.unpack_from(data, at)
+        gone, lost, blocks, count = sizes
         at += _HEAD.size
-        removed = SeqSet.decode(data[at : at + gone])
-        missing = SeqSet.decode(data[at + gone : at + gone + lost])
+        made = Chain(since, anchor_seq, anchor, seq, link, count=count)
+        made.known = SeqSet.decode(data[at : at + gone])
+        made.missing = SeqSet.decode(data[at + gone : at + gone + lost])
         at += gone + lost
-        made = Chain(*head, missing=missing, count=count, known=removed)
         for _ in range(blocks):
             number, before, size = _BLOCK.unpack_from(data, at)
             at += _BLOCK.size

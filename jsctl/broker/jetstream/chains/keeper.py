@@ -69,6 +69,11 @@ class ChainKeeper:
             self.chain.trim(self._store.first_seq)
         return self.chain
 
+    def settled_with_gone(self, applied: int) -> "tuple[Chain, SeqSet] | None":
+        """The same, and what is removed from the stream."""
+        chain = self.settled(applied)
+        return None if chain is None else (chain, self._gone())
+
     def snapshot(self, applied: int) -> list[bytes]:
         """In pieces; none where there is no chain."""
         chain = self.settled(applied)

@@ -1,4 +1,4 @@
-"""What the audit of streams found, a row for each replica."""
+"""What the audit of streams found, or the verification of a chain; a row for each replica."""
 
 from collections.abc import Mapping
 
@@ -9,6 +9,7 @@ from jsctl.render.column import Column
 from jsctl.render.humanize import number
 from jsctl.render.reports.stream.checks import ranges_text
 
+BREAKS_SHOWN = 3
 _VERDICTS = {
     "comparing": "unfinished",
     "same": "the same",
@@ -34,6 +35,8 @@ class AuditRow:
             return f"other messages than the leader, first {where}"
         if one.state == "damaged":
             return f"not all compared, damaged {ranges_text(one.damaged)}"
+        if one.state == "broken":
+            return ", ".join(f"{cut.seq}: {cut.reason}" for cut in one.breaks[:BREAKS_SHOWN])
         return _VERDICTS.get(one.state, one.state)
 
 

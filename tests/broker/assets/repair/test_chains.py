@@ -235,8 +235,7 @@ def test_a_head_from_before_finds_what_all_servers_agree_upon() -> None:
     cluster = chained(1)
     before = head(cluster)["chain"]
     cluster["n1"].request_all("$JS.API.STREAM.DELETE.S", 1)
-    config = {"metadata": KEY, "num_replicas": 1}
-    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream(**config))
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream(metadata=KEY, num_replicas=1))
     fill(cluster, leader_of(cluster), 1000, COUNT)
     assert {one["state"] for one in verified(cluster).values()} == {"proved"}
     now = head(cluster, seq=before["seq"])["chain"]
