@@ -42,7 +42,9 @@ BLOCK_SEQS = 1024
 LEAVES_MAX = 4 * 1024 * 1024
 """The oldest block is dropped when there are more, whatever its messages."""
 EVERYTHING = (0, (1 << 63) - 1)
-_HEAD = struct.Struct("<QQ32sQ32sIIII")
+MISSING = "the message is missing"
+BACK = "the message was removed, and is back"
+_HEAD = struct.Struct("<QQ32sQ32sIIIII")
 _BLOCK = struct.Struct("<Q32sI")
 _U32 = struct.Struct("<I")
 
@@ -101,6 +103,8 @@ class Chain:
     blocks: list[Block] = field(default_factory=list)
     missing: SeqSet = field(default_factory=SeqSet)
     """Messages that were gone at a start, though nothing had removed them."""
+    back: SeqSet = field(default_factory=SeqSet)
+    """Removed messages that were there again at a start."""
     count: int = 0
     known: SeqSet = field(default_factory=SeqSet)
     """What was removed when the snapshot was made that this comes from."""
@@ -177,9 +181,10 @@ class Chain:
                 seen.add(seq)
                 if raw is not None and leaf_of(raw) != block.leaf(at):
                     found.append((seq, "the message was changed"))
-        for low, high in self.missing.ranges():
-            if low <= last and high >= first:
-                found.append((max(low, first), "the message is missing"))
+        for some, why in ((self.missing, MISSING), (self.back, BACK)):
+            for low, high in some.ranges():
+                if low <= last and high >= first:
+                    found.append((max(low, first), why))
         found += [
             (seq, "the message was put in")
             for seq in raws
@@ -211,7 +216,7 @@ class Chain:
 
     def started(self) -> None:
         """The state comes from this server's disk, as the messages do."""
-        self._removed = self.known
+        self._removed = self.known.copy()
 
     @property
     def is_starting(self) -> bool:
@@ -229,21 +234,30 @@ class Chain:
         removed, self._removed = self._removed, None
         if removed is None:
             return
+        back = self.known.copy()
+        for first, last in gone.ranges():
+            back.remove_range(first, last)
+        back.remove_range(0, self.anchor_seq)
+        self._note(back, self.back)
         for first, last in removed.ranges():
             gone.remove_range(first, last)
         gone.remove_range(0, self.anchor_seq)
-        for first, last in list(gone.ranges()):
+        self._note(gone, self.missing)
+
+    def _note(self, seqs: SeqSet, to: SeqSet) -> None:
+        """Those of some sequences that messages have, or had."""
+        for first, last in seqs.ranges():
             for block, _ in self._blocks(first, last):
                 for seq in block.seqs():
                     if first <= seq <= last:
-                        self.missing.add(seq)
+                        to.add(seq)
 
     # Snapshots
 
     def snapshot(self, removed: SeqSet) -> list[bytes]:
         """As bytes, in pieces; `removed`: what is gone now."""
         known = self._removed if self._removed is not None else removed
-        sets = known.encode(), self.missing.encode()
+        sets = known.encode(), self.missing.encode(), self.back.encode()
         head = _HEAD.pack(
             self.since,
             self.anchor_seq,
@@ -252,6 +266,7 @@ class Chain:
             self.link,
             len(sets[0]),
             len(sets[1]),
+            len(sets[2]),
             len(self.blocks),
             self.count,
         )
@@ -266,12 +281,14 @@ class Chain:
     def restore(data: bytes, at: int) -> tuple["Chain", int]:
         """Inverse of `snapshot`; also where it ends."""
         since, anchor_seq, anchor, seq, link, *sizes = _HEAD.unpack_from(data, at)
-        gone, lost, blocks, count = sizes
+        gone, lost, back, blocks, count = sizes
         at += _HEAD.size
         made = Chain(since, anchor_seq, anchor, seq, link, count=count)
         made.known = SeqSet.decode(data[at : at + gone])
         made.missing = SeqSet.decode(data[at + gone : at + gone + lost])
         at += gone + lost
+        made.back = SeqSet.decode(data[at : at + back])
+        at += back
         for _ in range(blocks):
             number, before, size = _BLOCK.unpack_from(data, at)
             at += _BLOCK.size

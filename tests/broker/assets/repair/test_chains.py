@@ -138,18 +138,6 @@ def swap(rows: list[Record]) -> list[Record]:
     return [two._replace(seq=one.seq), one._replace(seq=two.seq), *others]
 
 
-def take_out(rows: list[Record]) -> list[Record]:
-    """One of the third frame or so."""
-    return [one for one in rows if one.seq != 51] or rows
-
-
-def put_in(rows: list[Record]) -> list[Record]:
-    """Behind the last one."""
-    if rows[-1].seq == COUNT:
-        return [*rows, rows[-1]._replace(seq=COUNT + 1)]
-    return rows
-
-
 def rewrite_tail(rows: list[Record]) -> list[Record]:
     return [one._replace(payload=b"other") if one.seq > 150 else one for one in rows]
 

@@ -25,6 +25,7 @@ from jsctl.broker.jetstream.streams.entries import (
 )
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.memory_store import MemoryStore
+from jsctl.broker.store.seqset import SeqSet
 from tests.support.quick import examples
 
 HOME = StreamConfig(name="S", subjects=("s.>",), metadata={CHAIN_KEY: CHAIN_KIND})
@@ -267,6 +268,19 @@ def test_what_is_missing_at_a_start_is_a_break_that_stays() -> None:
     store(again, 12, 2)
     once_more = started(again, again.snapshot())
     assert broken(once_more) == [(7, "the message is missing")]
+
+
+def test_a_removed_message_that_is_back_is_a_break() -> None:
+    stream = begun()
+    store(stream, 1, 10)
+    apply(stream, encode_delete(3, True))
+    stream.chained.restore(b"".join(stream.chained.snapshot(stream.applied)), 0)
+    chain = stream.chained.chain
+    assert chain is not None
+    chain.started()
+    chain.settle(SeqSet())
+    assert broken(stream) == [(3, "the message was removed, and is back")]
+    assert broken(started(stream, stream.snapshot()))[0][0] == 3
 
 
 def test_at_the_front_and_at_the_end_it_is_a_break_too() -> None:
