@@ -154,12 +154,7 @@ class Simulation:
                 "max_msgs_per_subject": kind.per_subject,
                 "discard": kind.discard,
             }
-        if kind.ttl:
-            config["allow_msg_ttl"] = True
-        if kind.counter:
-            config["allow_msg_counter"] = True
-        if kind.schedules:
-            config["allow_msg_schedules"] = True
+        config |= kind.switches()
         if self.plan.batches:
             config |= {"allow_atomic": True, "allow_batched": True}
         return config
