@@ -21,9 +21,8 @@ from jsctl.settings import Settings
 
 if TYPE_CHECKING:
     from jsctl.api.account import AccountInfo
-    from jsctl.api.audits import ChainHead, StreamAudit
     from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
-    from jsctl.api.responses import MetaRescueResponse, StreamRescueResponse
+    from jsctl.api.responses import ChainHead, MetaRescueResponse, StreamAudit, StreamRescueResponse
     from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
@@ -149,8 +148,8 @@ class Manager:
 
         None if the leader knows of none.
         """
-        from jsctl.api.audits import StreamAuditResponse
         from jsctl.api.requests import StreamCheckRequest
+        from jsctl.api.responses import StreamAuditResponse
 
         body = StreamCheckRequest(start=start)
         return (
@@ -159,8 +158,8 @@ class Manager:
 
     async def verify_stream(self, name: str, *, start: bool = False) -> "StreamAudit | None":
         """As `audit_stream`: whether the messages of all replicas fit into the stream's chain."""
-        from jsctl.api.audits import StreamAuditResponse
         from jsctl.api.requests import StreamCheckRequest
+        from jsctl.api.responses import StreamAuditResponse
 
         body = StreamCheckRequest(start=start)
         return (
@@ -169,8 +168,8 @@ class Manager:
 
     async def chain_head(self, name: str, *, seq: int = 0) -> "ChainHead":
         """The hash of a stream's chain behind a message; 0: behind the last one."""
-        from jsctl.api.audits import StreamHeadResponse
         from jsctl.api.requests import StreamHeadRequest
+        from jsctl.api.responses import StreamHeadResponse
 
         body = StreamHeadRequest(seq=seq)
         found = await self.requests.call(StreamHeadResponse, "stream_head", name, body=body)

@@ -7,8 +7,8 @@ and consumers of all kinds, with atomic batches, with counters, with schedules, 
 with chains of hashes, with messages that have a time to live, with disks that fail, with one that
 rots, also under who reads everything anew, with servers that sync in their own loops, with requests
 that change streams and consumers all the time, also while servers come and go, and with disks that
-are full again and again. One that fails is printed with what is needed of its plan, and the run ends with status 1;
-the drawing that is named makes it again.
+are full again and again. One that fails is printed with what is needed of its plan, and the run
+ends with status 1; the drawing that is named makes it again.
 
     python -m tests.simulation --seconds 3600 --keep-going --drawing draw_storage
 

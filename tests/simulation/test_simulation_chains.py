@@ -10,6 +10,7 @@ from jsctl.broker.jetstream.chains.chain import Chain
 from jsctl.broker.jetstream.chains.keeper import ChainKeeper
 from jsctl.broker.jetstream.streams.entries import StreamEntry
 from jsctl.broker.store.frame import Frame
+from jsctl.broker.store.seqset import SeqSet
 from tests.simulation.hunting import hunt
 from tests.simulation.plan import draw_chains
 from tests.simulation.run import Simulation
@@ -33,7 +34,7 @@ def _forgets_what_is_restored(patch: Patch) -> None:
     """A snapshot has the head, and no leaves."""
     snapshot = Chain.snapshot
 
-    def empty(self: Chain, removed: chains.SeqSet) -> list[bytes]:
+    def empty(self: Chain, removed: SeqSet) -> list[bytes]:
         blocks, self.blocks = self.blocks, []
         try:
             return snapshot(self, removed)

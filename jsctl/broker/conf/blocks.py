@@ -31,10 +31,9 @@ from jsctl.broker.conf.fields import (
     word,
     wrong_kind,
 )
-from jsctl.broker.conf.seeds import user_seed
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns, route_url
-from jsctl.broker.conf.users import login_time
+from jsctl.broker.conf.users import login_time, user_seed
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import (
     KIB,

@@ -26,9 +26,8 @@ from jsctl.broker.conf.fields import (
     unused,
     wrong_kind,
 )
-from jsctl.broker.conf.seeds import user_seed
 from jsctl.broker.conf.tree import ConfigNode
-from jsctl.broker.conf.users import login_time, proxy_required, secret, subjects
+from jsctl.broker.conf.users import login_time, proxy_required, secret, subjects, user_seed
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.leafnode_options import (
     LEAFNODE_PORT,

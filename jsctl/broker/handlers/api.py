@@ -29,7 +29,6 @@ from jsctl.api.subjects import ApiCall, parse_api
 from jsctl.broker.handlers import (
     account,
     archives,
-    chains,
     consumers,
     lists,
     meta,
@@ -83,8 +82,8 @@ ROUTES: dict[str, Route] = {
     "stream_purge": Route("stream_purge", _STREAM, stream_messages.purge),
     "stream_check": Route("stream_check", _STREAM, reports.check),
     "stream_audit": Route("stream_audit", _STREAM, reports.audit),
-    "stream_verify": Route("stream_verify", _STREAM, chains.verify),
-    "stream_head": Route("stream_head", _STREAM, chains.head_of),
+    "stream_verify": Route("stream_verify", _STREAM, reports.verify),
+    "stream_head": Route("stream_head", _STREAM, reports.head_of),
     "stream_schedules": Route("stream_schedules", _STREAM, reports.schedules),
     "stream_msg_get": Route("stream_msg_get", _STREAM, stream_messages.get),
     "stream_msg_delete": Route("stream_msg_delete", _STREAM, stream_messages.delete),

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from itertools import islice
 
-from jsctl.api.audits import (
+from jsctl.api.codec import dumps
+from jsctl.api.responses import (
     ChainBreak,
     ChainHead,
     ReplicaAudit,
     StreamAudit,
     StreamAuditResponse,
+    StreamCheckResponse,
     StreamHeadResponse,
 )
-from jsctl.api.codec import dumps
-from jsctl.api.responses import StreamCheckResponse
 from jsctl.api.stream import ReplicaCheck, ReplicaDifference, SequenceRange, StreamCheck
 from jsctl.api.times import format_time
 from jsctl.broker import nkey

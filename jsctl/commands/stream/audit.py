@@ -14,7 +14,7 @@ from jsctl.render.humanize import counted
 from jsctl.render.reports.stream.audits import AUDIT_COLUMNS, audit_rows
 
 if TYPE_CHECKING:
-    from jsctl.api.audits import StreamAudit
+    from jsctl.api.responses import StreamAudit
     from jsctl.client.manager import Manager
 
 POLL_S = 0.2

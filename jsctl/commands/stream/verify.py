@@ -6,9 +6,9 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from jsctl.api.audits import ChainHead, StreamAudit
 from jsctl.api.codec import dumps, loads
 from jsctl.api.errors import ApiError
+from jsctl.api.responses import ChainHead, StreamAudit
 from jsctl.api.times import SECOND_NS
 from jsctl.auth.keys import from_public
 from jsctl.commands.stream.audit import waited

@@ -16,7 +16,7 @@ from dataclasses import field
 from enum import Enum
 
 from jsctl.broker.assets.repair.differences import TRIES_MAX, Differences, Outcome
-from jsctl.broker.assets.repair.portions import Portion, read_portion
+from jsctl.broker.assets.repair.portions import ReadPortion, read_portion
 from jsctl.broker.assets.repair.range_server import (
     ANSWER_BYTES_AIMED,
     ASKED_MAX,
@@ -242,7 +242,9 @@ class Audits:
     def _differ(self, side: AuditedReplica, first: int, last: int) -> None:
         side.state, side.difference = AuditState.DIFFERENT, (first, last)
 
-    def _look(self, audit: Audit, side: AuditedReplica, answer: AuditAnswer, own: Portion) -> None:
+    def _look(
+        self, audit: Audit, side: AuditedReplica, answer: AuditAnswer, own: ReadPortion
+    ) -> None:
         """The digests are not the same: find out whether, and where, the messages are not."""
         replica, up_to = audit.replica, min(answer.up_to, own.up_to)
         stop = min(up_to, answer.end)

@@ -20,7 +20,7 @@ BREAKS_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class ReadPortion:
     """Of one replica; `up_to`: nothing is said of what lies behind it."""
 
     up_to: int
@@ -35,7 +35,7 @@ class Portion:
 
 def read_portion(
     stream: Stream, first: int, last: int, bytes_max: int, *, chained: bool = False
-) -> Portion:
+) -> ReadPortion:
     """As far as `bytes_max` goes, but at least one message if there is one. `chained`: what is read
     is compared with the chain, too."""
     found = stream.store.excerpt(first, last, bytes_max)
@@ -44,7 +44,7 @@ def read_portion(
     digest = blake2b(digest_size=DIGEST_BYTES)
     for frame in found.frames:
         digest.update(memoryview(frame)[FRAME_HEADER_BYTES:])
-    made = Portion(up_to, sum(map(_count, found.frames)), digest.digest(), found.lost)
+    made = ReadPortion(up_to, sum(map(_count, found.frames)), digest.digest(), found.lost)
     if not chained:
         return made
     chain = stream.chained.settled(stream.applied)

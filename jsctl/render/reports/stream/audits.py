@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from jsctl.api.audits import ReplicaAudit, StreamAudit
+from jsctl.api.responses import ReplicaAudit, StreamAudit
 from jsctl.api.stream import SequenceRange
 from jsctl.dataclass import dataclass
 from jsctl.render.column import Column
