@@ -81,6 +81,15 @@ class StreamCheckRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamHeadRequest:
+    """Asks for the chain's hash behind a message; 0: the last one."""
+
+    GO_NAME: ClassVar[str] = "StreamHeadRequest"
+
+    seq: Uint64 = omit(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRequest:
     """`STREAM.SCHEDULES` and `CONSUMER.WAITING`: what has sequences behind `after`, at most `limit`
     of them (0: as many as an answer may have)."""

@@ -72,6 +72,11 @@ def _secret(seed: str) -> bytes:
     return raw[2:-CRC_BYTES]
 
 
+def encode_signature(signature: bytes) -> str:
+    """In base64 of URLs without padding."""
+    return base64.urlsafe_b64encode(signature).decode().rstrip("=")
+
+
 def decode_signature(text: str) -> bytes | None:
     """The 64 bytes of a signature in base64: of URLs without padding, or the standard form.
 

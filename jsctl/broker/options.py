@@ -342,6 +342,8 @@ class JetStreamOptions:
     """Only with SyncMode.INTERVAL."""
     scrub_ns: int = 24 * HOUR_NS
     scrub_rate: int = 32 * MIB  # Bytes in a second, at most; `scrub_ns` 0: nothing is read.
+    chain_seed: str = ""
+    """Seed of the user nkey with which heads of chains are signed; a secret."""
     domain: str = ""
     unique_tag: str = ""
     extension_hint: str = ""

@@ -22,7 +22,7 @@ from jsctl.settings import Settings
 if TYPE_CHECKING:
     from jsctl.api.account import AccountInfo
     from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
-    from jsctl.api.responses import MetaRescueResponse, StreamRescueResponse
+    from jsctl.api.responses import ChainHead, MetaRescueResponse, StreamAudit, StreamRescueResponse
     from jsctl.client.library import NatsClient
 
 T = TypeVar("T")
@@ -142,6 +142,40 @@ class Manager:
         return (
             await self.requests.call(StreamCheckResponse, "stream_check", name, body=body)
         ).check
+
+    async def audit_stream(self, name: str, *, start: bool = False) -> "StreamAudit | None":
+        """How far the audit of a stream's replicas is; `start` begins one, unless one goes on.
+
+        None if the leader knows of none.
+        """
+        from jsctl.api.requests import StreamCheckRequest
+        from jsctl.api.responses import StreamAuditResponse
+
+        body = StreamCheckRequest(start=start)
+        return (
+            await self.requests.call(StreamAuditResponse, "stream_audit", name, body=body)
+        ).audit
+
+    async def verify_stream(self, name: str, *, start: bool = False) -> "StreamAudit | None":
+        """As `audit_stream`: whether the messages of all replicas fit into the stream's chain."""
+        from jsctl.api.requests import StreamCheckRequest
+        from jsctl.api.responses import StreamAuditResponse
+
+        body = StreamCheckRequest(start=start)
+        return (
+            await self.requests.call(StreamAuditResponse, "stream_verify", name, body=body)
+        ).audit
+
+    async def chain_head(self, name: str, *, seq: int = 0) -> "ChainHead":
+        """The hash of a stream's chain behind a message; 0: behind the last one."""
+        from jsctl.api.requests import StreamHeadRequest
+        from jsctl.api.responses import StreamHeadResponse
+
+        body = StreamHeadRequest(seq=seq)
+        found = await self.requests.call(StreamHeadResponse, "stream_head", name, body=body)
+        if found.chain is None:
+            raise JsctlError("the answer has no head")
+        return found.chain
 
     # Messages
 

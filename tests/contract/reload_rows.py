@@ -327,6 +327,7 @@ OURS_ALONE: dict[str, tuple[Row, tuple[str, ...] | str]] = {
     "proxies": (adds(f"proxies {{ trusted: [ {{key: {ONE.public}}} ] }}"), f"proxies{NOT_HERE}"),
     "host": (adds('host: "127.0.0.2"'), "Host: old=127.0.0.1, new=127.0.0.2"),
     "jetstream.scrub": (in_jetstream('scrub: "2h"'), ("Reloaded: scrub = 2h0m0s",)),
+    "jetstream.chain_seed": (in_jetstream(f"chain_seed: {ONE.text}"), ("Reloaded: chain_seed",)),
     "jetstream.scrub_rate": (in_jetstream("scrub_rate: 1MB"), ("Reloaded: scrub_rate = 1048576",)),
 }
 """nats-server logs elsewhere from then on, falls (2.15.1), does one or the other, or knows no such

@@ -4,12 +4,12 @@
 
 Each seed is run with three and with five servers: with plain streams and many faults, with streams
 and consumers of all kinds, with atomic batches, with counters, with schedules, with dead letters,
-with messages that have a time to live, with disks that fail, with one that rots, also under who
-reads everything anew, or that loses its log, with servers that sync in their own loops, with
-requests that change streams and consumers all the time, also while servers come and go, with disks
-that are full again and again, and with two clusters that are far apart and a leaf node. One that
-fails is printed with what is needed of its plan, and the run ends with status 1; the drawing that
-is named makes it again.
+with chains of hashes, with messages that have a time to live, with disks that fail, with one that
+rots, also under who reads everything anew, or that loses its log, with servers that sync in their
+own loops, with requests that change streams and consumers all the time, also while servers come and
+go, with disks that are full again and again, and with two clusters that are far apart and a leaf
+node. One that fails is printed with what is needed of its plan, and the run ends with status 1; the
+drawing that is named makes it again.
 
     python -m tests.simulation --seconds 3600 --keep-going --drawing draw_storage
 
@@ -30,6 +30,7 @@ from tests.simulation.plan import (
     Plan,
     draw,
     draw_batches,
+    draw_chains,
     draw_changes,
     draw_copies,
     draw_counters,
@@ -58,6 +59,7 @@ DRAWINGS: tuple[Drawing, ...] = (
     draw_counters,
     draw_schedules,
     draw_letters,
+    draw_chains,
     draw_kinds,
     draw_ttl,
     draw_storage,

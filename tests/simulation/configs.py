@@ -29,12 +29,7 @@ def stream_config(plan: Plan, number: int) -> dict[str, Any]:
             "max_msgs_per_subject": kind.per_subject,
             "discard": kind.discard,
         }
-    if kind.ttl:
-        config["allow_msg_ttl"] = True
-    if kind.counter:
-        config["allow_msg_counter"] = True
-    if kind.schedules:
-        config["allow_msg_schedules"] = True
+    config |= kind.switches()
     if plan.batches:
         config |= {"allow_atomic": True, "allow_batched": True}
     return config

@@ -248,6 +248,11 @@ class ConsumerBooks:
             raise self._broken(f"skips {left}")
         self.last = max(self.last, up_to)
 
+    def move(self, up_to: int, gone: Collection[int]) -> None:
+        """A purge left nothing up to here, nor these."""
+        self.skip(up_to)
+        self.ack([seq for seq in self.pending if seq <= up_to or seq in gone], 0)
+
     # What others may know
 
     def delivers(self, seq: int, count: int, payload: bytes) -> None:

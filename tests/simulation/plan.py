@@ -105,9 +105,20 @@ class StreamKind:
     counter: bool = False
     """Its messages are increments."""
     schedules: bool = False
+    chained: bool = False
     """Schedules are published to it, and nothing else."""
     ttl: bool = False
     """Some messages have a time to live of their own."""
+
+    def switches(self) -> dict[str, object]:
+        """What its configuration has for it."""
+        given = {
+            "allow_msg_ttl": self.ttl,
+            "allow_msg_counter": self.counter,
+            "allow_msg_schedules": self.schedules,
+        }
+        found: dict[str, object] = {name: True for name, wanted in given.items() if wanted}
+        return found | ({"metadata": {"jsctl.chain": "sha256"}} if self.chained else {})
 
 
 @dataclass(frozen=True)
@@ -308,6 +319,14 @@ def draw_schedules(seed: int, servers: int = 3) -> Plan:
         kinds=tuple(StreamKind(schedules=True, consumers=()) for _ in plan.streams),
         items=_with_storage(rng, items, 3 * (seed % 2), ("set_clock",)),
     )
+
+
+def draw_chains(seed: int, servers: int = 3) -> Plan:
+    """A plan of many faults, of all kinds, or with disks that rot, in which streams have chains of
+    hashes."""
+    plan = (draw, draw_kinds, draw_rot)[seed % 3](seed, servers)
+    kinds = [plan.kind(number) for number in range(len(plan.streams))]
+    return replace(plan, kinds=tuple(replace(one, chained=True) for one in kinds))
 
 
 def draw_letters(seed: int, servers: int = 3) -> Plan:

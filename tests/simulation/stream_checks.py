@@ -25,6 +25,7 @@ from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.record import Record
 from jsctl.broker.store.stream_store import StreamStore
 from tests.simulation.batch_checks import Fast, check_batches, check_fast, note_fast
+from tests.simulation.chain_checks import check_chain
 from tests.simulation.counter_checks import Totals, check_total
 from tests.simulation.schedule_checks import PlanBooks
 from tests.simulation.stream_model import StreamModel
@@ -198,6 +199,7 @@ class Books:
             raise Violation(f"{server}: other fast batches in {self.name}")
         if planned(mine) != planned(theirs):
             raise Violation(f"{server}: other schedules in {self.name}")
+        check_chain(server, mine, theirs)
         if mine.config != theirs.config:
             raise Violation(f"{server}: another config of {self.name}")
         if not all(map(mine.store.is_live, self.model.rows)):

@@ -33,7 +33,7 @@ from jsctl.broker.conf.fields import (
 )
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns, route_url
-from jsctl.broker.conf.users import login_time
+from jsctl.broker.conf.users import login_time, user_seed
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import (
     KIB,
@@ -463,6 +463,7 @@ JETSTREAM = Section(
     Field(("sync_interval",), "sync_interval_given", sync),
     Field(("scrub",), "scrub_ns", scrub_interval),
     Field(("scrub_rate",), "scrub_rate", scrub_rate),
+    Field(("chain_seed",), "chain_seed", user_seed("chain_seed")),
     Field(("max_memory_store", "max_mem_store", "max_mem"), "memory_bytes_max", store_limit),
     Field(("max_file_store", "max_file"), "store_bytes_max", store_limit),
     Field(("domain",), "domain", domain),

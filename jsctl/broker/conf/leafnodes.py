@@ -27,7 +27,7 @@ from jsctl.broker.conf.fields import (
     wrong_kind,
 )
 from jsctl.broker.conf.tree import ConfigNode
-from jsctl.broker.conf.users import login_time, proxy_required, secret, subjects
+from jsctl.broker.conf.users import login_time, proxy_required, secret, subjects, user_seed
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.leafnode_options import (
     LEAFNODE_PORT,
@@ -37,7 +37,7 @@ from jsctl.broker.leafnode_options import (
     LeafUrl,
     LeafUser,
 )
-from jsctl.broker.nkey import KeyKind, decode, is_seed
+from jsctl.broker.nkey import KeyKind, decode
 from jsctl.broker.options import GLOBAL_ACCOUNT, SYSTEM_ACCOUNT, Options
 from jsctl.broker.tls_options import SECOND_NS
 
@@ -205,14 +205,6 @@ def min_version(node: ConfigNode, reading: Reading) -> str:
     return value
 
 
-def seed(node: ConfigNode, reading: Reading) -> str:
-    """The seed of a user's nkey; it is not repeated in errors."""
-    value = text(node, reading)
-    if not is_seed(value, KeyKind.USER):
-        raise node.error("remote leafnode nkey is not a valid seed", "it begins with SU")
-    return value
-
-
 def public_key(node: ConfigNode, reading: Reading) -> str:
     """The public nkey of a user."""
     value = text(node, reading)
@@ -298,7 +290,7 @@ REMOTE = Section(
     Field(("url", "urls"), "given", remote_urls),
     Field(("account", "local"), "account", local_account("remote")),
     Field(("credentials", "creds"), "credentials", text),
-    Field(("nkey", "seed"), "nkey", seed),
+    Field(("nkey", "seed"), "nkey", user_seed("remote leafnode nkey")),
     Field(("tls",), "tls", tls),
     Field(("hub",), "hub", boolean),
     Field(("deny_imports", "deny_import"), "deny_imports", denied),

@@ -364,6 +364,7 @@ KEYS: tuple[Key, ...] = (
     Key("StreamMaxBufferedSize", lambda o: o.jetstream.limits.buffered_bytes_max),
     _key("Scrub", "scrub", lambda o: format_duration(o.jetstream.scrub_ns)),
     _key("ScrubRate", "scrub_rate", lambda o: o.jetstream.scrub_rate),
+    Key("ChainSeed", lambda o: o.jetstream.chain_seed, _says("chain_seed")),
     Key("StoreDir", lambda o: o.jetstream.store_dir),
     Key("SyncInterval", lambda o: format_duration(o.jetstream.sync_interval_ns)),
     Key("SyncAlways", lambda o: o.jetstream.sync is SyncMode.ALWAYS),

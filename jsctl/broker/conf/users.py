@@ -3,7 +3,7 @@
 Nothing here is passed over: what is not carried out would open what it was to close.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from jsctl.broker.conf.fields import (
     Field,
@@ -22,7 +22,7 @@ from jsctl.broker.conf.fields import (
 )
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns
-from jsctl.broker.nkey import KeyKind, decode
+from jsctl.broker.nkey import KeyKind, decode, is_seed
 from jsctl.broker.options import (
     AuthOptions,
     PermissionRules,
@@ -260,3 +260,15 @@ AUTHORIZATION = Section(
     Field(("proxy_required",), "", proxy_required),
     once=True,
 )
+
+
+def user_seed(what: str) -> Callable[[ConfigNode, Reading], str]:
+    """Reads the seed of a user's nkey; it is not repeated in errors."""
+
+    def read(node: ConfigNode, reading: Reading) -> str:
+        value = text(node, reading)
+        if not is_seed(value, KeyKind.USER):
+            raise node.error(f"{what} is not a valid seed", "it begins with SU")
+        return value
+
+    return read

@@ -159,6 +159,27 @@ class CheckStream:
     start: bool
 
 
+@dataclass(slots=True)
+class AuditStream:
+    """Tell how far the audit of a stream is, or the verification of its chain; with `start` begin
+    one."""
+
+    group: str
+    start: bool
+    chained: bool = False
+
+
+@dataclass(slots=True)
+class SignHead:
+    """Tell the hash of a chain behind a sequence, signed if this server can."""
+
+    account: str
+    stream: str
+    since: int
+    seq: int
+    link: bytes
+
+
 Decision = (
     Reply
     | Replies
@@ -171,6 +192,8 @@ Decision = (
     | AwaitRepair
     | Rescue
     | CheckStream
+    | AuditStream
+    | SignHead
     | MakeDirect
     | SendSnapshot
     | BeginRestore

@@ -22,6 +22,7 @@ from jsctl.broker.handlers.answers import (
 )
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, Silent
 from jsctl.broker.handlers.view import AccountQuota, View
+from jsctl.broker.jetstream.chains.chain_key import check_chain
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream, remove_stream
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -130,6 +131,7 @@ def check(
     if config.num_replicas > 1 and not view.clustered:
         raise api_error("JSStreamReplicasNotSupportedErr")
     _check_overlap(view, request, config)
+    check_chain(config)
     facts = view.account(request.account)
     if facts is not None:
         others = view.meta.stream_count(request.account) - (old is not None)

@@ -19,6 +19,7 @@ from jsctl.broker.assets.engine import Engine
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.handlers.decisions import (
+    AuditStream,
     AwaitRepair,
     BeginRestore,
     CheckStream,
@@ -33,6 +34,7 @@ from jsctl.broker.handlers.decisions import (
     Reply,
     Rescue,
     SendSnapshot,
+    SignHead,
     Silent,
     StepDown,
 )
@@ -360,8 +362,8 @@ class ApiService:
             return
         if isinstance(decided[0], AwaitRepair):
             self._await_repair(request, decided[0], final)
-        elif isinstance(decided[0], CheckStream):
-            self.answer(request, check_answers.check_answer(self.view, decided[0]))
+        elif isinstance(decided[0], CheckStream | AuditStream | SignHead):
+            self.answer(request, check_answers.answer_of(self.view, decided[0]))
         elif isinstance(decided[0], SendSnapshot | BeginRestore):
             self.archives.carry_out(request, decided[0])
         else:

@@ -25,6 +25,8 @@ from jsctl.broker.peers.items import (
     Announcement,
     Answered,
     ApiCount,
+    AuditAnswer,
+    AuditRequest,
     CheckRequest,
     ChunkKind,
     DamagedReplicas,
@@ -438,12 +440,14 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     Eviction: (15, _write_eviction, _read_eviction, "evictions"),
     DamagedReplicas: (22, repair_codec.write_damaged, repair_codec.read_damaged, "damaged"),
     Answered: (21, _write_answered, _read_answered, "answered"),
-    ApiCount: (24, _write_count, _read_count, "counts"),
+    ApiCount: (26, _write_count, _read_count, "counts"),
     Returned: (23, _write_returned, _read_returned, "returned"),
     RangeRequest: (16, repair_codec.write_wanted, repair_codec.read_wanted, "wanted"),
     RangeAnswer: (17, repair_codec.write_found, repair_codec.read_found, "found"),
     CheckRequest: (18, repair_codec.write_check, repair_codec.read_check, "checks"),
     ReplicaReport: (19, repair_codec.write_report, repair_codec.read_report, "reports"),
+    AuditRequest: (24, repair_codec.write_audit, repair_codec.read_audit, "audits"),
+    AuditAnswer: (25, repair_codec.write_audited, repair_codec.read_audited, "audited"),
 }
 
 

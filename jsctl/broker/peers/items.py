@@ -286,6 +286,45 @@ class ReplicaReport:
     """(index, digest): of the messages as entry `index` left them."""
 
 
+@dataclass(frozen=True, slots=True)
+class AuditRequest:
+    """The leader of a stream wants to know what the receiver has between two sequences, once it has
+    applied `entry`."""
+
+    key: bytes
+    token: int
+    entry: int
+    first: int
+    last: int
+    chained: bool
+    """The messages are to be compared with the stream's chain of hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditAnswer:
+    """What the sender read of its disk, from the first sequence that it was asked for to `up_to`.
+
+    It speaks of the stream as of entry `index`. `up_to` 0: it has not come as far as it should.
+    """
+
+    key: bytes
+    token: int
+    index: int
+    up_to: int
+    end: int
+    """The last sequence of the sender."""
+    count: int
+    """Messages that were read."""
+    digest: bytes
+    """Of their bytes."""
+    damaged: list[tuple[int, int]]
+    """Ranges that cannot be read."""
+    link: bytes
+    """The chain's hash behind `up_to`, in a stream that has one."""
+    breaks: list[tuple[int, str]]
+    """The first messages that do not fit into the chain, and why."""
+
+
 Item = (
     PeerHeartbeat
     | RaftBatch
@@ -310,6 +349,8 @@ Item = (
     | RangeAnswer
     | CheckRequest
     | ReplicaReport
+    | AuditRequest
+    | AuditAnswer
 )
 
 
@@ -341,6 +382,8 @@ class PeerFrame:
     checks: list[CheckRequest] = field(default_factory=list)
     reports: list[ReplicaReport] = field(default_factory=list)
     counts: list[ApiCount] = field(default_factory=list)
+    audits: list[AuditRequest] = field(default_factory=list)
+    audited: list[AuditAnswer] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
         """Everything in it, what is urgent first."""
@@ -384,5 +427,7 @@ class PeerFrame:
             self.found,
             self.checks,
             self.reports,
+            self.audits,
+            self.audited,
             self.chunks,
         )

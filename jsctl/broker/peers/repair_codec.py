@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.peers.frame_codec import FrameReader, FrameWriter
 from jsctl.broker.peers.items import (
+    AuditAnswer,
+    AuditRequest,
     CheckRequest,
     DamagedReplica,
     DamagedReplicas,
@@ -109,3 +111,41 @@ def read_report(data: FrameReader) -> ReplicaReport:
         raise ProtocolError("peer frame: as many digests as indexes")
     told = list(zip(indexes, digests, strict=True))
     return ReplicaReport(key, token, done, *numbers, damaged, lost, told)
+
+
+def write_audit(out: FrameWriter, item: AuditRequest) -> None:
+    """A question for what a replica has."""
+    out.small(item.key)
+    for number in (item.token, item.entry, item.first, item.last):
+        out.u64(number)
+    out.flag(item.chained)
+
+
+def read_audit(data: FrameReader) -> AuditRequest:
+    """Inverse."""
+    key, token, entry, first, last = data.small(), *(data.u64() for _ in range(4))
+    return AuditRequest(key, token, entry, first, last, data.flag())
+
+
+def write_audited(out: FrameWriter, item: AuditAnswer) -> None:
+    """Its answer."""
+    out.small(item.key)
+    for number in (item.token, item.index, item.up_to, item.end, item.count):
+        out.u64(number)
+    out.small(item.digest)
+    _write_ranges(out, item.damaged)
+    out.small(item.link)
+    out.each([seq for seq, _ in item.breaks], out.u64)
+    out.each([why for _, why in item.breaks], out.text)
+
+
+def read_audited(data: FrameReader) -> AuditAnswer:
+    """Inverse."""
+    key = data.small()
+    numbers = data.u64(), data.u64(), data.u64(), data.u64(), data.u64()
+    digest, damaged, link = data.small(), _read_ranges(data), data.small()
+    seqs, reasons = data.each(data.u64), data.each(data.text)
+    if len(seqs) != len(reasons):
+        raise ProtocolError("peer frame: as many reasons as breaks")
+    breaks = list(zip(seqs, reasons, strict=True))
+    return AuditAnswer(key, *numbers, digest, damaged, link, breaks)

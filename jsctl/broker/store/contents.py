@@ -304,6 +304,13 @@ class Contents:
         """Sequence of the oldest message of a literal subject."""
         return self._index.subjects.first(subject)
 
+    def first_matching(self, filters: Filters) -> int | None:
+        """Sequence of the oldest message that passes, or of a damaged one before it."""
+        index = self._index
+        found = index.subjects.next_seq(index.subjects.select(filters), index.first)
+        damaged = index.lost.seqs.next_present(index.first) if index.lost else None
+        return min((seq for seq in (found, damaged) if seq is not None), default=None)
+
     def count_for(self, subject: bytes) -> int:
         """Number of messages of a literal subject."""
         return self._index.subjects.count(subject)

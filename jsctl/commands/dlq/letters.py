@@ -2,7 +2,9 @@
 
 A message that was delivered too often, or that a client terminated, stays in its stream and is
 never delivered to that consumer again. The server says so once, in an advisory; a stream on the
-subjects of those advisories keeps them. Any stream on these subjects will do.
+subjects of those advisories keeps them. Any stream on these subjects will do. So does one in which
+a consumer has what it gives up stored: such a letter is the message itself, and its headers say
+where it comes from.
 """
 
 import asyncio
@@ -15,17 +17,20 @@ from typing import TYPE_CHECKING
 from jsctl.api import jsontext
 from jsctl.api.codec import DecodeError
 from jsctl.api.errors import ApiError
+from jsctl.api.stream import RawStreamMsg
+from jsctl.api.times import parse_time
 from jsctl.backups.filters import matches
+from jsctl.client.headers import block_of
 from jsctl.client.reading import StoredMessage, read_stream
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.dataclass import dataclass
 from jsctl.errors import Conflict, NotFound, UsageError
 
 if TYPE_CHECKING:
-    from jsctl.api.stream import RawStreamMsg
     from jsctl.client.manager import Manager
 
 STREAM = "DLQ"
+FROM_STREAM = "Dead-Letter-Stream"
 LOOK_UPS = 16
 """So many messages are asked for at once."""
 NO_MESSAGE, NO_STREAM = 10037, 10059
@@ -61,8 +66,10 @@ class Letter:
     sequence: int
     deliveries: int
     reason: str = ""
-    message: "RawStreamMsg | None" = None
+    message: RawStreamMsg | None = None
     """None when it is gone, or nobody looked."""
+    holds_message: bool = False
+    """The letter is the message itself, which may be gone where it was."""
 
 
 def event_subjects(call: Call) -> tuple[str, ...]:
@@ -81,7 +88,10 @@ async def dead_letter_stream(call: Call, manager: "Manager") -> str:
     if not found:
         raise NotFound(
             "no stream notes dead letters",
-            hints=("jsctl dlq setup makes one; what was given up before is not in it",),
+            hints=(
+                "jsctl dlq setup makes one; what was given up before is not in it",
+                "--dlq names one in which consumers have what they give up stored",
+            ),
         )
     if len(found) > 1:
         raise UsageError(f"several streams note dead letters, choose one: --dlq {', '.join(found)}")
@@ -97,14 +107,22 @@ async def read_letters(call: Call, manager: "Manager", stream: str) -> list[Lett
             continue
         key = letter.stream, letter.consumer, letter.sequence
         if key in found:
-            letter = replace(letter, notes=(*found.pop(key).notes, letter.id))
+            letter = _together(found.pop(key), letter)
         found[key] = letter
     oldest = time.time_ns() - call.duration("since") if call.given("since") else 0
     return [one for one in found.values() if _chosen(call, one) and one.time_ns >= oldest]
 
 
+def _together(older: Letter, newer: Letter) -> Letter:
+    """One letter of two about the same; that which holds the message says more."""
+    said = older if older.holds_message and not newer.holds_message else newer
+    return replace(said, id=newer.id, notes=(*older.notes, *newer.notes))
+
+
 def _letter(message: StoredMessage) -> Letter | None:
-    """The dead letter that an advisory is about; None for anything else."""
+    """The dead letter that a message is, or an advisory is about; None for anything else."""
+    if message.headers.get(FROM_STREAM):
+        return _stored_letter(message)
     try:
         told = jsontext.parse_object(message.data)
     except DecodeError:
@@ -126,6 +144,38 @@ def _letter(message: StoredMessage) -> Letter | None:
     )
 
 
+def _stored_letter(message: StoredMessage) -> Letter | None:
+    """As consumers with a subject for their dead letters have them stored."""
+    told = message.headers
+    numbers = told.get("Dead-Letter-Sequence", ""), told.get("Dead-Letter-Deliveries", "0")
+    if not all(one.isdigit() for one in numbers):
+        return None
+    try:
+        time_ns = parse_time(told.get("Dead-Letter-Time", ""))
+    except ValueError:
+        time_ns = message.time_ns
+    sequence, deliveries = map(int, numbers)
+    ended = told.get("Dead-Letter-Reason") == "terminated"
+    return Letter(
+        id=message.seq,
+        notes=(message.seq,),
+        why=Why.TERMINATED if ended else Why.MAX_DELIVER,
+        time_ns=time_ns,
+        stream=told[FROM_STREAM],
+        consumer=told.get("Dead-Letter-Consumer", ""),
+        sequence=sequence,
+        deliveries=deliveries,
+        reason=told.get("Dead-Letter-Text", ""),
+        message=RawStreamMsg(
+            subject=told.get("Dead-Letter-Subject", message.subject),
+            seq=sequence,
+            hdrs=block_of(message.headers),
+            data=message.data,
+        ),
+        holds_message=True,
+    )
+
+
 def _chosen(call: Call, letter: Letter) -> bool:
     wanted = {"stream": letter.stream, "consumer": letter.consumer, "why": letter.why.value}
     return all(call.text(name) in ("", value) for name, value in wanted.items())
@@ -138,6 +188,8 @@ async def with_messages(
     gate = asyncio.Semaphore(LOOK_UPS)
 
     async def looked_up(letter: Letter) -> Letter:
+        if letter.holds_message:
+            return letter
         async with gate:
             return replace(letter, message=await message_of(manager, letter))
 
@@ -150,7 +202,7 @@ async def with_messages(
     ]
 
 
-async def message_of(manager: "Manager", letter: Letter) -> "RawStreamMsg | None":
+async def message_of(manager: "Manager", letter: Letter) -> RawStreamMsg | None:
     """The message that was given up; None when it, or its stream, is gone."""
     try:
         return await manager.message(letter.stream, seq=letter.sequence)
@@ -199,7 +251,7 @@ def chosen_letters(call: Call, letters: list[Letter]) -> list[Letter]:
     return letters
 
 
-def check_stays(letter: Letter) -> "RawStreamMsg":
+def check_stays(letter: Letter) -> RawStreamMsg:
     """The message. Raises Conflict when it is gone."""
     if letter.message is None:
         raise Conflict(f"message {letter.sequence} of stream {letter.stream} is gone")

@@ -240,6 +240,31 @@ GROUP = Group(
             examples=("jsctl stream check ORDERS", "jsctl stream check -j"),
         ),
         Command(
+            "audit",
+            "Compares the messages of all replicas of streams with those of their leaders",
+            "stream.audit:audit",
+            (Argument("stream", "The stream to audit; all with replicas if none is named"),),
+            (Option("deadline", "Gives up after so long", Kind.DURATION, default="1h"), JSON),
+            examples=("jsctl stream audit ORDERS", "jsctl stream audit -j"),
+        ),
+        Command(
+            "verify",
+            "Proves that the messages of a stream are what they were, by its chain of hashes",
+            "stream.verify:verify",
+            (Argument("stream", "The stream to verify", required=True),),
+            (
+                Option("head", "Compares with a head that was saved", Kind.INPUT),
+                Option("save", "Saves the head of the chain in a file", Kind.FILE),
+                Option("key", "Public keys whose signatures count", Kind.LIST),
+                Option("deadline", "Gives up after so long", Kind.DURATION, default="1h"),
+                JSON,
+            ),
+            examples=(
+                "jsctl stream verify ORDERS --save orders.head",
+                "jsctl stream verify ORDERS --head orders.head",
+            ),
+        ),
+        Command(
             "backup",
             "Creates a backup of a stream in a directory",
             "stream.backup:backup",

@@ -53,7 +53,8 @@ def keep(cluster: ClusterPlay) -> None:
     group = cluster.group_of("S")
     for server in cluster:
         groups = server.engine.groups
-        groups.checkpoints.soon(groups.by_name[group])
+        if group in groups.by_name:
+            groups.checkpoints.soon(groups.by_name[group])
     cluster.run(1)
 
 

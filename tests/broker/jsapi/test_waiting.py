@@ -105,6 +105,7 @@ async def test_messages_that_are_put_off(client: Client) -> None:
     found = await eventually(put_off, "all of it to be heard", WAIT_S)
     assert found["total"] == 3 and [one["seq"] for one in found["messages"]] == [2, 3, 4]
     later, queued, waits = found["messages"]
+    assert later["nak"] and "nak" not in queued and "nak" not in waits
     assert "due" not in queued and waits == before["messages"][3]
     hours = (parse_time(later["due"]) - parse_time(waits["due"])) / 3600e9
     assert 0.8 < hours < 1.0
@@ -114,6 +115,34 @@ async def test_messages_that_are_put_off(client: Client) -> None:
     assert again.metadata.sequence.stream == 3
     found = await ask(client, "CONSUMER.WAITING.P.C")
     assert found["messages"][1]["deliveries"] == 2
+
+
+async def test_a_delay_is_told_from_an_ack_wait_after_a_restart_too() -> None:
+    with Broker("-js") as server:
+        client = await nats.connect(server.url, connect_timeout=30)
+        js = client.jetstream(timeout=WAIT_S)
+        await js.add_stream(name="P", subjects=["P"])
+        await js.publish("P")
+        await js.publish("P")
+        await js.add_consumer("P", durable_name="C", ack_policy="explicit", ack_wait=600)
+        subscription = await js.pull_subscribe_bind("C", "P")
+        for message in await subscription.fetch(2, timeout=WAIT_S):
+            await client.request(message.reply, b'-NAK {"delay": 3600000000000}', timeout=WAIT_S)
+        found = await ask(client, "CONSUMER.WAITING.P.C")
+        assert [one["nak"] for one in found["messages"]] == [True, True]
+        await client.request(message.reply, b"+WPI", timeout=WAIT_S)
+        await client.close()
+        server.kill()
+        server.start()
+        client = await nats.connect(server.url, connect_timeout=30)
+
+        async def told() -> Any:
+            found = await ask(client, "CONSUMER.WAITING.P.C")
+            return found if "error" not in found else None
+
+        found = await eventually(told, "the consumer to be led", WAIT_S)
+        assert [one.get("nak", False) for one in found["messages"]] == [True, False]
+        await client.close()
 
 
 def test_any_server_of_a_cluster_tells_the_same() -> None:

@@ -17,6 +17,8 @@ from jsctl.broker.peers.frames import decode_frame, encode_frames
 from jsctl.broker.peers.items import (
     Announcement,
     Answered,
+    AuditAnswer,
+    AuditRequest,
     CheckRequest,
     ChunkKind,
     DamagedReplica,
@@ -95,6 +97,14 @@ whole = st.builds(
         st.builds(
             ReplicaReport, small, u64, st.booleans(), u64, u64, u64, u64, ranges, ranges,
             st.lists(st.tuples(u64, small), max_size=3),
+        ),
+        max_size=2,
+    ),
+    audits=st.lists(st.builds(AuditRequest, small, u64, u64, u64, u64, st.booleans()), max_size=2),
+    audited=st.lists(
+        st.builds(
+            AuditAnswer, small, u64, u64, u64, u64, u64, small, ranges, small,
+            st.lists(st.tuples(u64, text), max_size=3),
         ),
         max_size=2,
     ),

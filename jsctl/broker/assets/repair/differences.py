@@ -15,6 +15,7 @@ What is damaged on either side is left out.
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from jsctl.broker.assets.repair.agent import ANSWER_NS
 from jsctl.broker.assets.repair.range_server import ANSWER_BYTES_AIMED
@@ -35,14 +36,26 @@ TRIES_MAX = 10
 OWN_BYTES_MAX = 4 * ANSWER_BYTES_AIMED
 
 
+class Outcome(NamedTuple):
+    """How a search ended: with the first messages that differ, with none that do, or without an
+    answer."""
+
+    first: int = 0
+    last: int = 0
+    is_known: bool = True
+
+
 @dataclass(slots=True)
 class Search:
-    """Compares the leader's replica with that of one peer."""
+    """Compares the leader's replica with that of one peer, up to `stop`, or up to the end."""
 
     replica: StreamReplica
     peer: str
     begin: int
     """All that lies before it is the same."""
+    wanted: Callable[[], bool]
+    ended: Callable[[Outcome], None]
+    stop: int = 0
     until_ns: int = 0
     """When the open question is asked again."""
     token: int = 0
@@ -61,29 +74,54 @@ class Differences:
     context: ReplicaContext
     outbox: PeerOutbox
     online: Callable[[str], bool]
-    _searches: dict[tuple[str, str], Search] = field(default_factory=dict)
-    """By the name of the group, and the peer."""
+    _searches: dict[tuple[str, str, bool], Search] = field(default_factory=dict)
+    """By the name of the group, the peer, and whether a part of the messages is compared."""
     _token: int = FIRST_TOKEN
 
     def look(self, replica: StreamReplica, peer: str) -> None:
         """A peer's digest is not the leader's: find out where they differ first."""
-        if (replica.group.name, peer) in self._searches:
+        if (replica.group.name, peer, False) in self._searches:
             return
-        search = Search(replica, peer, replica.store.first_seq)
-        self._searches[(replica.group.name, peer)] = search
+
+        def ended(outcome: Outcome) -> None:
+            if outcome.first:
+                self._found(replica, peer, outcome)
+
+        def wanted() -> bool:
+            return peer in replica.different
+
+        self._begin(Search(replica, peer, replica.store.first_seq, wanted, ended))
+
+    def look_between(
+        self,
+        replica: StreamReplica,
+        peer: str,
+        bounds: tuple[int, int],
+        wanted: Callable[[], bool],
+        ended: Callable[[Outcome], None],
+    ) -> None:
+        """Compare the messages between two sequences, one such search of a peer at a time."""
+        self._begin(Search(replica, peer, bounds[0], wanted, ended, bounds[1]))
+
+    def _begin(self, search: Search) -> None:
+        self._searches[_place(search)] = search
         self._ask(search)
 
     def searching(self, group: str) -> bool:
-        """Whether more is to be expected of a stream."""
-        return any(name == group for name, _ in self._searches)
+        """Whether more is to be expected of a stream that is compared as a whole."""
+        return any(name == group and not part for name, _, part in self._searches)
 
     def told(self, peer: str, answer: RangeAnswer) -> None:
         """A peer tells what it has."""
         group = self.context.groups.by_key(answer.key)
-        search = None if group is None else self._searches.get((group.name, peer))
-        if search is not None and search.token == answer.token:
-            search.held = answer
-            self._go_on(search)
+        if group is None:
+            return
+        for part in (False, True):
+            search = self._searches.get((group.name, peer, part))
+            if search is not None and search.token == answer.token:
+                search.held = answer
+                self._go_on(search)
+                return
 
     def tick(self, now_ns: int) -> None:
         """Go on with what waits, and give up what has no answer."""
@@ -99,11 +137,13 @@ class Differences:
 
     def _ask(self, search: Search) -> None:
         replica, group = search.replica, search.replica.group
-        last = replica.store.last_seq
+        last = min(search.stop or replica.store.last_seq, replica.store.last_seq)
         search.tries += 1
-        is_moot = search.peer not in replica.different or search.begin > last
-        if is_moot or replica.leading is None or search.tries > TRIES_MAX:
-            self._end(search)
+        if search.begin > last:
+            self._end(search, Outcome())
+            return
+        if not search.wanted() or replica.leading is None or search.tries > TRIES_MAX:
+            self._end(search, Outcome(is_known=False))
             return
         search.until_ns = self.context.now_ns + ANSWER_NS
         if self.online(search.peer):
@@ -112,8 +152,9 @@ class Differences:
             request = RangeRequest(group.key, search.token, [(search.begin, last)])
             self.outbox.parcel(search.peer).wanted.append(request)
 
-    def _end(self, search: Search) -> None:
-        self._searches.pop((search.replica.group.name, search.peer), None)
+    def _end(self, search: Search, outcome: Outcome) -> None:
+        self._searches.pop(_place(search), None)
+        search.ended(outcome)
 
     def _go_on(self, search: Search) -> None:
         answer, replica = search.held, search.replica
@@ -121,14 +162,14 @@ class Differences:
         if answer.index > replica.standing_index:
             return
         search.held, search.tries = None, 0
-        if answer.up_to < search.begin:
-            self._end(search)
+        if answer.up_to < search.begin and not answer.index:
+            self._end(search, Outcome(is_known=False))
             return
         found = self._compared(search, answer)
         if found is None:
             self._ask(search)
         else:
-            self._found(search, *found)
+            self._end(search, Outcome(*found))
 
     def _compared(self, search: Search, answer: RangeAnswer) -> tuple[int, int] | None:
         """The first range that differs; None: go on at `begin`."""
@@ -165,19 +206,21 @@ class Differences:
             search.doubt = seq, search.replica.standing_index
         return False
 
-    def _found(self, search: Search, first: int, last: int) -> None:
-        replica, peer = search.replica, search.peer
-        self._end(search)
+    def _found(self, replica: StreamReplica, peer: str, outcome: Outcome) -> None:
         known = replica.different.get(peer)
         if known is None:
             return
-        replica.different[peer] = Difference(known.index, first, last)
+        replica.different[peer] = Difference(known.index, outcome.first, outcome.last)
         account, name = replica.key
         text = (
             f"Stream '{account} > {name}': server {peer} has other messages than this leader,"
-            f" the first is {told_range(first, last)}"
+            f" the first is {told_range(outcome.first, outcome.last)}"
         )
         self.context.log(LogLevel.ERROR, text)
+
+
+def _place(search: Search) -> tuple[str, str, bool]:
+    return search.replica.group.name, search.peer, search.stop > 0
 
 
 def last_of_run(

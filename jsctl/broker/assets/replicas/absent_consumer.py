@@ -41,6 +41,9 @@ class AbsentConsumer:
     def stream_changed(self) -> None:
         """Its leader sees that for itself."""
 
+    def purged(self, pattern: bytes) -> None:
+        """Its leader sees that for itself."""
+
     def needs(self, seq: int, subject: bytes) -> bool:
         """It may."""
         return self.interested(subject)

@@ -316,6 +316,11 @@ class ConsumerReplica:
             self.leader.stream_changed()
             self.context.queue.wake(self.group.name, self)
 
+    def purged(self, pattern: bytes) -> None:
+        """The stream was purged of a pattern; empty: of everything."""
+        if self.leader is not None:
+            self.leader.purged(pattern)
+
     def needs(self, seq: int, subject: bytes) -> bool:
         """Whether this consumer still has to see a message, or waits for its ack."""
         return self.consumer.needs(seq, subject)

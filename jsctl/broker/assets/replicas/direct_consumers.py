@@ -156,6 +156,11 @@ class DirectConsumers:
             one.leader.stream_changed()
             self.context.queue.wake(one.run_name, one)
 
+    def purged(self, pattern: bytes) -> None:
+        """The stream was purged."""
+        for one in self:
+            one.leader.purged(pattern)
+
     def listen_anew(self) -> None:
         """The account has come, or is gone."""
         for one in self:

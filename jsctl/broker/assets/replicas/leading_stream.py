@@ -43,6 +43,7 @@ class LeadingStream:
         "_listening",
         "_republished",
         "_republisher",
+        "_retention",
         "_retry_ns",
         "_sink",
         "_stream",
@@ -87,6 +88,7 @@ class LeadingStream:
         self.acks: dict[int, Acks] = {}
         """Log index -> acknowledgements that are published when it is applied."""
         self.consumed = ConsumedMessages(stream, watchers)
+        self._retention = stream.config.retention
         self.subjects: tuple[str, ...] = ()
         """What is listened to."""
         account = assigned.assignment.account
@@ -132,6 +134,12 @@ class LeadingStream:
         if self._stream.config.subjects != self.subjects:
             self.subscribe()
         self.inbound.follow()
+        retention = self._stream.config.retention
+        if retention is not self._retention:
+            # What all consumers are done with was kept so far.
+            if retention is not Retention.LIMITS:
+                self.consumed.add_all()
+            self._retention = retention
 
     def listen_anew(self) -> None:
         """The account has come, or is gone; nothing is heard in one that is not there."""

@@ -57,6 +57,9 @@ class StreamWatcher(Protocol):
     def stream_changed(self) -> None:
         """The stream lost messages, or was replaced by a received state."""
 
+    def purged(self, pattern: bytes) -> None:
+        """The stream was purged of a pattern (empty: of everything); `stream_changed` follows."""
+
 
 class ConsumerWatcher(StreamWatcher, Protocol):
     """A consumer with a replica here."""

@@ -63,6 +63,7 @@ class StoredStream:
         stream = Stream(account, assignment.config, assignment.created_ns, store)
         if snapshot:
             stream.restore(snapshot)
+        stream.chained.started()
         made = StoredStream(context, stream, stores, files, number, stores.newest())
         made.tell_damage()
         return made

@@ -25,6 +25,7 @@ from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import (
     Flags,
     Messages,
+    Purge,
     StreamEntry,
     decode,
     encode_config,
@@ -171,6 +172,9 @@ class StreamReplica:
         told: list[StreamWatcher] = [one for one in self.watchers.values() if one.leading]
         if self.leading is not None:
             told.append(self.leading.direct)
+        if isinstance(entry, Purge):
+            for watcher in told:
+                watcher.purged(entry.filter)
         stored: Sequence[bytes] = ()
         if isinstance(entry, Messages) and not entry.flags & ~Flags.BESIDE:
             stored = entry.frame.columns.subjects

@@ -44,6 +44,8 @@ class Op(IntEnum):
     SKIP = 10
     BURY = 11
     SETTLE = 12
+    MOVE = 13
+    DELAY = 14
 
 
 _PROGRESS = struct.Struct("<BI")
@@ -56,6 +58,7 @@ _ACK_LIST = struct.Struct("<BIq")
 _ACK_ALL = struct.Struct("<BQQq")
 _COUNT = struct.Struct("<BI")
 _SEQ = struct.Struct("<BQ")
+_MOVE = struct.Struct("<BQI")
 
 
 def encode_config(config: bytes) -> bytes:
@@ -129,8 +132,12 @@ class ConsumerProgress:
     def touch(self, times: Sequence[tuple[int, int]]) -> None:
         """Other times for the ack wait of (sequence, time)."""
         self.state.touch(times)
-        flat = [number for pair in times for number in pair]
-        self._parts.append(_COUNT.pack(Op.TOUCH, len(times)) + struct.pack(f"<{len(flat)}q", *flat))
+        self._parts.append(_COUNT.pack(Op.TOUCH, len(times)) + _pairs(times))
+
+    def delay(self, times: Sequence[tuple[int, int]]) -> None:
+        """The same, as a client asked for it."""
+        self.state.delay(times)
+        self._parts.append(_COUNT.pack(Op.DELAY, len(times)) + _pairs(times))
 
     def ack(self, seqs: Sequence[int], time_ns: int) -> None:
         """Done with these; any order, no duplicates."""
@@ -166,6 +173,16 @@ class ConsumerProgress:
         """Nothing up to here is left to deliver."""
         self.state.skip(up_to)
         self._parts.append(_SEQ.pack(Op.SKIP, up_to))
+
+    def move(self, up_to: int, gone: Sequence[int]) -> None:
+        """A purge left nothing up to here, nor `gone`."""
+        self.state.move(up_to, gone)
+        self._parts.append(_MOVE.pack(Op.MOVE, up_to, len(gone)) + _list(gone))
+
+
+def _pairs(times: Sequence[tuple[int, int]]) -> bytes:
+    flat = [number for pair in times for number in pair]
+    return struct.pack(f"<{len(flat)}q", *flat)
 
 
 def progress_epoch(entry: bytes) -> int:
@@ -213,11 +230,16 @@ def _apply_redeliver(state: ConsumerState, entry: bytes, at: int) -> int:
     return int(at + 8 * count)
 
 
-def _apply_touch(state: ConsumerState, entry: bytes, at: int) -> int:
+def _apply_times(state: ConsumerState, entry: bytes, at: int) -> int:
+    start = at
     _, count = _COUNT.unpack_from(entry, at)
     at += _COUNT.size
     flat = struct.unpack_from(f"<{2 * count}q", entry, at)
-    state.touch(zip(flat[::2], flat[1::2], strict=True))
+    times = list(zip(flat[::2], flat[1::2], strict=True))
+    if entry[start] == Op.DELAY:
+        state.delay(times)
+    else:
+        state.touch(times)
     return int(at + 16 * count)
 
 
@@ -266,12 +288,20 @@ def _apply_skip(state: ConsumerState, entry: bytes, at: int) -> int:
     return at + _SEQ.size
 
 
+def _apply_move(state: ConsumerState, entry: bytes, at: int) -> int:
+    _, up_to, count = _MOVE.unpack_from(entry, at)
+    at += _MOVE.size
+    state.move(up_to, _seqs(entry, at, count))
+    return int(at + 8 * count)
+
+
 _APPLIERS: dict[int, Callable[[ConsumerState, bytes, int], int]] = {
     Op.START: _apply_start,
     Op.DELIVER_RUN: _apply_deliver_run,
     Op.DELIVER_LIST: _apply_deliver_list,
     Op.REDELIVER: _apply_redeliver,
-    Op.TOUCH: _apply_touch,
+    Op.TOUCH: _apply_times,
+    Op.DELAY: _apply_times,
     Op.ACK_RUN: _apply_ack_run,
     Op.ACK_LIST: _apply_ack_list,
     Op.ACK_ALL: _apply_ack_all,
@@ -279,4 +309,5 @@ _APPLIERS: dict[int, Callable[[ConsumerState, bytes, int], int]] = {
     Op.SKIP: _apply_skip,
     Op.BURY: _apply_bury,
     Op.SETTLE: _apply_settle,
+    Op.MOVE: _apply_move,
 }

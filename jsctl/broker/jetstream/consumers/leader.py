@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 
 from jsctl.api.words import AckPolicy
-from jsctl.broker.jetstream.consumers import starting
+from jsctl.broker.jetstream.consumers import purges, starting
 from jsctl.broker.jetstream.consumers.acks import Ack, Captured, fold, nak_delay, parse
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.dead_letters import LetterBox, bury
@@ -49,6 +49,7 @@ class ConsumerLeader:
         "_held",
         "_hold_deliveries",
         "_jitter",
+        "_purged",
         "_sample",
         "_ticket",
         "_used_ns",
@@ -77,6 +78,8 @@ class ConsumerLeader:
         self._ticket = 0
         self._held: deque[tuple[int, list[OutgoingMessage]]] = deque()
         self._facts: list[Advisory] = []
+        self._purged: list[int] = []
+        """Up to which sequences purges have left nothing for this consumer."""
         self._used_ns = now_ns
         self._epoch_seen = consumer.epoch
         self._config_seen = consumer.config_revision
@@ -108,6 +111,12 @@ class ConsumerLeader:
     def stream_changed(self) -> None:
         """Messages were removed from the local stream replica, or it was replaced."""
         self.delivery.forget_count()
+
+    def purged(self, pattern: bytes) -> None:
+        """The local stream replica was purged of a pattern; empty: of everything."""
+        up_to = purges.left_before(self.consumer, self.delivery.store, pattern)
+        if up_to is not None:
+            self._purged.append(up_to)
 
     def committed(self, ticket: int) -> list[OutgoingMessage]:
         """The entry of a turn was applied: what may be published now."""
@@ -149,6 +158,9 @@ class ConsumerLeader:
         made = ConsumerTurn()
         answers: list[OutgoingMessage] = []
         said: list[OutgoingMessage] = []
+        for up_to in self._purged:
+            purges.follow(self.delivery, up_to)
+        self._purged = []
         self._give_up_removed(now_ns)
         if acks:
             self._take_acks(acks, now_ns, answers, said)
@@ -274,14 +286,16 @@ class ConsumerLeader:
             self._queue((ack.seq,), now_ns)
             return
         wait = delivery.redelivery.wait_of(state.deliveries(ack.seq))
-        self._wait_anew(ack.seq, now_ns + delay - wait)
+        self._wait_anew(ack.seq, now_ns + delay - wait, asked=True)
 
-    def _wait_anew(self, seq: int, from_ns: int) -> None:
+    def _wait_anew(self, seq: int, from_ns: int, *, asked: bool = False) -> None:
+        """`asked`: it is a client's delay that is waited for."""
         delivery = self.delivery
         state = delivery.progress.state
         if seq in state.pending:
             delivery.redelivery.unqueue(seq)
-            delivery.progress.touch([(seq, from_ns)])
+            note = delivery.progress.delay if asked else delivery.progress.touch
+            note([(seq, from_ns)])
             delivery.redelivery.file((seq,), from_ns, state.deliveries(seq))
 
     def _tell(self, kind: AdvisoryKind, ack: Ack, reason: str = "") -> None:

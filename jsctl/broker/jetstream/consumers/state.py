@@ -23,9 +23,12 @@ Pending = tuple[int, int]
 """(consumer sequence of the first delivery, time in ns from which the ack wait runs)."""
 
 _HEADER = struct.Struct("<BBQQQQqqQQIII")
-_VERSION = 2
+_VERSION = 3
+_WITHOUT_DELAYS = 2
+"""The version of a consumer without any: behind the columns are its dead messages only."""
 _WITHOUT_DEAD = 1
 """The version before: it ends with the columns."""
+_COUNT = struct.Struct("<I")
 _DEATH = struct.Struct("<QqIBH")
 DEATH_TEXT_BYTES_MAX = 256
 
@@ -48,6 +51,7 @@ class ConsumerState:
         "acks_needed",
         "acks_watched",
         "dead",
+        "delayed",
         "delivered_last_ns",
         "delivered_seq",
         "delivered_stream",
@@ -81,6 +85,8 @@ class ConsumerState:
         """Stream sequence -> deliveries beyond the first."""
         self.dead: dict[int, Death] = {}
         """Given up, and not known to be stored as dead letters; in no order."""
+        self.delayed: dict[int, None] = {}
+        """Those among `pending` whose wait is a delay that a client asked for."""
         self.skipped = 0
         """Nothing at or below is to be delivered for the first time."""
         self.last_seqs = Chosen()
@@ -137,6 +143,7 @@ class ConsumerState:
             held = pending.get(seq)
             if held is not None:
                 pending[seq] = (held[0], time_ns)
+                self.delayed.pop(seq, None)
                 redelivered[seq] = redelivered.get(seq, 0) + 1
         self.delivered_seq = first_seq + len(seqs) - 1
         self.delivered_last_ns = time_ns
@@ -147,6 +154,12 @@ class ConsumerState:
             held = self.pending.get(seq)
             if held is not None:
                 self.pending[seq] = (held[0], time_ns)
+                self.delayed.pop(seq, None)
+
+    def delay(self, times: Sequence[tuple[int, int]]) -> None:
+        """The same, so that they are delivered again after as long as a client asked for."""
+        self.touch(times)
+        self.delayed.update((seq, None) for seq, _ in times if seq in self.pending)
 
     def ack(self, seqs: Collection[int], time_ns: int) -> None:
         """These are done with, by an ack or because nobody can have them any more."""
@@ -178,6 +191,9 @@ class ConsumerState:
         if forget:
             for seq in seqs:
                 forget.pop(seq, None)
+        if self.delayed:
+            for seq in seqs:
+                self.delayed.pop(seq, None)
         if acked is not None:
             acked.extend(found)
         if found:
@@ -209,6 +225,23 @@ class ConsumerState:
         if self.last_seqs:
             self.last_seqs.drop(up_to)
 
+    def move(self, up_to: int, gone: Collection[int]) -> None:
+        """A purge left nothing up to here for this consumer; `gone` are others that were removed.
+
+        As in nats-server, the consumer's sequence of the floor is then the highest one of what went
+        where that is not below the floor that is left.
+        """
+        self.delivered_stream = max(self.delivered_stream, up_to)
+        if self.floor_stream <= up_to:
+            taken = [seq for seq in self.pending if seq <= up_to or seq in gone]
+            highest = max((self.pending[seq][0] for seq in taken), default=0)
+            floor_seq = max(self.floor_seq, highest)
+            self._take(taken, None)
+            if self.floor_stream <= up_to:
+                self.floor_seq, self.floor_stream = floor_seq, up_to
+        if not self.pending:
+            self.floor_seq, self.floor_stream = self.delivered_seq, self.delivered_stream
+
     # Copies and bytes.
 
     def copy(self) -> "ConsumerState":
@@ -237,6 +270,7 @@ class ConsumerState:
             tuple(self.pending.items()),
             tuple(sorted(self.redelivered.items())),
             tuple(sorted(self.dead.items())),
+            tuple(sorted(self.delayed)),
         )
 
     def encode(self) -> bytes:
@@ -254,7 +288,7 @@ class ConsumerState:
             array("q", [count for _, count in forget]).tobytes(),
         )
         header = _HEADER.pack(
-            _VERSION,
+            _VERSION if self.delayed else _WITHOUT_DELAYS,
             self.started,
             self.delivered_seq,
             self.delivered_stream,
@@ -268,13 +302,15 @@ class ConsumerState:
             len(self.last_seqs),
             len(forget),
         )
+        if self.delayed:
+            columns = *columns, _COUNT.pack(len(self.delayed)), _deltas(sorted(self.delayed))
         columns = (*columns, b"".join(map(encode_death, self.dead.items())))
         return header + zlib.compress(b"".join(columns), 1)
 
     def decode(self, data: bytes) -> None:
         """Become the state that `encode` wrote."""
         version, started, *rest = _HEADER.unpack_from(data)
-        assert version in (_VERSION, _WITHOUT_DEAD), version
+        assert _WITHOUT_DEAD <= version <= _VERSION, version
         self.clear()
         self.started = bool(started)
         (
@@ -301,6 +337,11 @@ class ConsumerState:
         self.pending = dict(zip(_sums(seqs), pairs, strict=True))
         self.last_seqs = Chosen(_sums(last_seqs))
         self.redelivered = dict(zip(_sums(again), counts, strict=True))
+        if version == _VERSION:
+            (count,) = _COUNT.unpack_from(columns, at)
+            at += _COUNT.size
+            self.delayed = dict.fromkeys(_sums(array("q", columns[at : at + 8 * count]).tolist()))
+            at += 8 * count
         while at < len(columns):
             seq, death, at = decode_death(columns, at)
             self.dead[seq] = death

@@ -17,6 +17,7 @@ from jsctl.api.fields import ZERO_TIME
 from jsctl.api.stream import LostData, StreamConfig, StreamState
 from jsctl.api.times import format_time
 from jsctl.broker import lazy
+from jsctl.broker.jetstream.chains.keeper import ChainKeeper
 from jsctl.broker.jetstream.streams.batch_marks import (
     BatchMark,
     Marks,
@@ -69,7 +70,9 @@ SUBJECTS_PER_PAGE = 20_000
 """A page of 100,000, as nats-server has it, would keep everybody else waiting."""
 _HEAD = struct.Struct("<BQQIIII")
 _BOUNDS = struct.Struct("<QQQQ")
-_VERSION = 4
+_VERSION = 5
+_WITHOUT_CHAIN = 4
+"""The version of a stream without a chain."""
 _WITHOUT_SCHEDULES = 3
 """The version before: it ends with the marks of fast batches."""
 _WITHOUT_MARKS = 2
@@ -111,6 +114,7 @@ class Stream:
         """By their ids, how far fast batches have come that are not over."""
         self.schedules: Schedules | None = None
         """In a stream that has them."""
+        self.chained = ChainKeeper(store, max(config.first_seq - 1, 0))
         self.bounds: StoreBounds | None = None
         """After `restore`: what the store must hold; the store's content comes by its export."""
         if config.first_seq > 1 and store.last_seq == 0:
@@ -126,6 +130,7 @@ class Stream:
         Returns how many messages it stored or removed; for a config its revision.
         """
         self.applied = index
+        self.chained.applies(index, entry, self.config)
         match entry:
             case Messages():
                 return self._messages(index, entry, ids)
@@ -164,6 +169,7 @@ class Stream:
             self.schedules.trim(self.store.first_seq)
 
     def _begin(self, index: int, first: int) -> int:
+        self.chained.last_seq = max(self.chained.last_seq, first - 1)
         if not self.store.retained_messages and first > self.store.last_seq + 1:
             self.store.set_first(first, index)
         return 0
@@ -178,6 +184,7 @@ class Stream:
     def _messages(self, index: int, entry: Messages, ids: list[bytes] | None) -> int:
         frame, flags = entry.frame, entry.flags
         self._append(index, frame)
+        self.chained.stored(frame)
         flags &= ~Flags.BESIDE
         if flags == Flags.IDS and _is_run(frame):
             ids = ids or frame.plain_ids
@@ -301,6 +308,7 @@ class Stream:
         elif self.schedules is None:
             # What came by sources, or when it was a mirror, was not looked at.
             self.schedules = schedules.Schedules(scan=1)
+        self.chained.configured(index, self.config)
         self.revision = entry.revision
         self.dedupe.resize(self.config.duplicate_window)
         if self.config.max_msgs_per_subject > 0:
@@ -345,8 +353,9 @@ class Stream:
         config = dumps(self.config)
         dedupe = self.dedupe.pieces()
         ttls = self.ttls.snapshot()
+        chain = self.chained.snapshot(self.applied)
         head = _HEAD.pack(
-            _VERSION,
+            _VERSION if chain else _WITHOUT_CHAIN,
             self.applied,
             self.revision,
             len(config),
@@ -360,7 +369,8 @@ class Stream:
         sources, marks = encode_positions(self.positions), encode_marks(self.batches)
         known = self.schedules
         planned = _NO_SCHEDULES if known is None else known.snapshot()
-        return [head + bounds + config + self.last_msg_id, *dedupe, ttls + sources + marks, planned]
+        front, middle = head + bounds + config + self.last_msg_id, ttls + sources + marks
+        return [front, *dedupe, middle, planned, *chain]
 
     def restore(self, snapshot: bytes) -> None:
         """Take a snapshot's state; `bounds` then says what the store has to reach."""
@@ -385,8 +395,11 @@ class Stream:
         self.dedupe.restore(parts[2])
         self.ttls.restore(parts[3])
         self.schedules = None
-        if version == _VERSION:
+        if version >= _WITHOUT_CHAIN:
             at = self._restore_schedules(snapshot, at)
+        self.chained = ChainKeeper(self.store, self.bounds.last_seq)
+        if version == _VERSION:
+            at = self.chained.restore(snapshot, at)
         assert at == len(snapshot), "a snapshot ends with its last part"
 
     def _restore_schedules(self, snapshot: bytes, at: int) -> int:

@@ -21,11 +21,13 @@ from jsctl.backups.archive import (
 from jsctl.backups.s2 import BlockDecoder, BrokenStream
 from jsctl.backups.tar import BoundsEntry, ConfigEntry, OldEntry, RemovedEntry, TarParser
 from jsctl.broker.errors import BrokerError, SyncFailed
+from jsctl.broker.jetstream.chains.chain_key import CHAIN_KEY
 from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.jetstream.streams.entries import Config
 from jsctl.broker.jetstream.streams.publish_headers import MSG_ID, TTL, nats_fields, parse_ttl
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.jetstream.streams.ttl import NEVER
+from jsctl.broker.jsapi.archives.archived_chain import STATE_KEY, ChainBuild
 from jsctl.broker.jsapi.archives.consumer_documents import SEQUENCE_MAX, parsed
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.record import Row
@@ -79,6 +81,8 @@ class RestoreBuild:
     _parser: EntryParser | TarParser | None = None
     _removed: SeqSet = field(default_factory=SeqSet)
     _removed_count: int = 0
+    _chain: ChainBuild | None = None
+    """In a stream that is to have one."""
     _rows: list[Row] = field(default_factory=list)
     _row_bytes: int = 0
     _consumer_bytes: int = 0
@@ -88,6 +92,8 @@ class RestoreBuild:
     _newest_ns: int = 0
 
     def __post_init__(self) -> None:
+        if CHAIN_KEY in self.stream.config.metadata:
+            self._chain = ChainBuild()
         empty = TransferBounds(0, 1, 0, 0, 0, 0, SeqSet())
         self.stream.store.import_start(empty)
 
@@ -179,6 +185,8 @@ class RestoreBuild:
         numbers = [entry.state.get(key, 0) for key in ("first_seq", "last_seq", "consumer_count")]
         first, last, consumers = (one if isinstance(one, int) else -1 for one in numbers)
         self._bound(first, last)
+        if self._chain is not None:
+            self._chain.told(entry.state.get(STATE_KEY))
         if not 0 <= consumers <= self.consumers_max:
             raise BrokenStream(f"the archive names {consumers} consumers")
         try:
@@ -209,8 +217,11 @@ class RestoreBuild:
         if 0 <= size_max < len(headers) + len(entry.payload):
             raise BrokenStream(f"message sequence {seq} exceeds maximum message size")
         self._newest_ns = max(self._newest_ns, entry.time_ns)
+        row = seq, entry.time_ns, subject, headers, entry.payload
+        if self._chain is not None:
+            self._chain.add(row)
         if self._is_kept(entry):
-            self._rows.append((seq, entry.time_ns, subject, headers, entry.payload))
+            self._rows.append(row)
             self._row_bytes += len(subject) + len(headers) + len(entry.payload)
         self._last_seq = max(self._last_seq, seq)
         if len(self._rows) >= ROWS_MAX or self._row_bytes >= ROW_BYTES_AIMED:
@@ -247,6 +258,8 @@ class RestoreBuild:
         try:
             self._finish_parsing()
             self._flush()
+            if self._chain is not None:
+                self.stream.chained.chain = self._chain.finish()
         except SyncFailed:
             raise
         except (BrokenStream, BrokerError) as error:
@@ -261,6 +274,7 @@ class RestoreBuild:
         first = max(store.first_seq, self._first_seq)
         bounds = TransferBounds(0, first, last, time_ns, CONTENT_INDEX, 0, self._removed)
         store.import_end(bounds)
+        stream.chained.last_seq = last
         stream.apply(CONFIG_INDEX, Config(1, dumps(stream.config)))
         if stream.schedules is not None:
             stream.schedules.scan = 1

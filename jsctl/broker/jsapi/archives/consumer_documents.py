@@ -11,10 +11,17 @@ from jsctl.api.codec import DecodeError, decode, dumps, encode
 from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 from jsctl.backups.s2 import BrokenStream
 from jsctl.broker.jetstream.consumers.chosen import Chosen
-from jsctl.broker.jetstream.consumers.state import ConsumerState
+from jsctl.broker.jetstream.consumers.dead_letters import DEAD_MAX
+from jsctl.broker.jetstream.consumers.state import ConsumerState, Death
 
 SEQUENCE_MAX = (1 << 63) - 1
+DELIVERIES_MAX = (1 << 32) - 1
 _SELECTED = "jsctl_selected"
+_DEAD = "jsctl_dead"
+"""What was given up, and is not stored as dead letters: sequence, time in ns, deliveries, whether a
+client terminated it, and what that said."""
+_DELAYED = "jsctl_delayed"
+"""What waits for a delay that a client asked for."""
 Document = dict[str, object]
 
 
@@ -34,6 +41,9 @@ def document_of(config: ConsumerConfig, state: ConsumerState, last_seq: int) -> 
     told |= {"redelivered": again} if again else {}
     if state.last_seqs:
         told[_SELECTED] = {"last_seqs": list(state.last_seqs), "resume": state.resume}
+    dead = [[seq, *death] for seq, death in state.dead.items() if seq <= last_seq]
+    delayed = [seq for seq in state.delayed if seq <= last_seq]
+    told |= ({_DEAD: dead} if dead else {}) | ({_DELAYED: delayed} if delayed else {})
     return dumps({"config": encode(config), "state": told})
 
 
@@ -84,6 +94,10 @@ def _state(told: Mapping[str, object]) -> ConsumerState:
     made.redelivered = {
         _sequence(seq): _checked(count) for seq, count in _mapping(told, "redelivered").items()
     }
+    made.dead = _dead(told.get(_DEAD), made)
+    delayed = told.get(_DELAYED)
+    if isinstance(delayed, list):
+        made.delayed = {_checked(seq): None for seq in delayed if _checked(seq) in made.pending}
     selected = _mapping(told, _SELECTED)
     if selected:
         some = selected.get("last_seqs")
@@ -107,6 +121,22 @@ def _pending(told: Mapping[str, object], state: ConsumerState) -> dict[int, tupl
         before = max(number, before + 1)
         made[seq] = before, time_ns
     state.delivered_seq = max(state.delivered_seq, before)
+    return made
+
+
+def _dead(told: object, state: ConsumerState) -> dict[int, Death]:
+    if told is None:
+        return {}
+    made: dict[int, Death] = {}
+    if not isinstance(told, list) or not all(isinstance(one, list) for one in told):
+        raise _Unfit("bad dead letters")
+    for row in told:
+        if len(row) != 5 or not isinstance(row[3], bool) or not isinstance(row[4], str):
+            raise _Unfit("bad dead letters")
+        seq, time_ns, deliveries = map(_checked, row[:3])
+        if seq > state.delivered_stream or seq in state.pending or len(made) >= DEAD_MAX:
+            raise _Unfit("bad dead letters")
+        made[seq] = Death(time_ns, min(deliveries, DELIVERIES_MAX), row[3], row[4])
     return made
 
 

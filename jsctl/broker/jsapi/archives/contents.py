@@ -11,6 +11,7 @@ from jsctl.api.codec import encode
 from jsctl.api.stream import StreamConfig, StreamState
 from jsctl.backups import archive
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.jsapi.archives.archived_chain import STATE_KEY
 from jsctl.broker.jsapi.archives.consumer_documents import document_of, document_of_info
 from jsctl.broker.jsapi.live_view import ApiView
 from jsctl.dataclass import replace
@@ -36,7 +37,10 @@ def front(view: ApiView, made: "Snapshot", state: StreamState) -> Iterator[bytes
     consumers = [] if made.asked.no_consumers else list(_consumers(view, made, last_seq))
     # A stream that never had a message has its first sequence all the same.
     state = replace(state, first_seq=made.bounds[0], consumer_count=len(consumers))
-    yield archive.begin_bytes(now_ns, encode(state))
+    told = encode(state)
+    if made.chain is not None:
+        told[STATE_KEY] = made.chain
+    yield archive.begin_bytes(now_ns, told)
     for name, document in consumers:
         yield archive.entry_bytes(archive.CONSUMERS + name, now_ns, 0, b"", document)
 

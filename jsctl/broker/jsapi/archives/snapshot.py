@@ -20,6 +20,7 @@ from jsctl.broker.errors import Damaged
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.streams.stream import Stream
+from jsctl.broker.jsapi.archives.archived_chain import document_of
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.store import record
 from jsctl.broker.store.views.view import Portion, StoreView
@@ -94,6 +95,8 @@ class Snapshot:
     infos: Mapping[str, ConsumerInfo] = field(default_factory=dict)
     """Of consumers that have no replica here."""
     sink: Sink = field(init=False)
+    chain: dict[str, object] | None = field(init=False)
+    """What the archive says of the stream's chain, if it has one."""
     _view: StoreView = field(init=False)
     _stream: Stream = field(init=False)
     _listening: Listening = field(init=False)
@@ -120,6 +123,8 @@ class Snapshot:
         self.sink = Sink(self)
         self._stream = self.replica.stream
         self._view = self._stream.store.view()
+        found = self._stream.chained.settled_with_gone(self._stream.applied)
+        self.chain = None if found is None else document_of(*found)
         self._chunk, self._window = clamped(self.asked)
         self._listening = Listening(self.context, self.request.account)
         self._checking = self.asked.jsck

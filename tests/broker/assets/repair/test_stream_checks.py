@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 
 from jsctl.broker.assets.repair.differences import Differences, Search
-from jsctl.broker.store.segments.segment import UnsoundBytes, encode_envelope, walk
+from jsctl.broker.store.record import Record
 from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
 from tests.broker.assets.repair.test_repairs import COUNT, filled, follower, segments, whole
 from tests.broker.assets.test_damaged_replica import fill, keep, store_of
 from tests.support.cluster_play import ClusterPlay, ServerPlay
-from tests.support.frames import decode_frame, encode_frame
+from tests.support.forging import forged
 
-FRAME = 2
 SUBJECT = "$JS.API.STREAM.CHECK.S"
 
 
@@ -118,20 +117,16 @@ def altered(server: ServerPlay, count: int) -> None:
     """Other bytes in the first messages of a server, with all checksums right."""
     server.halt()
     (path,) = segments(server)
-    data, rows = server.disk.content(path), 0
-    out, previous = [], 0
-    for envelope in walk(data, 0, 0):
-        assert not isinstance(envelope, UnsoundBytes)
-        content = data[envelope.start : envelope.end]
-        if envelope.kind == FRAME:
-            frame = decode_frame(content)
-            changed = [one._replace(payload=b"?" + one.payload[1:]) for one in frame]
-            many = max(count - rows, 0)
-            content = encode_frame([*changed[:many], *frame[many:]])
-            rows += len(frame)
-        head, previous = encode_envelope(envelope.kind, envelope.mark, previous, content)
-        out += [head, content]
-    server.disk.overwrite(path, b"".join(out))
+    done = 0
+
+    def change(rows: list[Record]) -> list[Record]:
+        nonlocal done
+        many = max(count - done, 0)
+        done += len(rows)
+        changed = [one._replace(payload=b"?" + one.payload[1:]) for one in rows[:many]]
+        return [*changed, *rows[many:]]
+
+    server.disk.overwrite(path, forged(server.disk.content(path), change))
     for one in server.disk.paths():
         if one.endswith(("/index", ".cat")):
             server.disk.remove(one)

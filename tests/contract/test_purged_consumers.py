@@ -1,0 +1,112 @@
+"""Where consumers stand behind a purge of their stream, and what they deliver then."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, ConsumerConfig, StreamConfig
+
+from tests.contract.test_consumer_requests import WAIT_S, api, state
+from tests.support.pulling import SECOND_NS, Puller
+from tests.support.waiting import eventually
+
+COUNT = 12
+"""Messages to the subjects a, b and c in turn."""
+PURGES: dict[str, dict[str, Any]] = {
+    "all": {},
+    "one subject": {"filter": "X.a"},
+    "another subject": {"filter": "X.b"},
+    "up to a sequence": {"seq": 8},
+    "up to what is delivered": {"seq": 5},
+    "but some": {"keep": 3},
+    "a subject but one": {"filter": "X.a", "keep": 1},
+    "by a pattern": {"filter": "X.*"},
+}
+FILTERS: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "a": ("X.a",),
+    "a and b": ("X.a", "X.b"),
+    "pattern": ("X.*",),
+}
+ACKED = {"nothing": (), "the first": (0,), "the second": (1,), "all": (0, 1, 2, 3)}
+
+
+async def filled(js: JetStreamContext, name: str) -> None:
+    await js.add_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
+    for number in range(COUNT):
+        await js.publish(f"{name}.{'abc'[number % 3]}", b"%d" % number)
+
+
+ROWS = Path(__file__).with_name("purged_consumers.txt")
+
+
+def expected() -> dict[tuple[str, int, str], dict[str, tuple[int, ...]]]:
+    """What is told for each purge, by filters, what was delivered, and acknowledged."""
+    found: dict[tuple[str, int, str], dict[str, tuple[int, ...]]] = {}
+    for line in ROWS.read_text().splitlines():
+        if not line.startswith("#"):
+            filters, delivered, acked, purge, told = line.split("; ")
+            rows = found.setdefault((filters, int(delivered), acked), {})
+            rows[purge] = tuple(map(int, told.split()))
+    return found
+
+
+EXPECTED = expected()
+
+
+@pytest.mark.parametrize(("filters", "delivered", "acked"), EXPECTED)
+async def test_where_a_consumer_stands(
+    client: Client, js: JetStreamContext, fresh: str, filters: str, delivered: int, acked: str
+) -> None:
+    found = {}
+    for number, (purge, asked) in enumerate(PURGES.items()):
+        name = f"{fresh}{number}"
+        await filled(js, name)
+        subjects = [one.replace("X", name) for one in FILTERS[filters]]
+        config = ConsumerConfig(
+            durable_name="c", ack_policy=AckPolicy.EXPLICIT, filter_subjects=subjects or None
+        )
+        await js.add_consumer(name, config)
+        pull = await Puller.open(client, name, "c")
+        messages = []
+        if delivered:
+            await pull.ask(batch=delivered, expires=SECOND_NS)
+            messages = await pull.take(delivered)
+        for at in ACKED[acked]:
+            await client.request(messages[at].reply, b"+ACK", timeout=WAIT_S)
+        body = dict(asked)
+        if "filter" in asked:
+            body["filter"] = asked["filter"].replace("X", name)
+        await api(client, f"STREAM.PURGE.{name}", body or None)
+        told = state(await api(client, f"CONSUMER.INFO.{name}.c"))
+        await js.publish(f"{name}.a", b"later")
+        await pull.ask(batch=1, expires=SECOND_NS)
+        place = (await pull.next()).metadata.sequence
+        found[purge] = (*told, place.consumer, place.stream)
+        await api(client, f"STREAM.DELETE.{name}")
+    assert found == EXPECTED[filters, delivered, acked]
+
+
+async def test_limits_that_become_interest_let_go_of_what_was_consumed(
+    client: Client, js: JetStreamContext, fresh: str
+) -> None:
+    await filled(js, fresh)
+    await js.add_consumer(fresh, ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT))
+    pull = await Puller.open(client, fresh, "c")
+    await pull.ask(batch=5, expires=SECOND_NS)
+    messages = await pull.take(5)
+    for at in (0, 1, 3):
+        await client.request(messages[at].reply, b"+ACK", timeout=WAIT_S)
+    info = await api(client, f"STREAM.INFO.{fresh}")
+    assert info["state"]["messages"] == COUNT
+    answer = await api(client, f"STREAM.UPDATE.{fresh}", info["config"] | {"retention": "interest"})
+    assert answer["config"]["retention"] == "interest"
+
+    async def gone() -> bool:
+        found = await api(client, f"STREAM.INFO.{fresh}", {"deleted_details": True})
+        state = found["state"]
+        return (state["messages"], state["first_seq"]) == (COUNT - 3, 3)
+
+    await eventually(gone, "what was consumed to go", WAIT_S)
