@@ -105,8 +105,8 @@ class StreamKind:
     counter: bool = False
     """Its messages are increments."""
     schedules: bool = False
-    chained: bool = False
     """Schedules are published to it, and nothing else."""
+    chained: bool = False
     ttl: bool = False
     """Some messages have a time to live of their own."""
 
