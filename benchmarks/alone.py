@@ -25,12 +25,15 @@ def main(about: str | None, parts: Mapping[str, Part], words: Sequence[str] | No
     parser.add_argument("--runs", type=int, default=1, help="medians of so many")
     parser.add_argument("--side", choices=[OURS.name, REAL.name], help="one of the two alone")
     asked = parser.parse_args(words)
-    print(HEADER)
+    print(f"{asked.side}, and CPU a message" if asked.side else HEADER)
     for name in asked.only or parts:
         sides = [kind for kind in (OURS, REAL) if asked.side in (None, kind.name)]
         found = [_figures(parts[name], kind, asked) for kind in sides]
-        for title, ours in found[0].items():
-            print(Line(title, ours, found[-1][title], name).text(), flush=True)
+        for title, one in found[0].items():
+            if asked.side:
+                print(f"{title:44}{one.value:14,.1f} {one.unit:6}{one.cpu_us:10.2f} us", flush=True)
+            else:
+                print(Line(title, one, found[1][title], name).text(), flush=True)
 
 
 def _figures(part: Part, kind: Kind, asked: argparse.Namespace) -> dict[str, Figure]:

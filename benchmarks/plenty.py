@@ -32,7 +32,7 @@ def assets(kind: Kind, scale: int) -> dict[str, Figure]:
         streams = created(at, [growth.stream_request(n) for n in range(count)], IN_FLIGHT)
         durables = [growth.durable_request(n, b"T%d" % n) for n in range(count)]
         consumers = created(at, durables, IN_FLIGHT)
-        time.sleep(SETTLE_S)
+        time.sleep(4 * SETTLE_S)  # What each has to write down when it is new is written by then.
         found = {
             f"streams created, {count:,}": streams,
             f"durable consumers created, {count:,}": consumers,

@@ -6,6 +6,7 @@ read from one buffer, column by column.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from jsctl.broker.errors import DiskError
 from jsctl.broker.store import record
@@ -54,21 +55,22 @@ class FileRecords:
     def places(self, seqs: Sequence[int]) -> list[RecordPlace]:
         """In closed segments, which anybody may read. Of others the bytes are read here."""
         found: list[RecordPlace] = []
-        files = self._files
-        run: tuple[Segment, FileRun] | None = None
-        for seq in seqs:
-            segment = files.of(seq)
-            at = -1 if seq in self.restored else files.table(segment).find(seq)
-            if at < 0 or not segment.sealed or waits_for_room(segment):
-                found.append(Held(self.read_raw((seq,))[0]))
-                run = None
-                continue
-            if run is None or run[0] is not segment:
-                run = segment, FileRun(files.disk, files.path(segment.number), [], [])
-                found.append(run[1])
+        files, at = self._files, 0
+        while at < len(seqs):
+            segment = files.of(seqs[at])
             table = files.table(segment)
-            run[1].offsets.append(table.offsets[at])
-            run[1].lengths.append(table.lengths[at])
+            first = -1 if seqs[at] in self.restored else table.find(seqs[at])
+            if first < 0 or not segment.sealed or waits_for_room(segment):
+                found.append(Held(self.read_raw((seqs[at],))[0]))
+                at += 1
+                continue
+            some = seqs[at : bisect_right(seqs, segment.last_seq, at)]
+            if self.restored:
+                some = list(takewhile(lambda seq: seq not in self.restored, some))
+            offsets, lengths = table.spans(some, first)
+            path = files.path(segment.number)
+            found.append(FileRun(files.disk, path, list(offsets), list(lengths)))
+            at += len(offsets)
         return found
 
     # Changes.

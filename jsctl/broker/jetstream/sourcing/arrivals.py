@@ -1,5 +1,6 @@
 """Messages of an origin as they come in."""
 
+import re
 from typing import NamedTuple
 
 from jsctl.broker.jetstream.streams.publish_headers import STREAM_SOURCE
@@ -9,7 +10,13 @@ CONTROL = b"NATS/1.0 100 "
 NUMBER_MAX = (1 << 63) - 1
 """More is no sequence or time that anybody lives to see."""
 DIGITS_MAX = len(str(NUMBER_MAX))
-_ACK = b"$JS.ACK."
+_NUMBERS = rb"\.(\d{1,%d})" % DIGITS_MAX * 5
+_OLD_REPLY = re.compile(rb"\$JS\.ACK\.[^.]*\.([^.]*)" + _NUMBERS).fullmatch
+"""Behind the stream's name that of the consumer."""
+_REPLY = re.compile(
+    rb"\$JS\.ACK\.[^.]*\.[^.]*\.[^.]*\.([^.]*)" + _NUMBERS + rb"(?:\..*)?", re.DOTALL
+).fullmatch
+"""Domain and account come first, and something may follow."""
 _UNWANTED = (b"Nats-Expected-", b"Nats-Batch-")
 _UNWANTED_OF_SOURCES = (*_UNWANTED, STREAM_SOURCE + b":")
 
@@ -43,19 +50,14 @@ class Delivered(NamedTuple):
 
 def read_reply(reply: bytes) -> Delivered | None:
     """The facts in a delivery's reply, in the old form or the one with a domain."""
-    if not reply.startswith(_ACK):
+    found = _OLD_REPLY(reply) or _REPLY(reply)
+    if found is None:
         return None
-    tokens = reply.split(b".")
-    at = {9: 3}.get(len(tokens), 5)
-    if len(tokens) != 9 and len(tokens) < 11:
-        return None
-    numbers = tokens[at + 1 : at + 6]
-    if not all([one.isdigit() and len(one) <= DIGITS_MAX for one in numbers]):
-        return None
+    consumer, *numbers = found.groups()
     deliveries, seq, number, time_ns, pending = map(int, numbers)
     if max(seq, number, time_ns) > NUMBER_MAX:
         return None
-    return Delivered(tokens[at], deliveries, seq, number, time_ns, pending)
+    return Delivered(consumer, deliveries, seq, number, time_ns, pending)
 
 
 def is_control(headers: bytes, payload: bytes) -> bool:
