@@ -1,233 +1,159 @@
-"""Gateways under faults: servers that are killed, clusters that are gone and come back, names that
-do not fit, logins that fail, strangers on the port."""
+"""Connections between two clusters that are stalled and broken by a proxy, for every pair of kinds:
+interest is right soon afterwards, nothing comes twice, and queue groups go on near by."""
 
-import socket
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, ExitStack
-from pathlib import Path
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 
+import nats
 import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
-from tests.support.certificates import make_certificates
-from tests.support.gateways import (
-    IDS,
-    PAIRS,
-    block,
-    free_port,
-    gateway_port,
-    gatewayz,
-    linked,
-    page,
-    pair,
-    remote,
-    told,
-)
-from tests.support.listeners import WAIT_S, connected, listen, settle
-from tests.support.super_clusters import super_cluster, whole
-from tests.support.waiting import eventually, wait_for
+from tests.faults.links import Direction
+from tests.support.gateways import IDS, PAIRS, block, free_port, linked, remote
+from tests.support.listeners import WAIT_S
 
-of_each_pair = pytest.mark.parametrize("kinds", PAIRS, ids=IDS)
-of_each_kind = pytest.mark.parametrize("kind", list(KINDS))
+INTEREST_S = 2.0
+PAUSE_S = 0.01
+STALLED_S = 1.0
 
 
-@of_each_pair
-async def test_a_cluster_that_comes_back_is_heard_again(kinds: tuple[str, str]) -> None:
-    with ExitStack() as servers:
-        port = free_port()
-        one = servers.enter_context(KINDS[kinds[0]](config=block("A", port=port), name="a1"))
-        config = block("B", remote("A", port), port=free_port())
-        other = servers.enter_context(KINDS[kinds[1]](config=config, name="b1"))
-        linked(one, "B")
-        linked(other, "A")
-        async with AsyncExitStack() as stack:
-            heard = await listen(await connected(stack, one), "x")
-            told(other, "x")
-            other.kill()
-            wait_for(lambda: not gatewayz(one, "")["outbound_gateways"], "a1 is alone")
-            other.start()
-            linked(one, "B")
-            linked(other, "A")
-            told(other, "x")
-            client = await connected(stack, other)
-            await client.publish("x", b"again")
-            assert (await heard.reach(1))[0].data == b"again"
+class Way:
+    """What other clusters find in front of a gateway's port."""
 
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.there, self.back = Direction(), Direction()
+        self._writers: list[asyncio.StreamWriter] = []
 
-@of_each_pair
-async def test_when_the_server_on_the_way_dies_another_one_is_there(
-    kinds: tuple[str, str],
-) -> None:
-    """The one server of `a` is connected with one of `b`; whichever it is, it is killed."""
-    sizes = {"a": 1, "b": 2}
-    with super_cluster(dict(zip(sizes, kinds, strict=True)), sizes) as servers:
-        peer = gatewayz(servers["a1"], "")["outbound_gateways"]["b"]["connection"]["name"]
-        ids = {page(server, "/varz")["server_id"]: name for name, server in servers.items()}
-        dead = ids[peer]
-        left = "b2" if dead == "b1" else "b1"
-        async with AsyncExitStack() as stack:
-            heard = await listen(await connected(stack, servers[left]), "x")
-            told(servers["a1"], "x")
-            client = await connected(stack, servers["a1"])
-            servers[dead].kill()
-
-            async def there() -> bool:
-                await client.publish("x", b"on")
-                await settle(client)
-                return bool(heard)
-
-            await eventually(there, "what is published arrives by the other server")
-            servers[dead].start()
-            whole(servers[dead], {"a"}, 1)
-
-
-@of_each_pair
-async def test_a_third_cluster_is_found_by_gossip(kinds: tuple[str, str]) -> None:
-    """B and C know A alone; they learn of each other."""
-    with ExitStack() as servers:
-        one = servers.enter_context(KINDS[kinds[0]](config=block("A"), name="a1"))
-        there = remote("A", gateway_port(one))
-        found = {"a1": one}
-        for name in ("b1", "c1"):
-            config = block(name[0].upper(), there)
-            found[name] = servers.enter_context(KINDS[kinds[1]](config=config, name=name))
-        for name, server in found.items():
-            linked(server, *({"A", "B", "C"} - {name[0].upper()}))
-        rows = gatewayz(found["b1"], "")["outbound_gateways"]
-        assert {name: row["configured"] for name, row in rows.items()} == {"A": True, "C": False}
-
-
-@of_each_pair
-def test_a_wrong_name_is_told(kinds: tuple[str, str]) -> None:
-    with ExitStack() as servers:
-        one = servers.enter_context(KINDS[kinds[0]](config=block("A"), name="a1"))
-        config = block("B", remote("X", gateway_port(one)))
-        other = servers.enter_context(KINDS[kinds[1]](config=config, name="b1"))
-        text = 'Failing connection to gateway "X", remote gateway name is "A"'
-        wait_for(lambda: text in other.logs, "the one that dials is told")
-        if kinds[0] == "jsctl":  # nats-server takes nothing but CONNECT first.
-            text = 'Connection from "B" rejected, wanted to connect to "X", this is "A"'
-            wait_for(lambda: text in one.logs, "the other one is told")
-        assert not gatewayz(one, "")["inbound_gateways"]
-
-
-@of_each_pair
-def test_an_unknown_cluster_is_rejected_if_that_is_configured(kinds: tuple[str, str]) -> None:
-    with ExitStack() as servers:
-        config = block("A", more="reject_unknown_cluster: true")
-        one = servers.enter_context(KINDS[kinds[0]](config=config, name="a1"))
-        config = block("B", remote("A", gateway_port(one)))
-        other = servers.enter_context(KINDS[kinds[1]](config=config, name="b1"))
-        text = 'Rejecting connection from gateway "B"'
-        wait_for(lambda: text in one.logs, "the log names the cluster")
-        text = 'Connection to gateway "A" rejected'
-        wait_for(lambda: text in other.logs, "the other one is told")
-
-
-@of_each_pair
-def test_a_server_with_a_name_that_is_taken_is_turned_away(kinds: tuple[str, str]) -> None:
-    with ExitStack() as servers:
-        one = servers.enter_context(KINDS[kinds[0]](config=block("A"), name="same"))
-        config = block("B", remote("A", gateway_port(one)))
-        other = servers.enter_context(KINDS[kinds[1]](config=config, name="same"))
-        text = 'Remote server has a duplicate name: "same"'
-        wait_for(lambda: text in one.logs or text in other.logs, "one of them says so")
-        assert not gatewayz(one, "")["outbound_gateways"]
-
-
-@of_each_pair
-def test_who_cannot_log_in_stays_out(kinds: tuple[str, str]) -> None:
-    login = "authorization { user: g, password: secret }"
-    with ExitStack() as servers:
-        one = servers.enter_context(KINDS[kinds[0]](config=block("A", more=login), name="a1"))
-        config = block("B", remote("A", gateway_port(one), login="g:wrong"))
-        other = servers.enter_context(KINDS[kinds[1]](config=config, name="b1"))
-        wait_for(lambda: "Authorization Violation" in other.logs, "the other one is told")
-        assert not gatewayz(one, "")["inbound_gateways"]
-        assert "secret" not in one.logs + other.logs
-
-
-@of_each_pair
-def test_who_can_log_in_does(kinds: tuple[str, str]) -> None:
-    login = "authorization { user: g, password: secret }"
-    with pair(kinds, more=(login, login)):
-        pass
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A certificate for everything."""
-    yield make_certificates(tmp_path_factory.mktemp("certificates"))
-
-
-@of_each_pair
-async def test_what_crosses_is_secured(kinds: tuple[str, str], certificates: Path) -> None:
-    files = {"cert_file": "cert.pem", "key_file": "key.pem", "ca_file": "ca.pem"}
-    words = ", ".join(f'{key}: "{certificates / file}"' for key, file in files.items())
-    more = f"tls {{ {words} }}"
-    with pair(kinds, more=(more, more)) as (one, other):
-        async with AsyncExitStack() as stack:
-            heard = await listen(await connected(stack, one), "x")
-            told(other, "x")
-            await (await connected(stack, other)).publish("x", b"sealed")
-            assert (await heard.reach(1))[0].data == b"sealed"
-
-
-STRANGERS = (
-    b"GET / HTTP/1.1\r\n\r\n",
-    b"PUB x 1\r\nx\r\n",
-    b"CONNECT {}\r\nPING\r\n",
-    b'CONNECT {"lang":"go"}\r\n',
-    b'CONNECT {"gateway":1}\r\n',
-    b'CONNECT {"gateway":"A"}\r\n',
-    b'CONNECT {"gateway":"B"}\r\nINFO {"gateway":"C","server_id":"N"}\r\n',
-    b'INFO {"gateway":"B","server_id":"N","gateway_urls":["x"]}\r\n',
-    b"RS+ $G x\r\n",
-    b"RMSG $G x 1\r\nx\r\n",
-    b'CONNECT {"gateway":"B"}\r\nRMSG $G x 1\r\nx\r\n',
-    b"\xff" * 4096,
-    b"{" * 70_000,
-)
-LINKED = (
-    b"RS+ $G x\r\n",
-    b"RS- $G x\r\n",
-    b"LS+ C $G x\r\n",
-    b"LMSG C $G x 0 1\r\nx\r\n",
-    b"RMSG $G x 99999999999\r\n",
-    b"RMSG $G\r\n",
-    b"CONNECT {}\r\n",
-    b"A+\r\n",
-)
-GREETING = b'CONNECT {"gateway":"B"}\r\nINFO {"gateway":"B","server_id":"NX","server_name":"x"}\r\n'
-
-
-def ends(port: int, data: bytes) -> bool:
-    """Whether the server ends a connection on which that is said."""
-    with socket.create_connection((HOST, port), timeout=WAIT_S) as peer:
-        peer.sendall(data)
+    async def dialed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Somebody connects."""
+        await self.there.open.wait()
         try:
-            while peer.recv(65536):
-                pass
-        except ConnectionResetError:
-            pass
-    return True
+            far_reader, far_writer = await asyncio.open_connection(HOST, self.target)
+        except OSError:
+            writer.close()
+            return
+        self._writers += [writer, far_writer]
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self.there.carry(reader, far_writer))
+            both.create_task(self.back.carry(far_reader, writer))
+
+    def stall(self, stalled: bool) -> None:
+        """Nothing passes, and connections stay; or all that waited does."""
+        for one in (self.there, self.back):
+            if stalled:
+                one.open.clear()
+            else:
+                one.open.set()
+
+    def reset(self) -> None:
+        """All connections end."""
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
 
 
-@pytest.mark.parametrize("said", STRANGERS, ids=lambda said: repr(said[:24]))
-def test_strangers_are_turned_away(strange: Broker, said: bytes) -> None:
-    assert ends(gateway_port(strange), said)
-    assert not gatewayz(strange, "")["inbound_gateways"]
+class Play:
+    """Clients of both clusters: what A publishes is heard by one in B, and by a queue group."""
+
+    def __init__(self, ways: list[Way], here: Client, there: Client) -> None:
+        self.ways = ways
+        self.here, self.there = here, there
+        self.heard: Counter[bytes] = Counter()
+        self.near: Counter[bytes] = Counter()
+        self.far: Counter[bytes] = Counter()
+        self._count = 0
+
+    async def begin(self) -> None:
+        """Subscribe."""
+
+        def into(found: Counter[bytes]) -> Callable[[Msg], Awaitable[None]]:
+            async def take(message: Msg) -> None:
+                found[message.data] += 1
+
+            return take
+
+        await self.there.subscribe("plain", cb=into(self.heard))
+        await self.there.subscribe("shared", "q", cb=into(self.far))
+        await self.here.subscribe("shared", "q", cb=into(self.near))
+        await self.there.flush()
+        await self.here.flush()
+
+    async def publish(self, seconds: float) -> set[bytes]:
+        """Publish for a while; what was said."""
+        end = asyncio.get_running_loop().time() + seconds
+        said: set[bytes] = set()
+        while asyncio.get_running_loop().time() < end:
+            self._count += 1
+            said.add(b"%d" % self._count)
+            await self.here.publish("plain", b"%d" % self._count)
+            await self.here.publish("shared", b"%d" % self._count)
+            await asyncio.sleep(PAUSE_S)
+        await self.here.flush()
+        return said
+
+    async def is_whole(self) -> None:
+        """From two seconds on everything is heard."""
+        await self.publish(INTEREST_S)
+        said = await self.publish(0.3)
+        deadline = asyncio.get_running_loop().time() + WAIT_S
+        while not said <= set(self.heard) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(PAUSE_S)
+        assert said <= set(self.heard), "interest is right again"
+        assert max(self.heard.values()) == 1, "no message comes twice"
+        assert said <= set(self.near), "the group is served near by"
+        assert not self.near.keys() & self.far.keys() and max(self.near.values()) == 1
 
 
-@pytest.mark.parametrize("said", LINKED, ids=lambda said: repr(said[:24]))
-def test_what_no_gateway_says_ends_its_connection(strange: Broker, said: bytes) -> None:
-    assert ends(gateway_port(strange), GREETING + said)
-    assert page(strange, "/varz")["jsctl_internal_errors"] == 0
+@pytest.fixture(params=PAIRS, ids=IDS)
+async def play(request: pytest.FixtureRequest) -> AsyncIterator[Play]:
+    """Two clusters of one server, which find each other through proxies only."""
+    ports = [free_port(), free_port()]
+    ways = [Way(port) for port in ports]
+    async with AsyncExitStack() as stack:
+        listeners = [await asyncio.start_server(way.dialed, HOST, 0) for way in ways]
+        doors = [one.sockets[0].getsockname()[1] for one in listeners]
+        found: list[Broker] = []
+        for at, (name, kind) in enumerate(zip("AB", request.param, strict=True)):
+            remotes = [remote(other, door) for other, door in zip("AB", doors, strict=True)]
+            more = f'advertise: "{HOST}:{doors[at]}"'
+            config = block(name, *remotes, port=ports[at], more=more)
+            server = KINDS[kind](config=config, name=f"{name.lower()}1")
+            await asyncio.to_thread(server.start)
+            stack.callback(server.close)
+            found.append(server)
+        await asyncio.to_thread(linked, found[0], "B")
+        await asyncio.to_thread(linked, found[1], "A")
+        clients = [await nats.connect(one.url, connect_timeout=WAIT_S) for one in found]
+        made = Play(ways, clients[0], clients[1])
+        await made.begin()
+        yield made
+        for client in clients:
+            await client.close()
+        for way in ways:
+            way.stall(False)
+            way.reset()
+        for one in listeners:
+            one.close()
 
 
-@pytest.fixture(scope="module")
-def strange() -> Iterator[Broker]:
-    """A broker whose gateway port strangers find."""
-    with Broker(config=block("A", more="authorization { timeout: 2 }"), name="a1") as broker:
-        yield broker
+async def test_a_link_that_stalls_and_goes_on(play: Play) -> None:
+    await play.is_whole()
+    for way in play.ways:
+        way.stall(True)
+    await play.publish(STALLED_S)
+    for way in play.ways:
+        way.stall(False)
+    await play.is_whole()
+
+
+async def test_links_that_break(play: Play) -> None:
+    await play.is_whole()
+    for way in play.ways:
+        way.reset()
+        await play.is_whole()

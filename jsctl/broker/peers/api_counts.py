@@ -13,7 +13,7 @@ from jsctl.dataclass import dataclass
 
 
 @dataclass(slots=True)
-class _Exchange:
+class _Counted:
     """`heard`, `unheard`: what the process on the other side told last."""
 
     boot: int = 0
@@ -37,20 +37,20 @@ class Lost:
 class ApiCounts:
     """Those of one server. Peers are peer ids."""
 
-    _pairs: dict[str, _Exchange] = field(default_factory=dict)
+    _pairs: dict[str, _Counted] = field(default_factory=dict)
 
     def leaving(self, peer: str, frame: PeerFrame) -> None:
         """A frame leaves for a peer: the count goes with it where it matters."""
         if frame.heartbeat is None and not frame.has_words:
             return
-        pair = self._pairs.setdefault(peer, _Exchange())
+        pair = self._pairs.setdefault(peer, _Counted())
         pair.sent += frame.has_words
         frame.counts = [ApiCount(pair.sent, pair.missed, frame.has_words)]
 
     def came(self, peer: str, boot: int, count: ApiCount) -> Lost:
         """A peer tells its count. What it sent to this server before it was heard at all is missed,
         too: it may know of a request that it was not given by this one."""
-        pair = self._pairs.setdefault(peer, _Exchange())
+        pair = self._pairs.setdefault(peer, _Counted())
         if pair.boot != boot:
             pair.boot, pair.heard, pair.unheard = boot, 0, None
         unheard = count.missed if pair.unheard is None else pair.unheard
