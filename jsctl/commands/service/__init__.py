@@ -85,7 +85,15 @@ GROUP = Group(
             "Runs a demo Service",
             "service.serve:serve",
             (Argument("name", "A name for the service to run on", required=True),),
-            (Option("header", "Headers to add to responses using K:V format", Kind.MAP, "H"),),
+            (
+                Option(
+                    "header",
+                    "Headers to add to responses using K:V format",
+                    Kind.MAP,
+                    "H",
+                    metavar="HEADER",
+                ),
+            ),
             examples=("jsctl service serve demo",),
         ),
     ),

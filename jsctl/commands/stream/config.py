@@ -94,7 +94,10 @@ async def add(call: Call) -> None:
         if call.given("config"):
             config = _from_file(call)
         else:
-            limits = (await manager.account_info()).limits
+            try:
+                limits = (await manager.account_info()).limits
+            except ApiError as error:
+                raise RequestFailed(error, prefix=NOT_CREATED) from None
             config = _asked(call, bytes_required=limits.max_bytes_required)
         check_config(config)
         if call.flag("validate") or call.given("output"):

@@ -47,7 +47,10 @@ async def ls(call: Call) -> None:
             for name in await manager.stream_names(subject):
                 call.output.print(name)
             return
-        listing = await manager.streams(subject)
+        try:
+            listing = await manager.streams(subject)
+        except ApiError as error:
+            raise RequestFailed(error, prefix="could not list streams") from None
     everything = call.flag("all")
     infos = [info for info in listing.items if everything or not is_system_stream(info.config.name)]
     if call.flag("json") and call.output.form == "table":

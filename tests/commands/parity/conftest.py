@@ -37,6 +37,9 @@ STORIES = tuple(sorted(path.stem for path in LINES.glob("*/*.txt")))
 CONFIG = """
 accounts {
   SYS { users [ { user: sys, password: %(password)s } ] }
+  PLAIN { users [ { user: plain, password: %(password)s } ] }
+  FEW { jetstream: enabled, users [ { user: few, password: %(password)s, permissions {
+    publish: ["ok.>", "$JS.API.INFO"], subscribe: ["ok.>", "_INBOX.>"] } } ] }
   %(accounts)s
 }
 system_account: SYS

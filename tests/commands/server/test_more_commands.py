@@ -53,7 +53,7 @@ def test_connections_by_expression(system: Run) -> None:
     assert [row["name"] for row in own] == ["jsctl"]
     none = system(*report, "conn.in_msgs < 0")
     assert (none.code, "did not get results" in none.err) == (1, True)
-    assert "unexpected the end" in system(*report, "1 +").err
+    assert "unexpected end" in system(*report, "1 +").err
     assert "at the same time" in system(*report, "true", "--closed-reason", "x").err
 
 

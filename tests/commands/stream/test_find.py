@@ -105,7 +105,7 @@ def test_streams_and_consumers_are_found(run: Run) -> None:
     assert run("consumer", "find", "A", "--pull", "-o", "json").out == '[\n  "C"\n]\n'
     for words in (("stream", "find"), ("consumer", "find", "A")):
         wrong = run(*words, "--expression", "1 +")
-        assert (wrong.code, "unexpected the end" in wrong.err) == (1, True)
+        assert (wrong.code, "unexpected end" in wrong.err) == (1, True)
         assert "does not give true or false" in run(*words, "--expression", "1").err
 
 

@@ -47,11 +47,11 @@ def test_expressions_mean_what_they_say(source: str, meaning: bool) -> None:
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("", "unexpected the end at 0"),
-        ("state.messages >", "unexpected the end"),
+        ("", "unexpected end at 0"),
+        ("state.messages >", "unexpected end"),
         ("a == 'open", 'unexpected "\'" at 5'),
         ("nope(1)", "unknown function nope"),
-        ("1 +", "unexpected the end"),
+        ("1 +", "unexpected end"),
         ("(" * 200 + "1" + ")" * 200, "too deep"),
         ("1" * (LENGTH_MAX + 1), "too long"),
         ("a b", "unexpected 'b' at 2"),
