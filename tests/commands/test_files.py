@@ -55,6 +55,7 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
         save(missing, "x")
 
 
+@pytest.mark.processes
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     target = tmp_path / "kept"
     target.write_text("old")

@@ -1,7 +1,8 @@
 """What a stream took is held by the log as long as it takes more, and not for ever."""
 
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
-from tests.support.node_play import NodePlay
+from jsctl.broker.options import RaftOptions
+from tests.support.node_play import NodePlay, node_options
 from tests.support.stream_requests import stream
 
 TURNS, MESSAGES, SIZE = 30, 100, 1_000
@@ -14,7 +15,7 @@ def held(replica: StreamReplica) -> int:
 
 
 def test_a_log_that_grew_is_let_go_of_when_it_rests() -> None:
-    play = NodePlay()
+    play = NodePlay(node_options(raft=RaftOptions()))
     client = play.connect("a")
     client.ask("$JS.API.STREAM.CREATE.S", **stream(replicas=1))
     assert play.node.engine is not None
