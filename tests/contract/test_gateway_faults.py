@@ -16,9 +16,9 @@ from tests.contract.conftest import KINDS
 from tests.faults.links import Direction
 from tests.support.gateways import IDS, PAIRS, block, free_port, linked, remote
 from tests.support.listeners import WAIT_S
+from tests.support.waiting import eventually
 
 INTEREST_S = 2.0
-PAUSE_S = 0.01
 STALLED_S = 1.0
 
 
@@ -93,18 +93,18 @@ class Play:
             said.add(b"%d" % self._count)
             await self.here.publish("plain", b"%d" % self._count)
             await self.here.publish("shared", b"%d" % self._count)
-            await asyncio.sleep(PAUSE_S)
-        await self.here.flush()
+            await self.here.flush()
         return said
 
     async def is_whole(self) -> None:
         """From two seconds on everything is heard."""
         await self.publish(INTEREST_S)
         said = await self.publish(0.3)
-        deadline = asyncio.get_running_loop().time() + WAIT_S
-        while not said <= set(self.heard) and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(PAUSE_S)
-        assert said <= set(self.heard), "interest is right again"
+
+        async def all_heard() -> bool:
+            return said <= set(self.heard)
+
+        await eventually(all_heard, "interest is right again", WAIT_S)
         assert max(self.heard.values()) == 1, "no message comes twice"
         assert said <= set(self.near), "the group is served near by"
         assert not self.near.keys() & self.far.keys() and max(self.near.values()) == 1
