@@ -15,7 +15,7 @@ from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
 from tests.faults.links import Direction
 from tests.support.gateways import IDS, PAIRS, block, free_port, linked, remote
-from tests.support.listeners import WAIT_S, settle
+from tests.support.listeners import WAIT_S
 from tests.support.waiting import eventually
 
 INTEREST_S = 2.0
@@ -93,8 +93,7 @@ class Play:
             said.add(b"%d" % self._count)
             await self.here.publish("plain", b"%d" % self._count)
             await self.here.publish("shared", b"%d" % self._count)
-            await settle(self.here)
-        await self.here.flush()
+            await self.here.flush()
         return said
 
     async def is_whole(self) -> None:
@@ -102,10 +101,10 @@ class Play:
         await self.publish(INTEREST_S)
         said = await self.publish(0.3)
 
-        async def heard() -> bool:
+        async def all_heard() -> bool:
             return said <= set(self.heard)
 
-        await eventually(heard, "interest is right again", WAIT_S)
+        await eventually(all_heard, "interest is right again", WAIT_S)
         assert max(self.heard.values()) == 1, "no message comes twice"
         assert said <= set(self.near), "the group is served near by"
         assert not self.near.keys() & self.far.keys() and max(self.near.values()) == 1

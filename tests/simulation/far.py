@@ -2,8 +2,9 @@
 expected of their interest and of the API.
 
 Links between clusters are stalled, or slower, or break; whole clusters stand still. Two seconds
-after all of that is over interest is right: see `chat`. Whoever asks the API for something is
-answered in time, if only by an error, as long as the server lives at which he asks.
+after all of that is over, and what handshakes take on the long way, interest is right: see `chat`.
+Whoever asks the API for something is answered in time, if only by an error, as long as the server
+lives at which he asks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from tests.simulation.run import Simulation
 
 INTEREST_NS = 2 * SECOND
-"""So long after everything is whole again interest may still be wrong."""
+"""So long after everything is whole again interest may still be wrong, and ..."""
+WAYS = 8
+"""... so many long ways more: a dial, a handshake, and news that go on from there."""
 HEARD_NS = SECOND
 """What is said then is heard so soon."""
 ANSWER_NS = 5 * SECOND
@@ -225,7 +228,8 @@ class Exam:
     def begin(self) -> None:
         """Everything is whole from now on."""
         if not self.over:
-            self._of.world.at(INTEREST_NS, self._speak)
+            far_ns = WAYS * self._of.plan.far_ms * MS
+            self._of.world.at(INTEREST_NS + far_ns, self._speak)
 
     def _speak(self) -> None:
         self._of.room.speak()
