@@ -22,7 +22,7 @@ from tests.simulation.run import Simulation
 from tests.simulation.world import SECOND
 
 Patch = pytest.MonkeyPatch
-FIXED = {3: 12, 5: 6}
+FIXED = {3: 5, 5: 2}
 FOUND = [
     (102, 3),
     (104, 5),
