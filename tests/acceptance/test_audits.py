@@ -100,7 +100,13 @@ def test_other_bytes_on_one_of_three_servers_are_named(
     async def second(cluster: Cluster, victim: str) -> None:
         client = await nats.connect(servers=cluster.urls, connect_timeout=30)
         leader = await current(client)
-        found = await audited(client)
+
+        async def all_answered() -> dict[str, Any] | None:
+            found = await audited(client)
+            states = {one["state"] for one in found.values()}
+            return None if states & {"offline", "unanswered"} else found
+
+        found = await eventually(all_answered, "all replicas to answer", WAIT_S)
         whole = [one for name, one in found.items() if name not in (leader, victim)]
         if leader == victim:
             assert {(one["state"], one["first"]) for one in whole} == {("different", FORGED)}

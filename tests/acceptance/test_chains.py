@@ -14,7 +14,7 @@ from jsctl.cli import main
 from jsctl.testing import Cluster
 from tests.acceptance.test_audits import WAIT_S, ask, current, one_other
 from tests.support.forging import forge_directory
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, wait_for
 
 pytestmark = pytest.mark.processes
 COUNT = 300
@@ -103,9 +103,16 @@ def test_a_stream_is_proved_and_what_was_done_to_it_is_named(
         assert forge_directory(cluster[victim].store_dir, one_other)
         cluster.restart(victim)
         asyncio.run(another(cluster))
-        code, out = run("stream", "verify", "S", "-j")
-        document = json.loads(out)
-        assert code == 1 and not document["proved"]
+        document = {}
+
+        def answered() -> bool:
+            code, out = run("stream", "verify", "S", "-j")
+            document.update(json.loads(out))
+            assert code == 1 and not document["proved"]
+            states = {one["state"] for one in document["verify"]["replicas"]}
+            return not states & {"offline", "unanswered"}
+
+        wait_for(answered, "all replicas to answer")
         found = {one["name"]: one for one in document["verify"]["replicas"]}
         assert found.pop(victim)["breaks"] == [{"seq": 217, "reason": "the message was changed"}]
         assert [one["state"] for one in found.values()] == ["proved", "proved"]
