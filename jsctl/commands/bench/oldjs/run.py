@@ -32,12 +32,21 @@ async def ordered(call: Call) -> None:
         if not names:
             about = f"subscribing to the ordered consumer on subject '{subject}'"
             raise NotFound(f"{about}: nats: no stream matches subject")
-        listening = [await _ordered(manager, names[0], job) for job in jobs]
-        await run_jobs(call, Benchmark.OLD_ORDERED, listening)
+        made: list[str] = []
+        try:
+            listening = [await _ordered(manager, names[0], job, made) for job in jobs]
+            await run_jobs(call, Benchmark.OLD_ORDERED, listening)
+        finally:
+            # A server notices seconds later that nobody listens any more.
+            for name in made:
+                await _remove(manager, names[0], name)
 
 
-async def _ordered(manager: Manager, stream: str, job: Job) -> Job:
-    """With where its client has to listen. The server waits with messages until somebody does."""
+async def _ordered(manager: Manager, stream: str, job: Job, made: list[str]) -> Job:
+    """With where its client has to listen. The server waits with messages until somebody does.
+
+    `made` gets the consumer's name.
+    """
     target = inbox()
     config = ConsumerConfig(
         ack_policy=AckPolicy.NONE,
@@ -49,7 +58,8 @@ async def _ordered(manager: Manager, stream: str, job: Job) -> Job:
         num_replicas=1,
         mem_storage=True,
     )
-    await manager.create_consumer(stream, config, action="")
+    info = await manager.create_consumer(stream, config, action="")
+    made.append(info.name)
     return replace(job, subject=target, subjects=None)
 
 
@@ -115,9 +125,14 @@ async def _run_and_remove(call: Call, manager: Manager, kind: Benchmark, jobs: l
         await run_jobs(call, kind, jobs)
     finally:
         if name == OWN_CONSUMER:
-            try:
-                await manager.delete_consumer(stream, name)
-            except ApiError as error:
-                if error.err_code != CONSUMER_NOT_FOUND:
-                    raise
+            await _remove(manager, stream, name)
             call.output.log(f"Deleted durable consumer: {name}")
+
+
+async def _remove(manager: Manager, stream: str, name: str) -> None:
+    """The consumer may have gone by itself."""
+    try:
+        await manager.delete_consumer(stream, name)
+    except ApiError as error:
+        if error.err_code != CONSUMER_NOT_FOUND:
+            raise
