@@ -20,20 +20,25 @@ def leave(status: int) -> NoReturn:
     os._exit(status)
 
 
+def serve_broker(words: Sequence[str]) -> NoReturn:
+    """Run `jsctl broker` with the words behind it, and end the process with it."""
+    gc.disable()  # Nothing of what is loaded goes again; the broker begins to collect itself.
+    try:
+        from jsctl.commands.broker import main as run_broker
+
+        status = run_broker(words, leave)
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except BrokenPipeError:  # of its help in a pager that was left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = 0
+    leave(status)
+
+
 def main() -> int:
     """Run the command line; the exit status is returned."""
     if sys.argv[1:2] == ["broker"]:
-        gc.disable()  # Nothing of what is loaded goes again; the broker begins to collect itself.
-        try:
-            from jsctl.commands.broker import main as run_broker
-
-            status = run_broker(sys.argv[2:], leave)
-        except KeyboardInterrupt:
-            status = INTERRUPTED
-        except BrokenPipeError:  # of its help in a pager that was left
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            status = 0
-        leave(status)
+        serve_broker(sys.argv[2:])
     if sys.argv[1:2] == ["__complete"]:
         from jsctl.completion import main as run_completion
 

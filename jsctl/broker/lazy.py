@@ -35,6 +35,8 @@ class _LazyModule(ModuleType):
 
 _waiting: dict[str, None] = {}
 """Named and not imported yet, in the order of their naming."""
+_optional: dict[str, None] = {}
+"""The same for what a server may never need."""
 
 
 def module(place: str, *, optional: bool = False) -> ModuleType:
@@ -42,8 +44,7 @@ def module(place: str, *, optional: bool = False) -> ModuleType:
 
     An optional one is for what is switched on at the start or never: it is not loaded ahead.
     """
-    if not optional:
-        _waiting.setdefault(place)
+    (_optional if optional else _waiting).setdefault(place)
     return _LazyModule(place)
 
 
@@ -56,12 +57,16 @@ def parts(*places: str) -> None:
 def load(place: str) -> ModuleType:
     """Import it now."""
     _waiting.pop(place, None)
+    _optional.pop(place, None)
     return import_module(place)
 
 
-def ahead() -> bool:
-    """Import one of those that are waiting; False when there was none. Others may follow it."""
-    place = next(iter(_waiting), None)
+def ahead(*, optional: bool = False) -> bool:
+    """Import one of those that are waiting; False when there was none. Others may follow it.
+
+    `optional` takes one that may never be needed where no other is left: for who serves many.
+    """
+    place = next(iter(_waiting), None) or (next(iter(_optional), None) if optional else None)
     if place is None:
         return False
     load(place)

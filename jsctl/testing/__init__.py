@@ -9,6 +9,9 @@ bound, without listening, for as long as the helper lives: nobody else gets them
 comes back on the same ports after a restart. `RealServer` is the same handle for nats-server, so
 that a contract test can run against both.
 
+On Linux brokers are forked from a process that has their modules (`forked.py`), which saves most of
+a start; `jsctl_forked = false` in the configuration of pytest starts a program for each.
+
 Nothing heavy is imported before a broker is started.
 """
 
@@ -25,6 +28,7 @@ from jsctl.testing.broker import (
     find_real_server,
 )
 from jsctl.testing.cluster import SYSTEM_PASSWORD, SYSTEM_USER, Cluster
+from jsctl.testing.forked import POSSIBLE
 
 __all__ = [
     "HOST",
@@ -40,8 +44,20 @@ __all__ = [
     "find_real_server",
 ]
 
+FORKED = "jsctl_forked"
+"""What pytest's configuration calls it."""
 BrokerFactory = Callable[..., Broker]
 ClusterFactory = Callable[..., Cluster]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """pytest's hook: how brokers are started."""
+    parser.addini(FORKED, "fork brokers from a process that has loaded them", "bool", True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """pytest's hook."""
+    Broker.forked = POSSIBLE and bool(config.getini(FORKED))
 
 
 def _brokers() -> Iterator[BrokerFactory]:

@@ -1,5 +1,6 @@
 """A broker, or a nats-server, as a process that tests start, stop, kill and pause."""
 
+import atexit
 import json
 import os
 import signal
@@ -11,8 +12,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import IO
 
 import pytest
+
+from jsctl.testing.forked import Forked, ForkServer, NotForked
 
 READY_LINE = "Server is ready"
 READY_S = 30.0
@@ -48,10 +52,27 @@ class ReservedPort:
         self._socket.close()
 
 
+_fork_servers: dict[int, ForkServer] = {}
+"""The one of this process, by the process's id: a child of it needs another one."""
+
+
+def fork_server() -> ForkServer:
+    """The one of this process; begun when it is first asked for."""
+    found = _fork_servers.get(os.getpid())
+    if found is None or not found.running:
+        _fork_servers.clear()
+        found = _fork_servers[os.getpid()] = ForkServer()
+        atexit.register(found.close)
+    return found
+
+
 class Broker:
     """One broker process. Use it as a context manager, or call `start` and `stop`."""
 
     program: Sequence[str] = (sys.executable, "-m", "jsctl", "broker")
+    forked = False
+    """Whether `program`, as it is here, may be forked from a process that has loaded it: ready in
+    a fraction of the time, but `ps` does not show its words. Tests have it so: see `testing`."""
 
     def __init__(
         self,
@@ -75,7 +96,7 @@ class Broker:
         self.config = config
         self.environment = {**os.environ, **(environment or {})}
         self._ports = [ReservedPort(), ReservedPort()]
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self._read_from = 0
 
     @property
@@ -144,13 +165,22 @@ class Broker:
             raise self._failed("is already running")
         self._read_from = self.log_file.stat().st_size if self.log_file.exists() else 0
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(
-                self.command(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=self.environment,
-            )
+            self._process = self._new_process(self.command(), log)
+
+    def _new_process(self, words: list[str], log: IO[bytes]) -> subprocess.Popen[bytes] | Forked:
+        if self.forked and self.program is Broker.program:
+            try:
+                behind = words[len(self.program) :]
+                return fork_server().launch(behind, self.environment, log.fileno())
+            except NotForked:
+                pass  # A program of its own then.
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=self.environment,
+        )
 
     def wait_ready(self, ready_s: float = READY_S) -> None:
         """Wait for the line that says so. Raises BrokerFailed, at once if the process ended."""

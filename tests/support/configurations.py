@@ -1,11 +1,14 @@
 """Configurations, good and bad, and what a server makes of them that is only asked to read them."""
 
+import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from jsctl.testing import HOST, find_real_server
+from jsctl.testing import HOST, Broker, find_real_server
+from jsctl.testing.broker import fork_server
+
+ENDED_S = 30.0
 
 
 class Bad(str):
@@ -31,12 +34,26 @@ def ended(kind: str, config: str, directory: Path, *words: str) -> tuple[int, st
     """How a server with a configuration ends, and what it says; it has to end."""
     path = directory / "x.conf"
     path.write_text(f'listen: "{HOST}:-1"\n{config.replace("@DIR", str(directory))}')
-    ours = (sys.executable, "-m", "jsctl", "broker")
-    program: Sequence[str] = ours if kind == "jsctl" else (find_real_server(),)
-    done = subprocess.run(
-        [*program, "-c", str(path), *words], capture_output=True, text=True, timeout=30, check=False
-    )
+    words = ("-c", str(path), *words)
+    if kind == "jsctl":
+        return _ours(words, directory / "said")
+    program = (find_real_server(), *words)
+    done = subprocess.run(program, capture_output=True, text=True, timeout=ENDED_S, check=False)
     return done.returncode, done.stdout + done.stderr
+
+
+def _ours(words: Sequence[str], said: Path) -> tuple[int, str]:
+    if not Broker.forked:
+        program = (*Broker.program, *words)
+        done = subprocess.run(program, capture_output=True, text=True, timeout=ENDED_S, check=False)
+        return done.returncode, done.stdout + done.stderr
+    with said.open("wb") as log:
+        child = fork_server().launch(words, os.environ, log.fileno())
+        try:
+            status = child.wait(ENDED_S)
+        finally:
+            child.kill()
+    return status, said.read_text()
 
 
 def refused_by_both(bad: Bad, certificates: Path, directory: Path) -> None:
