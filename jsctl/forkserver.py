@@ -13,6 +13,8 @@ import select
 import signal
 import socket
 import sys
+import time
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -21,7 +23,7 @@ from jsctl.broker import lazy
 from jsctl.dataclass import write_ahead
 
 PACKET_BYTES = 1 << 16
-"""The longest request."""
+"""The longest request; what is longer is not asked for."""
 LATE = (
     "jsctl.commands.broker",
     "jsctl.broker.beside",
@@ -58,17 +60,20 @@ def serve(own: socket.socket) -> list[str]:
             answer = os.fork()
             if not answer:
                 own.close()
-                _become(asked["directory"], files[0])
+                os.chdir(asked["directory"])
+                _become(asked["environment"], files[0])
                 words: list[str] = asked["words"]
                 return words
             os.close(files[0])
         own.send(str(answer).encode())
 
 
-def _become(directory: str, log: int) -> None:
-    """What a new process has: its own output, signals and place."""
+def _become(environment: Mapping[str, str], log: int) -> None:
+    """What a new process has: its own variables, signals and output."""
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.chdir(directory)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

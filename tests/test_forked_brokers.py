@@ -81,10 +81,15 @@ def test_nothing_is_drawn_twice() -> None:
     assert len({page["server_id"] for page in pages}) == 3
 
 
-def test_another_environment_takes_a_program_of_its_own() -> None:
+def test_each_has_its_own_environment() -> None:
     with Broker(environment={"JSCTL_PURE": "1"}) as broker:
-        assert "forkserver" not in command_of(broker.pid)
+        assert "forkserver" in command_of(broker.pid)
         assert "pure" in broker.logs
+
+
+def test_what_says_how_modules_are_loaded_takes_a_program_of_its_own() -> None:
+    with Broker(environment={"PYTHONOPTIMIZE": "1"}) as broker:
+        assert "forkserver" not in command_of(broker.pid)
 
 
 def test_who_is_gone_is_replaced(server: ForkServer, tmp_path: Path) -> None:

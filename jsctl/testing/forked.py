@@ -18,13 +18,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from jsctl.forkserver import PACKET_BYTES
+
 SERVER = "jsctl.forkserver"
-PACKET_BYTES = 1 << 16
-"""The longest request that it reads; a command line that is longer is not forked."""
 STARTED_S = 30.0
 """How long an answer may take: the first one comes when the modules of a start are loaded."""
-VOLATILE = frozenset({"PYTEST_CURRENT_TEST"})
-"""Variables that differ with each test and mean nothing to a broker."""
+EARLY = ("PYTHON", "LD_")
+"""Variables of these names say how a program is loaded; a fork comes too late for other ones."""
 POSSIBLE = sys.platform == "linux" and hasattr(os, "pidfd_open")
 
 
@@ -79,7 +79,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._environment = _lasting(os.environ)
+        self._loaded_with = _early(os.environ)
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(STARTED_S)
         with theirs:
@@ -94,9 +94,11 @@ class ForkServer:
 
         Raises NotForked.
         """
-        if _lasting(environment) != self._environment:
+        if _early(environment) != self._loaded_with:
             raise NotForked("modules were loaded in another environment")
-        request = json.dumps({"words": [*words], "directory": str(Path.cwd())}).encode()
+        place = str(Path.cwd())
+        asked = {"words": [*words], "directory": place, "environment": dict(environment)}
+        request = json.dumps(asked).encode()
         if len(request) > PACKET_BYTES:
             raise NotForked("too long a command line")
         return Forked(self, self._ask(request, [log]))
@@ -127,5 +129,5 @@ class ForkServer:
         return int(answer)
 
 
-def _lasting(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name not in VOLATILE}
+def _early(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(EARLY)}
