@@ -18,9 +18,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jsctl.forkserver import PACKET_BYTES
-
 SERVER = "jsctl.forkserver"
+PACKET_BYTES = 1 << 16
+"""The longest request that it reads; what is longer is not forked."""
 STARTED_S = 30.0
 """How long an answer may take: the first one comes when the modules of a start are loaded."""
 EARLY = ("PYTHON", "LD_")
