@@ -154,6 +154,8 @@ class NodePlay:
         """Whether batches wait for the disk until this is over."""
         self._held: list[DiskBatch] = []
         self.faults: list[Fault] = []
+        self.paused: set[int] = set()
+        """Connections that the node does not want to be read now."""
         self.reloads = 0
         self.dials: list[Dial] = []
         """Connections that the node wanted to have."""
@@ -200,6 +202,8 @@ class NodePlay:
             self._held = []
         for conn, data in outputs.writes:
             self.clients[conn].take(data)
+        self.paused |= {*outputs.pauses}
+        self.paused -= {*outputs.resumes}
         self.answers += outputs.answers
         self.reloads += outputs.reload
         self.dials += outputs.dials

@@ -38,6 +38,7 @@ from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.routing.router import Router
 from jsctl.broker.routing.setup import random_name
 from jsctl.broker.sessions.last_line import LastLine
+from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.store.wal.new_store import NewStore
 from jsctl.broker.system.advisories import JetStreamAdvisories
 from jsctl.broker.system.outlet import EventOutlet
@@ -217,12 +218,22 @@ class JetStream:
         if self.api.gathering.questions:
             self.api.gathering.reply()
 
-    def emit(self, outputs: TurnOutputs) -> None:
+    def emit(self, outputs: TurnOutputs, sessions: Sessions) -> None:
         """The turn ends: work for the disk, frames for peers, lines for the log."""
+        if self.engine.context.crowds:
+            self._crowd(sessions)
         outputs.disk += self.engine.seal()
         self._frames.send()
         outputs.logs += self.engine.context.logs
         self.engine.context.logs.clear()
+
+    def _crowd(self, sessions: Sessions) -> None:
+        """Clients that are far ahead of the log of a stream are not read until it caught up."""
+        crowds = self.engine.context.crowds
+        for group, origins in crowds.take_arrived().items():
+            sessions.hold(group, origins.values())
+        for group in crowds.take_over():
+            sessions.relieve(group)
 
     @property
     def expecting(self) -> bool:

@@ -340,7 +340,7 @@ class RunningNode:
         if outputs.exit:
             self._system.shutdown()
         if self.jetstream is not None:
-            self.jetstream.emit(outputs)
+            self.jetstream.emit(outputs, self._sessions)
         if self._router.tracing.open:
             self._system.tell(self._router.tracing.take())
         self._sessions.emit(outputs)

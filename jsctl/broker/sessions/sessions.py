@@ -5,7 +5,7 @@ everything of a turn is done, has `emit` put what comes of it into the turn's ou
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jsctl.broker.accel.choice import Twin
 from jsctl.broker.deadlines import Deadlines
@@ -48,7 +48,7 @@ class Sessions:
         self._lane = Lane(limits, twin)
         self._sessions: dict[int, ClientSession] = {}
         self._next_id = 5
-        self._stalled: dict[int, set[int]] = {}
+        self._stalled: dict[int, set[int | str]] = {}
         self._congested: dict[int, Outbound] = {}
         self._unfinished = Unfinished(limits.unfinished_bytes_max)
         self._due: Deadlines[int] = Deadlines()
@@ -288,13 +288,24 @@ class Sessions:
         for conn in self._sessions:
             self._pause(conn, NOBODY)
 
-    def _pause(self, conn: int, why: int) -> None:
+    def hold(self, why: str, origins: Iterable[object]) -> None:
+        """Read those of these that are clients no more until this reason is gone."""
+        for origin in origins:
+            if isinstance(origin, ClientSession) and self._sessions.get(origin.conn) is origin:
+                self._pause(origin.conn, why)
+
+    def relieve(self, why: str) -> None:
+        """It is gone."""
+        for conn in [conn for conn, reasons in self._stalled.items() if why in reasons]:
+            self._unpause(conn, why)
+
+    def _pause(self, conn: int, why: int | str) -> None:
         if conn not in self._stalled:
             self._stalled[conn] = set()
             self._pauses.append(conn)
         self._stalled[conn].add(why)
 
-    def _unpause(self, conn: int, why: int) -> None:
+    def _unpause(self, conn: int, why: int | str) -> None:
         reasons = self._stalled.get(conn)
         if reasons is None:
             return

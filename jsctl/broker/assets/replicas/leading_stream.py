@@ -154,6 +154,7 @@ class LeadingStream:
         self.direct.end()
         self.admission.end()
         self._sink.take()
+        self._context.crowds.leave(self._assigned.group.name)
 
     # Once a turn
 
@@ -169,7 +170,9 @@ class LeadingStream:
         if sink.traced:
             traced_publishes.admit(admission, sink.take(), context.now_ns, self._propose)
         elif sink.messages:
-            self._propose(admission.admit(sink.take(), context.now_ns))
+            batch = sink.take()
+            self._propose(admission.admit(batch, context.now_ns))
+            context.crowds.look(self._assigned.group.name, admission.in_flight, batch)
         accepting = self._assigned.group.raft.accepting
         self._retry_ns = 0 if accepting else context.now_ns + REFUSED_NS
         return accepting

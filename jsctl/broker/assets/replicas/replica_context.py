@@ -5,6 +5,7 @@ from dataclasses import field
 from typing import Protocol
 
 from jsctl.api.errors import ApiError, api_error
+from jsctl.broker.assets.replicas.crowds import Crowds
 from jsctl.broker.assets.replicas.facts import Fact
 from jsctl.broker.assets.replicas.run_queue import RunQueue
 from jsctl.broker.interest.targets import Sink, Subscription
@@ -123,6 +124,8 @@ class ReplicaContext:
     """Streams' groups -> a message that somebody waits for and whose bytes are damaged here."""
     unused: list[ConsumerAssignment] = field(default_factory=list)
     """Consumers that were not used for their threshold: they are to be deleted."""
+    crowds: Crowds = field(default_factory=Crowds)
+    """Publishers that wait for the log."""
 
     @property
     def api_prefixes(self) -> tuple[bytes, ...]:

@@ -13,6 +13,10 @@ from jsctl.broker.jetstream.streams.pub_acks import Acks
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import matches
 
+CROWDED_MESSAGES = 50_000
+CROWDED_BYTES = 32 << 20
+"""With more in flight publishers should wait, until half of it is left."""
+
 
 class Batch:
     """One entry in flight, with the sequences and subjects of its messages. `acks` may grow until
@@ -70,6 +74,16 @@ class InFlight:
         self.ended: dict[bytes, int] = {}
         """Subject of a schedule -> the message that ends it."""
         self._subjects: dict[bytes, list[int]] | None = None
+
+    @property
+    def crowded(self) -> bool:
+        """Whether publishers should wait."""
+        return self.bytes > CROWDED_BYTES or self.messages > CROWDED_MESSAGES
+
+    @property
+    def has_room(self) -> bool:
+        """Whether those that wait may go on."""
+        return self.bytes <= CROWDED_BYTES // 2 and self.messages <= CROWDED_MESSAGES // 2
 
     def add(self, batch: Batch) -> None:
         """A batch was encoded and is about to be proposed."""
