@@ -34,9 +34,7 @@ def publisher(play: NodePlay, subject: str, count: int, payload: bytes = PAYLOAD
 
 
 def stored(client: PlayClient) -> list[int]:
-    answers = [
-        json.loads(body) for subject, _, body in client.messages if subject == inbox_of(client)
-    ]
+    answers = client.heard(inbox_of(client))
     assert not [answer for answer in answers if "error" in answer]
     return [answer["seq"] for answer in answers]
 
