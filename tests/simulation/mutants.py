@@ -65,5 +65,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def seek(path: str) -> int:
     """Run the tests that plant bugs; write the table if all are found. The exit status."""
-    words = ["-q", "-m", "planted", "-p", __name__, OPTION, path, str(HERE)]
+    # However busy the machine is, a search ends after so many plans.
+    words = ["-v", "--timeout", "0", "-m", "planted", "-p", __name__, OPTION, path, str(HERE)]
     return subprocess.run([sys.executable, "-m", "pytest", *words], check=False).returncode
