@@ -53,9 +53,11 @@ class Assets:
     new_id: Callable[[], str]
     streams: dict[StreamKey, StreamReplica]
     """Given, as the quota counts what they hold."""
-    written: AssignedFiles
+    alone: bool
+    """No other server has the meta state."""
     consumers: dict[ConsumerKey, ConsumerReplica] = field(default_factory=dict)
     pushers: Pushers = field(init=False)
+    written: AssignedFiles = field(init=False)
     prepared: PreparedReplicas = field(default_factory=PreparedReplicas)
     postponed: dict[tuple[str, ...], StreamAssignment | ConsumerAssignment] = field(
         default_factory=dict
@@ -70,7 +72,10 @@ class Assets:
     """Replicas whose group has to be brought to the wanted peers, by group name."""
 
     def __post_init__(self) -> None:
-        self.pushers = Pushers(self.context.traffic)
+        context = self.context
+        self.pushers = Pushers(context.traffic)
+        self.written = AssignedFiles(context.disk, context.groups.side_jobs, self.alone)
+        self.written.all_taken_up = not self.alone or not self.starter.lost
 
     def follow(self, change: MetaChange) -> None:
         """Do what one applied change of the meta state asks of this server."""

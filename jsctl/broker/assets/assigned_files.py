@@ -12,7 +12,7 @@ from dataclasses import field, replace
 
 from jsctl.api.jsontext import parse_object
 from jsctl.broker.assets.prepared import MARK, ROOTS
-from jsctl.broker.errors import DiskError
+from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     StreamAssignment,
@@ -111,7 +111,7 @@ def _read(disk: Disk, directory: str) -> Assignment | None:
     try:
         document = parse_object(state_file.decode(file.read(0, file.size()), path).snapshot)
         made = stream_from(document) if "stream" not in document else consumer_from(document)
-    except (DiskError, ValueError, KeyError, TypeError, AssertionError):
+    except (Damaged, DiskError, ValueError, KeyError, TypeError, AssertionError):
         return None
     finally:
         file.close()

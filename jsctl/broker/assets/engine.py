@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
 from jsctl.broker.assets.assets import Assets, StreamKey
-from jsctl.broker.assets.assigned_files import AssignedFiles
 from jsctl.broker.assets.cluster_view import ClusterView
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ServerCard
 from jsctl.broker.assets.lost_log import find_loss
@@ -113,9 +112,7 @@ class Engine:
         starter.take(recovered, find_loss(disk, recovered, alone=not options.clustered))
         for damage in recovered.damage:
             self.context.log(LogLevel.ERROR, f"Damaged log: {damage}")
-        written = AssignedFiles(disk, self.groups.side_jobs, not options.clustered)
-        written.all_taken_up = options.clustered or not starter.lost
-        self.assets = Assets(self.context, starter, new_id, streams, written)
+        self.assets = Assets(self.context, starter, new_id, streams, not options.clustered)
         liveness, state = Liveness(options.boot, options.life), Meta()
         news = OwnNews(options, self.groups, self.assets, liveness, options.card)
         self._own_news = news
