@@ -1,6 +1,7 @@
 """Planted bugs: one of some plans has to show each of them, and which one did is noted."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 import pytest
 
@@ -68,11 +69,18 @@ def hunt_by(
     for name, plan in plans:
         told = attempt(plan)
         seen = bool(told) if asserted else told.startswith("Violation")
-        if seen and not failure(plan):
+        if seen and not _without(plan):
             note(bug, name, told)
             return
         count += 1
     pytest.fail(f"not found in {count} plans")
+
+
+@cache
+def _without(plan: Plan) -> str:
+    """What a plan shows without any bug: several are sought by the same plan, and a run depends on
+    nothing else."""
+    return failure(plan)
 
 
 def note(bug: str, plan: str, told: str) -> None:

@@ -78,10 +78,10 @@ def _write_all(disk: Disk, new: dict[str, tuple[Assignment, bool]]) -> None:
 
 
 def _write(disk: Disk, path: str, made: Assignment) -> None:
-    is_stream = isinstance(made, StreamAssignment)
     # Whoever asked for it has an answer.
-    document = stream_document(replace(made, request=None)) if is_stream else None
-    if isinstance(made, ConsumerAssignment):
+    if isinstance(made, StreamAssignment):
+        document = stream_document(replace(made, request=None))
+    else:
         document = consumer_document(replace(made, request=None))
     data = state_file.encode(GroupState(0, 0, 0, b"", json.dumps(document).encode()))
     file = disk.open(f"{path}.new", create=True)
