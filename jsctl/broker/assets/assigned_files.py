@@ -84,13 +84,13 @@ def _write(disk: Disk, path: str, made: Assignment) -> None:
     else:
         document = consumer_document(replace(made, request=None))
     data = state_file.encode(GroupState(0, 0, 0, b"", json.dumps(document).encode()))
-    file = disk.open(f"{path}.new", create=True)
+    # In its place: who is killed here, and loses the log as well, is told that it cannot be read.
+    file = disk.open(path, create=True)
     try:
         file.truncate(0)
         file.write(0, [data])
     finally:
         file.close()
-    disk.rename(f"{path}.new", path)
 
 
 def read_all(disk: Disk) -> Iterator[tuple[str, Assignment | None]]:
