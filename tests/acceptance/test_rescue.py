@@ -9,7 +9,14 @@ from urllib.error import HTTPError
 import pytest
 
 from jsctl.cli import main
-from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, BrokerFactory, Cluster, ClusterFactory
+from jsctl.testing import (
+    SYSTEM_PASSWORD,
+    SYSTEM_USER,
+    Broker,
+    BrokerFactory,
+    Cluster,
+    ClusterFactory,
+)
 from tests.support.load import connection
 from tests.support.waiting import eventually, wait_for
 
@@ -154,6 +161,56 @@ no_auth_user: a
 """
 
 
+def without_its_log(broker: Broker, cli: Callable[..., tuple[int, str, str]]) -> None:
+    """The log is zeroed, and an operator has the server go on."""
+    broker.kill()
+    for segment in broker.store_dir.rglob("*.wal"):
+        segment.write_bytes(bytes(segment.stat().st_size))
+    broker.start()
+    assert "by `jsctl server cluster rescue`" in broker.logs
+    with pytest.raises(HTTPError) as health:
+        broker.monitor("/healthz")
+    assert "log was lost" in health.value.read().decode()
+    system = ("-s", broker.url, "--user", "admin", "--password", "p")
+    code, _, err = cli(*system, "server", "cluster", "rescue", "-f")
+    assert code == 0, err
+
+
+def assigned(broker: Broker) -> int:
+    """How many streams and consumers are told of beside their data."""
+    return len([*broker.store_dir.rglob("assigned")])
+
+
+def test_what_was_made_since_the_last_checkpoint_is_taken_up_again(
+    jsctl_broker: BrokerFactory, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Only the log, which is lost, had these streams; one that was deleted does not come back."""
+    broker = jsctl_broker("-js", config=CONFIG)
+    url = ("-s", broker.url)
+    for name in ("S", "GONE"):
+        words = ("stream", "add", name, "--subjects", f"{name.lower()}.>", "--defaults")
+        assert cli(*url, *words)[0] == 0
+    assert cli(*url, "consumer", "add", "S", "C", "--pull", "--defaults")[0] == 0
+    messages = [b"%d" % n for n in range(COUNT)]
+    asyncio.run(publish_all(broker.url, *messages))
+    wait_for(lambda: assigned(broker) == 3, "two streams and a consumer")
+    assert cli(*url, "stream", "rm", "GONE", "-f")[0] == 0
+    wait_for(lambda: assigned(broker) == 2, "the files of the stream are gone")
+
+    without_its_log(broker, cli)
+
+    broker.wait_log("Taken up again from")
+    wait_for(lambda: cli(*url, "stream", "cluster", "rescue", "S", "-f")[0] == 0, "a leader")
+    assert asyncio.run(texts(broker.url)) == messages
+    assert cli(*url, "consumer", "info", "S", "C")[0] == 0
+    assert cli(*url, "stream", "info", "GONE")[0] != 0
+    asyncio.run(publish_all(broker.url, b"after"))
+    broker.restart(kill=True)
+    assert asyncio.run(texts(broker.url)) == [*messages, b"after"]
+    assert cli(*url, "consumer", "info", "S", "C")[0] == 0
+    assert broker.monitor("/healthz") == {"status": "ok"}
+
+
 def test_a_server_alone_goes_on_with_what_its_disk_has(
     jsctl_broker: BrokerFactory, cli: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -165,18 +222,8 @@ def test_a_server_alone_goes_on_with_what_its_disk_has(
     asyncio.run(publish_all(broker.url, *(b"%d" % n for n in range(COUNT))))
     broker.restart()  # What there is gets written beside the log.
     asyncio.run(publish_all(broker.url, *(b"later %d" % n for n in range(COUNT))))
-    broker.kill()
-    for segment in broker.store_dir.rglob("*.wal"):
-        segment.write_bytes(bytes(segment.stat().st_size))
-    broker.start()
-    assert "by `jsctl server cluster rescue`" in broker.logs
-    with pytest.raises(HTTPError) as health:
-        broker.monitor("/healthz")
-    assert "log was lost" in health.value.read().decode()
+    without_its_log(broker, cli)
     url = ("-s", broker.url)
-    system = ("--user", "admin", "--password", "p")
-    code, _, err = cli(*url, *system, "server", "cluster", "rescue", "-f")
-    assert code == 0, err
     wait_for(lambda: cli(*url, "stream", "cluster", "rescue", "S", "-f")[0] == 0, "a leader")
     before = asyncio.run(texts(broker.url))
     assert before[:COUNT] == [b"%d" % n for n in range(COUNT)]

@@ -13,6 +13,10 @@ drawing that is named makes it again.
 
     python -m tests.simulation --seconds 3600 --keep-going --drawing draw_storage
 
+    python -m tests.simulation --mutants FILE
+
+seeks all planted bugs instead, and writes a table of what found each of them.
+
 At the end, also when it is ended from outside, it tells how many runs there were, how many failed,
 and how long the longest row of them without a failure was.
 """
@@ -26,6 +30,7 @@ from dataclasses import dataclass
 from itertools import count, product
 
 from tests.simulation.far_plan import draw_far
+from tests.simulation.mutants import seek
 from tests.simulation.plan import (
     Plan,
     draw,
@@ -125,6 +130,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         default=SHRINK_RUNS,
         help="how many runs finding out what is needed of a plan may take; 0: tell all of it",
     )
+    parser.add_argument("--mutants", metavar="FILE", help="seek planted bugs, write the table")
     return parser.parse_args(words)
 
 
@@ -147,6 +153,8 @@ def main() -> int:
     """Run seeds; the exit status."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     told = arguments()
+    if told.mutants:
+        return seek(told.mutants)
     tally = Tally(told.first)
     try:
         run_seeds(told, tally)

@@ -1,8 +1,25 @@
-"""Import path of the simulation."""
+"""Import path of the simulation, and what is noted of planted bugs that were found."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 if _ROOT not in sys.path:  # The harness is imported as tests.simulation.*
     sys.path.insert(0, _ROOT)
+
+
+@pytest.fixture(autouse=True)
+def _planted_bugs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With the report of a test goes which planted bug it found, and how."""
+    yield
+    if request.node.get_closest_marker("planted") is None:
+        return
+    from tests.simulation.hunting import found
+
+    for one in found:
+        request.node.user_properties.append((one.bug, (one.plan, one.told)))
+        print(f"found by {one.plan}: {one.told}")
+    found.clear()

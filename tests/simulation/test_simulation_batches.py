@@ -16,7 +16,7 @@ from jsctl.broker.jetstream.streams.checks import Taken
 from jsctl.broker.jetstream.streams.sequencer import Admitted, Building
 from tests.simulation.batchers import Batcher
 from tests.simulation.fast_publishers import FastPublisher
-from tests.simulation.hunting import hunt
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import draw_batches
 from tests.simulation.run import Simulation
 
@@ -121,7 +121,8 @@ PLANTS = [
 ]
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_part_of_a_batch_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
-    hunt(plant, draw_batches, monkeypatch, HUNTED)
+    hunt(plant, drawn(draw_batches, 0, HUNTED), monkeypatch)

@@ -11,7 +11,7 @@ from jsctl.broker.jetstream.chains.keeper import ChainKeeper
 from jsctl.broker.jetstream.streams.entries import StreamEntry
 from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.seqset import SeqSet
-from tests.simulation.hunting import hunt
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import draw_chains
 from tests.simulation.run import Simulation
 
@@ -71,6 +71,7 @@ def _begins_where_the_store_is(patch: Patch) -> None:
     patch.setattr(ChainKeeper, "stored", lenient)
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize(
     "plant", [_forgets_what_is_restored, _explains_nothing, _begins_where_the_store_is]
@@ -78,4 +79,4 @@ def _begins_where_the_store_is(patch: Patch) -> None:
 def test_a_chain_that_goes_wrong_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
-    hunt(plant, draw_chains, monkeypatch, HUNTED)
+    hunt(plant, drawn(draw_chains, 0, HUNTED), monkeypatch)

@@ -8,7 +8,7 @@ from jsctl.broker.assets.replicas.inbound import Inbound
 from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from jsctl.broker.jetstream.sourcing.upstream import Upstream
 from jsctl.broker.jetstream.streams.positions import SourcePosition
-from tests.simulation.hunting import hunt
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import draw_copies
 from tests.simulation.run import Simulation
 
@@ -67,9 +67,10 @@ def _goes_on_at_once(patch: Patch) -> None:
     patch.setattr(Upstream, "ask", impatient)
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize("plant", [_begins_again, _overlooks, _goes_on_at_once])
 def test_what_is_lost_or_comes_twice_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
-    hunt(plant, draw_copies, monkeypatch, HUNTED)
+    hunt(plant, drawn(draw_copies, 0, HUNTED), monkeypatch)

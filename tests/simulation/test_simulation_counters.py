@@ -8,7 +8,7 @@ import pytest
 from jsctl.broker.jetstream.streams import counters
 from jsctl.broker.jetstream.streams.counters import CounterTotals, Counting
 from tests.simulation.adders import Adder
-from tests.simulation.hunting import hunt
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import draw_counters
 from tests.simulation.run import Simulation
 
@@ -68,10 +68,11 @@ def _forgets_origins(patch: Patch) -> None:
     patch.setattr(Counting, "write", bare)
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize(
     "plant",
     [_forgets_what_is_in_flight, _begins_again, _adds_what_sources_say, _forgets_origins],
 )
 def test_a_total_that_is_wrong_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
-    hunt(plant, draw_counters, monkeypatch, HUNTED)
+    hunt(plant, drawn(draw_counters, 0, HUNTED), monkeypatch)

@@ -17,7 +17,7 @@ from jsctl.broker.raft import reads
 from jsctl.broker.raft.state import RaftState
 from jsctl.broker.routing.gateways import GatewayRouting
 from tests.simulation.far_plan import calm, draw_far
-from tests.simulation.hunting import hunt
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.run import Simulation
 from tests.simulation.world import SECOND
 
@@ -127,6 +127,7 @@ def _reads_wait_for_who_has_left(patch: Patch) -> None:
     patch.setattr(reads, "release", waiting)
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize(
     "plant",
@@ -140,12 +141,14 @@ def _reads_wait_for_who_has_left(patch: Patch) -> None:
 def test_interest_that_is_wrong_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
-    hunt(plant, draw_far, monkeypatch, HUNTED)
+    hunt(plant, drawn(draw_far, 0, HUNTED), monkeypatch)
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize("plant", [_lost_words_are_not_missed, _reads_wait_for_who_has_left])
 def test_a_request_without_an_answer_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
-    hunt(plant, lambda number: draw_far(*FOUND[number]), monkeypatch, len(FOUND))
+    plans = ((f"draw_far{one}", draw_far(*one)) for one in FOUND)
+    hunt(plant, plans, monkeypatch)

@@ -30,6 +30,7 @@ from jsctl.broker.routes.mesh import Mesh
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.subject.matching import Filters
 from jsctl.broker.turn import TurnInputs, TurnOutputs
+from tests.simulation.hunting import drawn, hunt, hunt_build, note
 from tests.simulation.plan import ConsumerKind, Item, Plan, StreamKind, draw_kinds
 from tests.simulation.run import failure
 from tests.simulation.settings import Build
@@ -107,6 +108,7 @@ class TurnsRunsAround(Altered):
         return re.sub(one + one, rb"\2\1", data, count=1)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     "build",
     [
@@ -118,7 +120,7 @@ class TurnsRunsAround(Altered):
     ],
 )
 def test_bug_around_the_node_is_found(build: Build) -> None:
-    _found_by_seeds(lambda plan: failure(plan, build), 1)
+    hunt_build(build, drawn(draw_kinds, 1, SEEDS))
 
 
 def _plans_are_never_made_anew(patch: Patch) -> None:
@@ -227,6 +229,7 @@ def _voters_are_added_again(patch: Patch) -> None:
     patch.setattr(membership, "_add", add)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("plant", "first"),
     [
@@ -245,37 +248,17 @@ def _voters_are_added_again(patch: Patch) -> None:
     ],
 )
 def test_bug_inside_is_found(plant: Plant, first: int, monkeypatch: Patch) -> None:
-    def attempt(plan: Plan) -> str:
-        with monkeypatch.context() as planted:
-            plant(planted)
-            return failure(plan)
-
-    _found_by_seeds(attempt, first)
+    hunt(plant, drawn(draw_kinds, first, SEEDS), monkeypatch)
 
 
+@pytest.mark.planted
 def test_a_request_that_is_forwarded_twice_is_found(monkeypatch: Patch) -> None:
     """That each is answered once is looked at where no leader changes: in plans without faults."""
 
-    def attempt(plan: Plan) -> str:
-        with monkeypatch.context() as planted:
-            _forwarded_twice(planted)
-            return failure(plan)
+    def calm_kinds(seed: int, servers: int) -> Plan:
+        return replace(draw_kinds(seed, servers), items=())
 
-    _found_by_seeds(attempt, 9, lambda seed: replace(draw_kinds(seed), items=()))
-
-
-def _found_by_seeds(
-    attempt: Callable[[Plan], str], first: int = 0, drawing: Callable[[int], Plan] = draw_kinds
-) -> None:
-    """A check has to find it, in a plan that passes without the bug. The search begins where it
-    was found last, as that saves time; it goes on if other seeds find it now."""
-    for seed in range(first, first + SEEDS):
-        plan = drawing(seed)
-        told = attempt(plan)
-        if told.startswith("Violation") and not failure(plan):
-            print(f"found with seed {seed}: {told}")
-            return
-    pytest.fail(f"not found in {SEEDS} seeds from {first} on")
+    hunt(_forwarded_twice, drawn(calm_kinds, 9, SEEDS), monkeypatch)
 
 
 def _no_rate(patch: Patch) -> None:
@@ -291,6 +274,7 @@ def _tokens_without_limit(patch: Patch) -> None:
     patch.setattr(RateLimit, "fill", fill)
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize("plant", [_no_rate, _tokens_without_limit])
 def test_a_rate_that_is_not_kept_is_found(plant: Plant, monkeypatch: Patch) -> None:
@@ -304,9 +288,12 @@ def test_a_rate_that_is_not_kept_is_found(plant: Plant, monkeypatch: Patch) -> N
 
     with monkeypatch.context() as planted:
         plant(planted)
-        assert "tokens" in failure(plan)
+        told = failure(plan)
+    assert "tokens" in told
+    note(plant.__name__, "a staged plan", told)
 
 
+@pytest.mark.planted
 def test_a_route_that_is_not_pinged_in_time_is_found(monkeypatch: Patch) -> None:
     """The wake-up for a PING counts where nothing else is due: a server that all others dial."""
 
@@ -318,4 +305,6 @@ def test_a_route_that_is_not_pinged_in_time_is_found(monkeypatch: Patch) -> None
     plan = Plan(1, 3, seeds=1, chaos_ms=3_000)
     assert not failure(plan)
     monkeypatch.setattr(Mesh, "_wake", wake)
-    assert "first PING" in failure(plan)
+    told = failure(plan)
+    assert "first PING" in told
+    note("no_wake_up_for_a_ping", "a staged plan", told)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.simulation.hunting import drawn, hunt_build
 from tests.simulation.plan import (
     ConsumerKind,
     Item,
@@ -128,14 +129,9 @@ def test_a_leading_consumer_waits_for_its_streams_replica() -> None:
     assert not failure(BEHIND)
 
 
+@pytest.mark.planted
 def test_a_failed_disk_that_is_ignored_is_found() -> None:
-    for seed in range(1, 1 + BLOCK):
-        plan = draw_storage(seed)
-        told = failure(plan, IgnoresFailedDisks)
-        if told.startswith("Violation") and not failure(plan):
-            print(f"found with seed {seed}: {told}")
-            return
-    pytest.fail("not found")
+    hunt_build(IgnoresFailedDisks, drawn(draw_storage, 1, BLOCK))
 
 
 def test_a_client_that_does_not_read_is_let_go() -> None:

@@ -10,7 +10,7 @@ from jsctl.broker.protocol import headers as blocks
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.store.record import Record
 from tests.simulation.dead_letters import DEAD
-from tests.simulation.hunting import hunt
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import draw_letters
 from tests.simulation.run import Simulation
 
@@ -63,6 +63,7 @@ def _snapshots_know_of_none(patch: Patch) -> None:
     patch.setattr(ConsumerState, "encode", forgetful)
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize(
     "plant", [_sends_what_is_not_committed, _expects_nothing, _snapshots_know_of_none]
@@ -70,4 +71,4 @@ def _snapshots_know_of_none(patch: Patch) -> None:
 def test_a_letter_that_goes_wrong_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
-    hunt(plant, draw_letters, monkeypatch, HUNTED)
+    hunt(plant, drawn(draw_letters, 0, HUNTED), monkeypatch)

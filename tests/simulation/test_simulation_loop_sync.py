@@ -9,6 +9,7 @@ import pytest
 
 from jsctl.broker.turn import DiskBatch
 from tests.simulation.disk_queue import DiskQueue
+from tests.simulation.hunting import drawn, hunt, hunt_build
 from tests.simulation.machine import Process
 from tests.simulation.plan import draw_loop
 from tests.simulation.run import Simulation, failure
@@ -56,16 +57,12 @@ def test_syncs_run_in_loops_and_are_interrupted_there(monkeypatch: Patch) -> Non
     pytest.fail(f"{len(here)} syncs, interrupted by {cut}")
 
 
+@pytest.mark.planted
 def test_a_failed_sync_that_is_ignored_is_found() -> None:
-    for seed in range(1, 8 * BLOCK):
-        plan = draw_loop(seed)
-        told = failure(plan, IgnoresFailedDisks)
-        if told.startswith("Violation") and not failure(plan):
-            print(f"found with seed {seed}: {told}")
-            return
-    pytest.fail("not found")
+    hunt_build(IgnoresFailedDisks, drawn(draw_loop, 1, 8 * BLOCK))
 
 
+@pytest.mark.planted
 def test_going_on_before_the_sync_has_ended_is_found(monkeypatch: Patch) -> None:
     """As if the loop told the node of its own sync before that returned."""
 
@@ -82,13 +79,10 @@ def test_going_on_before_the_sync_has_ended_is_found(monkeypatch: Patch) -> None
             told.add((self, ticket))
             ran(self, ticket, failed)
 
+    def goes_on_before_the_sync_has_ended(patch: Patch) -> None:
+        patch.setattr(DiskQueue, "run_here", hasty)
+        patch.setattr(Process, "ran", once)
+
     start, ran = DiskQueue.run_here, Process.ran
-    for seed in range(4 * BLOCK):
-        plan = draw_loop(seed)
-        with monkeypatch.context() as planted:
-            planted.setattr(DiskQueue, "run_here", hasty)
-            planted.setattr(Process, "ran", once)
-            failed = failure(plan)
-        if failed and not failure(plan):
-            return
-    pytest.fail("not found")
+    plans = drawn(draw_loop, 0, 4 * BLOCK)
+    hunt(goes_on_before_the_sync_has_ended, plans, monkeypatch, asserted=True)

@@ -19,8 +19,9 @@ from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.state_file import GroupState
 from jsctl.broker.store.wal.log import Recovered, Wal, WalOptions
 from tests.simulation.figure_eight import figure_eight_plan
+from tests.simulation.hunting import drawn, hunt, note
 from tests.simulation.plan import draw
-from tests.simulation.run import fails
+from tests.simulation.run import failure
 
 Patch = pytest.MonkeyPatch
 SEEDS = 40
@@ -114,6 +115,7 @@ def _a_received_store_is_never_synced_again(patch: Patch) -> None:
     patch.setattr(StreamImporter, "switch", switch)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("plant", "first"),
     [
@@ -128,28 +130,21 @@ def _a_received_store_is_never_synced_again(patch: Patch) -> None:
 def test_planted_bug_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch
 ) -> None:
-    """A seed counts only when it passes without the planted bug. The search begins where it was
-    found last, as that saves time; it goes on if other seeds find it now."""
-    for seed in range(first, first + SEEDS):
-        for servers in (3, 5):
-            plan = draw(seed, servers)
-            with monkeypatch.context() as planted:
-                plant(planted)
-                failed = fails(plan)
-            if failed and not fails(plan):
-                print(f"found with seed {seed} and {servers} servers")
-                return
-    pytest.fail(f"not found in {SEEDS} seeds from {first} on")
+    hunt(plant, drawn(draw, first, SEEDS, (3, 5)), monkeypatch, asserted=True)
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 def test_an_entry_of_an_older_term_committed_by_count_is_found(monkeypatch: Patch) -> None:
     """Chance hardly ever finds this one: its history is staged."""
-    found = 0
+    found = []
     for seed in range(STAGED):
         plan = figure_eight_plan(seed)
-        assert not fails(plan), f"seed {seed} fails without the planted bug"
+        assert not failure(plan), f"seed {seed} fails without the planted bug"
         with monkeypatch.context() as planted:
             _commits_an_older_term_by_count(planted)
-            found += fails(plan)
-    assert found >= STAGED // 2
+            told = failure(plan)
+        if told:
+            found.append((f"figure_eight_plan({seed})", told))
+    assert len(found) >= STAGED // 2
+    note(_commits_an_older_term_by_count.__name__, *found[0])

@@ -11,6 +11,7 @@ from jsctl.broker.store.message_store import MessageStore
 from jsctl.broker.store.segments.patient_file import PatientFile
 from jsctl.broker.store.segments.rewrite import SegmentRewrite
 from jsctl.broker.store.segments.segment import segment_name
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import Plan, draw_room, draw_turmoil
 from tests.simulation.run import failure
 
@@ -77,6 +78,7 @@ def _what_is_written_anew_takes_its_place_at_once(patch: Patch) -> None:
     patch.setattr(SegmentRewrite, "run", hasty)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("plant", "first"),
     [(_what_finds_no_room_is_dropped, 16), (_what_is_written_anew_takes_its_place_at_once, 198)],
@@ -84,12 +86,4 @@ def _what_is_written_anew_takes_its_place_at_once(patch: Patch) -> None:
 def test_carelessness_without_room_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch
 ) -> None:
-    for seed in range(first, first + 6 * BLOCK):
-        plan = draw_room(seed)
-        with monkeypatch.context() as planted:
-            plant(planted)
-            told = failure(plan)
-        if told and not failure(plan):
-            print(f"found with seed {seed}: {told}")
-            return
-    pytest.fail("not found")
+    hunt(plant, drawn(draw_room, first, 6 * BLOCK), monkeypatch, asserted=True)

@@ -20,6 +20,7 @@ from jsctl.broker.store.stream_store import StreamStore
 from jsctl.broker.store.wal.recovery import Scan
 from tests.simulation import rot
 from tests.simulation.disks import MachineDisk
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import ConsumerKind, Item, Plan, StreamKind, draw_damage, draw_rot
 from tests.simulation.run import Simulation, failure
 from tests.support.sim_disk import SECTOR
@@ -156,18 +157,19 @@ CALM = Plan(7, 3, kinds=(StreamKind(consumers=(ConsumerKind(),)),), chaos_ms=3_0
 SEEDS = 40
 
 
-def rotten_log(seed: int) -> Plan:
+def rotten_log(seed: int, servers: int) -> Plan:
     """A bit of something, most of the time of the log, is another one when a server starts."""
     items = (Item(2_000, "rot", 0, seed, 50),)
-    return replace(CALM, checkpoint_entries=50_000, items=items)
+    return replace(CALM, servers=servers, checkpoint_entries=50_000, items=items)
 
 
-def read_anew(seed: int) -> Plan:
+def read_anew(seed: int, servers: int) -> Plan:
     """A consumer is made again, and reads everything where some of it is damaged."""
     items = (Item(2_000, "unreadable", 0, seed, 600), Item(2_030, "consumer", 0, 0, 10))
-    return replace(CALM, checkpoint_entries=5, entries_kept=0, items=items)
+    return replace(CALM, servers=servers, checkpoint_entries=5, entries_kept=0, items=items)
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("plant", "drawing", "first"),
     [
@@ -180,19 +182,9 @@ def read_anew(seed: int) -> Plan:
     ],
 )
 def test_damage_that_is_not_seen_is_found(
-    plant: Callable[[Patch], None], drawing: Callable[[int], Plan], first: int, monkeypatch: Patch
+    plant: Callable[[Patch], None], drawing: Callable[..., Plan], first: int, monkeypatch: Patch
 ) -> None:
-    """The search begins where it was found last, as that saves time; it goes on if timings have
-    moved. A seed counts only when it passes without the planted bug."""
-    for seed in range(first, first + SEEDS):
-        plan = drawing(seed)
-        with monkeypatch.context() as planted:
-            plant(planted)
-            found = failure(plan)
-        if found.startswith("Violation") and not failure(plan):
-            print(f"found with seed {seed}: {found}")
-            return
-    pytest.fail(f"not found in {SEEDS} seeds from {first} on")
+    hunt(plant, drawn(drawing, first, SEEDS), monkeypatch)
 
 
 def test_damage_is_met() -> None:

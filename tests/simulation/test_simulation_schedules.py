@@ -8,7 +8,7 @@ from jsctl.broker.jetstream.scheduling.firing import Firing
 from jsctl.broker.jetstream.scheduling.schedules import ScheduledMessage, Schedules
 from jsctl.broker.jetstream.streams.entries import Scheduled
 from jsctl.broker.jetstream.streams.stream import Stream
-from tests.simulation.hunting import hunt
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import draw_schedules
 from tests.simulation.planners import Planner
 from tests.simulation.run import Simulation
@@ -57,6 +57,7 @@ def _a_message_ends_none(patch: Patch) -> None:
     patch.setattr(Schedules, "overwritten", lambda self, subjects: None)
 
 
+@pytest.mark.planted
 @pytest.mark.mutants
 @pytest.mark.parametrize(
     "plant",
@@ -70,4 +71,4 @@ def _a_message_ends_none(patch: Patch) -> None:
 def test_a_schedule_that_goes_wrong_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
-    hunt(plant, draw_schedules, monkeypatch, HUNTED)
+    hunt(plant, drawn(draw_schedules, 0, HUNTED), monkeypatch)

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from jsctl.broker.jetstream.streams.ttl import Ttls
+from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import draw_ttl
-from tests.simulation.run import Simulation, failure
+from tests.simulation.run import Simulation
 from tests.simulation.world import SECOND
 
 Patch = pytest.MonkeyPatch
@@ -44,6 +45,7 @@ def _the_one_behind(patch: Patch) -> None:
     patch.setattr(Ttls, "add", lambda self, seq, time_ns, ttl: add(self, seq + 1, time_ns, ttl))
 
 
+@pytest.mark.planted
 @pytest.mark.parametrize(
     ("plant", "first"),
     [(_too_early, 3), pytest.param(_never, 2, marks=pytest.mark.mutants), (_the_one_behind, 2)],
@@ -51,12 +53,4 @@ def _the_one_behind(patch: Patch) -> None:
 def test_a_time_to_live_that_is_not_kept_is_found(
     plant: Callable[[Patch], None], first: int, monkeypatch: Patch
 ) -> None:
-    for seed in range(first, first + FIXED):
-        plan = draw_ttl(seed)
-        with monkeypatch.context() as planted:
-            plant(planted)
-            told = failure(plan)
-        if told.startswith("Violation"):
-            print(f"found with seed {seed}: {told}")
-            return
-    pytest.fail(f"not found in {FIXED} seeds")
+    hunt(plant, drawn(draw_ttl, first, FIXED), monkeypatch)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 
 from jsctl.api.words import Retention
+from jsctl.broker.assets.assigned_files import AssignedFiles
 from jsctl.broker.assets.lost_log import forget_loss
 from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.assets.prepared import (
@@ -52,8 +53,11 @@ class Assets:
     new_id: Callable[[], str]
     streams: dict[StreamKey, StreamReplica]
     """Given, as the quota counts what they hold."""
+    alone: bool
+    """No other server has the meta state."""
     consumers: dict[ConsumerKey, ConsumerReplica] = field(default_factory=dict)
     pushers: Pushers = field(init=False)
+    written: AssignedFiles = field(init=False)
     prepared: PreparedReplicas = field(default_factory=PreparedReplicas)
     postponed: dict[tuple[str, ...], StreamAssignment | ConsumerAssignment] = field(
         default_factory=dict
@@ -68,7 +72,10 @@ class Assets:
     """Replicas whose group has to be brought to the wanted peers, by group name."""
 
     def __post_init__(self) -> None:
-        self.pushers = Pushers(self.context.traffic)
+        context = self.context
+        self.pushers = Pushers(context.traffic)
+        self.written = AssignedFiles(context.disk, context.groups.side_jobs, self.alone)
+        self.written.all_taken_up = not self.alone or not self.starter.lost
 
     def follow(self, change: MetaChange) -> None:
         """Do what one applied change of the meta state asks of this server."""
@@ -109,6 +116,7 @@ class Assets:
         else:
             replica.assign(assignment)
         self.unsettled[replica.group.name] = replica
+        self.written.note(assignment, known=self.context.replaying)
 
     def _follow_consumer(self, assignment: ConsumerAssignment, newest: bool = False) -> None:
         key = (assignment.account, assignment.stream, assignment.name)
@@ -139,6 +147,7 @@ class Assets:
             replica.assign(assignment)
             self.pushers.put(replica)
         self.unsettled[replica.group.name] = replica
+        self.written.note(assignment, known=self.context.replaying)
 
     def _waits(
         self,
@@ -362,6 +371,7 @@ class Assets:
         for name in list(replica.watchers):
             self._drop_consumer((*key, name))
         self.unsettled.pop(replica.group.name, None)
+        self.written.forget(replica.assignment)
         self._tombstone(replica.group)
         replica.delete()
 
@@ -382,6 +392,7 @@ class Assets:
         replica.stream.unwatch(key[2])
         self.pushers.remove(replica)
         replica.end(CONSUMER_DELETED)
+        self.written.forget(replica.assignment)
         self._tombstone(replica.group)
         replica.delete()
         replica.stream.consumed_anew()
@@ -434,6 +445,7 @@ class Assets:
         self._forget_removed()
         self._settle_loss()
         self._sweep()
+        self.written.write()
         if not self.context.disk_full:
             self.context.disk.hold_room()
 
@@ -451,7 +463,7 @@ class Assets:
         """When all assignments are known, every group that was here has begun, in
         doubt if need be, and says so itself; what is assigned from now on is new."""
         starter, groups = self.starter, self.context.groups
-        if starter.loss_marked and self.knows_all:
+        if starter.loss_marked and self.knows_all and self.written.all_taken_up:
             starter.lost = ""
             if groups.idle and not groups.wal.pending_bytes:
                 starter.loss_marked = False

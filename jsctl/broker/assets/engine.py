@@ -112,7 +112,7 @@ class Engine:
         starter.take(recovered, find_loss(disk, recovered, alone=not options.clustered))
         for damage in recovered.damage:
             self.context.log(LogLevel.ERROR, f"Damaged log: {damage}")
-        self.assets = Assets(self.context, starter, new_id, streams)
+        self.assets = Assets(self.context, starter, new_id, streams, not options.clustered)
         liveness, state = Liveness(options.boot, options.life), Meta()
         news = OwnNews(options, self.groups, self.assets, liveness, options.card)
         self._own_news = news
@@ -204,6 +204,7 @@ class Engine:
             self._leave_silent_disk()
             self.groups.relieve()
             self.groups.forget_memory_of(self.cluster.has_lost_memory)
+            self.meta.take_up()
             self.assets.tidy(self.cluster.pace())
 
     def _leave_silent_disk(self) -> None:

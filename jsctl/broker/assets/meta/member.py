@@ -18,6 +18,7 @@ from jsctl.broker.assets.meta.group_file import (
     write_founding,
 )
 from jsctl.broker.assets.meta.replica import MetaReplica
+from jsctl.broker.assets.meta.taking_up import left_over
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
 from jsctl.broker.errors import DiskFull
 from jsctl.broker.jetstream.meta.state import Meta
@@ -58,6 +59,8 @@ class MetaMember:
         self._told_to_go = False
         self._has_room = True
         self._warned: set[str] = set()
+        self._taking_up: int | None = None
+        """Behind which entry all is assigned again that a lost log named."""
 
     # Start
 
@@ -175,6 +178,19 @@ class MetaMember:
         leader = self._cluster.leader_of(META_GROUP)
         if leader and leader != self._context.me:
             self._outbox.parcel(leader).proposals.append(MetaProposal(entries))
+
+    def take_up(self) -> None:
+        """Have assigned again what a lost log named and the disk has; once, when that may be
+        decided here. Groups of it are in doubt, as long as the loss is not settled."""
+        written = self._assets.written
+        if written.all_taken_up or not self.leading:
+            return
+        if self._taking_up is None:
+            self._taking_up = self.group.raft.last_index
+            for entry in left_over(self._context, self.state):
+                self.propose([entry], None)
+                self._taking_up = self.group.raft.last_index
+        written.all_taken_up = self.group.raft.applied >= self._taking_up
 
     # Other groups
 
