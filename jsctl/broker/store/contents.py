@@ -12,6 +12,7 @@ from typing import NamedTuple
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
 from jsctl.broker.store.index import UNKNOWN, StoreIndex
+from jsctl.broker.store.newest import NewestOfEach
 from jsctl.broker.store.record import Record, Row
 from jsctl.broker.store.records import Records
 from jsctl.broker.store.segments.catalogue import encode_records
@@ -299,6 +300,10 @@ class Contents:
             return sorted(index.subjects.lasts(filters))
         newest = (index.last_up_to(name, bound) for name in index.retained_subjects(filters))
         return sorted(seq for seq in newest if seq is not None)
+
+    def newest_of_each(self, filters: Filters) -> NewestOfEach:
+        """As `multi_last`, for a caller who goes on with it as often as it takes."""
+        return NewestOfEach(self._index, filters)
 
     def first_for(self, subject: bytes) -> int | None:
         """Sequence of the oldest message of a literal subject."""

@@ -23,7 +23,6 @@ from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import (
-    Flags,
     Messages,
     Purge,
     StreamEntry,
@@ -129,6 +128,8 @@ class StreamReplica:
         stream, leading, ready = self.stored.stream, self.leading, self._ready
         watched = bool(self.watchers) or (leading is not None and bool(leading.direct))
         before = stream.store.messages if watched else 0
+        if watched:
+            stream.store.note_removals()
         if leading is None:
             entry = decode(data)
             result = stream.apply(index, entry)
@@ -176,13 +177,20 @@ class StreamReplica:
             for watcher in told:
                 watcher.purged(entry.filter)
         stored: Sequence[bytes] = ()
-        if isinstance(entry, Messages) and not entry.flags & ~Flags.BESIDE:
+        if isinstance(entry, Messages):
             stored = entry.frame.columns.subjects
-        for watcher in told:
-            if stored and self.store.messages == before + len(stored):
-                watcher.stored(stored)
-            else:
+        gone = self.store.take_removals()
+        left = before + len(stored) - sum([len(one.seqs) for one in gone])
+        if self.store.messages != left or not (stored or gone):
+            # Not all of it is known: an entry that the store had already, say, or damage.
+            for watcher in told:
                 watcher.stream_changed()
+            return
+        for watcher in told:
+            if stored:
+                watcher.stored(stored)
+            if gone:
+                watcher.removed(gone)
 
     def founded(self) -> bool:
         """The config is the first entry; nothing else is known of a stream without messages."""
