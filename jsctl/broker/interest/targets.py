@@ -407,7 +407,8 @@ class SublistResult:
 
     `simple` plans have only clients without a delivery limit or filter, sinks and routes; a `sole`
     one has one client and nothing else, and one with a `lone` link only that other server; in a
-    `doubled` one a client listens more than once. In one with `leafs` some are leaf nodes, hubs, or other clusters, and `returns` lead back to those.
+    `doubled` one a client listens more than once. In one with `leafs` some are leaf nodes, hubs, or
+    other clusters, and `returns` lead back to those.
     `weight` is what it serves, in clients; `spread` what one message to them costs and `built` what
     making the plan does, in units of `effort`.
     """

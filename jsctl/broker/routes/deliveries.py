@@ -16,7 +16,7 @@ from jsctl.broker.routing.router import Router
 
 TRACE = b"Nats-Trace-Dest"
 _REPLY = rb"(\$JS\.ACK(?:\.[^. \t\r\n]+){2}(?:\.[0-9]+){5})@([^ \t\r\n]+) "
-"""Reply, and subject to show: no `@` is in the numbers, so the first one behind them parts these."""
+"""Reply, and subject to show: numbers have no `@`, so the first one behind them parts these."""
 _SIZE = rb"(0|[1-9][0-9]{0,8})\r\n"
 _plain = re.compile(_REPLY + _SIZE).match
 _headed = re.compile(_REPLY + rb"([1-9][0-9]{0,8}) " + _SIZE).match
