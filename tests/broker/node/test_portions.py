@@ -7,6 +7,7 @@ import pytest
 from jsctl.broker.jsapi import direct_gets
 from jsctl.broker.store import newest
 from jsctl.broker.turn import TurnInputs
+from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, PlayClient
 
 
@@ -215,3 +216,35 @@ def test_the_first_look_at_many_keys_goes_on_in_the_next_turns(
     changed = [f"$KV.B.k{n * 7919 % 10_007}" for n in range(1, turns)]
     assert {newest_of[key] for key in changed} == {b"new"}
     assert client.ask("$JS.API.CONSUMER.INFO.KV_B.W")["num_pending"] == 0
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_durable_consumer_begins_with_the_newest_of_each_key_found_in_portions(
+    replicas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(newest, "PORTION", 7)
+    cluster = ClusterPlay()
+    client = cluster["n1"].connect("a")
+    stream = {"name": "S", "subjects": ["s.>"], "num_replicas": replicas}
+    assert "error" not in client.ask("$JS.API.STREAM.CREATE.S", **stream)
+    client.send(b"".join(b"PUB s.k%d 1\r\nx\r\n" % (n * 37 % 50) for n in range(120)))
+    cluster.run(0.2)
+    config = {
+        "durable_name": "C",
+        "deliver_policy": "last_per_subject",
+        "filter_subjects": ["s.*"],
+        "ack_policy": "explicit",
+    }
+    client.subscribe("made")
+    body = json.dumps({"stream_name": "S", "action": "create", "config": config}).encode()
+    client.publish("$JS.API.CONSUMER.CREATE.S.C", body, "made")
+    cluster.wait(lambda: bool(client.heard("made")), "an answer")
+    (made,) = client.heard("made")
+    assert made["num_pending"] == 50
+    client.subscribe("in")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b'{"batch":100,"expires":500000000}', "in")
+    cluster.run(1)
+    replies = [reply for to, reply, _ in client.messages if to.startswith("s.")]
+    seqs = [int(reply.split(".")[5]) for reply in replies]
+    assert seqs == list(range(71, 121)), "the last fifty are one of each key"
+    assert [int(reply.split(".")[8]) for reply in replies] == list(range(49, -1, -1))
