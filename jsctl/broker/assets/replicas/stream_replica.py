@@ -5,7 +5,7 @@ turn, proposed, and acknowledged when its entry is applied: see `leading_stream`
 """
 
 from collections import ChainMap, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, field
 
 from jsctl.api.codec import dumps
@@ -23,8 +23,13 @@ from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import (
+    Delete,
+    Expire,
     Messages,
     Purge,
+    RemoveMessages,
+    Scheduled,
+    Sourced,
     StreamEntry,
     decode,
     encode_config,
@@ -35,10 +40,12 @@ from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.disk_jobs import SaveStoreAndState
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.store.seqset import SeqSet
-from jsctl.broker.store.stream_store import StreamStore
+from jsctl.broker.store.stream_store import Removed, StreamStore
 from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
+BESIDE_MESSAGES = (Delete, Expire, RemoveMessages, Scheduled, Sourced)
+"""Entries that change nothing for consumers where no message goes."""
 DIGEST_EVERY = 16
 DIGESTS_MAX = 64
 """A digest of the messages is kept for the last so many of each so many entries."""
@@ -181,16 +188,13 @@ class StreamReplica:
             stored = entry.frame.columns.subjects
         gone = self.store.take_removals()
         left = before + len(stored) - sum([len(one.seqs) for one in gone])
-        if self.store.messages != left or not (stored or gone):
+        known = self.store.messages == left
+        if known and (stored or gone):
+            _tell(told, stored, gone)
+        elif not known or not isinstance(entry, BESIDE_MESSAGES):
             # Not all of it is known: an entry that the store had already, say, or damage.
             for watcher in told:
                 watcher.stream_changed()
-            return
-        for watcher in told:
-            if stored:
-                watcher.stored(stored)
-            if gone:
-                watcher.removed(gone)
 
     def founded(self) -> bool:
         """The config is the first entry; nothing else is known of a stream without messages."""
@@ -391,3 +395,14 @@ class StreamReplica:
         self.stored.delete()
         account, name = self.key
         self.context.log(LogLevel.INFO, f"Removed the replica of stream '{account} > {name}'")
+
+
+def _tell(
+    watchers: Iterable[StreamWatcher], stored: Sequence[bytes], gone: Sequence[Removed]
+) -> None:
+    """Tell who watches of messages with these subjects, and of what they replaced."""
+    for watcher in watchers:
+        if stored:
+            watcher.stored(stored)
+        if gone:
+            watcher.removed(gone)

@@ -19,6 +19,7 @@ from tests.support.node_play import NodePlay
 from tests.support.quick import examples
 
 NOW = 1_700_000_000_000_000_000
+SECONDS_OF_IDS = 5
 SUBJECTS = (b"k.a", b"k.b", b"k.c", b"other")
 FILTERS = ((), ("k.>",), ("k.a",), ("other", "k.b"), ("k.*", "other"))
 
@@ -136,7 +137,7 @@ def test_a_bucket_is_not_counted_again_with_every_put(
         name="KV_B",
         subjects=["$KV.B.>"],
         max_msgs_per_subject=1,
-        allow_direct=True,
+        duplicate_window=(SECONDS_OF_IDS - 1) * 1_000_000_000,
     )
     for key in range(20):
         client.publish(f"$KV.B.k{key}", b"v")
@@ -157,6 +158,7 @@ def test_a_bucket_is_not_counted_again_with_every_put(
     heard = [reply for to, reply, _ in client.messages if to.startswith("$KV")]
     assert len(heard) == 50
     assert {reply.rpartition(".")[2] for reply in heard} == {"0"}, "nothing is left behind each"
+    play.run(SECONDS_OF_IDS)
     info = client.ask(f"$JS.API.CONSUMER.INFO.KV_B.{made['name']}")
     assert info["num_pending"] == 0, json.dumps(info)
     assert not counts
