@@ -12,13 +12,13 @@ from typing import NamedTuple
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record
 from jsctl.broker.store.index import UNKNOWN, StoreIndex
-from jsctl.broker.store.newest import NewestOfEach
 from jsctl.broker.store.record import Record, Row
 from jsctl.broker.store.records import Records
 from jsctl.broker.store.segments.catalogue import encode_records
 from jsctl.broker.store.segments.segment import RecordColumns
 from jsctl.broker.store.seqset import SeqSet
 from jsctl.broker.store.transfer import TransferBounds
+from jsctl.broker.store.views.newest import NewestOfEach
 from jsctl.broker.store.views.view import StoreView
 from jsctl.broker.subject.matching import Filters
 from jsctl.dataclass import dataclass

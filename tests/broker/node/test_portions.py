@@ -5,7 +5,7 @@ import json
 import pytest
 
 from jsctl.broker.jsapi import direct_gets
-from jsctl.broker.store import newest
+from jsctl.broker.store.views import newest
 from jsctl.broker.turn import TurnInputs
 from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, PlayClient

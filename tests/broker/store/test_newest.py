@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from jsctl.broker.store.frame import frame_of
 from jsctl.broker.store.index import StoreIndex
 from jsctl.broker.store.memory_store import MemoryStore
-from jsctl.broker.store.newest import NewestOfEach
+from jsctl.broker.store.views.newest import NewestOfEach
 from jsctl.broker.subject.matching import Filters
 from tests.support.quick import examples
 

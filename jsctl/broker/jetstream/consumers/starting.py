@@ -7,9 +7,9 @@ from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
 from jsctl.broker.options import COMPATIBLE_API_LEVEL
 from jsctl.broker.protocol.headers import get
-from jsctl.broker.store import newest
 from jsctl.broker.store.contents import Contents
-from jsctl.broker.store.newest import NewestOfEach
+from jsctl.broker.store.views import newest
+from jsctl.broker.store.views.newest import NewestOfEach
 from jsctl.broker.subject.matching import Filters
 
 _ALIKE = (DeliverPolicy.ALL, DeliverPolicy.BY_START_SEQUENCE, DeliverPolicy.BY_START_TIME)

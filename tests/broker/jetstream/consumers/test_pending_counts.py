@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.words import DeliverPolicy
 from jsctl.broker.jetstream.consumers.config import with_defaults
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
@@ -30,8 +31,9 @@ class Life:
     def __init__(self, filters: tuple[str, ...], policy: str) -> None:
         self.store = MemoryStore()
         self.mark = 0
-        more = {"filter_subjects": filters} if filters else {}
-        config = ConsumerConfig(durable_name="C", deliver_policy=policy, **more)  # type: ignore[arg-type]
+        config = ConsumerConfig(
+            durable_name="C", deliver_policy=DeliverPolicy(policy), filter_subjects=filters
+        )
         self.consumer = Consumer("S", "C", with_defaults(config))
         self.delivery: ConsumerDelivery | None = None
 
