@@ -197,7 +197,7 @@ class Play:
             f"delivered={state.delivered_seq}/{state.delivered_stream}"
             f" floor={state.floor_seq}/{state.floor_stream}"
             f" unacked={list(state.pending)} redelivered={state.redelivered}"
-            f" pending={self.leader.num_pending}{waiting}"
+            f" pending={self.leader.delivery.num_pending}{waiting}"
         )
 
     def do_acked(self, words: list[str]) -> None:

@@ -98,7 +98,7 @@ def consumer_info(
     bound = False
     if leader is not None:
         state = leader.state
-        pending = leader.num_pending
+        pending = leader.delivery.num_pending
         waiting = 0 if leader.pull is None else leader.pull.prune()
         bound = leader.push is not None and leader.push.look(now)
     floor = state.floor_stream

@@ -406,8 +406,9 @@ class SublistResult:
     """Where messages of one subject go; shared by all that publish it, never changed.
 
     `simple` plans have only clients without a delivery limit or filter, sinks and routes; a `sole`
-    one has one client and nothing else; in a `doubled` one a client listens more than once. In one
-    with `leafs` some are leaf nodes, hubs, or other clusters, and `returns` lead back to those.
+    one has one client and nothing else, and one with a `lone` link only that other server; in a
+    `doubled` one a client listens more than once. In one with `leafs` some are leaf nodes, hubs, or
+    other clusters, and `returns` lead back to those.
     `weight` is what it serves, in clients; `spread` what one message to them costs and `built` what
     making the plan does, in units of `effort`.
     """
@@ -421,6 +422,7 @@ class SublistResult:
         "groups",
         "leafs",
         "links",
+        "lone",
         "returns",
         "shadows",
         "simple",
@@ -474,6 +476,8 @@ class SublistResult:
         self.spread = len(clients) >> TARGETS_SHIFT
         self.built = 1 + (len(plain) + sum(map(len, groups)) >> TARGETS_SHIFT)
         self.sole = self.simple and len(clients) == 1 and not sinks and not links
+        only = self.links[0] if self.simple and len(links) == 1 else None
+        self.lone = only if isinstance(only, RouteLink) and not (clients or sinks) else None
         self.doubled = len({id(session) for _, session in clients}) < len(clients)
 
 

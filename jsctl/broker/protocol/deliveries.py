@@ -7,7 +7,7 @@ subjects and ids before it, and everything of a turn becomes bytes with one join
 """
 
 from collections.abc import Sequence
-from itertools import chain, repeat
+from itertools import chain, cycle, repeat
 from typing import Protocol
 
 from jsctl.broker.accel.choice import column_loops
@@ -19,7 +19,7 @@ Row = tuple[int, int, bytes, bytes, bytes]
 
 
 class Together(Protocol):
-    """Messages without headers that are told at once, if one client gets all of them."""
+    """Messages without headers that are told at once, if one client or server gets all of them."""
 
     inboxes: Sequence[bytes]
     """The subjects that they go to, in turn."""
@@ -35,6 +35,9 @@ class Together(Protocol):
 
     def frames(self, verb: bytes, infix: bytes) -> bytes:
         """What a client reads; `infix` is its subscription's id between blanks."""
+
+    def routed(self, front: bytes) -> bytes:
+        """What another server reads; `front` stands before the inbox."""
 
 
 class Deliveries(Together):
@@ -98,6 +101,16 @@ class Deliveries(Together):
         parts = zip(repeat(verb), subjects, repeat(infix), self.tails, strict=False)
         return b"".join(chain.from_iterable(parts))
 
+    def routed(self, front: bytes) -> bytes:
+        fronts = cycle([front + inbox + b" " for inbox in self.inboxes])
+        lines = [tail.partition(b" ") for tail in self.tails]
+        return b"".join(
+            [
+                b"%b%b@%b %b" % (head, reply, row[2], rest)
+                for head, row, (reply, _, rest) in zip(fronts, self.rows, lines, strict=False)
+            ]
+        )
+
 
 class AckRun(Together):
     """Acknowledgements of messages whose sequences follow each other, each to an inbox of its own.
@@ -128,6 +141,9 @@ class AckRun(Together):
 
     def frames(self, verb: bytes, infix: bytes) -> bytes:
         return column_loops().ack_lines(self.inboxes, self.first_seq, verb, infix, self._form)
+
+    def routed(self, front: bytes) -> bytes:
+        return self.frames(front, b" ")
 
 
 OutgoingMessage = Item | Deliveries | AckRun

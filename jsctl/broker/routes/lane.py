@@ -11,6 +11,7 @@ from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import RouteLink
 from jsctl.broker.linking.lane import STOPS, LinkLane
 from jsctl.broker.protocol.route import RouteParser
+from jsctl.broker.routes.deliveries import take_deliveries
 from jsctl.broker.routing.fans import Fans
 from jsctl.broker.routing.router import Router
 
@@ -28,6 +29,22 @@ class RouteLane(LinkLane[RouteLink]):
         self._router = router
         self._table = table
         self._ways: dict[tuple[bytes, bool, int], tuple[Account, Fans]] = {}
+
+    def _pass(self, link: RouteLink, parser: RouteParser, data: bytes, position: int) -> int:
+        before = -1
+        while position > before and data.startswith(self.words, position):
+            before = position
+            position = super()._pass(link, parser, data, position)
+            way = None
+            if data.startswith(self.words, position):
+                way = self._way(link, parser, data, position)
+            if way is not None:
+                words = b"" if parser.account else way[0].wire_name + b" "
+                verbs = VERB + words, HEADER_VERB + words
+                position = take_deliveries(
+                    self._router, way[0], link, parser, data, position, verbs
+                )
+        return position
 
     def forget(self) -> None:
         """Accounts or limits have changed."""

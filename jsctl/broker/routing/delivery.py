@@ -129,6 +129,9 @@ class Deliverer:
 
     def many(self, account: Namespace, plan: SublistResult, items: Sequence[Item]) -> None:
         """Messages of the broker itself, whose subjects all have the targets of `plan`."""
+        if plan.lone is not None:
+            self._many_to_link(plan.lone, account, items)
+            return
         if not plan.sole:
             for subject, reply, headers, payload, deliver_as in items:
                 shown = deliver_as or subject
@@ -151,18 +154,39 @@ class Deliverer:
         size = sum([len(item[3]) for item in items])
         if capable:
             size += sum([len(item[2]) for item in items])
-        sub.delivered += len(items)
-        _sent(session, account, len(items), size)
-        self.write(session, b"".join(parts))
+        self.worded(account, plan, len(items), size, b"".join(parts))
 
     def together(self, account: Namespace, plan: SublistResult, made: Together) -> None:
-        """As `many` for a plan that is `sole`."""
-        sub, session = plan.clients[0]
-        if session.closing:
+        """As `many` for a plan that is `sole`, or has a `lone` link."""
+        link, count, size = plan.lone, len(made), made.payload_bytes
+        if link is not None:
+            _sent(link, account, count, size)
+            self.write(link, made.routed(link.kind.verb + prefix_of(link, account, b"")))
             return
-        sub.delivered += len(made)
-        _sent(session, account, len(made), made.payload_bytes)
-        self.write(session, made.frames(session.kind.verb, sub.infix))
+        sub, session = plan.clients[0]
+        if not session.closing:
+            data = made.frames(session.kind.verb, sub.infix)
+            self.worded(account, plan, count, size, data)
+
+    def worded(
+        self, account: Namespace, plan: SublistResult, count: int, size: int, data: bytes
+    ) -> None:
+        """Messages for the one client of a plan that is `sole`, as it reads them."""
+        sub, session = plan.clients[0]
+        sub.delivered += count
+        _sent(session, account, count, size)
+        self.write(session, data)
+
+    def _many_to_link(self, link: RouteLink, account: Namespace, items: Sequence[Item]) -> None:
+        parts: list[bytes] = []
+        size, front = 0, prefix_of(link, account, b"")
+        for subject, reply, headers, payload, shown in items:
+            verb = link.kind.header_verb if headers else link.kind.verb
+            told = _telling(reply, subject, shown or subject)
+            parts.append(writer.routed(verb, front + subject, told, (), headers or None, payload))
+            size += len(headers) + len(payload)
+        _sent(link, account, len(items), size)
+        self.write(link, b"".join(parts))
 
     def _across(
         self,
@@ -400,8 +424,7 @@ class Deliverer:
         shown: bytes,
     ) -> None:
         """One message to another server, for plain subscriptions and the groups named."""
-        if shown is not subject and reply.startswith(ACK_PREFIX):
-            reply = reply + b"@" + shown
+        reply = _telling(reply, subject, shown)
         prefix = prefix_of(link, account, subject)
         verb = link.kind.verb if headers is None else link.kind.header_verb
         _sent(link, account, 1, len(headers or b"") + len(payload))
@@ -431,6 +454,12 @@ class Deliverer:
         link.out += (*payload, b"\r\n")
         link.out_bytes += size + 2
         _sent(link, account, 1, size)
+
+
+def _telling(reply: bytes, subject: bytes, shown: bytes) -> bytes:
+    """A reply for another server, which tells what is to be shown in place of the subject."""
+    told = shown is not subject and reply.startswith(ACK_PREFIX)
+    return reply + b"@" + shown if told else reply
 
 
 def _sent(target: Outbound, account: Namespace, count: int, size: int) -> None:

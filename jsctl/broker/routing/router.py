@@ -223,9 +223,8 @@ class Router:
     def publish_pieces(self, account: Namespace, subject: bytes, pieces: Sequence[Piece]) -> None:
         """As `publish` for a payload in pieces, which are not joined for one other server."""
         plan = account.sublist.match(subject)
-        link = plan.links[0] if plan.simple and len(plan.links) == 1 else None
-        if isinstance(link, RouteLink) and not plan.clients and not plan.sinks:
-            self.delivery.pieces(link, account, subject, pieces)
+        if plan.lone is not None:
+            self.delivery.pieces(plan.lone, account, subject, pieces)
         else:
             self.publish(account, subject, b"".join(pieces))
 
@@ -269,13 +268,16 @@ class Router:
         self._publish_items(account, items)
 
     def _sole_of(self, account: Namespace, subjects: Sequence[bytes]) -> SublistResult | None:
-        """The plan of some subjects that lead to one client and to nobody else."""
+        """The plan of some subjects that lead to one client or one server, and to nobody else."""
         plans = account.sublist.match_many(subjects)
         first = plans[0]
-        if not first.sole:
+        if not first.sole and first.lone is None:
             return None
         same = all(map(is_, plans, repeat(first))) or all(
-            [one.sole and one.clients == first.clients for one in plans]
+            [
+                one.sole == first.sole and one.lone is first.lone and one.clients == first.clients
+                for one in plans
+            ]
         )
         return first if same else None
 

@@ -15,7 +15,7 @@ from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, Row
 from jsctl.broker.store.segments.files import SegmentFiles, waits_for_room
 from jsctl.broker.store.segments.segment import REMOVE, TRUNCATE, RecordColumns, Segment
-from jsctl.broker.store.seqset import SeqSet
+from jsctl.broker.store.seqset import SeqSet, encode_one
 from jsctl.broker.store.views.places import FileRun, Held, RecordPlace
 
 _READ_BYTES = 64 * 1024
@@ -91,6 +91,9 @@ class FileRecords:
                 files.roll()
             for seq in seqs:
                 files.of(seq).erase = True
+        if len(seqs) == 1:
+            files.note(REMOVE, mark, encode_one(seqs[0]))
+            return
         gone = SeqSet()
         gone.add_many(seqs)
         files.note(REMOVE, mark, gone.encode())

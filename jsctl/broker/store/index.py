@@ -166,6 +166,22 @@ class StoreIndex:
             found = list({*found, *self.lost.subjects.select(filters)})
         return found
 
+    def retained_names(self, filters: Filters) -> list[bytes]:
+        """All subjects, those of damaged messages too; only those that pass where that takes no
+        look at all of them."""
+        found = self.subjects.names(filters)
+        if self.lost:
+            found = list({*found, *self.lost.subjects.names(filters)})
+        return found
+
+    def newest_of(self, subjects: Sequence[bytes], up_to: int) -> list[int]:
+        """The newest sequence, not above `up_to`, of each of these that has one, be it damaged; in
+        no order."""
+        if not self.lost:
+            return self.subjects.newest_of(subjects, up_to)
+        found = [self.last_up_to(subject, up_to) for subject in subjects]
+        return [seq for seq in found if seq is not None]
+
     def last_up_to(self, subject: bytes, seq: int) -> int | None:
         """The newest sequence of a subject that is not above `seq`, be it damaged."""
         newest = self.subjects.last_up_to(subject, seq)

@@ -123,7 +123,9 @@ class SeqSet:
 
     def add_many(self, seqs: Sequence[int]) -> None:
         """Add ascending numbers: one by one where they lie far from each other, else together."""
-        if not seqs:
+        if len(seqs) < 2:
+            if seqs:
+                self.add(seqs[0])
             return
         low, high = self._touched(seqs[0] - 1 if seqs[0] else 0, seqs[-1] + 1)
         if (high - low) * self._block_ranges > 4 * len(seqs) + 2 * self._block_ranges:
@@ -273,6 +275,8 @@ class SeqSet:
 
     def encode(self) -> bytes:
         """The set as bytes; equal sets have equal bytes."""
+        if self._count == 1:
+            return encode_one(self._firsts[0])
         starts, ends = array("Q"), array("Q")
         for block in self._blocks:
             starts += block.starts
@@ -314,6 +318,12 @@ class SeqSet:
             made._count = joined.count
             made._put(0, 0, joined)
         return made
+
+
+def encode_one(seq: int) -> bytes:
+    """What a set with one member encodes to."""
+    code, width = _width(seq)
+    return _HEADER.pack(_FORMAT, width, 1) + _packed(code, [seq, 0])
 
 
 def _packed(code: str, values: list[int]) -> bytes:

@@ -12,7 +12,7 @@ import struct
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from jsctl.broker.errors import Damaged
 from jsctl.broker.store import record, transfer
@@ -36,6 +36,15 @@ class StoreJob(Protocol):
         """Do it. Raises DiskError."""
 
 
+class Removed(NamedTuple):
+    """Messages that went together."""
+
+    seqs: Sequence[int]
+    """Ascending."""
+    subjects: Sequence[bytes] = ()
+    """All that they had; none: it is not known which."""
+
+
 class StreamStore(Contents):
     """The messages of one stream."""
 
@@ -43,8 +52,23 @@ class StreamStore(Contents):
         super().__init__(index, records)
         self._remover = MessageRemover(index, records)
         self._importing: transfer.StoreImporter | None = None
+        self._removed: list[Removed] | None = None
         self.forgets_removals = False
         """What was removed may be there again: the only bytes that told of it are damaged."""
+
+    def note_removals(self) -> None:
+        """From now on, until they are taken."""
+        self._removed = []
+
+    def take_removals(self) -> list[Removed]:
+        """What went since they are noted, as far as it is known: who wants to rely on it compares
+        with how many messages there are."""
+        found, self._removed = self._removed, None
+        return found or []
+
+    def _note(self, seqs: Sequence[int], subjects: Sequence[bytes] = ()) -> None:
+        if self._removed is not None and seqs:
+            self._removed.append(Removed(seqs, subjects))
 
     def append(self, frame: Frame, mark: int) -> None:
         """Take a frame. Records that the store has already (after an import) are left out.
@@ -76,6 +100,7 @@ class StreamStore(Contents):
             self._remover.drop(live)
             self._records.removed(live)
             self._index.settle()
+            self._note(live)
         self._index.mark = mark
         return len(live)
 
@@ -93,6 +118,7 @@ class StreamStore(Contents):
             count -= index.retained_messages
             self._records.truncated(first_seq, gone)
             index.settle()
+            self._note(gone)
         index.mark = mark
         return count
 
@@ -134,6 +160,8 @@ class StreamStore(Contents):
             index.drop_lost(lost)
             records.removed(seqs)
             index.settle()
+            if self._removed is not None:
+                self._note(seqs, [subject for subject, _ in bounds])
         index.mark = mark
         return seqs
 

@@ -375,6 +375,10 @@ class SubjectIndex:
             return [one for one in filters.literals if one in entries]
         return filters.select(entries)
 
+    def names(self, filters: Filters) -> list[bytes]:
+        """All subjects; only those that pass where that takes no look at all of them."""
+        return self.select(filters) if filters.only_literals else list(self._entries)
+
     def count(self, subject: bytes) -> int:
         """Live messages of a subject."""
         entry = self._entries.get(subject)
@@ -415,6 +419,19 @@ class SubjectIndex:
         if isinstance(entry, Positions):
             return entry.at_or_before(seq)
         return entry if entry is not None and entry <= seq else None
+
+    def newest_of(self, subjects: Iterable[bytes], up_to: int) -> list[int]:
+        """The newest sequence, not above `up_to`, of each of these that has one, in no order."""
+        found = [
+            one.seqs[-1] if isinstance(one, Positions) else one
+            for one in map(self._entries.get, subjects)
+            if one is not None
+        ]
+        return found if max(found, default=0) <= up_to else self._older(subjects, up_to)
+
+    def _older(self, subjects: Iterable[bytes], up_to: int) -> list[int]:
+        found = [self.last_up_to(subject, up_to) for subject in subjects]
+        return [seq for seq in found if seq is not None]
 
     def count_from(self, filters: Filters, seq: int) -> int:
         """Live messages at or after `seq` that pass."""

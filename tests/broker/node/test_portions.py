@@ -5,7 +5,9 @@ import json
 import pytest
 
 from jsctl.broker.jsapi import direct_gets
+from jsctl.broker.store.views import newest
 from jsctl.broker.turn import TurnInputs
+from tests.support.cluster_play import ClusterPlay
 from tests.support.node_play import NodePlay, PlayClient
 
 
@@ -158,3 +160,91 @@ def test_system_requests_wait_as_well() -> None:
     assert 1 <= len(answered(client)) <= 16
     play.turn()
     assert len(answered(client)) == 100
+
+
+def filled_bucket(count: int) -> tuple[NodePlay, PlayClient]:
+    """A node with a bucket of so many keys, in no order of their names."""
+    play = NodePlay()
+    client = play.connect("a")
+    client.ask(
+        "$JS.API.STREAM.CREATE.KV_B", name="KV_B", subjects=["$KV.B.>"], max_msgs_per_subject=1
+    )
+    client.send(b"".join(b"PUB $KV.B.k%d 1\r\nx\r\n" % (n * 7919 % 10_007) for n in range(count)))
+    client.messages.clear()
+    return play, client
+
+
+WATCH = {
+    "name": "W",
+    "deliver_subject": "watch",
+    "filter_subject": "$KV.B.>",
+    "deliver_policy": "last_per_subject",
+    "ack_policy": "none",
+    "mem_storage": True,
+    "num_replicas": 1,
+}
+
+
+def test_the_first_look_at_many_keys_goes_on_in_the_next_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(newest, "PORTION", 100)
+    play, client = filled_bucket(1000)
+    other = play.connect("a")
+    client.subscribe("watch")
+    client.subscribe("in")
+    body = json.dumps({"stream_name": "KV_B", "action": "create", "config": WATCH}).encode()
+    request = b"PUB $JS.API.CONSUMER.CREATE.KV_B.W.$KV.B.> in %d\r\n%b\r\n" % (len(body), body)
+    play._once(TurnInputs(chunks=[(client.conn, request)]))
+    turns = 1
+    while not client.messages:
+        put = b"PUB $KV.B.k%d 3\r\nnew\r\n" % (turns * 7919 % 10_007)
+        play._once(TurnInputs(chunks=[(other.conn, put + b"PING\r\n")]))
+        turns += 1
+        assert turns < 100
+        assert other.lines[-1] == b"PONG", "others are served meanwhile"
+    assert turns > 10, "one portion a turn"
+    (to, _, answer) = client.messages[0]
+    assert to == "in", "nothing is delivered before the answer"
+    told = json.loads(answer)
+    play.turn()
+    values = [body for to, _, body in client.messages if to.startswith("$KV")]
+    last = 1  # The put beside the answer may be stored behind it.
+    assert 0 <= len(values) - told["num_pending"] - told["delivered"]["consumer_seq"] <= last
+    newest_of = {to: body for to, _, body in client.messages if to.startswith("$KV")}
+    assert len(newest_of) == 1000, "all keys came"
+    changed = [f"$KV.B.k{n * 7919 % 10_007}" for n in range(1, turns)]
+    assert {newest_of[key] for key in changed} == {b"new"}
+    assert client.ask("$JS.API.CONSUMER.INFO.KV_B.W")["num_pending"] == 0
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_a_durable_consumer_begins_with_the_newest_of_each_key_found_in_portions(
+    replicas: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(newest, "PORTION", 7)
+    cluster = ClusterPlay()
+    client = cluster["n1"].connect("a")
+    stream = {"name": "S", "subjects": ["s.>"], "num_replicas": replicas}
+    assert "error" not in client.ask("$JS.API.STREAM.CREATE.S", **stream)
+    client.send(b"".join(b"PUB s.k%d 1\r\nx\r\n" % (n * 37 % 50) for n in range(120)))
+    cluster.run(0.2)
+    config = {
+        "durable_name": "C",
+        "deliver_policy": "last_per_subject",
+        "filter_subjects": ["s.*"],
+        "ack_policy": "explicit",
+    }
+    client.subscribe("made")
+    body = json.dumps({"stream_name": "S", "action": "create", "config": config}).encode()
+    client.publish("$JS.API.CONSUMER.CREATE.S.C", body, "made")
+    cluster.wait(lambda: bool(client.heard("made")), "an answer")
+    (made,) = client.heard("made")
+    assert made["num_pending"] == 50
+    client.subscribe("in")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b'{"batch":100,"expires":500000000}', "in")
+    cluster.run(1)
+    replies = [reply for to, reply, _ in client.messages if to.startswith("s.")]
+    seqs = [int(reply.split(".")[5]) for reply in replies]
+    assert seqs == list(range(71, 121)), "the last fifty are one of each key"
+    assert [int(reply.split(".")[8]) for reply in replies] == list(range(49, -1, -1))

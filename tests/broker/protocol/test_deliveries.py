@@ -49,3 +49,7 @@ def test_as_single_ones(drawn: list[Row], inboxes: int, first: int) -> None:
         b"MSG %b 7 %b %d\r\n%b\r\n" % (subject, reply, len(payload), payload)
         for _, reply, _, payload, subject in items
     )
+    assert together.routed(b"RMSG A ") == b"".join(
+        b"RMSG A %b %b@%b %d\r\n%b\r\n" % (inbox, reply, subject, len(payload), payload)
+        for inbox, reply, _, payload, subject in items
+    )

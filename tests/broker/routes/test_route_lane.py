@@ -64,8 +64,25 @@ def message(account: bytes, subject: bytes, middle: bytes, headers: bytes, paylo
 
 SUBJECTS = [b"c.a", b"c.b", b"s.a", b"s.b", b"q.a", b"q.l", b"d.a", b"none", b"_I.1", b"r.a"]
 ACK = b"$JS.ACK.S.C.1.1.1.1.0"
-MIDDLES = [b"", b"", b"_I.1 ", b"| grp ", b"+ _I.1 grp ", b"| ", b"+ ", ACK + b" ", ACK + b"@c.a "]
-HEADERS = [b"", b"", b"NATS/1.0\r\n\r\n", b"NATS/1.0\r\nNats-Trace-Dest: t\r\n\r\n"]
+SHOWN = [
+    ACK + b"@c.a ",
+    ACK + b"@s.b ",
+    ACK + b"1@x@y.z ",
+    b"$JS.ACK.S@1.C.1.1.1.1.0@c.a ",
+    b"$JS.ACK.S.C.1.1.1.1.x@c.a ",
+    b"$JS.ACK.D.H.S.C.1.1.1.1.0@c.a ",
+    b"$JS.ACK..C.1.1.1.1.0@c.a ",
+    ACK + b"@ ",
+    ACK + b"@c.a| ",
+]
+MIDDLES = [b"", b"", b"_I.1 ", b"| grp ", b"+ _I.1 grp ", b"| ", b"+ ", ACK + b" ", *SHOWN]
+HEADERS = [
+    b"",
+    b"",
+    b"NATS/1.0\r\n\r\n",
+    b"NATS/1.0\r\na: b\r\n\r\n",
+    b"NATS/1.0\r\nNats-Trace-Dest: t\r\n\r\n",
+]
 PAYLOADS = [b"", b"x", b"RMSG $G c.a 1\r\nx\r\n", b"\r\n" * 5, b"y" * 30]
 CONTROL = [
     b"RS+ $G c.>\r\n",
@@ -78,6 +95,11 @@ CONTROL = [
     b"RMSG B c.a 1\r\nx\r\n",
     b"RMSG unknown c.a 1\r\nx\r\n",
     b"RMSG $G c.a 01\r\nx\r\n",
+    b"RMSG $G c.a %b@s 01\r\nx\r\n" % ACK,
+    b"HMSG $G c.a %b@s 0 1\r\nx\r\n" % ACK,
+    b"RMSG $G c\t.a %b@s 1\r\nx\r\n" % ACK,
+    b"RMSG $G c.a  %b@s 1\r\nx\r\n" % ACK,
+    b"RMSG $G c.a %b@s\t1\r\nx\r\n" % ACK,
 ]
 single = st.builds(
     message,
@@ -102,6 +124,35 @@ def test_same_outcome(some: list[bytes], places: list[int]) -> None:
     check(cut(b"".join(some), places))
 
 
+deliveries = st.builds(
+    message,
+    st.just(b"$G "),
+    st.sampled_from([b"c.a", b"_I.1", b"_I.2", b"c.b"]),
+    st.sampled_from(SHOWN),
+    st.sampled_from(HEADERS),
+    st.sampled_from(PAYLOADS),
+)
+runs = st.lists(
+    st.one_of(deliveries, st.builds(lambda one, n: one * n, deliveries, st.integers(2, 9)), single),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(runs, st.lists(st.integers(0, 2000), max_size=4))
+@settings(max_examples=examples(200), deadline=None)
+def test_same_outcome_of_deliveries(some: list[bytes], places: list[int]) -> None:
+    check(cut(b"".join(some), places))
+
+
+@given(runs, st.integers(0, 3000), st.binary(min_size=1, max_size=3))
+@settings(max_examples=examples(200), deadline=None)
+def test_same_outcome_of_damaged_deliveries(some: list[bytes], at: int, other: bytes) -> None:
+    data = b"".join(some)
+    at %= len(data)
+    check([data[:at] + other + data[at + len(other) :]])
+
+
 @given(parts, st.lists(st.integers(0, 2000), max_size=4))
 @settings(max_examples=examples(60), deadline=None)
 def test_same_outcome_on_a_link_of_one_account(some: list[bytes], places: list[int]) -> None:
@@ -120,6 +171,7 @@ def test_same_end(end: bytes) -> None:
 def test_lines_and_names_of_the_maximum() -> None:
     for size in (LINE_MAX - 9, LINE_MAX - 8, LINE_MAX - 7):
         check([b"RMSG $G c.a %s 1\r\nx\r\n" % (b"r" * (size - 1))])
+        check([b"RMSG $G c.a %s@%s 1\r\nx\r\n" % (ACK, b"r" * (size - 2 - len(ACK)))])
     check([b"RMSG %s c.a 1\r\nx\r\n" % (b"a" * 600)])
     check([b"RMSG $G" + b"a" * 3000])
 
@@ -139,6 +191,11 @@ def test_plain_messages_do_not_go_step_by_step(twin: Twin, monkeypatch: pytest.M
     there.lane.feed(there.sender, there.parser, plain + b"PING\r\n" + plain, there.carry_out)
     assert steps == [b"PING\r\n" + plain[:14]]
     assert there.sender.in_messages == 100
+    for middle, headers in ((ACK + b"@a.b ", b""), (ACK + b"@a.b ", HEADERS[3])):
+        shown = message(b"$G ", b"c.a", middle, headers, b"x") * 50
+        there.lane.feed(there.sender, there.parser, plain + shown + plain, there.carry_out)
+    assert len(steps) == 1, "nor do deliveries of consumers at other servers"
+    assert there.sender.in_messages == 400
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.name)

@@ -6,7 +6,7 @@ import pytest
 
 from jsctl.broker.interest.targets import RouteLink, Sink
 from jsctl.broker.options import AccountOptions, Options, UserOptions
-from jsctl.broker.protocol.deliveries import Deliveries
+from jsctl.broker.protocol.deliveries import AckRun, Deliveries, OutgoingMessage, singly
 from jsctl.broker.routing.limits import RoutingLimits
 from jsctl.broker.routing.router import SLOW_CONSUMER
 from jsctl.broker.routing.routes import pool_index, split_reply
@@ -112,6 +112,38 @@ def test_what_goes_out_together_reaches_everybody(others: str) -> None:
             b"7",
             b"d",
         ]
+
+
+@pytest.mark.parametrize("account", [None, "$G"])
+def test_what_goes_out_together_to_another_server_is_what_goes_one_by_one(
+    account: str | None,
+) -> None:
+    form = b"$JS.ACK.S.C.1.%d.%d.%d.%d"
+    rows = [(seq, 10, b"s.%d" % seq, b"", b"%d" % seq) for seq in range(5, 9)]
+    said: list[OutgoingMessage] = [
+        (b"in.a", b"", b"NATS/1.0 404\r\n\r\n", b"", b""),
+        Deliveries(form, rows, [b"in.a", b"in.b"], 1, 3),
+        (b"in.b", form % (9, 5, 10, 0), b"NATS/1.0\r\n\r\n", b"h", b"s.9"),
+        (b"in.b", b"reply", b"", b"p", b"shown"),
+        (b"in.b", b"", b"", b"p", b""),
+        AckRun([b"in.%d" % n for n in range(9, 12)], 9, (b'{"seq":', b"}")),
+        (b"nobody", b"", b"", b"p", b""),
+    ]
+    heard = []
+    for batches in ([said], [[one] for one in singly(said)]):
+        server = Server()
+        link = RouteLink(9, "p", account)
+        server.router.add_route(link)
+        server.route(link, b"RS+ in.*\r\n" if account else b"RS+ $G in.*\r\n")
+        server.heard(9)
+        for batch in batches:
+            server.router.publish_batch(server.accounts.default, batch)
+        server.emit()
+        counts = link.out_messages, link.payload_bytes_out, server.accounts.default.out_bytes
+        heard.append((server.heard(9), counts))
+    assert heard[0] == heard[1]
+    assert heard[0][0].count(b"MSG") == 11
+    assert b"@s.5 1\r\n5\r\n" in heard[0][0]
 
 
 def linked(server: Server, conn: int, peer: str, lines: bytes = b"") -> RouteLink:

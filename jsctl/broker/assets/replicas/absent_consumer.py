@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from jsctl.broker.jetstream.consumers.consumer import filters_of
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
+from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.subject.matching import Filters
 from jsctl.dataclass import dataclass
 
@@ -36,6 +37,9 @@ class AbsentConsumer:
         return self.filters.is_all
 
     def stored(self, subjects: Sequence[bytes]) -> None:
+        """Its leader sees that for itself."""
+
+    def removed(self, gone: Sequence[Removed]) -> None:
         """Its leader sees that for itself."""
 
     def stream_changed(self) -> None:

@@ -27,12 +27,13 @@ from jsctl.broker.jetstream.consumers.leader import (
     ConsumerLeader,
     is_answer,
 )
-from jsctl.broker.jetstream.consumers.starting import begin, starts_alike
+from jsctl.broker.jetstream.consumers.starting import begin, starts_alike, takes_long
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
 from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.replication.state_import import StateImporter, pieces
+from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
@@ -145,6 +146,8 @@ class ConsumerReplica:
         """
         if self.stream.leader is None or self._waits_for_repair():
             return False
+        if takes_long(self.consumer, self.stream.store):
+            return False  # Who leads chooses.
         progress = ConsumerProgress(self.consumer.state.copy())
         begin(progress, self.consumer, self.stream.store)
         entry = progress.take(self.consumer.epoch)
@@ -226,14 +229,7 @@ class ConsumerReplica:
         if leader.letters is None and (self.consumer.dead_letters_to or self.consumer.state.dead):
             self._open_letters(leader)
         leader.delivery.hopeless = self.stream.hopeless
-        turn = leader.turn(
-            self.context.now_ns,
-            acks=self.acks.take(),
-            pulls=self.pulls.take(),
-            flow=self.flow.take(),
-            stored=self.filed.take(),
-            most=self.context.queue.deliveries,
-        )
+        turn = self._turn(leader)
         if turn.entry is not None:
             index = self.context.groups.propose(self.group, [turn.entry], None)
             if index is not None:
@@ -248,6 +244,21 @@ class ConsumerReplica:
         self._due_ns = turn.next_due_ns
         if turn.again:
             self.context.queue.wake_again(self.group.name, self)
+
+    def _turn(self, leader: ConsumerLeader) -> ConsumerTurn:
+        choosing = leader.delivery.choice is not None
+        if not leader.choose_start(self.context.now_ns):
+            return ConsumerTurn(again=True)
+        if choosing:
+            return leader.begun()
+        return leader.turn(
+            self.context.now_ns,
+            acks=self.acks.take(),
+            pulls=self.pulls.take(),
+            flow=self.flow.take(),
+            stored=self.filed.take(),
+            most=self.context.queue.deliveries,
+        )
 
     def _open_letters(self, leader: ConsumerLeader) -> None:
         """What is given up is to be stored elsewhere: listen to who stores it."""
@@ -307,6 +318,12 @@ class ConsumerReplica:
         """The stream took messages with these subjects."""
         if self.leader is not None:
             self.leader.stored(subjects)
+            self.context.queue.wake(self.group.name, self)
+
+    def removed(self, gone: Sequence[Removed]) -> None:
+        """The stream lost these messages, and no others."""
+        if self.leader is not None:
+            self.leader.removed(gone)
             self.context.queue.wake(self.group.name, self)
 
     def stream_changed(self) -> None:

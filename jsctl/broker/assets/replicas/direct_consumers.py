@@ -17,6 +17,7 @@ from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.seqset import SeqSet
+from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
@@ -148,6 +149,12 @@ class DirectConsumers:
         """The stream took messages with these subjects."""
         for one in self:
             one.leader.stored(subjects)
+            self.context.queue.wake(one.run_name, one)
+
+    def removed(self, gone: Sequence[Removed]) -> None:
+        """The stream lost these messages."""
+        for one in self:
+            one.leader.removed(gone)
             self.context.queue.wake(one.run_name, one)
 
     def stream_changed(self) -> None:

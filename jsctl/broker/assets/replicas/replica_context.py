@@ -16,6 +16,7 @@ from jsctl.broker.protocol.deliveries import OutgoingMessage
 from jsctl.broker.replication.group import GroupKind
 from jsctl.broker.replication.groups import Groups
 from jsctl.broker.store.segments.files import StoreOptions
+from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.turn import Jitter, LogLevel, LogLine
 from jsctl.dataclass import dataclass
 
@@ -54,6 +55,9 @@ class StreamWatcher(Protocol):
 
     def stored(self, subjects: Sequence[bytes]) -> None:
         """The stream took messages with these subjects."""
+
+    def removed(self, gone: Sequence[Removed]) -> None:
+        """The stream lost these messages, and no others."""
 
     def stream_changed(self) -> None:
         """The stream lost messages, or was replaced by a received state."""

@@ -5,7 +5,7 @@ turn, proposed, and acknowledged when its entry is applied: see `leading_stream`
 """
 
 from collections import ChainMap, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, field
 
 from jsctl.api.codec import dumps
@@ -23,9 +23,13 @@ from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import (
-    Flags,
+    Delete,
+    Expire,
     Messages,
     Purge,
+    RemoveMessages,
+    Scheduled,
+    Sourced,
     StreamEntry,
     decode,
     encode_config,
@@ -36,10 +40,12 @@ from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.disk_jobs import SaveStoreAndState
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.store.seqset import SeqSet
-from jsctl.broker.store.stream_store import StreamStore
+from jsctl.broker.store.stream_store import Removed, StreamStore
 from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
+BESIDE_MESSAGES = (Delete, Expire, RemoveMessages, Scheduled, Sourced)
+"""Entries that change nothing for consumers where no message goes."""
 DIGEST_EVERY = 16
 DIGESTS_MAX = 64
 """A digest of the messages is kept for the last so many of each so many entries."""
@@ -129,6 +135,8 @@ class StreamReplica:
         stream, leading, ready = self.stored.stream, self.leading, self._ready
         watched = bool(self.watchers) or (leading is not None and bool(leading.direct))
         before = stream.store.messages if watched else 0
+        if watched:
+            stream.store.note_removals()
         if leading is None:
             entry = decode(data)
             result = stream.apply(index, entry)
@@ -176,12 +184,16 @@ class StreamReplica:
             for watcher in told:
                 watcher.purged(entry.filter)
         stored: Sequence[bytes] = ()
-        if isinstance(entry, Messages) and not entry.flags & ~Flags.BESIDE:
+        if isinstance(entry, Messages):
             stored = entry.frame.columns.subjects
-        for watcher in told:
-            if stored and self.store.messages == before + len(stored):
-                watcher.stored(stored)
-            else:
+        gone = self.store.take_removals()
+        left = before + len(stored) - sum([len(one.seqs) for one in gone])
+        known = self.store.messages == left
+        if known and (stored or gone):
+            _tell(told, stored, gone)
+        elif not known or not isinstance(entry, BESIDE_MESSAGES):
+            # Not all of it is known: an entry that the store had already, say, or damage.
+            for watcher in told:
                 watcher.stream_changed()
 
     def founded(self) -> bool:
@@ -383,3 +395,14 @@ class StreamReplica:
         self.stored.delete()
         account, name = self.key
         self.context.log(LogLevel.INFO, f"Removed the replica of stream '{account} > {name}'")
+
+
+def _tell(
+    watchers: Iterable[StreamWatcher], stored: Sequence[bytes], gone: Sequence[Removed]
+) -> None:
+    """Tell who watches of messages with these subjects, and of what they replaced."""
+    for watcher in watchers:
+        if stored:
+            watcher.stored(stored)
+        if gone:
+            watcher.removed(gone)

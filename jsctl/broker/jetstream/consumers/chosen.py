@@ -1,5 +1,6 @@
 """Sequences that are delivered first: ascending, and used up from the front."""
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -7,12 +8,12 @@ from typing import overload
 
 
 class Chosen(Sequence[int]):
-    """A list whose front goes without moving the rest each time: there may be a million."""
+    """An array whose front goes without moving the rest each time: there may be a million."""
 
     __slots__ = ("_head", "_seqs")
 
     def __init__(self, seqs: Iterable[int] = ()) -> None:
-        self._seqs = list(seqs)
+        self._seqs = seqs[:] if isinstance(seqs, array) else array("Q", seqs)
         self._head = 0
 
     def __len__(self) -> int:
@@ -36,11 +37,11 @@ class Chosen(Sequence[int]):
             return self._seqs[place + self._head if place >= 0 else place]
         start, stop, step = place.indices(len(self))
         assert step == 1, "read in order"
-        return self._seqs[self._head + start : self._head + stop]
+        return self._seqs[self._head + start : self._head + stop].tolist()
 
     def copy(self) -> "Chosen":
         """An equal one of its own."""
-        return Chosen(self)
+        return Chosen(self._seqs[self._head :])
 
     def drop(self, up_to: int) -> None:
         """Those up to this one are used up."""

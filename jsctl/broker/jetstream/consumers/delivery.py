@@ -6,6 +6,7 @@ still to be delivered is kept by adding and subtracting; it is computed only aft
 the stream that cannot be counted.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from operator import itemgetter
@@ -16,10 +17,12 @@ from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
 from jsctl.broker.jetstream.consumers.facts import Advisory, AdvisoryKind
 from jsctl.broker.jetstream.consumers.redelivery import Redelivery
+from jsctl.broker.jetstream.consumers.starting import Choice
 from jsctl.broker.protocol.deliveries import Deliveries, Item
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.record import Row
 from jsctl.broker.store.seqset import SeqSet
+from jsctl.broker.store.stream_store import Removed
 
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 """What one look at the store returns at most; the rest follows in the next turn."""
@@ -49,6 +52,7 @@ class ConsumerDelivery:
         "_formats",
         "_pending",
         "_prefix",
+        "choice",
         "consumer",
         "cursor",
         "damaged",
@@ -78,11 +82,36 @@ class ConsumerDelivery:
 
     def rebase(self) -> None:
         """Start over from the committed state: new leader, or the consumer was reset."""
+        self.choice: Choice | None = None
+        """Where to start, while that is being chosen."""
         self.progress = ConsumerProgress(self.consumer.state.copy())
         self.cursor = self.progress.state.next_stream
         self._pending: int | None = None
         self.redelivery.clear()
         self.redelivery.file_pending(self.progress.state)
+
+    def choose_start(self) -> bool:
+        """Choose where to begin, if that was never done; False: there is more to be looked at."""
+        if self.progress.state.started:
+            return True
+        choice = self.choice
+        if choice is None or choice.store is not self.store:
+            choice = self.choice = Choice(self.consumer, self.store)
+            self._pending = None
+            if choice.search is not None:
+                # What comes from now on is behind it.
+                self.cursor, self._pending = choice.search.up_to + 1, 0
+        if choice.step():
+            self._start(choice)
+        return self.choice is None
+
+    def _start(self, choice: Choice) -> None:
+        self.choice = None
+        choice.write(self.progress)
+        self.cursor = self.progress.state.next_stream
+        if self._pending is not None and choice.search is not None:
+            found = self.progress.state.last_seqs
+            self._pending += len(found) - sum(map(found.__contains__, choice.gone))
 
     # How much there is.
 
@@ -101,6 +130,27 @@ class ConsumerDelivery:
             filters = self.consumer.filters
             count = len(subjects) if filters.is_all else sum(map(filters.match, subjects))
             self._pending += count
+
+    def removed(self, gone: Iterable[Removed]) -> None:
+        """The stream lost these messages: what was delivered, or chosen over, is not counted."""
+        state, filters = self.progress.state, self.consumer.filters
+        for seqs, subjects in gone:
+            if self._pending is None:
+                return
+            if self.choice is not None:
+                self.choice.gone.update(seqs)
+            elif state.last_seqs:
+                self._pending -= sum(map(state.last_seqs.__contains__, seqs))
+            count = len(seqs) - bisect_left(seqs, self.cursor)
+            if count and not filters.is_all:
+                passing = len(filters.select(subjects))
+                if subjects and not passing:
+                    continue
+                if not subjects or passing < len(subjects):
+                    # Some of them were counted, and it is not known which.
+                    self.forget_count()
+                    return
+            self._pending -= count
 
     def forget_count(self) -> None:
         """The stream changed otherwise: count again when asked."""

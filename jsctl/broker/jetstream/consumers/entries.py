@@ -10,6 +10,7 @@ counts resets: progress that a leader made before it saw a reset is dropped by a
 """
 
 import struct
+from array import array
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 
@@ -78,6 +79,8 @@ def decode_reset(entry: bytes) -> int:
 
 
 def _list(seqs: Sequence[int]) -> bytes:
+    if isinstance(seqs, array):
+        return seqs.tobytes()
     return struct.pack(f"<{len(seqs)}Q", *seqs)
 
 
@@ -205,9 +208,10 @@ def _seqs(entry: bytes, at: int, count: int) -> tuple[int, ...]:
 
 def _apply_start(state: ConsumerState, entry: bytes, at: int) -> int:
     _, first, resume, count = _START.unpack_from(entry, at)
-    at += _START.size
-    state.start(first, resume, _seqs(entry, at, count))
-    return int(at + 8 * count)
+    begin = at + _START.size
+    end: int = begin + 8 * count
+    state.start(first, resume, array("Q", entry[begin:end]))
+    return end
 
 
 def _apply_deliver_run(state: ConsumerState, entry: bytes, at: int) -> int:

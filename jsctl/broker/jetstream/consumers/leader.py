@@ -28,6 +28,7 @@ from jsctl.broker.jetstream.consumers.state import ConsumerState
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.store.contents import Contents
 from jsctl.broker.store.seqset import SeqSet
+from jsctl.broker.store.stream_store import Removed
 from jsctl.broker.turn import Jitter
 
 DELIVERIES_MAX = 1024
@@ -108,6 +109,10 @@ class ConsumerLeader:
         """The local stream replica stored messages with these subjects."""
         self.delivery.stored(subjects)
 
+    def removed(self, gone: Sequence[Removed]) -> None:
+        """These messages were removed from the local stream replica."""
+        self.delivery.removed(gone)
+
     def stream_changed(self) -> None:
         """Messages were removed from the local stream replica, or it was replaced."""
         self.delivery.forget_count()
@@ -135,11 +140,6 @@ class ConsumerLeader:
         """What was delivered and acknowledged, entries that are not committed yet included."""
         return self.delivery.progress.state
 
-    @property
-    def num_pending(self) -> int:
-        """Messages still to be delivered for the first time."""
-        return self.delivery.num_pending
-
     # The turn.
 
     def turn(
@@ -153,8 +153,8 @@ class ConsumerLeader:
         most: int = DELIVERIES_MAX,
     ) -> ConsumerTurn:
         """Take what came in, deliver up to `most` messages, and say what is to be done."""
-        self.follow_log(now_ns)
-        self._start()
+        while not self.choose_start(now_ns):
+            pass  # Who has no time for it asks before.
         made = ConsumerTurn()
         answers: list[OutgoingMessage] = []
         said: list[OutgoingMessage] = []
@@ -185,12 +185,15 @@ class ConsumerLeader:
             self._config_seen = consumer.config_revision
             self._configure(now_ns)
 
-    def _start(self) -> None:
-        """Choose where to begin, if that was never done."""
-        delivery = self.delivery
-        if starting.begin(delivery.progress, self.consumer, delivery.store):
-            delivery.cursor = delivery.progress.state.next_stream
-            delivery.forget_count()
+    def begun(self) -> ConsumerTurn:
+        """In place of a turn, when that took long: its answer comes before deliveries."""
+        self._seal(made := ConsumerTurn(again=True), [], [])
+        return made
+
+    def choose_start(self, now_ns: int) -> bool:
+        """Choose where to begin, if that was never done; False: that goes on in the next turn."""
+        self.follow_log(now_ns)
+        return self.delivery.choose_start()
 
     def _configure(self, now_ns: int) -> None:
         config, delivery = self.consumer.config, self.delivery

@@ -8,30 +8,61 @@ from jsctl.broker.jetstream.consumers.entries import ConsumerProgress
 from jsctl.broker.options import COMPATIBLE_API_LEVEL
 from jsctl.broker.protocol.headers import get
 from jsctl.broker.store.contents import Contents
+from jsctl.broker.store.views import newest
+from jsctl.broker.store.views.newest import NewestOfEach
 from jsctl.broker.subject.matching import Filters
 
 _ALIKE = (DeliverPolicy.ALL, DeliverPolicy.BY_START_SEQUENCE, DeliverPolicy.BY_START_TIME)
 
 
-def choose(config: ConsumerConfig, filters: Filters, store: Contents) -> tuple[int, int, list[int]]:
-    """The first sequence to deliver; for last per subject also where reading goes on, and
-    the sequences that come before that."""
-    policy = config.deliver_policy
-    if policy is DeliverPolicy.LAST_PER_SUBJECT:
-        seqs = store.multi_last(filters)
-        first = seqs[0] if seqs else store.last_seq + 1
-        return max(1, first), store.last_seq, seqs
-    first = _first(config, filters, store)
-    if config.opt_start_seq:
-        return max(first, store.first_seq, 1), 0, []
-    return max(1, store.first_seq, min(first, store.last_seq + 1)), 0, []
+class Choice:
+    """Where a consumer starts: a choice that may take a while, as the newest message of each of
+    very many subjects is looked for a portion at a time."""
+
+    __slots__ = ("_config", "_filters", "gone", "search", "store")
+
+    def __init__(self, consumer: Consumer, store: Contents) -> None:
+        self.store = store
+        self._config, self._filters = consumer.config, consumer.filters
+        self.search: NewestOfEach | None = None
+        if consumer.config.deliver_policy is DeliverPolicy.LAST_PER_SUBJECT:
+            self.search = store.newest_of_each(consumer.filters)
+        self.gone: set[int] = set()
+        """What was removed since it began."""
+
+    def step(self) -> bool:
+        """Go on with it; whether it is made."""
+        return self.search is None or self.search.step()
+
+    def write(self, progress: ConsumerProgress) -> None:
+        """Have the consumer start there."""
+        search = self.search
+        if search is not None:
+            first = search.found[0] if search.found else search.up_to + 1
+            progress.start(max(1, first), search.up_to, search.found)
+            return
+        first = _first(self._config, self._filters, self.store)
+        if self._config.opt_start_seq:
+            first = max(first, self.store.first_seq, 1)
+        else:
+            first = max(1, self.store.first_seq, min(first, self.store.last_seq + 1))
+        progress.start(first, 0, ())
+
+
+def takes_long(consumer: Consumer, store: Contents) -> bool:
+    """Whether the choice may take more than a step."""
+    each = consumer.config.deliver_policy is DeliverPolicy.LAST_PER_SUBJECT
+    return each and store.subject_count > newest.PORTION
 
 
 def begin(progress: ConsumerProgress, consumer: Consumer, store: Contents) -> bool:
     """Choose where a consumer starts and write it down, if that was never done."""
     if progress.state.started:
         return False
-    progress.start(*choose(consumer.config, consumer.filters, store))
+    choice = Choice(consumer, store)
+    while not choice.step():
+        pass
+    choice.write(progress)
     return True
 
 
@@ -51,8 +82,8 @@ def _first(config: ConsumerConfig, filters: Filters, store: Contents) -> int:
     if policy is DeliverPolicy.LAST:
         if filters.is_all:
             return store.last_seq  # even if that message is gone
-        newest = (store.last_for(pattern) for pattern in filters.patterns)
-        return max((seq for seq in newest if seq is not None), default=0)
+        found = (store.last_for(pattern) for pattern in filters.patterns)
+        return max((seq for seq in found if seq is not None), default=0)
     return store.first_seq
 
 

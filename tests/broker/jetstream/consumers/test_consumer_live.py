@@ -184,7 +184,9 @@ class Real:
             self.client.publish(words[0].encode(), b"x" * size)
         wait_for(lambda: self._last() == play.store.last_seq, "the messages to be stored")
         if hasattr(play, "leader"):
-            wait_for(lambda: self._pending() == play.leader.num_pending, "the consumer to know")
+            wait_for(
+                lambda: self._pending() == play.leader.delivery.num_pending, "the consumer to know"
+            )
 
     def _last(self) -> object:
         state = self.api("STREAM.INFO.S", b"")["state"]

@@ -1,0 +1,67 @@
+"""The newest message of each of very many subjects, found a portion at a time.
+
+A bucket may have a million keys: one look at all of them would keep everybody else waiting. What
+is looked for is what there was when the search began: messages that come meanwhile do not count,
+and those that go may be missing.
+
+Theory of operation. The names are copied at once, as that takes a hundredth of the whole, and are
+looked up in portions, each of which gives a sorted run of sequences. The runs are merged in
+portions, too: a sample of them says where to cut, so that each part has about as many.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+
+from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.subject.matching import Filters
+
+PORTION = 16_384
+"""Subjects, or sequences, of one step."""
+_SAMPLES = 64
+"""So many of a full run say where the others lie."""
+_BEYOND = 1 << 64
+
+
+class NewestOfEach:
+    """See the module; `up_to` is the last sequence when it began."""
+
+    __slots__ = ("_filters", "_index", "_portion", "_steps", "found", "up_to")
+
+    def __init__(self, index: StoreIndex, filters: Filters, portion: int = 0) -> None:
+        self.up_to = index.last
+        self.found = array("Q")
+        """Ascending; all of them once `step` said so."""
+        self._index = index
+        self._filters = filters
+        self._portion = portion or PORTION
+        self._steps = self._work()
+
+    def step(self) -> bool:
+        """Do a portion; whether it was the last one."""
+        return next(self._steps, True)
+
+    def _work(self) -> Iterator[bool]:
+        """False for each portion that others follow."""
+        index, filters, portion = self._index, self._filters, self._portion
+        names, runs = index.retained_names(filters), []
+        for at in range(0, len(names), portion):
+            if at:
+                yield False
+            some = filters.select(names[at : at + portion])
+            runs.append(sorted(index.newest_of(some, self.up_to)))
+        if len(runs) > 1:
+            for low, high in pairwise(_cuts(runs, portion)):
+                yield False
+                parts = [run[bisect_left(run, low) : bisect_left(run, high)] for run in runs]
+                self.found.extend(array("Q", sorted(chain.from_iterable(parts))))
+        elif runs:
+            self.found.extend(runs[0])
+
+
+def _cuts(runs: Sequence[Sequence[int]], portion: int) -> list[int]:
+    """Between which sequences about a portion of all of them lies."""
+    step = max(1, portion // _SAMPLES)
+    sample = sorted(chain.from_iterable([run[::step] for run in runs]))
+    return [0, *sample[:: portion // step][1:], _BEYOND]

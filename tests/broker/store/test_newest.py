@@ -1,0 +1,99 @@
+"""The newest message of each subject, found a portion at a time while the store goes on."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jsctl.broker.store.frame import frame_of
+from jsctl.broker.store.index import StoreIndex
+from jsctl.broker.store.memory_store import MemoryStore
+from jsctl.broker.store.views.newest import NewestOfEach
+from jsctl.broker.subject.matching import Filters
+from tests.support.quick import examples
+
+FILTERS = (Filters(), Filters((b"k.>",)), Filters((b"k.1", b"k.2", b"no")), Filters((b"*.3",)))
+subjects = st.integers(0, 40).map(lambda number: b"k.%d" % number)
+
+
+def store(names: list[bytes], mark: int = 1, into: MemoryStore | None = None) -> MemoryStore:
+    """A store with a message for each of these names behind what it has."""
+    made = into or MemoryStore()
+    first = made.last_seq + 1
+    if names:
+        made.append(
+            frame_of([(first + n, 1, name, b"", b"") for n, name in enumerate(names)]), mark
+        )
+    return made
+
+
+def index_of(made: MemoryStore) -> StoreIndex:
+    """What it knows."""
+    return made._index
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(names=st.lists(subjects, max_size=80), filters=st.sampled_from(FILTERS))
+def test_portions_find_what_one_look_finds(names: list[bytes], filters: Filters) -> None:
+    made = store(names)
+    for portion in (1, 3, 16, 1000):
+        search = NewestOfEach(index_of(made), filters, portion)
+        steps = 1
+        while not search.step():
+            steps += 1
+        assert search.found.tolist() == made.multi_last(filters)
+        assert search.step(), "and nothing is added"
+        assert search.found.tolist() == made.multi_last(filters)
+        assert portion < 1000 or steps == 1
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    names=st.lists(subjects, min_size=20, max_size=80),
+    changes=st.lists(
+        st.tuples(st.lists(subjects, max_size=4), st.integers(1, 80), st.integers(0, 3)),
+        max_size=8,
+    ),
+    filters=st.sampled_from(FILTERS),
+)
+def test_what_comes_meanwhile_does_not_count_and_what_goes_may_be_missing(
+    names: list[bytes], changes: list[tuple[list[bytes], int, int]], filters: Filters
+) -> None:
+    made = store(names)
+    before = made.multi_last(filters)
+    search = NewestOfEach(index_of(made), filters, 4)
+    for mark, (more, gone, steps) in enumerate(changes, 2):
+        for _ in range(steps):
+            search.step()
+        store(more, mark, made)
+        made.remove([gone, gone + 3], mark)
+    while not search.step():
+        pass
+    found = search.found.tolist()
+    assert found == sorted(set(found))
+    assert all(seq <= search.up_to == len(names) for seq in found)
+    kept = {seq for seq in before if made.is_live(seq)}
+    assert kept <= set(found), "what is still there was not missed"
+
+
+def test_no_step_looks_at_more_than_a_portion() -> None:
+    made = store([b"k.%d" % (number * 7919 % 10_007) for number in range(10_000)])
+    looked: list[int] = []
+
+    class Counting(Filters):
+        __slots__ = ()
+
+        def select(self, subjects: object) -> list[bytes]:
+            found = super().select(subjects)  # type: ignore[arg-type]
+            looked.append(len(found))
+            return found
+
+    search = NewestOfEach(index_of(made), Counting((b"k.>",)), 256)
+    sizes: list[int] = []
+    while True:
+        before = len(search.found)
+        done = search.step()
+        sizes.append(len(search.found) - before)
+        if done:
+            break
+    assert max(looked) <= 256
+    assert max(sizes) <= 2 * 256, "parts of the merged run are about a portion"
+    assert search.found.tolist() == list(range(1, 10_001))
