@@ -13,49 +13,13 @@ from nats.aio.msg import Msg
 
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
-from tests.faults.links import Direction
 from tests.support.gateways import IDS, PAIRS, block, free_port, linked, remote
 from tests.support.listeners import WAIT_S
 from tests.support.waiting import eventually
+from tests.support.ways import Way, way
 
 INTEREST_S = 2.0
 STALLED_S = 1.0
-
-
-class Way:
-    """What other clusters find in front of a gateway's port."""
-
-    def __init__(self, target: int) -> None:
-        self.target = target
-        self.there, self.back = Direction(), Direction()
-        self._writers: list[asyncio.StreamWriter] = []
-
-    async def dialed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Somebody connects."""
-        await self.there.open.wait()
-        try:
-            far_reader, far_writer = await asyncio.open_connection(HOST, self.target)
-        except OSError:
-            writer.close()
-            return
-        self._writers += [writer, far_writer]
-        async with asyncio.TaskGroup() as both:
-            both.create_task(self.there.carry(reader, far_writer))
-            both.create_task(self.back.carry(far_reader, writer))
-
-    def stall(self, stalled: bool) -> None:
-        """Nothing passes, and connections stay; or all that waited does."""
-        for one in (self.there, self.back):
-            if stalled:
-                one.open.clear()
-            else:
-                one.open.set()
-
-    def reset(self) -> None:
-        """All connections end."""
-        for writer in self._writers:
-            writer.transport.abort()
-        self._writers.clear()
 
 
 class Play:
@@ -114,14 +78,12 @@ class Play:
 async def play(request: pytest.FixtureRequest) -> AsyncIterator[Play]:
     """Two clusters of one server, which find each other through proxies only."""
     ports = [free_port(), free_port()]
-    ways = [Way(port) for port in ports]
     async with AsyncExitStack() as stack:
-        listeners = [await asyncio.start_server(way.dialed, HOST, 0) for way in ways]
-        doors = [one.sockets[0].getsockname()[1] for one in listeners]
+        ways = [await stack.enter_async_context(way(port)) for port in ports]
         found: list[Broker] = []
         for at, (name, kind) in enumerate(zip("AB", request.param, strict=True)):
-            remotes = [remote(other, door) for other, door in zip("AB", doors, strict=True)]
-            more = f'advertise: "{HOST}:{doors[at]}"'
+            remotes = [remote(other, one.door) for other, one in zip("AB", ways, strict=True)]
+            more = f'advertise: "{HOST}:{ways[at].door}"'
             config = block(name, *remotes, port=ports[at], more=more)
             server = KINDS[kind](config=config, name=f"{name.lower()}1")
             await asyncio.to_thread(server.start)
@@ -135,25 +97,20 @@ async def play(request: pytest.FixtureRequest) -> AsyncIterator[Play]:
         yield made
         for client in clients:
             await client.close()
-        for way in ways:
-            way.stall(False)
-            way.reset()
-        for one in listeners:
-            one.close()
 
 
 async def test_a_link_that_stalls_and_goes_on(play: Play) -> None:
     await play.is_whole()
-    for way in play.ways:
-        way.stall(True)
+    for one in play.ways:
+        one.stall(True)
     await play.publish(STALLED_S)
-    for way in play.ways:
-        way.stall(False)
+    for one in play.ways:
+        one.stall(False)
     await play.is_whole()
 
 
 async def test_links_that_break(play: Play) -> None:
     await play.is_whole()
-    for way in play.ways:
-        way.reset()
+    for one in play.ways:
+        one.reset()
         await play.is_whole()
