@@ -1,5 +1,5 @@
-"""A hub and a leaf node with JetStream in domains of one name, whose system accounts are linked: each
-server goes on with a JetStream of its own, and ours say so."""
+"""A hub and a leaf node with JetStream in domains of one name, whose system accounts are linked:
+each server goes on with a JetStream of its own, and ours say so."""
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack

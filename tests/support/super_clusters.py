@@ -29,9 +29,14 @@ def configuration(
 
 @contextmanager
 def super_cluster(
-    kinds: Mapping[str, str], sizes: Mapping[str, int], *, jetstream: bool = False
+    kinds: Mapping[str, str],
+    sizes: Mapping[str, int],
+    *,
+    jetstream: bool = False,
+    only: str = "",
 ) -> Iterator[dict[str, Broker]]:
-    """Servers by name (`a1`): so many of a kind in each cluster, perhaps with JetStream."""
+    """Servers by name (`a1`): so many of a kind in each cluster, perhaps with JetStream, perhaps in
+    `only` one of the clusters."""
     names = {cluster: [f"{cluster}{n + 1}" for n in range(size)] for cluster, size in sizes.items()}
     routes = {one: {name: free_port() for name in several} for one, several in names.items()}
     doors = {name: free_port() for several in names.values() for name in several}
@@ -42,6 +47,8 @@ def super_cluster(
             for name in several:
                 gates = block(cluster, *remotes, port=doors[name])
                 config = configuration(name, cluster, routes[cluster], gates, jetstream=jetstream)
+                if only not in ("", cluster):
+                    config = config.replace("jetstream: enabled", "jetstream: disabled")
                 found[name] = KINDS[kinds[cluster]](config=config, name=name)
                 stack.enter_context(found[name])
         for name, server in found.items():
