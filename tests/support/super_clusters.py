@@ -36,7 +36,7 @@ def super_cluster(
     only: str = "",
 ) -> Iterator[dict[str, Broker]]:
     """Servers by name (`a1`): so many of a kind in each cluster, perhaps with JetStream, perhaps in
-    `only` one of the clusters."""
+    `only` one of the clusters, which hears of the others from them."""
     names = {cluster: [f"{cluster}{n + 1}" for n in range(size)] for cluster, size in sizes.items()}
     routes = {one: {name: free_port() for name in several} for one, several in names.items()}
     doors = {name: free_port() for several in names.values() for name in several}
@@ -45,7 +45,8 @@ def super_cluster(
         found: dict[str, Broker] = {}
         for cluster, several in names.items():
             for name in several:
-                gates = block(cluster, *remotes, port=doors[name])
+                known = remotes if cluster != only else ()
+                gates = block(cluster, *known, port=doors[name])
                 config = configuration(name, cluster, routes[cluster], gates, jetstream=jetstream)
                 if only not in ("", cluster):
                     config = config.replace("jetstream: enabled", "jetstream: disabled")
