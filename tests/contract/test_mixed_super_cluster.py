@@ -20,6 +20,8 @@ from tests.support.waiting import wait_for
 SIZES = {"a": 1, "b": 3}
 KINDS = [("nats-server", "jsctl"), ("jsctl", "nats-server")]
 """Of the servers of cluster a, and of cluster b."""
+ours_store = pytest.mark.parametrize("servers", KINDS[:1], indirect=True)
+"""Clients of a broker without JetStream do not reach that of nats-servers in another cluster."""
 ENDS = [("a1", "b2"), ("b2", "a1")]
 
 
@@ -92,6 +94,7 @@ async def test_a_group_shares_requests(servers: dict[str, Broker], here: str, th
     assert sum(counts) == 50 and all(counts)
 
 
+@ours_store
 @needed
 def test_the_other_side_uses_the_streams(servers: dict[str, Broker]) -> None:
     far, near = servers["a1"], servers["b1"]
@@ -112,6 +115,7 @@ def test_the_other_side_uses_the_streams(servers: dict[str, Broker]) -> None:
     assert "FAR" in done(far, "stream", "ls", "--names")
 
 
+@ours_store
 async def test_a_python_client_publishes_to_the_other_side(servers: dict[str, Broker]) -> None:
     async with AsyncExitStack() as stack:
         js = (await connected(stack, servers["a1"])).jetstream(timeout=WAIT_S)

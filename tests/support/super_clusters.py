@@ -49,7 +49,7 @@ def super_cluster(
                 gates = block(cluster, *known, port=doors[name])
                 config = configuration(name, cluster, routes[cluster], gates, jetstream=jetstream)
                 if only not in ("", cluster):
-                    config = config.replace("jetstream: enabled", "jetstream: disabled")
+                    config = config.replace("\njetstream: enabled\n", "\n")
                 found[name] = KINDS[kinds[cluster]](config=config, name=name)
                 stack.enter_context(found[name])
         for name, server in found.items():
