@@ -14,8 +14,8 @@ from jsctl.testing import Broker
 from tests.support.gateways import told
 from tests.support.listeners import WAIT_S, connected
 from tests.support.nats_tool import NATS, nats, needed
-from tests.support.super_clusters import meta_leader, super_cluster
-from tests.support.waiting import wait_for
+from tests.support.super_clusters import meta_leader, on_the_way, super_cluster
+from tests.support.waiting import eventually, wait_for
 
 SIZES = {"a": 1, "b": 3}
 KINDS = [("nats-server", "jsctl"), ("jsctl", "nats-server")]
@@ -108,6 +108,7 @@ def test_the_other_side_uses_the_streams(servers: dict[str, Broker]) -> None:
         info = json.loads(done(server, "stream", "info", "FAR", "--json"))
         assert info["state"]["messages"] == 10 and len(info["cluster"]["replicas"]) == 2
     done(far, "consumer", "add", "FAR", "C", "--pull", "--defaults")
+    told(far, "$JS.API.CONSUMER.MSG.NEXT.FAR.C")
     got = done(far, "consumer", "next", "FAR", "C", "--count", "3", "--raw", "--ack")
     assert got.split() == ["word", "1", "word", "2", "word", "3"]
     state = json.loads(done(near, "consumer", "info", "FAR", "C", "--json"))
@@ -124,5 +125,27 @@ async def test_a_python_client_publishes_to_the_other_side(servers: dict[str, Br
         for number in range(1, 51):
             assert (await js.publish("py.x", b"%d" % number)).seq == number
         reader = await js.pull_subscribe("py.>", durable="D", stream="PY")
+        await asyncio.to_thread(told, servers["a1"], "$JS.API.CONSUMER.MSG.NEXT.PY.D")
         found = await reader.fetch(50, timeout=WAIT_S)
         assert [int(message.data) for message in found] == list(range(1, 51))
+
+
+@ours_store
+async def test_any_server_that_the_gateway_leads_to_sees_to_requests(
+    servers: dict[str, Broker],
+) -> None:
+    way = on_the_way(servers)
+    async with AsyncExitStack() as stack:
+        admin = await connected(stack, servers["b1"], "admin")
+        far = await connected(stack, servers["a1"])
+
+        async def leads_elsewhere() -> bool:
+            leader = await asyncio.to_thread(meta_leader, servers[way], SIZES["b"])
+            if leader == way:
+                await admin.request("$JS.API.META.LEADER.STEPDOWN", b"", timeout=WAIT_S)
+            return leader != way
+
+        await eventually(leads_elsewhere, "another server leads")
+        for _ in range(5):
+            answer = json.loads((await far.request("$JS.API.INFO", b"", timeout=WAIT_S)).data)
+            assert "error" not in answer

@@ -10,9 +10,8 @@ from nats.errors import Error
 from nats.js import JetStreamContext
 
 from jsctl.testing import Broker
-from tests.support.gateways import gatewayz, page
 from tests.support.listeners import WAIT_S
-from tests.support.super_clusters import one_jetstream, super_cluster
+from tests.support.super_clusters import on_the_way, one_jetstream, super_cluster
 from tests.support.waiting import eventually
 
 SIZES = {"a": 1, "b": 3}
@@ -21,13 +20,6 @@ ENOUGH = 200
 """Messages that are acknowledged before and after each fault."""
 UNANSWERED = 3
 """Each waits for `ACK_S`."""
-
-
-def on_the_way(servers: dict[str, Broker]) -> str:
-    """The server of b that what a1 sends goes to."""
-    peer = gatewayz(servers["a1"], "")["outbound_gateways"]["b"]["connection"]["name"]
-    alive = [name for name, server in servers.items() if server.running]
-    return {page(servers[name], "/varz")["server_id"]: name for name in alive}[peer]
 
 
 class Publishing:

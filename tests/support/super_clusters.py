@@ -91,3 +91,10 @@ def one_jetstream(servers: Mapping[str, Broker]) -> None:
     wait_for(fact, "all servers are in one meta group", 60)
     for server in servers.values():
         meta_leader(server, len(servers))
+
+
+def on_the_way(servers: Mapping[str, Broker]) -> str:
+    """The server of b that what a1 sends goes to."""
+    peer = gatewayz(servers["a1"], "")["outbound_gateways"]["b"]["connection"]["name"]
+    alive = [name for name, server in servers.items() if server.running]
+    return {page(servers[name], "/varz")["server_id"]: name for name in alive}[peer]
