@@ -1,6 +1,7 @@
 """The `gateway` block: the door of this cluster to others, and the clusters that it leads to."""
 
 from jsctl.broker.tls_options import SECOND_NS, TlsOptions, login_time_ns
+from jsctl.broker.write_options import WriteTimeout
 from jsctl.dataclass import dataclass
 
 PORT_OFF = 0
@@ -49,6 +50,7 @@ class GatewayOptions:
     """Only clusters that are configured may connect."""
     write_deadline_ns: int = 0
     """0: that of clients."""
+    write_timeout: WriteTimeout = WriteTimeout.DEFAULT
     dial_timeout_ns: int = SECOND_NS
 
     @property

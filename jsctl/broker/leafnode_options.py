@@ -3,6 +3,7 @@
 from dataclasses import field
 
 from jsctl.broker.tls_options import SECOND_NS, TlsOptions, login_time_ns
+from jsctl.broker.write_options import WriteTimeout
 from jsctl.dataclass import dataclass
 
 LEAFNODE_PORT = 7422
@@ -119,6 +120,7 @@ class LeafNodeOptions:
     isolated: bool = False
     write_deadline_ns: int = 0
     """0: that of clients."""
+    write_timeout: WriteTimeout = WriteTimeout.DEFAULT
 
     @property
     def listens(self) -> bool:

@@ -11,6 +11,7 @@ from enum import Enum
 from jsctl.broker.gateway_options import GatewayOptions
 from jsctl.broker.leafnode_options import LeafNodeOptions
 from jsctl.broker.tls_options import TlsOptions, login_time_ns
+from jsctl.broker.write_options import WriteTimeout
 from jsctl.dataclass import dataclass
 
 COMPATIBLE_VERSION = "2.15.1"
@@ -41,14 +42,6 @@ class SyncMode(Enum):
     ALWAYS = "always"
     INTERVAL = "interval"
     NEVER = "never"
-
-
-class WriteTimeout(Enum):
-    """What happens to a connection whose write deadline passed."""
-
-    DEFAULT = "default"
-    CLOSE = "close"
-    RETRY = "retry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +293,9 @@ class ClusterOptions:
     compression: str = "off"
     ping_interval_ns: int = 30 * SECOND_NS
     pings_out_max: int = 2
-    write_deadline_ns: int = 10 * SECOND_NS
+    write_deadline_ns: int = 0
+    """0: that of clients."""
+    write_timeout: WriteTimeout = WriteTimeout.DEFAULT
     dial_timeout_ns: int = SECOND_NS
     dial_retry_ns: int = SECOND_NS
 

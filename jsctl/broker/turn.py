@@ -13,6 +13,9 @@ from typing import Protocol
 from jsctl.broker.tls_options import TlsOptions
 from jsctl.dataclass import dataclass
 
+WRITE_DEADLINE = "Slow Consumer (Write Deadline)"
+"""Why the edge ends a connection that too little can be written to."""
+
 
 class ConnKind(IntEnum):
     """What kind of peer a connection was accepted for, or dialed to."""

@@ -128,6 +128,8 @@ def test_varz_tells_the_block(both: dict[str, tuple[Broker, Broker]]) -> None:
     for kind, (one, _) in both.items():
         (row,) = found[kind]["gateways"]
         assert row.pop("urls") == [f"{HOST}:{gateway_port(one)}"]
+    # The real server shows the deadline of its `cluster` block, which has none here.
+    assert found["jsctl"].pop("write_deadline") == 5_000_000_000
     assert found["jsctl"] == found["nats-server"]
 
 

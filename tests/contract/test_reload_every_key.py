@@ -36,7 +36,7 @@ ROOMS = {
     ("mapper", "TOP"): "",
     ("blocks", "TLS"): "tls",
     ("blocks", "CERTIFICATE"): "certs",
-    ("blocks", "COMPRESSION"): "compression",
+    ("fields", "COMPRESSION"): "compression",
     ("blocks", "CLUSTER_AUTHORIZATION"): "cluster.authorization",
     ("blocks", "CLUSTER"): "cluster",
     ("blocks", "JS_BATCH"): "batch",

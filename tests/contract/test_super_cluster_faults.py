@@ -1,5 +1,5 @@
-"""Brokers of a super-cluster that are killed while a stream of the other cluster is published to:
-what was acknowledged is there, once."""
+"""Brokers of a super-cluster that are killed, or stand still as a whole cluster, while a stream
+of it is published to: what was acknowledged is there, once."""
 
 import asyncio
 import json
@@ -10,22 +10,16 @@ from nats.errors import Error
 from nats.js import JetStreamContext
 
 from jsctl.testing import Broker
-from tests.support.gateways import gatewayz, page
 from tests.support.listeners import WAIT_S
-from tests.support.super_clusters import one_jetstream, super_cluster
+from tests.support.super_clusters import on_the_way, one_jetstream, super_cluster
 from tests.support.waiting import eventually
 
 SIZES = {"a": 1, "b": 3}
 ACK_S = 1.0
 ENOUGH = 200
-"""Messages that are acknowledged before and after each kill."""
-
-
-def on_the_way(servers: dict[str, Broker]) -> str:
-    """The server of b that what a1 sends goes to."""
-    peer = gatewayz(servers["a1"], "")["outbound_gateways"]["b"]["connection"]["name"]
-    alive = [name for name, server in servers.items() if server.running]
-    return {page(servers[name], "/varz")["server_id"]: name for name in alive}[peer]
+"""Messages that are acknowledged before and after each fault."""
+UNANSWERED = 3
+"""Each waits for `ACK_S`."""
 
 
 class Publishing:
@@ -35,6 +29,7 @@ class Publishing:
         self.context = context
         self.acked: dict[int, int] = {}
         """Number -> sequence."""
+        self.failed = 0
         self.over = False
 
     async def run(self) -> None:
@@ -49,7 +44,16 @@ class Publishing:
                 )
                 self.acked[number] = ack.seq
             except (Error, nats.js.errors.Error):
-                continue
+                self.failed += 1
+
+    async def silence(self) -> None:
+        """Wait until nothing was acknowledged for a while."""
+        goal = self.failed + UNANSWERED
+
+        async def there() -> bool:
+            return self.failed >= goal
+
+        await eventually(there, f"{UNANSWERED} more have no answer")
 
     async def more(self) -> None:
         """Wait until more are acknowledged."""
@@ -61,8 +65,8 @@ class Publishing:
         await eventually(there, f"{ENOUGH} more are acknowledged")
 
 
-async def kill(servers: dict[str, Broker], publishing: Publishing) -> None:
-    """Twice the server that the gateway leads to just then."""
+async def suffer(servers: dict[str, Broker], publishing: Publishing) -> None:
+    """Twice the server that the gateway leads to just then; then the whole cluster stands still."""
     for _ in range(2):
         await publishing.more()
         name = on_the_way(servers)
@@ -70,6 +74,13 @@ async def kill(servers: dict[str, Broker], publishing: Publishing) -> None:
         await publishing.more()
         servers[name].start()
         await asyncio.to_thread(one_jetstream, servers)
+    await publishing.more()
+    there = [server for name, server in servers.items() if name.startswith("b")]
+    for server in there:
+        server.pause()
+    await publishing.silence()
+    for server in there:
+        server.resume()
     await publishing.more()
     publishing.over = True
 
@@ -99,7 +110,7 @@ async def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice() -> None
         publishing = Publishing(client.jetstream(timeout=WAIT_S))
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(publishing.run())
-            tasks.create_task(kill(servers, publishing))
+            tasks.create_task(suffer(servers, publishing))
         found = await stored(publishing.context)
         await client.close()
         assert {number: found.get(number) for number in publishing.acked} == publishing.acked

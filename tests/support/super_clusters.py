@@ -29,9 +29,14 @@ def configuration(
 
 @contextmanager
 def super_cluster(
-    kinds: Mapping[str, str], sizes: Mapping[str, int], *, jetstream: bool = False
+    kinds: Mapping[str, str],
+    sizes: Mapping[str, int],
+    *,
+    jetstream: bool = False,
+    only: str = "",
 ) -> Iterator[dict[str, Broker]]:
-    """Servers by name (`a1`): so many of a kind in each cluster, perhaps with JetStream."""
+    """Servers by name (`a1`): so many of a kind in each cluster, perhaps with JetStream, perhaps in
+    `only` one of the clusters, which hears of the others from them."""
     names = {cluster: [f"{cluster}{n + 1}" for n in range(size)] for cluster, size in sizes.items()}
     routes = {one: {name: free_port() for name in several} for one, several in names.items()}
     doors = {name: free_port() for several in names.values() for name in several}
@@ -40,8 +45,11 @@ def super_cluster(
         found: dict[str, Broker] = {}
         for cluster, several in names.items():
             for name in several:
-                gates = block(cluster, *remotes, port=doors[name])
+                known = remotes if cluster != only else ()
+                gates = block(cluster, *known, port=doors[name])
                 config = configuration(name, cluster, routes[cluster], gates, jetstream=jetstream)
+                if only not in ("", cluster):
+                    config = config.replace("\njetstream: enabled\n", "\n")
                 found[name] = KINDS[kinds[cluster]](config=config, name=name)
                 stack.enter_context(found[name])
         for name, server in found.items():
@@ -83,3 +91,10 @@ def one_jetstream(servers: Mapping[str, Broker]) -> None:
     wait_for(fact, "all servers are in one meta group", 60)
     for server in servers.values():
         meta_leader(server, len(servers))
+
+
+def on_the_way(servers: Mapping[str, Broker]) -> str:
+    """The server of b that what a1 sends goes to."""
+    peer = gatewayz(servers["a1"], "")["outbound_gateways"]["b"]["connection"]["name"]
+    alive = [name for name, server in servers.items() if server.running]
+    return {page(servers[name], "/varz")["server_id"]: name for name in alive}[peer]

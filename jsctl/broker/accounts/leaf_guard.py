@@ -90,7 +90,7 @@ class LeafGuard:
     """See the module. `send` is for messages to the other side, `tell` for interest that it is
     told, `take` for what it says; with `responses` it may answer what it was asked."""
 
-    __slots__ = ("_responses", "_send", "_take", "_taken", "_tell")
+    __slots__ = ("_responses", "_send", "_take", "_take_rules", "_taken", "_tell")
 
     def __init__(
         self,
@@ -102,6 +102,7 @@ class LeafGuard:
         self._send = Permissions(PermissionRules(publish=send.rule()))
         self._tell = _Lookup(tell)
         self._take = _Lookup(take)
+        self._take_rules = Permissions(PermissionRules(publish=take.rule()))
         self._taken: dict[bytes, bool] = {}
         self._responses = None
         if responses is not None:
@@ -135,6 +136,10 @@ class LeafGuard:
         if decision or self._responses is None:
             return decision
         return self._responses.may_answer(subject, now_ns)
+
+    def taking(self, subject: bytes) -> int:
+        """See `interest.guard.Guard`."""
+        return max(self._take_rules.deciding(subject), 1) if self._take.has(subject) else 0
 
     @property
     def takes_all(self) -> bool:

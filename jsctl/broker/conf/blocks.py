@@ -3,11 +3,13 @@
 import re
 
 from jsctl.broker.conf.fields import (
+    UNCOMPRESSED,
     Field,
     Reading,
     Section,
     array,
     boolean,
+    compression_mode,
     count,
     duration,
     ignored,
@@ -20,7 +22,7 @@ from jsctl.broker.conf.fields import (
     mapping,
     one_of,
     port,
-    quiet,
+    positive,
     rejected,
     size,
     text,
@@ -29,6 +31,7 @@ from jsctl.broker.conf.fields import (
     unless_off,
     unused,
     word,
+    write_timeout,
     wrong_kind,
 )
 from jsctl.broker.conf.tree import ConfigNode
@@ -42,24 +45,15 @@ from jsctl.broker.options import (
     ClusterOptions,
     JetStreamLimits,
     JetStreamOptions,
+    Options,
     SyncMode,
     Url,
 )
 from jsctl.broker.passwords import looks_hashed
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
 
-COMPRESSIONS = (
-    "off",
-    "disabled",
-    "accept",
-    "s2_fast",
-    "s2_better",
-    "s2_best",
-    "s2_uncompressed",
-    "s2_auto",
-)
-UNCOMPRESSED = ("off", "disabled", "accept", "s2_uncompressed")
 META_COMPACT = "the log of the meta group is compacted as all others, and keeps nobody waiting"
+NOT_EXTENDED = "JetStream is not extended over leaf nodes: give this one a domain of its own"
 CLUSTER_PING_MAX_NS = 30 * SECOND_NS
 CURVES = ("X25519", "CURVEP256", "CURVEP384", "CURVEP521", "X25519MLKEM768")
 CURVES_KNOWN = CURVES[:-1]
@@ -157,20 +151,24 @@ def complete_pair(node: ConfigNode, cert_file: str, key_file: str) -> None:
         raise node.error("missing 'key_file' in TLS configuration", "add it")
 
 
-def compression_mode(node: ConfigNode, reading: Reading) -> str:
-    """How, or whether, what is sent is made smaller."""
-    if isinstance(node.content, dict):
-        return str(COMPRESSION.read(node, reading, "compression").get("mode", "s2_auto"))
-    if isinstance(node.content, bool):
-        return "s2_auto" if node.content else "off"
-    return str(one_of(*COMPRESSIONS)(node, reading))
-
-
 def compression(node: ConfigNode, reading: Reading) -> str:
     """Route compression: accepted, but routes are sent as they are."""
     if compression_mode(node, reading) not in UNCOMPRESSED:
         reading.no_effect(node, '"compression"', "routes are sent as they are")
     return "off"
+
+
+def extension_hint(node: ConfigNode, reading: Reading) -> str:
+    """Whether a server is to be part of the JetStream of its hub; only one without a JetStream of
+    its own is."""
+    hint = str(one_of("no_extend", "will_extend")(node, reading))
+
+    def look(options: Options) -> None:
+        if hint == "will_extend" and options.jetstream.enabled:
+            reading.no_effect(node, '"extension_hint"', NOT_EXTENDED)
+
+    reading.later.append(look)
+    return hint
 
 
 def route_urls(node: ConfigNode, reading: Reading) -> tuple[Url, ...]:
@@ -401,10 +399,6 @@ TLS = Section(
     ),
     once=True,
 )
-COMPRESSION = Section(
-    Field(("mode",), "mode", one_of(*COMPRESSIONS)),
-    quiet("rtt_thresholds", "thresholds", "rtts", "rtt"),
-)
 CLUSTER_AUTHORIZATION = Section(
     Field(("user", "username"), "user", text),
     Field(("password", "pass"), "password", route_password),
@@ -440,8 +434,8 @@ CLUSTER = Section(
     Field(("compression",), "compression", compression),
     Field(("ping_interval",), "ping_interval_ns", cluster_ping),
     Field(("ping_max",), "pings_out_max", int32),
-    Field(("write_deadline",), "write_deadline_ns", duration),
-    quiet("write_timeout"),
+    Field(("write_deadline",), "write_deadline_ns", positive(0)),
+    Field(("write_timeout",), "write_timeout", write_timeout),
 )
 JS_BATCH = Section(
     Field(("max_inflight_per_stream",), "batches_per_stream_max", count),
@@ -470,7 +464,7 @@ JETSTREAM = Section(
     Field(("enabled", "enable"), "enabled", boolean),
     Field(("strict",), "strict", boolean),
     Field(("unique_tag",), "unique_tag", lambda n, r: text(n, r).lower()),
-    Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend")),
+    Field(("extension_hint",), "extension_hint", extension_hint),
     Field(("limits",), "limits", js_limits),
     Field(("request_queue_limit",), "request_queue_max", count),
     inert(Field(("info_queue_limit",), "info_queue_max", count)),

@@ -16,6 +16,7 @@ from jsctl.broker.conf.tree import ConfigNode, Content
 from jsctl.broker.conf.units import duration_ns, host_port, port_number, size_bytes
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ANY_HOST, SECOND_NS, Options
+from jsctl.broker.write_options import WriteTimeout
 from jsctl.dataclass import dataclass
 
 SUGGESTION_CUTOFF = 0.6
@@ -268,6 +269,25 @@ def one_of(*values: str) -> Reader:
     return read
 
 
+def positive(default_ns: int) -> Reader:
+    """A reader of a duration; what is not above zero is the default, as in nats-server."""
+
+    def read(node: ConfigNode, reading: Reading) -> int:
+        value = duration(node, reading)
+        return value if value > 0 else default_ns
+
+    return read
+
+
+def write_timeout(node: ConfigNode, reading: Reading) -> WriteTimeout:
+    """default, close, retry."""
+    value = text(node, reading)
+    for policy in WriteTimeout:
+        if value == policy.value:
+            return policy
+    raise node.error(f"{value!r} is not known", "write default, close or retry")
+
+
 def ignored(*names: str, why: str = "") -> Field:
     """An option that is taken as it is and warned of: it changes nothing here."""
 
@@ -344,3 +364,29 @@ def remote_url(node: ConfigNode, reading: Reading) -> str:
     if plain or any(char.isspace() or not char.isprintable() for char in host):
         raise node.error("error parsing url", "write for example nats://host:7422")
     return value
+
+
+def compression_mode(node: ConfigNode, reading: Reading) -> str:
+    """How, or whether, what is sent is made smaller."""
+    if isinstance(node.content, dict):
+        return str(COMPRESSION.read(node, reading, "compression").get("mode", "s2_auto"))
+    if isinstance(node.content, bool):
+        return "s2_auto" if node.content else "off"
+    return str(one_of(*COMPRESSIONS)(node, reading))
+
+
+COMPRESSIONS = (
+    "off",
+    "disabled",
+    "accept",
+    "s2_fast",
+    "s2_better",
+    "s2_best",
+    "s2_uncompressed",
+    "s2_auto",
+)
+UNCOMPRESSED = ("off", "disabled", "accept", "s2_uncompressed")
+COMPRESSION = Section(
+    Field(("mode",), "mode", one_of(*COMPRESSIONS)),
+    quiet("rtt_thresholds", "thresholds", "rtts", "rtt"),
+)

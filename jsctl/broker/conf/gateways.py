@@ -12,14 +12,14 @@ from jsctl.broker.conf.fields import (
     int32,
     listen,
     make,
-    one_of,
     port,
+    positive,
     rejected,
     remote_url,
     text,
     word,
+    write_timeout,
 )
-from jsctl.broker.conf.leafnodes import positive
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.users import login_time
 from jsctl.broker.gateway_options import GatewayOptions, GatewayUrl, RemoteGateway
@@ -125,6 +125,6 @@ GATEWAY = Section(
     Field(("gateways",), "remotes", remotes),
     Field(("reject_unknown_cluster", "reject_unknown"), "reject_unknown", boolean),
     Field(("write_deadline",), "write_deadline_ns", positive(0)),
-    Field(("write_timeout",), "", one_of("default", "close", "retry")),
+    Field(("write_timeout",), "write_timeout", write_timeout),
     once=frozenset({"name", "login", "tls"}),
 )

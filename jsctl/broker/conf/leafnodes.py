@@ -6,8 +6,9 @@ What it says of accounts is checked when the whole file is known: `Reading.later
 import re
 from urllib.parse import unquote, urlsplit
 
-from jsctl.broker.conf.blocks import COMPRESSIONS, compression_mode, tls
+from jsctl.broker.conf.blocks import tls
 from jsctl.broker.conf.fields import (
+    UNCOMPRESSED,
     Field,
     Found,
     Reader,
@@ -15,15 +16,17 @@ from jsctl.broker.conf.fields import (
     Section,
     array,
     boolean,
+    compression_mode,
     duration,
     listen,
     make,
     not_negative,
-    one_of,
     port,
+    positive,
     remote_url,
     text,
     unused,
+    write_timeout,
     wrong_kind,
 )
 from jsctl.broker.conf.tree import ConfigNode
@@ -44,8 +47,6 @@ from jsctl.broker.tls_options import SECOND_NS
 VERSION_MIN = (2, 8, 0)
 VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-[\w.]+)?")
 WEB_SCHEMES = ("ws", "wss")
-UNCOMPRESSED = ("off", "disabled", "accept", "s2_uncompressed")
-assert set(UNCOMPRESSED) <= set(COMPRESSIONS)
 
 
 def leafnodes(node: ConfigNode, reading: Reading) -> LeafNodeOptions:
@@ -250,16 +251,6 @@ def compression(node: ConfigNode, reading: Reading) -> None:
         reading.no_effect(node, '"compression"', "leaf nodes are sent everything as it is")
 
 
-def positive(default_ns: int) -> Reader:
-    """A reader of a duration; what is not above zero is the default, as in nats-server."""
-
-    def read(node: ConfigNode, reading: Reading) -> int:
-        value = duration(node, reading)
-        return value if value > 0 else default_ns
-
-    return read
-
-
 CREDENTIALS = (Field(("password", "pass"), "password", secret),)
 USER = Section(
     Field(("user", "username"), "name", text),
@@ -332,6 +323,6 @@ LEAFNODES = Section(
     Field(("compression",), "", compression),
     Field(("isolate_leafnode_interest", "isolate"), "isolated", boolean),
     Field(("write_deadline",), "write_deadline_ns", positive(0)),
-    Field(("write_timeout",), "", one_of("default", "close", "retry")),
+    Field(("write_timeout",), "write_timeout", write_timeout),
     once=frozenset({"login", "tls"}),
 )

@@ -29,6 +29,7 @@ from jsctl.broker.conf.fields import (
     texts,
     unless_off,
     word,
+    write_timeout,
 )
 from jsctl.broker.conf.gateways import gateway
 from jsctl.broker.conf.leafnodes import leafnodes
@@ -44,7 +45,6 @@ from jsctl.broker.options import (
     LogOptions,
     MonitorOptions,
     Options,
-    WriteTimeout,
 )
 from jsctl.dataclass import dataclass
 
@@ -164,15 +164,6 @@ def feature_flags(node: ConfigNode, reading: Reading) -> tuple[tuple[str, bool],
     return tuple(found)
 
 
-def write_timeout(node: ConfigNode, reading: Reading) -> WriteTimeout:
-    """default, close, retry."""
-    value = text(node, reading)
-    for policy in WriteTimeout:
-        if value == policy.value:
-            return policy
-    raise node.error(f"{value!r} is not known", "write default, close or retry")
-
-
 def lame_duck_duration(node: ConfigNode, reading: Reading) -> int:
     """At least 30 seconds."""
     value = duration(node, reading)
@@ -259,7 +250,7 @@ TOP = Section(
     Field(("ping_interval",), "client.ping_interval_ns", duration),
     Field(("ping_max",), "client.pings_out_max", integer),
     Field(("write_deadline",), "client.write_deadline_ns", duration),
-    inert(Field(("write_timeout",), "client.write_timeout", write_timeout)),
+    Field(("write_timeout",), "client.write_timeout", write_timeout),
     Field(("max_closed_clients",), "client.closed_clients_max", count),
     Field(("no_header_support",), "client.no_header_support", boolean),
     inert(Field(("no_fast_producer_stall",), "client.no_fast_producer_stall", boolean)),

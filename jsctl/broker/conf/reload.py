@@ -391,7 +391,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("AllowNonTLS", lambda o: o.allow_non_tls),
     _key("WriteDeadline", "write_deadline", lambda o: format_duration(o.client.write_deadline_ns)),
-    Key("WriteTimeout", lambda o: o.client.write_timeout.value.replace("default", "")),
+    Key("WriteTimeout", lambda o: o.client.write_timeout.told),
     Key("MaxClosedClients", lambda o: o.client.closed_clients_max),
     Key("LameDuckDuration", lambda o: format_duration(o.lame_duck_duration_ns)),
     Key("LameDuckGracePeriod", lambda o: format_duration(o.lame_duck_grace_ns)),

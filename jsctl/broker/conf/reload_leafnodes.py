@@ -34,6 +34,7 @@ BLOCK: tuple[tuple[str, Callable[[LeafNodeOptions], object]], ...] = (
     ("NoAdvertise", lambda o: str(o.no_advertise).lower()),
     ("ReconnectInterval", lambda o: format_duration(o.reconnect_ns)),
     ("WriteDeadline", lambda o: format_duration(o.write_deadline_ns)),
+    ("WriteTimeout", lambda o: o.write_timeout.told),
     ("MinVersion", lambda o: o.min_version),
     ("IsolateLeafnodeInterest", lambda o: str(o.isolated).lower()),
     ("DialTimeout", lambda o: format_duration(o.dial_timeout_ns)),

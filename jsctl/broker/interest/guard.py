@@ -23,5 +23,8 @@ class Guard(Protocol):
     def may_take(self, subject: bytes, now_ns: int) -> bool:
         """Whether the other side may say something; an answer to what it was asked counts."""
 
+    def taking(self, subject: bytes) -> int:
+        """As `deciding`, of what it may say without having been asked; 0 if that is nothing."""
+
     def note_reply(self, reply: bytes, now_ns: int) -> None:
         """A request with this reply was sent to the other side."""

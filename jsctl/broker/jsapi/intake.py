@@ -1,6 +1,7 @@
 """Requests of the JetStream API as this server captures them, on their way to who decides."""
 
 from jsctl.broker.assets.engine import Engine
+from jsctl.broker.assets.meta.group_file import META_GROUP
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import Captured, RouteLink, Sink
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -45,7 +46,8 @@ class RequestIntake:
 
     def _answers_for(self, link: RouteLink | GatewayLink) -> bool:
         """Whether a request that another server, or another cluster, sent here is ours: brokers see
-        to their own clients, for those of other servers the meta leader does."""
+        to their own clients, for those of other servers the meta leader does. What another cluster
+        sends comes to one server of each cluster: that of the leader's cluster sees to it."""
         engine = self.engine
         for news in engine.cluster.servers.values():
             if isinstance(link, GatewayLink):
@@ -54,4 +56,7 @@ class RequestIntake:
                 theirs = news.server_id == link.peer
             if theirs and news.facts.jetstream:
                 return False
-        return engine.meta.leading
+        if engine.meta.leading or not isinstance(link, GatewayLink):
+            return engine.meta.leading
+        leader = engine.cluster.servers.get(engine.cluster.leader_of(META_GROUP))
+        return leader is not None and leader.facts.cluster == engine.options.cluster

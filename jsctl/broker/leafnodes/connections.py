@@ -98,6 +98,8 @@ class LeafConnections:
         )
         for note in leaf.barrier.notes:
             self.log(LogLevel.INFO, leaf, note)
+        if leaf.barrier.warning:
+            self.log(LogLevel.WARNING, leaf, leaf.barrier.warning)
         link = LeafPeer(leaf, account, self.settings)
         link.guard = leaf.guard()
         link.tracks_replies = link.guard is not None and link.guard.tracks_replies

@@ -5,6 +5,9 @@ prefix of its domain. So the API without a domain is kept from crossing, and wha
 server answers from leaving it. Where the system accounts of a server with JetStream and of one
 without meet, and both name the same domain, requests go that way, with the name of the account
 that asks.
+
+Where both have a JetStream and name the same domain, a nats-server becomes a part of the other's.
+Brokers do not (decision 42): each goes on with its own, nothing of it crosses, and the log says so.
 """
 
 from jsctl.broker.leafnodes.types import LeafSettings
@@ -25,6 +28,7 @@ class Barrier:
     both: tuple[bytes, ...] = ()
     leaving: tuple[bytes, ...] = ()
     notes: tuple[str, ...] = ()
+    warning: str = ""
 
 
 OPEN = Barrier()
@@ -49,12 +53,16 @@ def barrier(
                 f" server {remote_name}"
             )
             return Barrier(notes=(text,))
-        text = "JetStream not extended, both servers have one of their own"
-    else:
-        text = "JetStream not extended, domains differ"
-        if settings.domain and settings.jetstream:
-            leaving = (f"$JS.{settings.domain}.API.>".encode(),)
+        text = (
+            f'JetStream domain "{remote_domain}" is not extended, {remote_name} has one of the same'
+            " name: give the leaf node a domain of its own"
+        )
+        note = f"System account connected from {remote_name}"
+        return Barrier(EVERYTHING, notes=(note,), warning=text)
+    if settings.domain and settings.jetstream:
+        leaving = (f"$JS.{settings.domain}.API.>".encode(),)
     if system:
+        text = "JetStream not extended, domains differ"
         return Barrier(EVERYTHING, leaving, (f"System account connected from {remote_name}", text))
     note = f'JetStream using domains: local "{settings.domain}", remote "{remote_domain}"'
     return Barrier(CLIENTS, leaving, (note,))

@@ -1,7 +1,8 @@
 """The lane of leaf nodes and hubs: which of their messages are plain.
 
-A connection has fans of its own, as messages do not go back to where they come from. Where accounts
-map subjects, or permissions have to be looked at for each message, steps do the work.
+A connection has fans of its own, as messages do not go back to where they come from, and as its
+permissions are its own. Where accounts map subjects, steps do the work, and so they do for messages
+that may not pass, or only as answers.
 """
 
 from jsctl.broker.accel.contract import TableType
@@ -43,14 +44,16 @@ class LeafLane(LinkLane[LeafLink]):
     def _made(self, link: LeafLink, parser: RouteParser) -> tuple[Account, Fans] | None:
         account = link.account
         assert isinstance(account, Account)
-        if account.mappings or (link.guard is not None and not link.guard.takes_all):
+        if account.mappings:
             return None
+        guard = link.guard
+        free = guard is None or guard.takes_all
         fans = Fans(
             self._table,
             self._router.delivery,
             account,
             link.kind,
-            anything,
+            anything if free else may_take,
             words=WORDS,
             stops=STOPS,
             line_max=parser.line_max,
@@ -61,6 +64,12 @@ class LeafLane(LinkLane[LeafLink]):
     def _passed(self, account: Account, count: int, size: int) -> None:
         account.in_messages += count
         account.in_bytes += size
+
+
+def may_take(origin: Outbound, subject: bytes) -> int:
+    """See `fans.May`; asked for connections alone that have a guard."""
+    assert isinstance(origin, LeafLink) and origin.guard is not None
+    return origin.guard.taking(subject)
 
 
 def anything(origin: Outbound, subject: bytes) -> int:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import field, replace
 
+from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import LeafLink
 from jsctl.broker.leafnodes import accepted, dialed
@@ -43,7 +44,16 @@ from jsctl.broker.routing.router import SLOW_CONSUMER, Router
 from jsctl.broker.routing.setup import system_account
 from jsctl.broker.sessions.keepalive import KeepAlive, Probe
 from jsctl.broker.sessions.sessions import Sessions
-from jsctl.broker.turn import Accepted, ConnKind, Dial, Jitter, LogLevel, LogLine, TurnOutputs
+from jsctl.broker.turn import (
+    WRITE_DEADLINE,
+    Accepted,
+    ConnKind,
+    Dial,
+    Jitter,
+    LogLevel,
+    LogLine,
+    TurnOutputs,
+)
 from jsctl.dataclass import dataclass
 
 NO_PAYLOAD = -1
@@ -163,6 +173,8 @@ class Leafs:
         """A connection is gone."""
         leaf = self.connections.by_conn.get(conn)
         if leaf is not None:
+            if reason == WRITE_DEADLINE and leaf.account is not None:
+                self._note_slow(leaf.account)
             self.connections.forget(leaf, reason or "Client Closed")
 
     def close_faulty(self, conn: int) -> None:
@@ -359,9 +371,12 @@ class Leafs:
         leaf = self.connections.by_conn.get(link.conn)
         if leaf is not None:
             assert leaf.account is not None
-            leaf.account.slow_consumers += 1
-            self.connections.slow += 1
+            self._note_slow(leaf.account)
             self.connections.close(leaf, SLOW_CONSUMER)
+
+    def _note_slow(self, account: Account) -> None:
+        account.slow_consumers += 1
+        self.connections.slow += 1
 
     def _release(self, link: LeafLink) -> None:
         self._lane.forget(link)

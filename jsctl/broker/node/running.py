@@ -15,6 +15,7 @@ from jsctl.broker.system.account import SystemAccount
 from jsctl.broker.system.server import ServerParts
 from jsctl.broker.system.subscriber_counts import SubscriberCounts
 from jsctl.broker.turn import (
+    WRITE_DEADLINE,
     Accepted,
     Answer,
     Command,
@@ -243,6 +244,8 @@ class RunningNode:
         for conn, reason in inputs.closed:
             owner = self._owner(conn)
             if owner is not None:
+                if reason == WRITE_DEADLINE:
+                    self.server.tallies.late[owner.kind] += 1
                 owner.closed(conn, reason, now_ns)
             else:
                 self._sessions.gone(conn, reason)

@@ -304,6 +304,9 @@ class Links:
     def _remove(self, event: LinkRemoved) -> None:
         gone = self._links.pop(event.conn, None)
         if gone is not None:
+            more = f" - Remote: {gone.name}" if gone.name else ""
+            text = f"rid:{gone.number} - Router connection closed: {event.reason}{more}"
+            self._made.logs.append(LogLine(LogLevel.INFO, text))
             self.router.remove_route(gone)
             self.sessions.release_route(gone)
         if event.server_id in self.native:

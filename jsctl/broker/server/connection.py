@@ -10,9 +10,10 @@ import socket
 from collections.abc import Mapping
 from dataclasses import field
 
-from jsctl.broker.options import ClientLimits, EdgeLimits
+from jsctl.broker.options import EdgeLimits
 from jsctl.broker.server.turns import Turns
-from jsctl.broker.turn import Accepted, ConnKind, Dial
+from jsctl.broker.turn import WRITE_DEADLINE, Accepted, ConnKind, Dial
+from jsctl.broker.write_options import WriteLimit
 from jsctl.dataclass import dataclass
 
 NANOSECONDS = 1_000_000_000
@@ -20,7 +21,6 @@ MAPPED_IPV4 = "::ffff:"
 
 CLIENT_CLOSED = "Client Closed"
 READ_ERROR = "Read Error"
-WRITE_DEADLINE = "Slow Consumer (Write Deadline)"
 TLS_FAILED = "TLS Handshake Failure"
 EARLY_BYTES_MAX = 1 << 20
 """What may arrive before the node knows of a connection; an INFO has room in it."""
@@ -32,14 +32,12 @@ class Connections:
 
     turns: Turns
     limits: EdgeLimits
-    client: ClientLimits
+    write_limits: Mapping[ConnKind, WriteLimit]
     by_id: dict[int, "Connection"] = field(default_factory=dict)
     buffer: memoryview = field(default_factory=lambda: memoryview(b""))
     small: memoryview = field(default_factory=lambda: memoryview(b""))
     """The beginning of `buffer`: what may be read once a turn is full."""
     last_id: int = 0
-    write_deadlines: Mapping[ConnKind, int] = field(default_factory=dict)
-    """Those of kinds that have one of their own, in ns."""
 
     def __post_init__(self) -> None:
         self.buffer = memoryview(bytearray(self.limits.read_bytes_max))
@@ -66,9 +64,9 @@ class Connection(asyncio.BufferedProtocol):
         "_limits",
         "_lost",
         "_paused",
-        "_sent_before",
         "_shared",
         "_timer",
+        "_to_send",
         "_written",
         "announced",
         "credentials",
@@ -107,7 +105,8 @@ class Connection(asyncio.BufferedProtocol):
         self._lost = False
         self._paused = False
         self._written = 0
-        self._sent_before = -1
+        self._to_send = 0
+        """What has to be gone at the next write deadline, counted from the first byte."""
         self._timer: asyncio.TimerHandle | None = None
 
     # What asyncio calls.
@@ -303,16 +302,16 @@ class Connection(asyncio.BufferedProtocol):
             self._shared.turns.wake()
 
     def _watch_writes(self) -> None:
-        """End the connection if nothing at all is sent for a whole write deadline."""
+        """End the connection if too little is sent for a whole write deadline."""
         if self._lost or self.transport is None:
             return
         sent = self._written - self.transport.get_write_buffer_size()
-        if sent == self._sent_before:
+        if sent < self._to_send:
             self.abort(WRITE_DEADLINE)
             return
-        self._sent_before = sent
-        own_ns = self._shared.write_deadlines.get(self.kind, 0)
-        delay = (own_ns or self._shared.client.write_deadline_ns) / NANOSECONDS
+        limit = self._shared.write_limits[self.kind]
+        self._to_send = self._written if limit.whole else sent + 1
+        delay = limit.deadline_ns / NANOSECONDS
         self._timer = asyncio.get_running_loop().call_later(delay, self._watch_writes)
 
 

@@ -35,6 +35,7 @@ from jsctl.broker.turn import (
     Query,
     TurnOutputs,
 )
+from jsctl.broker.write_options import WriteLimit
 from jsctl.dataclass import dataclass
 
 NANOSECONDS = 1_000_000_000
@@ -74,8 +75,7 @@ class Edge:
         self._loop = asyncio.get_running_loop()
         self._finished: asyncio.Future[tuple[str, int]] = self._loop.create_future()
         self._turns = Turns(node, self._perform, self._crashed, Clock(), options.edge)
-        self._connections = Connections(self._turns, options.edge, options.client)
-        self._connections.write_deadlines = _write_deadlines(options)
+        self._connections = Connections(self._turns, options.edge, _write_limits(options))
         self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
         self._verifier = Verifier(options.edge.verify_threads, self._verified)
         self._monitor = Monitor(options.monitoring, self._ask)
@@ -107,8 +107,7 @@ class Edge:
         would go on with is half of one configuration and half of the other.
         """
         self.options = options = renewal.options
-        self._connections.client = options.client
-        self._connections.write_deadlines = _write_deadlines(options)
+        self._connections.write_limits = _write_limits(options)
         self._certificates, self._dialer = renewal.certificates, renewal.dialer
         if self._monitor_context is not None and renewal.certificates.monitor is not None:
             self._monitor_context.current = renewal.certificates.monitor
@@ -387,9 +386,14 @@ class AcceptedConnection(Connection):
         self._welcome(self)
 
 
-def _write_deadlines(options: Options) -> dict[ConnKind, int]:
-    """Those of blocks that say one."""
+def _write_limits(options: Options) -> dict[ConnKind, WriteLimit]:
+    """How long each kind of connection may take to be sent what waits for it."""
+    client = options.client
+    clients = WriteLimit.of_clients(client.write_deadline_ns, client.write_timeout)
+    routes, leafs, gates = options.cluster, options.leafnodes, options.gateway
     return {
-        ConnKind.LEAF: options.leafnodes.write_deadline_ns,
-        ConnKind.GATEWAY: options.gateway.write_deadline_ns,
+        ConnKind.CLIENT: clients,
+        ConnKind.ROUTE: clients.of_servers(routes.write_deadline_ns, routes.write_timeout),
+        ConnKind.LEAF: clients.of_servers(leafs.write_deadline_ns, leafs.write_timeout),
+        ConnKind.GATEWAY: clients.of_servers(gates.write_deadline_ns, gates.write_timeout),
     }

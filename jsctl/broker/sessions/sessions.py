@@ -18,7 +18,14 @@ from jsctl.broker.sessions.lane import Lane
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.session_context import SessionContext
 from jsctl.broker.sessions.unfinished import TOO_MUCH, Unfinished
-from jsctl.broker.turn import Accepted, LogLevel, LogLine, PeerCertificate, TurnOutputs
+from jsctl.broker.turn import (
+    WRITE_DEADLINE,
+    Accepted,
+    LogLevel,
+    LogLine,
+    PeerCertificate,
+    TurnOutputs,
+)
 
 NEVER_NS = 1 << 63
 CLOSED_SESSIONS_MAX = 10000
@@ -181,6 +188,8 @@ class Sessions:
         if session in self._lane.resting and not session.closing:
             self._leaving[session] = reason
             return
+        if reason == WRITE_DEADLINE:
+            session.account.slow_consumers += 1
         session.close(reason or "Client Closed")
         session.out.clear()
         self._forget(session)

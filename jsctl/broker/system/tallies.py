@@ -1,9 +1,10 @@
 """What a server notes from its start for those who may ask later."""
 
+from collections import Counter
 from dataclasses import field
 
 from jsctl.broker.linking.link_counts import LinkCounts
-from jsctl.broker.turn import ProcessFacts
+from jsctl.broker.turn import ConnKind, ProcessFacts
 from jsctl.dataclass import dataclass
 
 
@@ -20,6 +21,8 @@ class Tallies:
     leafs: LinkCounts = field(default_factory=LinkCounts)
     gates: LinkCounts = field(default_factory=LinkCounts)
     """Messages over routes, over connections of leaf nodes and hubs, and of other clusters."""
+    late: Counter[ConnKind] = field(default_factory=Counter)
+    """Connections of other servers that too little could be written to."""
     stale: int = 0
     """Clients that did not answer pings."""
     failed: str = ""

@@ -14,6 +14,7 @@ from jsctl.broker.leafnode_options import (
 )
 from jsctl.broker.options import Options
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
+from jsctl.broker.write_options import WriteTimeout
 from tests.contract.test_leafnode_configuration import ACCOUNTS, BAD, GOOD, ONE, STRICTER, leaf
 from tests.support.configurations import Bad
 
@@ -70,6 +71,7 @@ def test_everything_has_its_place() -> None:
         min_version="2.10.0",
         isolated=True,
         write_deadline_ns=5 * SECOND_NS,
+        write_timeout=WriteTimeout.RETRY,
     )
 
 

@@ -21,6 +21,7 @@ from jsctl.broker.server.disk_worker import DiskWorker
 from jsctl.broker.server.listener import Listener
 from jsctl.broker.server.turns import Clock
 from jsctl.broker.turn import Command, ConnKind
+from jsctl.broker.write_options import WriteTimeout
 from tests.broker.server.echo_node import Batch
 from tests.broker.server.harness import LOCAL, running
 from tests.support.waiting import eventually
@@ -336,3 +337,35 @@ def test_the_clock_never_steps_back() -> None:
     assert clock.now_ns() == 1100
     wall[0], steady[0] = 9000, 300
     assert clock.now_ns() == 9000
+
+
+@pytest.mark.parametrize("timeout", [WriteTimeout.CLOSE, WriteTimeout.RETRY])
+async def test_who_takes_a_little_is_closed_or_kept(timeout: WriteTimeout) -> None:
+    limits = ClientLimits(write_deadline_ns=200_000_000, write_timeout=timeout)
+    edge = EdgeLimits(pending_bytes_high=100_000, pending_bytes_low=10_000)
+    async with running(replace(OPTIONS, client=limits, edge=edge)) as server:
+        client = await server.client()
+        await client.line()
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a real transport
+        client.writer.write(b"FLOOD 200000000\r\n")
+
+        async def closed() -> bool:
+            return any(inputs.closed for inputs in server.node.seen)
+
+        async def waits() -> bool:
+            return any(inputs.pending for inputs in server.node.seen)
+
+        await eventually(waits, "it does not keep up")
+        raw = client.writer.get_extra_info("socket")
+        taken, begun = 0, asyncio.get_running_loop().time()
+
+        async def takes_a_little() -> bool:
+            nonlocal taken
+            taken += len(socket.socket.recv(raw._sock, 1 << 20))
+            late = asyncio.get_running_loop().time() - begun > 5 * 0.2
+            return late or await closed()
+
+        await eventually(takes_a_little, "five deadlines, or the end")
+        assert taken < 200_000_000
+        assert await closed() is (timeout is WriteTimeout.CLOSE)
+        client.writer.transport.abort()

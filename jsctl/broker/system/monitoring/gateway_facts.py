@@ -100,6 +100,8 @@ def options_of(
             for name, urls in known.items()
         ),
         reject_unknown=block.reject_unknown,
+        write_deadline=block.write_deadline_ns,
+        write_timeout=block.write_timeout.told,
     )
 
 

@@ -112,6 +112,7 @@ def _varz(view: ServerView, totals: Totals) -> Varz:
         jetstream=jetstream_varz(view),
         tls_timeout=number(settings.tls_timeout_s),
         write_deadline=settings.write_deadline_ns,
+        write_timeout=settings.write_timeout,
         start=format_time(settings.started_ns),
         now=format_time(view.now_ns),
         uptime=uptime(view.now_ns - settings.started_ns),

@@ -81,6 +81,7 @@ def options_of(block: LeafNodeOptions, bound: tuple[str, int] | None) -> LeafNod
         tls_verify=tls is not None and tls.verify,
         remotes=remotes,
         write_deadline=block.write_deadline_ns,
+        write_timeout=block.write_timeout.told,
     )
 
 

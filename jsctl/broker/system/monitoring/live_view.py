@@ -29,6 +29,7 @@ from jsctl.broker.system.monitoring.view import (
     Totals,
 )
 from jsctl.broker.system.server import ServerParts
+from jsctl.broker.turn import ConnKind
 
 if TYPE_CHECKING:
     from jsctl.broker.system.monitoring import gateway_facts, leaf_facts
@@ -110,7 +111,13 @@ class MonitorView:
         found = self._server.leafs
         leafs = found.connections.slow if found is not None else 0
         total = sum(account.slow_consumers for account in accounts)
-        return PerKind(clients=total - leafs, leafs=leafs)
+        late = self._tallies.late
+        return PerKind(
+            clients=total - leafs,
+            routes=late[ConnKind.ROUTE],
+            gateways=late[ConnKind.GATEWAY],
+            leafs=leafs,
+        )
 
     def _stale(self) -> PerKind:
         found = self._server.leafs

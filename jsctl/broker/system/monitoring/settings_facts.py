@@ -70,6 +70,7 @@ def settings(
         cluster=_cluster(options, addresses),
         tls_timeout_s=(options.tls.timeout_ns if options.tls else TLS_TIMEOUT_NS) / SECOND_NS,
         write_deadline_ns=client.write_deadline_ns,
+        write_timeout=client.write_timeout.told,
         started_ns=started_ns,
         config_load_ns=loaded_ns,
         config_digest=options.config_digest,
@@ -114,6 +115,8 @@ def _cluster(options: Options, addresses: Addresses) -> ClusterOptsVarz:
         tls_required=tls is not None,
         tls_verify=tls is not None,
         pool_size=max(cluster.pool_size, 0),
+        write_deadline=cluster.write_deadline_ns,
+        write_timeout=cluster.write_timeout.told,
     )
 
 

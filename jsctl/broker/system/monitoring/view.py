@@ -67,6 +67,7 @@ class Settings:
     websocket: WebsocketOptsVarz = field(default_factory=WebsocketOptsVarz)
     tls_timeout_s: float = 2
     write_deadline_ns: int = 10_000_000_000
+    write_timeout: str = ""
     started_ns: int = 0
     config_load_ns: int = 0
     config_digest: str = ""

@@ -1,0 +1,67 @@
+"""A hub and a leaf node with JetStream in domains of one name, whose system accounts are linked:
+each server goes on with a JetStream of its own, and ours say so."""
+
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from jsctl.testing import Broker
+from tests.contract.conftest import KINDS
+from tests.support.leafs import hub_block, leaf_port, linked, remote, spoke_block
+from tests.support.listeners import WAIT_S, connected
+
+ACCOUNTS = """
+accounts {
+    SYS: { users: [ {user: admin, password: p} ] }
+    APP: { jetstream: enabled, users: [ {user: app, password: p} ] }
+}
+system_account: SYS
+no_auth_user: app
+"""
+SAME = "jetstream { domain: D }\n" + ACCOUNTS
+REASON = 'JetStream domain "D" is not extended'
+
+
+PAIRS = [("jsctl", "jsctl"), ("nats-server", "jsctl"), ("jsctl", "nats-server")]
+"""(hub, leaf node). Two real servers answer for each other, or become one cluster."""
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids=["-".join(pair) for pair in PAIRS])
+def servers(request: pytest.FixtureRequest) -> Iterator[tuple[Broker, Broker]]:
+    """The hub and the leaf node."""
+    hub_kind, leaf_kind = (KINDS[kind] for kind in request.param)
+    with hub_kind("-js", config=SAME + hub_block(), name="hub") as hub:
+        port = leaf_port(hub)
+        remotes = [remote(port, f"account: {name}", login) for name, login in LOGINS.items()]
+        with leaf_kind("-js", config=SAME + spoke_block(*remotes), name="leaf") as leaf:
+            linked(hub, 2)
+            linked(leaf, 2)
+            yield hub, leaf
+
+
+LOGINS = {"SYS": "admin:p", "APP": "app:p"}
+
+
+async def test_each_server_has_its_own_streams(servers: tuple[Broker, Broker]) -> None:
+    async with AsyncExitStack() as stack:
+        for server in servers:
+            js = (await connected(stack, server)).jetstream(timeout=WAIT_S)
+            assert await js.streams_info() == []
+            await js.add_stream(name=server.name, subjects=[f"{server.name}.>"])
+            assert [one.config.name for one in await js.streams_info()] == [server.name]
+            assert (await js.account_info()).streams == 1
+
+
+def test_ours_say_why(servers: tuple[Broker, Broker]) -> None:
+    hub, leaf = servers
+    if type(leaf) is Broker:
+        # A real leaf node alone does not say that it has a JetStream.
+        assert REASON in leaf.logs
+        assert (REASON in hub.logs) is (type(hub) is Broker)
+
+
+def test_a_hint_that_cannot_be_followed_is_named() -> None:
+    config = "jetstream { domain: D, extension_hint: will_extend }\n"
+    with Broker("-js", config=config, name="alone") as server:
+        assert '"extension_hint" has no effect in this server (JetStream is not ext' in server.logs
