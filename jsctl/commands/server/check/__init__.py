@@ -290,6 +290,26 @@ _CREDENTIAL = Command(
     details=(_SEVERAL, _BOTH, _INVERSION),
 )
 
+_EXPORTER = Command(
+    "exporter",
+    "Prometheus exporter for server checks",
+    "server.check.exporter:exporter",
+    options=(
+        Option("config", "Exporter configuration", Kind.INPUT, metavar="CONFIG", required=True),
+        Option("port", "Port to listen on", Kind.INTEGER, default="8080"),
+        Option("https-key", "Key for HTTPS", Kind.INPUT, metavar="HTTPS-KEY"),
+        Option(
+            "https-certificate", "Certificate for HTTPS", Kind.INPUT, metavar="HTTPS-CERTIFICATE"
+        ),
+    ),
+    examples=("jsctl server check exporter --config checks.yaml --port 9100",),
+    details=(
+        "Each request of /metrics makes the checks of the configuration, for each of which it has "
+        "a name, a kind, properties, and perhaps a context and reuse_connection.",
+    ),
+    hidden=True,
+)
+
 GROUP = Group(
     "check",
     "Health check for NATS servers",
@@ -304,6 +324,7 @@ GROUP = Group(
         _SERVER,
         _KV,
         _CREDENTIAL,
+        _EXPORTER,
     ),
     options=(
         Option(

@@ -135,6 +135,10 @@ class Call:
             finally:
                 self._kept = None
 
+    def keep(self, client: "NatsClient") -> None:
+        """From now on everything is asked on this connection, which is the caller's."""
+        self._kept = client
+
     @asynccontextmanager
     async def manager(self, what: str = "setup failed") -> "AsyncIterator[Manager]":
         """A connection with the JetStream API on it; `what` as for `client`."""
