@@ -38,6 +38,8 @@ SYSTEM = re.compile(
 """Reports of servers, whose numbers are those of the moment and of the tool's own connection."""
 NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:%| [KMG]?i?B\b)?")
 BARS = re.compile(r"[█▏▎▍▌▋▊▉]+")
+SOURCES = re.compile(r"^ *Stream Name: .*\n(?:^ *[^\s:][^:\n]*: .*\n)+\n?", re.MULTILINE)
+"""Of a stream with several, which the servers tell in any order."""
 ROWS = re.compile(r"(?:^│.*\n)+", re.MULTILINE)
 
 
@@ -47,6 +49,8 @@ def tidy(text: str) -> str:
         return text.partition("\n")[0]
     if SYSTEM.search(text):
         text = NUMBER.sub("N", BARS.sub("BAR", text))
+    origins = iter(sorted(one.strip() for one in SOURCES.findall(text)))
+    text = SOURCES.sub(lambda _: f"{next(origins)}\n", text)
     return ROWS.sub(lambda rows: "\n".join(sorted(rows[0].splitlines())), text)
 
 
