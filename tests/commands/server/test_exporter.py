@@ -1,7 +1,6 @@
 """`server check exporter`: a page for Prometheus, compared with that of the real tool."""
 
 import json
-import os
 import re
 import signal
 import socket
