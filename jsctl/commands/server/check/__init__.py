@@ -21,7 +21,10 @@ def _metadata(what: str, flag: str, value: int) -> tuple[str, ...]:
 
 
 def _time(name: str, text: str, default: str = "", *, required: bool = False) -> Option:
-    return Option(name, text, Kind.DURATION, default=default, required=required)
+    metavar = (
+        "" if name.startswith(("uptime", "tls", "last", "validity", "response")) else "DURATION"
+    )
+    return Option(name, text, Kind.DURATION, default=default, metavar=metavar, required=required)
 
 
 def _count(name: str, text: str, metavar: str = "", default: str = "") -> Option:
