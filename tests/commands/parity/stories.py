@@ -79,8 +79,8 @@ OTHER_SERVER = "~ "
 """The same where it is the servers that differ."""
 
 AGAIN = "? "
-"""Before a line that changes nothing and is asked again when the answers differ: the real tool shows
-what comes first, its own deadline or the server's."""
+"""Before a line that changes nothing and is asked again when the answers differ: the real tool
+shows what comes first, its own deadline or the server's."""
 
 Own = Callable[[Side, Line], Said]
 """This tool, in this process, in its environment and folder."""
@@ -176,7 +176,7 @@ def _begun(line: Line, side: Side) -> "subprocess.Popen[bytes]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=side.folder,
-        env={**kept, **side.environment()},
+        env={**kept, **side.environment(), **dict(line.variables)},
     )
 
 
