@@ -25,6 +25,27 @@ def _flag(name: str, text: str, short: str = "") -> Option:
     return Option(name, text, Kind.FLAG, short=short)
 
 
+_OF_CONNECTIONS = (
+    Option("sort", "Sort by a specific property", default="cid", choices=_CONNECTION_SORTS),
+    _flag("subscriptions", "Show subscriptions"),
+    Option("filter-cid", "Filter on a specific CID", Kind.UNSIGNED, metavar="CID"),
+    Option(
+        "filter-state",
+        "Filter on a specific connection state",
+        default="open",
+        choices=("open", "closed", "all"),
+    ),
+    Option("filter-user", "Filter on a specific username", metavar="USER"),
+    Option("filter-account", "Filter on a specific account", metavar="ACCOUNT"),
+    Option(
+        "filter-subject",
+        ("Limits responses only to those connections with matching subscription interest"),
+        metavar="SUBJECT",
+    ),
+    _flag("filter-empty", "Only shows responses that have connections"),
+)
+
+
 def _request(
     name: str,
     text: str,
@@ -43,30 +64,7 @@ def _network_requests() -> tuple[Command, ...]:
         _request(
             "connections",
             "Show connection details",
-            (
-                Option(
-                    "sort", "Sort by a specific property", default="cid", choices=_CONNECTION_SORTS
-                ),
-                _flag("subscriptions", "Show subscriptions"),
-                Option("filter-cid", "Filter on a specific CID", Kind.UNSIGNED, metavar="CID"),
-                Option(
-                    "filter-state",
-                    "Filter on a specific connection state",
-                    default="open",
-                    choices=("open", "closed", "all"),
-                ),
-                Option("filter-user", "Filter on a specific username", metavar="USER"),
-                Option("filter-account", "Filter on a specific account", metavar="ACCOUNT"),
-                Option(
-                    "filter-subject",
-                    (
-                        "Limits responses only to those connections with matching "
-                        "subscription interest"
-                    ),
-                    metavar="SUBJECT",
-                ),
-                _flag("filter-empty", "Only shows responses that have connections"),
-            ),
+            _OF_CONNECTIONS,
             aliases=("conn", "connz"),
         ),
         _request(
