@@ -87,26 +87,28 @@ def _hoisted(words: list[str]) -> tuple[dict[str, str], list[str]]:
         from jsctl.commands.toolkit.grammar.files import expanded
 
         words = expanded(words)
+    rest: list[str] = []
     try:
-        return hoist(words)
+        return hoist(words, rest)
     except UsageError as error:
-        named = takewhile(lambda word: not word.startswith("-"), words)
+        named = takewhile(lambda word: not word.startswith("-"), rest)
         raise _paged(error, walk(list(named))) from None
 
 
-def hoist(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def hoist(words: Sequence[str], rest: list[str] | None = None) -> tuple[dict[str, str], list[str]]:
     """Global flags by their key, and the words without them; nothing behind `--` is touched.
 
-    Raises UsageError for a flag without its value, with a word that is not a choice, or given
-    twice where that means nothing.
+    `rest` gets these words up to one that is wrong. Raises UsageError for a flag without its
+    value, with a word that is not a choice, or given twice where that means nothing.
     """
     flags: dict[str, str] = {}
-    rest: list[str] = []
+    rest = [] if rest is None else rest
     waiting = list(words)
     while waiting:
         word = waiting.pop(0)
         if word == "--":
-            return flags, [*rest, word, *waiting]
+            rest += [word, *waiting]
+            return flags, rest
         flag, value, negated = _global_flag(word, waiting)
         if flag is None:
             rest.append(word)
@@ -249,7 +251,7 @@ def _dispatch(flags: dict[str, str], words: list[str]) -> int:
         print(_manual_of(walk([word for word in words if word != _MANUAL_WORD])), end="")
         return 0
     found = walk(words)
-    if _HELP_WORDS & set(found.words):
+    if _HELP_WORDS & set(takewhile(lambda word: word != "--", found.words)):
         print(help_of(found))
         return 0
     if isinstance(found.node, Group):
@@ -321,6 +323,9 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
     from jsctl.commands.toolkit.invocation.output import make_output
     from jsctl.commands.toolkit.invocation.prompts import Prompts
 
+    for flag in GLOBAL_FLAGS:
+        if flag.key not in flags and flag.env and os.environ.get(flag.env):
+            _check_global(flag, os.environ[flag.env])
     settings: Settings = load(flags, os.environ)
     output = make_output(settings.render, settings.connection.color_scheme, os.environ)
     prompts = Prompts(settings.context_name, forbidden=bool(os.environ.get("JSCTL_NO_PROMPT")))

@@ -188,7 +188,7 @@ def check_context_name(name: str) -> str:
         if mark in name:
             raise UsageError(f'invalid context name: "{name}" must not contain {told}')
     if not name:
-        raise UsageError('invalid context name: "" must not be empty')
+        raise UsageError("invalid context name: name is empty")
     return name
 
 

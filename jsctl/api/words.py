@@ -85,3 +85,12 @@ class ConsumerAction(Enum):
     CREATE_OR_UPDATE = ""
     CREATE = "create"
     UPDATE = "update"
+
+
+SERVER_KEYS = frozenset(
+    (
+        *(f"_nats.{word}" for word in ("ver", "level", "req.level")),
+        *(f"_nats.{of}.{word}" for of in ("mirror", "src") for word in ("stream", "acc", "domain")),
+    )
+)
+"""Metadata that servers attach by themselves; all other keys are people's, whatever their name."""

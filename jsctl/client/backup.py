@@ -21,7 +21,7 @@ from jsctl.client.failures import foreign_errors, translate
 from jsctl.client.manager import Manager
 from jsctl.client.requests import Refused
 from jsctl.dataclass import dataclass
-from jsctl.errors import JsctlError, Unreachable, UsageError
+from jsctl.errors import JsctlError, Unreachable, UsageError, sentence_of
 
 if TYPE_CHECKING:
     from nats.aio.subscription import Subscription
@@ -69,7 +69,8 @@ async def backup_stream(
     """Into a directory that is new or empty; `check` has the server check the messages first.
 
     `progress` gets the bytes received so far. Raises UsageError for the directory, ApiError if
-    the server refuses, JsctlError or Unreachable if it breaks off; then no archive is left.
+    the server refuses, JsctlError or Unreachable if it breaks off or there is no room; then no
+    archive is left, and no directory that was not there.
     """
     problem = refusal(directory)
     if problem:
@@ -85,6 +86,7 @@ async def backup_stream(
     )
     chunks = await manager.client.subscribe(inbox)
     archive = directory / _archive_name(manager)
+    is_new = not directory.exists()
     try:
         told = await manager.requests.ask("stream_snapshot", name, body=request)
         make_folder(directory)
@@ -95,8 +97,12 @@ async def backup_stream(
                 progress(received)
         kept = {key: told[key] for key in ("config", "state") if key in told}
         write_whole(directory / DESCRIPTION, json.dumps(kept, indent=2) + "\n")
-    except BaseException:
+    except BaseException as error:
         archive.unlink(missing_ok=True)
+        if is_new and directory.exists():
+            directory.rmdir()
+        if isinstance(error, OSError):
+            raise JsctlError(sentence_of(error, archive)) from None
         raise
     finally:
         await chunks.unsubscribe()

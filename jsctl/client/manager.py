@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from jsctl.api.cluster import Placement
 from jsctl.api.codec import decode, encode
 from jsctl.api.stream import PubAck, RawStreamMsg, StreamCheck, StreamConfig, StreamInfo
+from jsctl.api.words import SERVER_KEYS
 from jsctl.client.connection import Log, connect
 from jsctl.client.requests import Requester
 from jsctl.client.stored import direct_answer, stored_answer
@@ -398,8 +399,8 @@ def _stream_info(document: dict[str, object]) -> StreamInfo:
 
 
 def without_server_metadata(metadata: dict[str, str]) -> dict[str, str]:
-    """What people set; the keys of the server itself start with `_nats.`."""
-    return {key: value for key, value in metadata.items() if not key.startswith("_nats.")}
+    """What people set."""
+    return {key: value for key, value in metadata.items() if key not in SERVER_KEYS}
 
 
 def as_request(config: StreamConfig) -> StreamConfig:

@@ -77,13 +77,21 @@ class RawConnection:
         """Until the buffer has room again."""
         await self._writer.drain()
 
-    def subscribe(self, subject: str, queue: str = "", *, most: int = 0) -> None:
-        """Listens; all subscriptions share `read`. `most` messages are sent, 0 for all."""
+    def subscribe(self, subject: str, queue: str = "", *, most: int = 0) -> int:
+        """Listens; all subscriptions share `read`. `most` messages are sent, 0 for all.
+
+        What is returned ends it: see `unsubscribe`.
+        """
         self._next_sid += 1
         group = f"{queue} " if queue else ""
         self.write(f"SUB {subject} {group}{self._next_sid}\r\n".encode())
         if most:
             self.write(f"UNSUB {self._next_sid} {most}\r\n".encode())
+        return self._next_sid
+
+    def unsubscribe(self, sid: int) -> None:
+        """Listens no more; what is on its way comes."""
+        self.write(f"UNSUB {sid}\r\n".encode())
 
     async def flush(self) -> list[Frame]:
         """Until the server has taken everything; what came meanwhile is returned."""

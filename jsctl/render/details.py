@@ -86,6 +86,8 @@ class Details:
 
     def render(self, theme: Theme = PLAIN) -> str:
         """The screen, ending with its last line's newline."""
+        if theme.markdown:
+            return self._markdown()
         longest = max(
             (width_of(line.label) for line in self._lines if line.kind is _Kind.ROW), default=0
         )
@@ -102,6 +104,19 @@ class Details:
                 if out and out[-1]:
                     out.append("")
                 out += [f"{' ' * line.indent}{line.label}:", ""]
+        return "\n".join(out) + "\n"
+
+    def _markdown(self) -> str:
+        """Headings and lists; what is further to the right is a level deeper."""
+        out = [f"# {safe(self.heading)}", ""] if self.heading else []
+        for line in self._shown():
+            if line.kind is _Kind.TEXT:
+                out.append(line.value)
+            elif line.kind is _Kind.ROW:
+                out.append(f"- **{line.label}:** {line.value}" if line.label else f"- {line.value}")
+            else:
+                deeper = "#" * (line.indent > 0)
+                out += [*([""] if len(out) > 2 else []), f"##{deeper} {line.label}", ""]
         return "\n".join(out) + "\n"
 
     def _shown(self) -> list[_Line]:

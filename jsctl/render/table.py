@@ -40,6 +40,8 @@ def table(
     Empty `headings` leave the heading row out. `rules_after` names body rows that a rule
     follows. `width_max` 0 means no limit.
     """
+    if theme.separator:
+        return _separated([headings, *rows, footer], title, theme.separator)
     body = [[safe(cell) for cell in row] for row in rows]
     heads = [safe(heading) for heading in headings]
     feet = [safe(cell) for cell in footer]
@@ -64,6 +66,24 @@ def table(
     if title:
         lines[0] = theme.border(lines[0])
     return "\n".join(_cut(line, width_max) for line in lines)
+
+
+def _separated(rows: Sequence[Sequence[Cell]], title: str, separator: str) -> str:
+    """The same cells without a box, below their title."""
+    count = max(len(row) for row in rows)
+    lines = [title] if title else []
+    for row in rows:
+        if row:
+            cells = [_quoted(str(cell), separator) for cell in row]
+            lines.append(separator.join([*cells, *[""] * (count - len(row))]))
+    return "\n".join(lines)
+
+
+def _quoted(text: str, separator: str) -> str:
+    wide = separator == "\t" and "    " in text
+    if wide or any(mark in text for mark in (separator, '"', "\n")):
+        return '"' + text.replace('"', '""') + '"'
+    return text
 
 
 def safe(cell: Cell) -> str:

@@ -39,6 +39,10 @@ class Theme:
     box: Box = ROUNDED
     accent: str = ""
     colour: bool = False
+    separator: str = ""
+    """Between the cells of tables that are drawn without boxes, as CSV or TSV."""
+    markdown: bool = False
+    """Whether info screens are Markdown; tables are by another way."""
 
     def paint(self, text: str, colour: str) -> str:
         """The text in a colour, or as it is without colours."""

@@ -133,6 +133,9 @@ EXPECTATIONS: dict[str, tuple[Headers, str]] = {
     "stream": ({"Nats-Expected-Stream": "other"}, "10060"),
     "sequence": ({"Nats-Expected-Last-Sequence": "7"}, "10071"),
     "subject sequence": ({"Nats-Expected-Last-Subject-Sequence": "7"}, "10071"),
+    "no sequence": ({"Nats-Expected-Last-Sequence": "x"}, "10071"),
+    "negative": ({"Nats-Expected-Last-Sequence": "-1"}, "10071"),
+    "no subject sequence": ({"Nats-Expected-Last-Subject-Sequence": "1.0"}, "10071"),
     "message id": ({"Nats-Expected-Last-Msg-Id": "nope"}, "10070"),
     "rollup off": ({"Nats-Rollup": "all"}, "10111"),
 }

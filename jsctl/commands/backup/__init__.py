@@ -139,6 +139,7 @@ GROUP = Group(
                     "obfuscation-key",
                     "Reuse the secret and mappings from an earlier key file",
                     Kind.FILE,
+                    metavar="FILE",
                 ),
                 PROGRESS,
                 JSON,

@@ -59,7 +59,9 @@ MAX_BYTES = Option(
 
 def sleep(text: str) -> Option:
     """`--sleep`, and between what."""
-    return Option("sleep", f"Sleep for the specified interval {text}", Kind.DURATION)
+    return Option(
+        "sleep", f"Sleep for the specified interval {text}", Kind.DURATION, metavar="DURATION"
+    )
 
 
 def batch(text: str) -> Option:

@@ -26,6 +26,11 @@ class Inflow:
         found, self._kept = self._kept, []
         return found or await self._connection.read()
 
+    async def rest(self) -> list[Frame]:
+        """What has come and was not read, when the server has taken all that was written."""
+        found, self._kept = self._kept, []
+        return found + await self._connection.flush()
+
     async def acknowledge(self, frame: Frame) -> None:
         """Says that a message was taken."""
         if not self._double:

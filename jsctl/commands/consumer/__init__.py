@@ -140,7 +140,7 @@ GROUP = Group(
             (
                 Option("ack", "Acknowledge received message", Kind.SWITCH, default="true"),
                 Option("raw", "Show only the message", Kind.FLAG, short="r"),
-                Option("deliver-group", "Deliver group of the consumer"),
+                Option("deliver-group", "Deliver group of the consumer", metavar="GROUP"),
             ),
             hidden=True,
         ),

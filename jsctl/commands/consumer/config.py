@@ -99,10 +99,12 @@ def _asked(call: Call) -> ConsumerConfig:
         name=name,
         durable_name=durable,
         deliver_subject=target,
-        ack_policy=AckPolicy.NONE if target else AckPolicy.EXPLICIT,
+        ack_policy=AckPolicy.NONE if target and not call.flag("pull") else AckPolicy.EXPLICIT,
         max_deliver=-1,
     )
     config = with_flags(call, config)
+    if config.backoff and config.max_deliver in (-1, 0):
+        config = replace(config, max_deliver=len(config.backoff) + 1)
     return config if defaults else _more_questions(call, config)
 
 
@@ -171,7 +173,7 @@ def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
         config = replace(config, max_ack_pending=call.integer("max-pending"))
     if call.duration("wait", -1) > 0:
         config = replace(config, ack_wait=call.duration("wait"))
-    if call.given("deliver"):
+    if call.text("deliver"):
         config = starting(config, call.text("deliver"))
         unfiltered = not config.filter_subject and not config.filter_subjects
         if unfiltered and config.deliver_policy is DeliverPolicy.LAST_PER_SUBJECT:
@@ -223,8 +225,7 @@ def _with_backoff(call: Call, config: ConsumerConfig) -> ConsumerConfig:
         return replace(config, backoff=()) if call.given("backoff") else config
     steps = call.integer("backoff-steps", 10)
     backoff = linear_backoff(steps, call.duration("backoff-min"), call.duration("backoff-max"))
-    most = steps + 1 if config.max_deliver in (-1, 0) else config.max_deliver
-    return replace(config, backoff=backoff, max_deliver=most)
+    return replace(config, backoff=backoff)
 
 
 def linear_backoff(steps: int, shortest_ns: int, longest_ns: int) -> tuple[int, ...]:
@@ -249,6 +250,11 @@ def linear_backoff(steps: int, shortest_ns: int, longest_ns: int) -> tuple[int, 
     )
 
 
+def _groups(call: Call, flag: str) -> tuple[str, ...]:
+    """Names, also with commas between them; a name with blanks is one that no server takes."""
+    return tuple(name for text in call.texts(flag) for name in text.split(","))
+
+
 def _with_groups(call: Call, config: ConsumerConfig) -> ConsumerConfig:
     given = [flag for flag, _, _ in _GROUPS if call.given(flag)]
     if len(given) > 1:
@@ -256,7 +262,7 @@ def _with_groups(call: Call, config: ConsumerConfig) -> ConsumerConfig:
         raise UsageError(f"setting both {first} and {second} groups are not supported")
     for flag, policy, _ in _GROUPS:
         if call.given(flag):
-            config = replace(config, priority_policy=policy, priority_groups=call.words(flag))
+            config = replace(config, priority_policy=policy, priority_groups=_groups(call, flag))
     if call.given("pinned-ttl"):
         config = replace(config, priority_timeout=call.duration("pinned-ttl"))
     return config
@@ -280,7 +286,8 @@ async def edit(call: Call) -> int | None:
         old = replace(old, metadata=without_server_metadata(old.metadata))
         new = _from_file(call) if call.given("config") else old
         if call.flag("interactive"):
-            new = edited(call, new, ConsumerConfig)
+            what = f"could not create new configuration for Consumer {found.name}"
+            new = edited(call, new, ConsumerConfig, what)
         new = with_flags(call, new)
         lines = differences(old, new)
         if not lines:

@@ -10,7 +10,12 @@ QUERY = (
     Option("ack-pending", "Display consumers with fewer pending acks", Kind.INTEGER),
     Option("pending", "Display consumers with fewer unprocessed messages", Kind.UNSIGNED),
     Option("idle", "Display consumers with deliveries within a period", Kind.DURATION),
-    Option("created", "Display consumers created longer ago than duration", Kind.DURATION),
+    Option(
+        "created",
+        "Display consumers created longer ago than duration",
+        Kind.DURATION,
+        metavar="DURATION",
+    ),
     Option(
         "replicas", "Display consumers with fewer or equal replicas than the value", Kind.UNSIGNED
     ),

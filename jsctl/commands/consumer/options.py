@@ -5,7 +5,9 @@ from jsctl.commands.toolkit.assets.config_flags import options_for
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 
 _BACKOFF = (
-    Option("backoff", "Creates a consumer backoff policy", choices=("linear", "none")),
+    Option(
+        "backoff", "Creates a consumer backoff policy", choices=("linear", "none"), metavar="MODE"
+    ),
     Option(
         "backoff-steps",
         "Number of steps to use when creating the backoff policy",
@@ -26,18 +28,37 @@ _BACKOFF = (
     ),
 )
 _CREATE = (
-    Option("deliver", "Start policy (all, new, last, subject, 1h, msg sequence)"),
+    Option("deliver", "Start policy (all, new, last, subject, 1h, msg sequence)", metavar="POLICY"),
     Option("ephemeral", "Create an ephemeral consumer", Kind.FLAG),
     Option("pull", "Deliver messages in 'pull' mode", Kind.FLAG),
-    Option("pause", "Pause the consumer for a duration or until a time"),
-    Option("pinned-groups", "Create a Pinned Client consumer based on these groups", Kind.LIST),
+    Option(
+        "pause",
+        "Pause the consumer for a duration after its start or until a time (2026-01-02 15:04:05)",
+    ),
+    Option(
+        "pinned-groups",
+        "Create a Pinned Client consumer based on these groups",
+        Kind.LIST,
+        metavar="GROUPS",
+    ),
     Option(
         "pinned-ttl",
         ("The time to allow for a client to pull before losing the pinned status"),
         Kind.DURATION,
+        metavar="TTL",
     ),
-    Option("overflow-groups", "Create a Overflow consumer based on these groups", Kind.LIST),
-    Option("prioritized-groups", "Create a Prioritized consumer based on these groups", Kind.LIST),
+    Option(
+        "overflow-groups",
+        "Create a Overflow consumer based on these groups",
+        Kind.LIST,
+        metavar="GROUPS",
+    ),
+    Option(
+        "prioritized-groups",
+        "Create a Prioritized consumer based on these groups",
+        Kind.LIST,
+        metavar="GROUPS",
+    ),
 )
 
 

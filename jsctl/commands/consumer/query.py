@@ -25,7 +25,7 @@ def chosen(call: Call, infos: Sequence[ConsumerInfo]) -> list[ConsumerInfo]:
         raise UsageError("cannot match pull and push concurrently")
     wanted = not call.flag("invert")
     found = list(infos)
-    if call.given("expression"):
+    if call.text("expression"):
         matches = compiled(call.text("expression"))
         found = [info for info in found if matches(_environment(info))]
     for test in (*_kinds(call), *_counts(call), *_places(call)):

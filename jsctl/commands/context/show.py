@@ -32,13 +32,14 @@ def ls(call: Call) -> None:
     names = store.names()
     selected = store.selected()
     known = _loaded(call, names)
-    if call.flag("completion") or call.flag("names"):
+    as_document = call.flag("json") and call.output.form == "table"
+    if call.flag("completion") or (call.flag("names") and not as_document):
         for name, context in known.items():
             mark = "*" if name == selected else ""
             about = f"{mark}:{context.description}" if call.flag("completion") else ""
             call.output.print(f"{name.replace(':', chr(92) + ':') if about else name}{about}")
         return
-    if call.flag("json") and call.output.form == "table":
+    if as_document:
         call.output.json([document_of(name, context) for name, context in known.items()])
         return
     if not known and not call.output.machine:

@@ -18,7 +18,12 @@ COMMAND = Command(
         Option("srv-advisory", "Shows NATS Server advisories (true)", Kind.SWITCH, default="true"),
         Option("subjects", "Show Advisories and Metrics received on specific subjects", Kind.LIST),
         Option("stream", "Reads events from a Stream only"),
-        Option("since", "When reading a Stream reads from a certain duration ago", Kind.DURATION),
+        Option(
+            "since",
+            "When reading a Stream reads from a certain duration ago",
+            Kind.DURATION,
+            metavar="DURATION",
+        ),
     ),
     aliases=("event", "e"),
     examples=(

@@ -13,11 +13,13 @@ _STORAGE = Option(
     "storage", "Storage backend to use (file, memory)", choices=("file", "f", "memory", "m")
 )
 _SETTINGS = (
-    Option("ttl", "How long to keep values for", Kind.DURATION),
-    Option("marker-ttl", "Enables Per-Key TTLs and Limit Markers", Kind.DURATION),
+    Option("ttl", "How long to keep values for", Kind.DURATION, metavar="DURATION"),
+    Option(
+        "marker-ttl", "Enables Per-Key TTLs and Limit Markers", Kind.DURATION, metavar="DURATION"
+    ),
     Option("replicas", "How many replicas of the data to store", Kind.UNSIGNED, default="1"),
-    Option("max-value-size", "Maximum size for any single value", Kind.SIZE),
-    Option("max-bucket-size", "Maximum size for the bucket", Kind.SIZE),
+    Option("max-value-size", "Maximum size for any single value", Kind.SIZE, metavar="BYTES"),
+    Option("max-bucket-size", "Maximum size for the bucket", Kind.SIZE, metavar="BYTES"),
     Option("tags", "Place the bucket on servers that has specific tags", Kind.LIST),
     Option("cluster", "Place the bucket on a specific cluster"),
     Option("compress", "Compress the bucket data", Kind.SWITCH),
@@ -90,7 +92,7 @@ GROUP = Group(
             "Puts a value into a key only if the key is new or it's last operation was a delete",
             "kv.keys:create",
             (_BUCKET, _KEY, _VALUE),
-            (Option("ttl", "Sets a TTL for the key", Kind.DURATION),),
+            (Option("ttl", "Sets a TTL for the key", Kind.DURATION, metavar="DURATION"),),
         ),
         Command(
             "update",
@@ -123,7 +125,10 @@ GROUP = Group(
             "Deletes a key from the bucket, clearing history before creating a delete marker",
             "kv.keys:purge",
             (_BUCKET, _KEY),
-            (ACT_FORCED, Option("ttl", "Sets a TTL for the purge marker", Kind.DURATION)),
+            (
+                ACT_FORCED,
+                Option("ttl", "Sets a TTL for the purge marker", Kind.DURATION, metavar="DURATION"),
+            ),
         ),
         Command(
             "history",

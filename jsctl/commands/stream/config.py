@@ -246,7 +246,7 @@ def _place(call: Call, config: StreamConfig) -> StreamConfig:
 def _replicate(call: Call, config: StreamConfig) -> StreamConfig:
     if call.flag("no-mirror"):
         config = replace(config, mirror=None)
-    if call.given("mirror"):
+    if call.text("mirror"):
         config = replace(config, mirror=_source(call.text("mirror")))
     if call.given("sources"):
         config = replace(config, sources=tuple(_source(text) for text in call.texts("sources")))
@@ -312,6 +312,10 @@ def check_config(config: StreamConfig) -> None:
         raise UsageError("mirrors cannot listen for messages on subjects")
     if config.num_replicas < 1:
         raise UsageError("replicas should be >= 1")
+    for limit in ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_consumers"):
+        if (found := getattr(config, limit)) < -1:
+            what = f"configuration validation failed: /{limit}: must be >= -1 but found {found}"
+            raise UsageError(f"{NOT_CREATED}: {what}")
 
 
 def _check_alone(config: StreamConfig) -> None:
@@ -329,7 +333,8 @@ async def edit(call: Call) -> int | None:
         if call.given("config"):
             new = replace(as_request(load_config(call.text("config"), StreamConfig)), name=old.name)
         if call.flag("interactive"):
-            new = edited(call, new, StreamConfig)
+            what = f"could not create new configuration for Stream {old.name}"
+            new = edited(call, new, StreamConfig, what)
         new = with_flags(call, new)
         check_config(new)
         lines = differences(old, new)

@@ -6,8 +6,18 @@ QUERY = (
     Option("server-name", "Display streams present on a regular expression matched server"),
     Option("cluster", "Display streams present on a regular expression matched cluster"),
     Option("empty", "Display streams with no messages", Kind.FLAG),
-    Option("idle", "Display streams with no new messages for a period", Kind.DURATION),
-    Option("created", "Display streams created longer ago than duration", Kind.DURATION),
+    Option(
+        "idle",
+        "Display streams with no new messages for a period",
+        Kind.DURATION,
+        metavar="DURATION",
+    ),
+    Option(
+        "created",
+        "Display streams created longer ago than duration",
+        Kind.DURATION,
+        metavar="DURATION",
+    ),
     Option(
         "consumers",
         "Display streams with fewer consumers than threshold",
@@ -27,4 +37,4 @@ QUERY = (
 API_LEVEL = Option(
     "api-level", "Match streams that support at least the given api level", Kind.INTEGER
 )
-TRANSLATE = Option("translate", "Translate the message data by a command", metavar="COMMAND")
+TRANSLATE = Option("translate", "Translate the message data by a command", metavar="TRANSLATE")

@@ -13,21 +13,33 @@ _COMPOSITE = (
     ),
     Option("cluster", "Place the stream on a specific cluster"),
     Option("mirror", "Completely mirror another stream, a name or JSON"),
-    Option("source", "Source data from other streams, a name or JSON", Kind.LIST, key="sources"),
-    Option("transform-source", "Stream subject transform source"),
-    Option("transform-destination", "Stream subject transform destination"),
-    Option("republish-source", "Republish messages to --republish-destination"),
-    Option("republish-destination", "Republish destination for messages in --republish-source"),
+    Option(
+        "source",
+        "Source data from other streams, a name or JSON",
+        Kind.LIST,
+        key="sources",
+        metavar="STREAM",
+    ),
+    Option("transform-source", "Stream subject transform source", metavar="SOURCE"),
+    Option("transform-destination", "Stream subject transform destination", metavar="DEST"),
+    Option("republish-source", "Republish messages to --republish-destination", metavar="SOURCE"),
+    Option(
+        "republish-destination",
+        "Republish destination for messages in --republish-source",
+        metavar="DEST",
+    ),
     Option("republish-headers", "Republish only message headers, no bodies", Kind.FLAG),
     Option(
         "limit-consumer-inactive",
         ("The maximum Consumer inactive threshold the stream allows"),
         Kind.DURATION,
+        metavar="THRESHOLD",
     ),
     Option(
         "limit-consumer-max-pending",
         "The maximum Consumer Ack Pending the stream Allows",
         Kind.INTEGER,
+        metavar="PENDING",
     ),
 )
 _REMOVALS = (

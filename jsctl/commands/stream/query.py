@@ -22,7 +22,7 @@ def chosen(call: Call, infos: Sequence[StreamInfo]) -> list[StreamInfo]:
     """
     wanted = not call.flag("invert")
     found = list(infos)
-    if call.given("expression"):
+    if call.text("expression"):
         matches = compiled(call.text("expression"))
         found = [info for info in found if matches(environment(info))]
     for test in tests(call):

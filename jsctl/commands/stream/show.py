@@ -11,7 +11,7 @@ from jsctl.api.stream import RawStreamMsg, StreamInfo
 from jsctl.api.times import format_time, parse_time
 from jsctl.commands.toolkit.assets.picking import pick_stream, stream_of
 from jsctl.commands.toolkit.assets.unreachable import print_unreachable
-from jsctl.commands.toolkit.content.bodies import translated
+from jsctl.commands.toolkit.content.bodies import NIL_BODY, translated
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
@@ -187,7 +187,8 @@ async def get(call: Call) -> None:
     """One message."""
     async with call.manager() as manager:
         stream = await pick_stream(call, manager)
-        seq, last_for = call.integer("id"), call.text("last-for")
+        seq = call.integer("id")
+        last_for = "" if seq else call.text("last-for")
         if not call.given("id") and not last_for:
             seq = call.prompts.ask(
                 "Message Sequence to retrieve", check=_sequence, prefix="invalid input"
@@ -234,7 +235,7 @@ def _print_message(call: Call, stream: str, message: RawStreamMsg) -> None:
             call.output.print(f"  {line}")
         call.output.print()
     body = translated(call, message.data, message.subject)
-    call.output.print(body.decode("utf-8", "replace") + "\n\n")
+    call.output.print((body.decode("utf-8", "replace") or NIL_BODY) + "\n\n")
 
 
 def header_lines(headers: bytes) -> list[str]:

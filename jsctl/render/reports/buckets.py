@@ -8,7 +8,7 @@ from jsctl.api.cluster import ClusterInfo
 from jsctl.api.fields import NANOS_MAX
 from jsctl.api.stream import SourceInfo, StreamInfo
 from jsctl.api.times import format_duration, format_time, parse_time
-from jsctl.api.words import Compression
+from jsctl.api.words import SERVER_KEYS, Compression
 from jsctl.render.column import Column
 from jsctl.render.details import Details
 from jsctl.render.humanize import counted, duration, moment, moment_ns, number, size
@@ -222,7 +222,7 @@ def _add_lag(screen: Details, source: SourceInfo) -> None:
 
 
 def _add_metadata(screen: Details, metadata: dict[str, str]) -> None:
-    kept = {key: text for key, text in metadata.items() if not key.startswith("_nats.")}
+    kept = {key: text for key, text in metadata.items() if key not in SERVER_KEYS}
     if kept:
         screen.section("Metadata")
     for key in sorted(kept):

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from jsctl.api.stream import StreamInfo
 from jsctl.api.times import parse_time
-from jsctl.api.words import Compression
+from jsctl.api.words import SERVER_KEYS, Compression
 from jsctl.render.column import Column
 from jsctl.render.details import Details
 from jsctl.render.humanize import duration, moment, number, size
@@ -78,7 +78,7 @@ def store_screen(info: StreamInfo) -> Details:
     screen.row("Storage", storage_word(config.storage))
     screen.row("Backing Store Kind", "JetStream")
     screen.row("JetStream Stream", config.name)
-    kept = {key: text for key, text in config.metadata.items() if not key.startswith("_nats.")}
+    kept = {key: text for key, text in config.metadata.items() if key not in SERVER_KEYS}
     screen.rows("Metadata", pairs(kept))
     add_cluster(screen, info.cluster)
     return screen

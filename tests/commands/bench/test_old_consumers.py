@@ -49,6 +49,18 @@ def test_each_double_acknowledgement_is_waited_for(run: Run) -> None:
     assert total(run("bench", "oldjs", "push", "one", *words, *slowly)) == 40
 
 
+def test_who_is_sent_more_than_his_share_gives_it_back(run: Run) -> None:
+    """The first client listens before the second one does; the server would wait for an hour."""
+    words = ("--stream", "SHARED", "--msgs", str(COUNT))
+    assert run("bench", "js", "pub", "async", "shared", *words, "--create").code == 0
+    patient = ("--target", "out", "--deliver-group", "all", "--ack", "explicit", "--wait", "1h")
+    assert run("consumer", "add", "SHARED", "PATIENT", *patient, "--defaults").code == 0
+    two = ("--consumer", "PATIENT", "--clients", "2", "-o", "json")
+    assert total(run("bench", "oldjs", "push", "shared", *words, *two)) == COUNT
+    state = json.loads(run("consumer", "info", "SHARED", "PATIENT", "-j").out)
+    assert (state["num_pending"], state["num_ack_pending"]) == (0, 0)
+
+
 def test_what_is_not_there(run: Run) -> None:
     none = run("bench", "oldjs", "ordered", "nobody.listens", "--msgs", "5")
     assert none.code == 1

@@ -29,6 +29,13 @@ MISSING = re.compile(
 """`nats` says that it cannot show a list when a name is wrong."""
 DIFFERENCES = re.compile(r"Differences \(-old \+new\):\n(?:.*\n)*?(?=Stream|Consumer|jsctl|\Z)")
 """Of a configuration that is edited: shown in a form of each tool's own."""
+END_OF_PULL = re.compile(
+    r"^--- subject: _INBOX\S*\n\nHeaders:\n\n(?: .*\n)*? Status: 408\n(?: .*\n)*\nData:\n*"
+    r"|(?<=error: )could not Acknowledge message: nats: message does not have a reply",
+    re.MULTILINE,
+)
+"""Of a request that brought nothing: `nats` shows the server's answer as a message, if that comes
+before its own deadline, which is the same one."""
 SYSTEM = re.compile(
     r"^│ +(?:Server Overview|\d+ Connections|.* Connections Overview|.* Accounts Overview)|"
     r"^Server information for|^Information for Account|^round trip|min: |Top .* Servers|^OK n1"
@@ -36,17 +43,23 @@ SYSTEM = re.compile(
     re.MULTILINE,
 )
 """Reports of servers, whose numbers are those of the moment and of the tool's own connection."""
+NOTHING = "no message received: nats: timeout"
 NUMBER = re.compile(r"-?\b\d+(?:\.\d+)?(?:%| [KMG]?i?B\b)?")
 BARS = re.compile(r"[█▏▎▍▌▋▊▉]+")
+SOURCES = re.compile(r"^ *Stream Name: .*\n(?:^ *[^\s:][^:\n]*: .*\n)+\n?", re.MULTILINE)
+"""Of a stream with several, which the servers tell in any order."""
 ROWS = re.compile(r"(?:^│.*\n)+", re.MULTILINE)
 
 
 def tidy(text: str) -> str:
     text = DIFFERENCES.sub("DIFFERENCES\n", MISSING.sub("MISSING", text))
+    text = END_OF_PULL.sub(lambda found: "" if "408" in found[0] else NOTHING, text)
     if text.startswith("usage: "):
         return text.partition("\n")[0]
     if SYSTEM.search(text):
         text = NUMBER.sub("N", BARS.sub("BAR", text))
+    origins = iter(sorted(one.strip() for one in SOURCES.findall(text)))
+    text = SOURCES.sub(lambda _: f"{next(origins)}\n", text)
     return ROWS.sub(lambda rows: "\n".join(sorted(rows[0].splitlines())), text)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,7 @@ ACCOUNT = (
     """%(name)s { jetstream: enabled, users [ { user: %(name)s, password: %(password)s } ] }"""
 )
 
+VARIABLE = re.compile(r"[A-Z_]+=")
 PROGRAM = re.compile(r"^(usage: )?nats\b", re.MULTILINE)
 DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000 UTC)?")
 CLOCK = re.compile(r"\b\d\d:\d\d:\d\d\b")
@@ -94,7 +96,7 @@ WORDING = (
 BROKEN = re.compile(
     r"(?:invalid input: |could not create new configuration for \w+ \w+: )?"
     r"(?:unexpected (?:end of JSON input|EOF)|invalid character '.*|json: cannot unmarshal .*)"
-    r"|\S+(?: is not JSON|: json): .*"
+    r"|(?<!\S)(?!error: )\S+(?: is not JSON|: json): .*"
 )
 """That a file is no document is told in the words of each tool's parser."""
 
@@ -194,16 +196,20 @@ def one_server(servers: Callable[[str], Broker], request: pytest.FixtureRequest)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Words and what is given to them; `<<` stands before the latter."""
+    """Words and what is given to them; variables stand before, `<<` and an input behind them."""
 
     words: tuple[str, ...]
     given: bytes
+    variables: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, text: str) -> "Line":
-        """`kv put B k << value`."""
-        words, _, given = text.partition(" << ")
-        return cls(tuple(shlex.split(words)), given.encode())
+        """`NATS_COLOR=red kv put B k << value`."""
+        text, _, given = text.partition(" << ")
+        words = shlex.split(text)
+        named = [word for word in takewhile(VARIABLE.match, words)]
+        variables = tuple((name, value) for name, _, value in (one.partition("=") for one in named))
+        return cls(tuple(words[len(named) :]), given.encode(), variables)
 
 
 @pytest.fixture

@@ -78,6 +78,10 @@ DIFFERENT = "! "
 OTHER_SERVER = "~ "
 """The same where it is the servers that differ."""
 
+AGAIN = "? "
+"""Before a line that changes nothing and is asked again when the answers differ: the real tool
+shows what comes first, its own deadline or the server's."""
+
 Own = Callable[[Side, Line], Said]
 """This tool, in this process, in its environment and folder."""
 
@@ -124,6 +128,8 @@ def told(
         (place / "home").mkdir()
         sides[tool, kind] = Side(tool, servers(kind), user, place)
     for words in lines_of(story):
+        again = words.startswith(AGAIN)
+        words = words.removeprefix(AGAIN)
         line = Line.of(words.removeprefix(DIFFERENT).removeprefix(OTHER_SERVER))
         waits = iter((ANSWER_OF_SERVERS if users[0] == SYSTEM else ANSWER, LATE_ANSWER))
 
@@ -132,7 +138,7 @@ def told(
             patient = {key: replace(side, wait=wait) for key, side in sides.items()}
             return _asked(line, patient, own, together=together)
 
-        yield words, ask, users[0] == SYSTEM
+        yield words, ask, again or users[0] == SYSTEM
 
 
 def _asked(line: Line, sides: dict[tuple[str, str], Side], own: Own, *, together: bool) -> Answers:
@@ -170,7 +176,7 @@ def _begun(line: Line, side: Side) -> "subprocess.Popen[bytes]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=side.folder,
-        env={**kept, **side.environment()},
+        env={**kept, **side.environment(), **dict(line.variables)},
     )
 
 

@@ -146,5 +146,5 @@ def test_results_are_rendered_for_everybody() -> None:
     result.measure("a b", 1234.5678, warning=1, help="A thing")
     result.measure("t", 0.5, critical=2, unit="s")
     assert nagios(result) == "WARNING na\"me Warn:look OK:fine | 'a b'=1235;1 t=0.5000s;;2.0000"
-    assert 'n_suite_status_code{item="na.me",status="WARNING"} 1\n' in prometheus(result, "n")
+    assert 'n_suite_status_code{item="na.me",status="WARNING"} 1\n' in prometheus([result], "n")
     assert "│ a b    │ 1,234.567 │      │ 0.000 " in human(result)

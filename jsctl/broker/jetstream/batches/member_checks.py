@@ -123,7 +123,7 @@ class MemberChecks(Checks):
     def _expected_before(self, taken: Taken, fields: Fields) -> ApiError | None:
         """What a message expects of the stream before the batch."""
         last_seq = self._next_seq - 1 + len(self._rows)
-        wanted = known.parse_number(fields.get(known.EXPECTED_LAST_SEQ, b""))
+        wanted = known.expected_sequence(fields.get(known.EXPECTED_LAST_SEQ, b""))
         if wanted is not None:
             if wanted != last_seq:
                 return api_error("JSStreamWrongLastSequenceErrF", seq=last_seq)
@@ -134,7 +134,7 @@ class MemberChecks(Checks):
         if text is None:
             missing = "JSStreamExpectedLastSeqPerSubjectInvalid"
             return api_error(missing) if pattern else None
-        wanted = known.parse_number(text)
+        wanted = known.expected_sequence(text)
         if wanted is None:
             return None
         pattern = pattern or taken.subject

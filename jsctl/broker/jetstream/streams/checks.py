@@ -16,7 +16,6 @@ from jsctl.broker.jetstream.streams.in_flight import InFlight
 from jsctl.broker.jetstream.streams.publish_headers import (
     ends_schedule,
     nats_fields,
-    parse_number,
     parse_ttl,
 )
 from jsctl.broker.jetstream.streams.stream import Stream
@@ -294,7 +293,7 @@ class Checks:
 
     def _expected(self, taken: Taken, fields: Fields, last_id: bytes) -> ApiError | None:
         last_seq = self._next_seq - 1 + len(self._rows)
-        wanted = parse_number(fields.get(known.EXPECTED_LAST_SEQ, b""))
+        wanted = known.expected_sequence(fields.get(known.EXPECTED_LAST_SEQ, b""))
         if wanted is not None and wanted != last_seq:
             return api_error("JSStreamWrongLastSequenceErrF", seq=last_seq)
         expected_id = fields.get(known.EXPECTED_LAST_MSG_ID)
@@ -306,7 +305,7 @@ class Checks:
         if text is None:
             invalid = "JSStreamExpectedLastSeqPerSubjectInvalid"
             return None if pattern is None else api_error(invalid)
-        wanted = parse_number(text)
+        wanted = known.expected_sequence(text)
         if wanted is None:
             return None
         found = self._last_for(pattern or taken.subject)

@@ -111,7 +111,7 @@ class Counting:
             return refused
         if payload:
             return api_error("JSMessageIncrPayloadErr")
-        numbers = [known.parse_number(fields.get(name, b"")) for name in _UNFIT_NUMBERS]
+        numbers = [known.expected_sequence(fields.get(name, b"")) for name in _UNFIT_NUMBERS]
         if numbers != [None, None] or any([fields.get(name) for name in _UNFIT]):
             return api_error("JSMessageIncrInvalidErr")
         return None

@@ -4,6 +4,9 @@ from jsctl.api.times import SECOND_NS, parse_duration
 from jsctl.broker.jetstream.streams.ttl import NEVER
 from jsctl.broker.subject.validity import is_valid_literal
 
+NO_SEQUENCE = -1
+"""What no message has."""
+
 MSG_ID = b"Nats-Msg-Id"
 EXPECTED_STREAM = b"Nats-Expected-Stream"
 EXPECTED_LAST_SEQ = b"Nats-Expected-Last-Sequence"
@@ -60,6 +63,14 @@ def ends_schedule(fields: dict[bytes, bytes]) -> bool:
 def parse_number(text: bytes) -> int | None:
     """A non-negative decimal number; None for anything else."""
     return int(text) if text.isdigit() and len(text) < 20 else None
+
+
+def expected_sequence(text: bytes) -> int | None:
+    """What a publisher expects; None where nothing is. What is no number is never what is there."""
+    if not text:
+        return None
+    number = parse_number(text)
+    return NO_SEQUENCE if number is None else number
 
 
 def parse_ttl(text: bytes) -> int | None:

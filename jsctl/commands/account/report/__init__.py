@@ -39,7 +39,9 @@ GROUP = Group(
                     default="open",
                     choices=("open", "closed", "all"),
                 ),
-                Option("closed-reason", "Filter results based on a closed reason", metavar="REGEX"),
+                Option(
+                    "closed-reason", "Filter results based on a closed reason", metavar="REASON"
+                ),
                 Option("reverse", "Reverse sort", Kind.FLAG, short="R"),
                 JSON,
             ),

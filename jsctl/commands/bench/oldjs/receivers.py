@@ -11,19 +11,24 @@ from jsctl.commands.bench.receivers import fetching
 from jsctl.errors import JsctlError
 from jsctl.render.reports.bench import Sample
 
+NAK = b"-NAK"
 STALLED = b"\r\nNats-Consumer-Stalled: "
 
 
 async def pushed(connection: RawConnection, job: Job) -> Sample:
     """Takes what is delivered, up to its share, and acknowledges it.
 
-    Of a queue group nobody is sent more than he has asked for, so that others get the rest.
+    The first one of a queue group may be sent all that there is before others listen. What is more
+    than its share it gives back, so that they need not wait until the server sends that anew; where
+    nothing is acknowledged nothing can be given back, and it asks for no more than its share.
     """
     started = perf_counter_ns()
-    connection.subscribe(job.subject, job.group, most=job.messages if job.group else 0)
+    kept = bool(job.group) and job.acks == "none"
+    sid = connection.subscribe(job.subject, job.group, most=job.messages if kept else 0)
     inflow = Inflow(connection, inbox(), double=job.double_ack)
     await inflow.listen()
     count = total_bytes = 0
+    more: list[Frame] = []
     while count < job.messages:
         for frame in await inflow.read():
             if frame.status:
@@ -33,9 +38,16 @@ async def pushed(connection: RawConnection, job: Job) -> Sample:
                 total_bytes += len(frame.payload)
                 await _taken(inflow, job, frame, count)
                 job.tell(count)
+            else:
+                more.append(frame)
         await connection.drain()
+    ended = perf_counter_ns()
+    connection.unsubscribe(sid)
+    more += await inflow.rest()
+    if job.group:
+        connection.write(b"".join(frame_of(frame.reply, NAK) for frame in more if frame.reply))
     await connection.flush()
-    return Sample(count, total_bytes, started, perf_counter_ns())
+    return Sample(count, total_bytes, started, ended)
 
 
 async def pulled(connection: RawConnection, job: Job) -> Sample:

@@ -12,7 +12,7 @@ COMMAND = Command(
         Argument("body", "Message body"),
     ),
     (
-        Option("reply", "Sets a custom reply to subject"),
+        Option("reply", "Sets a custom reply to subject", metavar="SUBJECT"),
         HEADER,
         Option("atomic", "Atomic batch publish to JetStream (implies --jetstream)", Kind.FLAG),
         Option("count", "Publish multiple messages", Kind.INTEGER, default="1"),
@@ -26,6 +26,7 @@ COMMAND = Command(
             "When publishing multiple messages, adds a random delay of up to this duration between "
             "publishes, in addition to --sleep",
             Kind.DURATION,
+            metavar="DURATION",
         ),
         SEND_ON,
         Option("quiet", "Show just the errors", Kind.FLAG, short="q"),
@@ -34,11 +35,13 @@ COMMAND = Command(
             "schedule-after",
             ("Schedule the message after a certain duration (implies --jetstream)"),
             Kind.DURATION,
+            metavar="DURATION",
         ),
         Option(
             "schedule-every",
             ("Schedules the message every interval (implies --jetstream)"),
             Kind.DURATION,
+            metavar="DURATION",
         ),
         Option(
             "schedule-at",
@@ -48,7 +51,7 @@ COMMAND = Command(
         Option(
             "schedule-cron",
             ("Cron definition for a scheduled message (implies --jetstream)"),
-            metavar="EXPRESSION",
+            metavar="CRON",
         ),
         Option(
             "schedule-dest",
@@ -61,7 +64,10 @@ COMMAND = Command(
             metavar="SUBJECT",
         ),
         Option(
-            "schedule-ttl", "How long generated messages should live in the stream", Kind.DURATION
+            "schedule-ttl",
+            "How long generated messages should live in the stream",
+            Kind.DURATION,
+            metavar="DURATION",
         ),
     ),
     examples=(

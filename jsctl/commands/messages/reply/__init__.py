@@ -13,12 +13,17 @@ COMMAND = Command(
     ),
     (
         Option("echo", "Echo back what is received", Kind.FLAG),
-        Option("command", "Runs a command and responds with its output", metavar="CMD"),
+        Option(
+            "command",
+            "Runs a command and responds with its output if its exit code was 0",
+            metavar="COMMAND",
+        ),
         Option("queue", "Queue group name", short="q", default="NATS-RPLY-22"),
         Option(
             "sleep",
             ("Inject a random sleep delay between replies up to this duration max"),
             Kind.DURATION,
+            metavar="MAX",
         ),
         HEADER,
         Option("count", "Quit after receiving this many messages", Kind.UNSIGNED),

@@ -36,11 +36,17 @@ COMMAND = Command(
             "start-sequence",
             ("Starts at a specific Stream sequence (requires JetStream)"),
             Kind.UNSIGNED,
+            metavar="SEQUENCE",
         ),
         _flag("all", ("Delivers all messages found in the Stream (requires JetStream)")),
         _flag("new", "Delivers only future messages (requires JetStream)"),
         _flag("last", ("Delivers the most recent and all future messages (requires JetStream)")),
-        Option("since", "Delivers messages received since a duration", Kind.DURATION),
+        Option(
+            "since",
+            "Delivers messages received since a duration like 1d3h5m2s (needs JetStream)",
+            Kind.DURATION,
+            metavar="DURATION",
+        ),
         _flag(
             "last-per-subject",
             (

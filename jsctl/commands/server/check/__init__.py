@@ -21,7 +21,10 @@ def _metadata(what: str, flag: str, value: int) -> tuple[str, ...]:
 
 
 def _time(name: str, text: str, default: str = "", *, required: bool = False) -> Option:
-    return Option(name, text, Kind.DURATION, default=default, required=required)
+    metavar = (
+        "" if name.startswith(("uptime", "tls", "last", "validity", "response")) else "DURATION"
+    )
+    return Option(name, text, Kind.DURATION, default=default, metavar=metavar, required=required)
 
 
 def _count(name: str, text: str, metavar: str = "", default: str = "") -> Option:
@@ -290,6 +293,26 @@ _CREDENTIAL = Command(
     details=(_SEVERAL, _BOTH, _INVERSION),
 )
 
+_EXPORTER = Command(
+    "exporter",
+    "Prometheus exporter for server checks",
+    "server.check.exporter:exporter",
+    options=(
+        Option("config", "Exporter configuration", Kind.INPUT, metavar="CONFIG", required=True),
+        Option("port", "Port to listen on", Kind.INTEGER, default="8080"),
+        Option("https-key", "Key for HTTPS", Kind.INPUT, metavar="HTTPS-KEY"),
+        Option(
+            "https-certificate", "Certificate for HTTPS", Kind.INPUT, metavar="HTTPS-CERTIFICATE"
+        ),
+    ),
+    examples=("jsctl server check exporter --config checks.yaml --port 9100",),
+    details=(
+        "Each request of /metrics makes the checks of the configuration, for each of which it has "
+        "a name, a kind, properties, and perhaps a context and reuse_connection.",
+    ),
+    hidden=True,
+)
+
 GROUP = Group(
     "check",
     "Health check for NATS servers",
@@ -304,6 +327,7 @@ GROUP = Group(
         _SERVER,
         _KV,
         _CREDENTIAL,
+        _EXPORTER,
     ),
     options=(
         Option(

@@ -14,10 +14,11 @@ PAYLOAD_BYTES = 100
 
 async def connection(call: Call) -> int:
     """Checks basic server connection."""
-    return await checked(call, "connections", "Connection", _check)
+    return await checked(call, "connections", "Connection", body)
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     from jsctl.client import library, login  # loading them is no part of connecting
     from jsctl.client.facts import connection_facts
 

@@ -18,10 +18,11 @@ from jsctl.render.reports.server.check import CheckResult
 async def consumer(call: Call) -> int:
     """Checks a consumer."""
     name = f"{call.text('stream')}_{call.text('consumer')}"
-    return await checked(call, "consumer", name, _check)
+    return await checked(call, "consumer", name, body)
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     async with manager_for(call, result) as manager:
         with critical_if_it_fails(result, NOT_LOADED):
             info = await manager.consumer_info(

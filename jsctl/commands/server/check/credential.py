@@ -20,10 +20,11 @@ _PUBLIC_BYTES = 32
 
 async def credential(call: Call) -> int:
     """Checks a file."""
-    return await checked(call, "credential", "Credential", _check)
+    return await checked(call, "credential", "Credential", body)
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     path = Path(call.text("credential"))
     try:
         with path.open("rb") as file:

@@ -18,10 +18,11 @@ NOT_THERE = "JetStream not available"
 
 async def jetstream(call: Call) -> int:
     """Checks an account."""
-    return await checked(call, "jetstream", "JetStream", _check)
+    return await checked(call, "jetstream", "JetStream", body)
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     async with manager_for(call, result, NOT_CONNECTED) as manager:
         with critical_if_it_fails(result, NOT_THERE):
             account = await manager.account_info()

@@ -24,10 +24,11 @@ _GONE = (b"KV-Operation: DEL", b"KV-Operation: PURGE", b"Nats-Marker-Reason:")
 
 async def kv(call: Call) -> int:
     """Checks a bucket."""
-    return await checked(call, "kv", call.text("bucket"), _check)
+    return await checked(call, "kv", call.text("bucket"), body)
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     bucket, key = call.text("bucket"), call.text("key")
     async with manager_for(call, result, NOT_CONNECTED) as manager:
         info = await _bucket(manager, result, bucket)

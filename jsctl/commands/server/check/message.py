@@ -22,7 +22,7 @@ NO_MESSAGE = 10037
 async def message(call: Call) -> int:
     """Checks properties of a message."""
     pattern(call, "content")
-    return await checked(call, "message", "Stream Message", _check)
+    return await checked(call, "message", "Stream Message", body)
 
 
 def pattern(call: Call, flag: str) -> "re.Pattern[bytes] | None":
@@ -34,7 +34,8 @@ def pattern(call: Call, flag: str) -> "re.Pattern[bytes] | None":
         raise UsageError(f"--{flag}: {error}") from None
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     stream, subject = check_name(call.text("stream"), "stream"), call.text("subject")
     async with manager_for(call, result) as manager:
         with critical_if_it_fails(result, "msg load failed"):

@@ -19,10 +19,11 @@ NO_RESPONDERS = "nats: no responders available for request"
 
 async def meta(call: Call) -> int:
     """Checks the meta group."""
-    return await checked(call, "meta", "JetStream Meta Cluster", _check)
+    return await checked(call, "meta", "JetStream Meta Cluster", body)
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     async with client_for(call, result) as client:
         with critical_if_it_fails(result, "JSZ API request failed"):
             system = NatsSystem(client, call.settings)

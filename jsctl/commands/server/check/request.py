@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 async def request(call: Call) -> int:
     """Checks a service."""
     pattern(call, "match-payload")
-    return await checked(call, "request", call.text("subject"), _check)
+    return await checked(call, "request", call.text("subject"), body)
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     warn, critical = seconds(call, "response-warn"), seconds(call, "response-critical")
     async with client_for(call, result, NOT_LOADED) as client:
         started = perf_counter_ns()

@@ -27,12 +27,7 @@ class Stopped(Exception):
 async def checked(call: Call, suite: str, name: str, body: Body) -> int:
     """Runs a check, prints what it found, and returns the exit code of a Nagios plugin."""
     result = CheckResult(suite, name)
-    try:
-        await body(call, result)
-    except Stopped:
-        pass
-    except (ApiError, JsctlError) as error:
-        result.critical(f"Check failed: {error}")
+    await carried_out(call, result, body)
     form = _format(call)
     text = _rendered(call, result, form)
     if call.given("outfile"):
@@ -40,6 +35,16 @@ async def checked(call: Call, suite: str, name: str, body: Body) -> int:
     else:
         call.output.print(text)
     return 0 if form == "prometheus" else EXIT_CODES[result.status]
+
+
+async def carried_out(call: Call, result: CheckResult, body: Body) -> None:
+    """Runs a check to its end; what keeps it from that is critical."""
+    try:
+        await body(call, result)
+    except Stopped:
+        pass
+    except (ApiError, JsctlError) as error:
+        result.critical(f"Check failed: {error}")
 
 
 def _format(call: Call) -> str:
@@ -50,7 +55,7 @@ def _format(call: Call) -> str:
 
 def _rendered(call: Call, result: CheckResult, form: str) -> str:
     if form == "prometheus":
-        return prometheus(result, call.text("namespace"))
+        return prometheus([result], call.text("namespace"))
     if form == "text":
         return human(result, call.output.theme)
     if form == "nagios":

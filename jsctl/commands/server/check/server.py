@@ -20,10 +20,11 @@ from jsctl.render.reports.server.check import CheckResult
 
 async def server(call: Call) -> int:
     """Checks a server."""
-    return await checked(call, "server", call.text("name"), _check)
+    return await checked(call, "server", call.text("name"), body)
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     name = call.text("name")
     async with client_for(call, result) as client:
         with critical_if_it_fails(result, "varz failed"):

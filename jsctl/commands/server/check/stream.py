@@ -15,10 +15,11 @@ from jsctl.render.reports.server.check import CheckResult
 
 async def stream(call: Call) -> int:
     """Checks a stream."""
-    return await checked(call, "stream", call.text("stream"), _check)
+    return await checked(call, "stream", call.text("stream"), body)
 
 
-async def _check(call: Call, result: CheckResult) -> None:
+async def body(call: Call, result: CheckResult) -> None:
+    """The check itself."""
     async with manager_for(call, result) as manager:
         with critical_if_it_fails(result, NOT_LOADED):
             info = await manager.stream_info(check_name(call.text("stream"), "stream"))

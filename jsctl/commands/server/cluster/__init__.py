@@ -31,7 +31,10 @@ GROUP = Group(
                     "cluster", "Restrict balancing to servers in a specific cluster", metavar="NAME"
                 ),
                 Option(
-                    "idle", "Balance connections that has been idle for a period", Kind.DURATION
+                    "idle",
+                    "Balance connections that has been idle for a period",
+                    Kind.DURATION,
+                    metavar="DURATION",
                 ),
                 Option("account", "Balance connections in a certain account only"),
                 Option("subject", "Balance connections interested in certain subjects"),

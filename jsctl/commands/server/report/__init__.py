@@ -186,7 +186,9 @@ GROUP = Group(
                     default="open",
                     choices=("open", "closed", "all"),
                 ),
-                Option("closed-reason", "Filter results based on a closed reason", metavar="REGEX"),
+                Option(
+                    "closed-reason", "Filter results based on a closed reason", metavar="REASON"
+                ),
                 Option("filter", "Expression based filter for connections"),
                 JSON,
             ),

@@ -25,6 +25,27 @@ def _flag(name: str, text: str, short: str = "") -> Option:
     return Option(name, text, Kind.FLAG, short=short)
 
 
+_OF_CONNECTIONS = (
+    Option("sort", "Sort by a specific property", default="cid", choices=_CONNECTION_SORTS),
+    _flag("subscriptions", "Show subscriptions"),
+    Option("filter-cid", "Filter on a specific CID", Kind.UNSIGNED, metavar="CID"),
+    Option(
+        "filter-state",
+        "Filter on a specific connection state",
+        default="open",
+        choices=("open", "closed", "all"),
+    ),
+    Option("filter-user", "Filter on a specific username", metavar="USER"),
+    Option("filter-account", "Filter on a specific account", metavar="ACCOUNT"),
+    Option(
+        "filter-subject",
+        ("Limits responses only to those connections with matching subscription interest"),
+        metavar="SUBJECT",
+    ),
+    _flag("filter-empty", "Only shows responses that have connections"),
+)
+
+
 def _request(
     name: str,
     text: str,
@@ -43,36 +64,18 @@ def _network_requests() -> tuple[Command, ...]:
         _request(
             "connections",
             "Show connection details",
-            (
-                Option(
-                    "sort", "Sort by a specific property", default="cid", choices=_CONNECTION_SORTS
-                ),
-                _flag("subscriptions", "Show subscriptions"),
-                Option("filter-cid", "Filter on a specific CID", Kind.UNSIGNED),
-                Option(
-                    "filter-state",
-                    "Filter on a specific connection state",
-                    default="open",
-                    choices=("open", "closed", "all"),
-                ),
-                Option("filter-user", "Filter on a specific username"),
-                Option("filter-account", "Filter on a specific account"),
-                Option(
-                    "filter-subject",
-                    (
-                        "Limits responses only to those connections with matching "
-                        "subscription interest"
-                    ),
-                ),
-                _flag("filter-empty", "Only shows responses that have connections"),
-            ),
+            _OF_CONNECTIONS,
             aliases=("conn", "connz"),
         ),
         _request(
             "gateways",
             "Show gateway details",
             (
-                Option("filter-account", "Show only a certain account in account detail"),
+                Option(
+                    "filter-account",
+                    "Show only a certain account in account detail",
+                    metavar="ACCOUNT",
+                ),
                 _flag("accounts", "Show account detail"),
                 Option("subscriptions", "Show subscriptions", Kind.SWITCH, default="true"),
             ),
@@ -96,8 +99,12 @@ def _network_requests() -> tuple[Command, ...]:
             "Show subscription information",
             (
                 _flag("detail", "Include detail about all subscriptions"),
-                Option("filter-account", "Filter on a specific account"),
-                Option("filter-subject", "Filter based on subscriptions matching this subject"),
+                Option("filter-account", "Filter on a specific account", metavar="ACCOUNT"),
+                Option(
+                    "filter-subject",
+                    "Filter based on subscriptions matching this subject",
+                    metavar="SUBJECT",
+                ),
             ),
             aliases=("sub", "subsz"),
         ),

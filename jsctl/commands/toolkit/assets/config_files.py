@@ -32,8 +32,11 @@ def load_config(path: str, cls: type[T]) -> T:
         raise UsageError(f"{path}: {error}") from None
 
 
-def edited(call: Call, config: T, cls: type[T]) -> T:
-    """The configuration after a person changed it in $EDITOR; raises UsageError."""
+def edited(call: Call, config: T, cls: type[T], what: str) -> T:
+    """The configuration after a person changed it in $EDITOR.
+
+    Raises UsageError, with `what` in front.
+    """
     import subprocess
     import tempfile
 
@@ -41,10 +44,10 @@ def edited(call: Call, config: T, cls: type[T]) -> T:
 
     editor = call.environ.get("EDITOR")
     if not editor:
-        raise UsageError("set EDITOR environment variable to your chosen editor")
+        raise UsageError(f"{what}: set EDITOR environment variable to your chosen editor")
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "configuration.json"
         path.write_text(as_json(config) + "\n", encoding="utf-8")
         if subprocess.run([*editor.split(), str(path)], check=False).returncode:
-            raise UsageError(f"{editor} failed")
+            raise UsageError(f"{what}: {editor} failed")
         return load_config(str(path), cls)

@@ -27,6 +27,33 @@ _KINDS = {
     "switch": Kind.SWITCH,
     "inverse": Kind.SWITCH,
 }
+_PLACEHOLDERS = {
+    "bps": "0",
+    "deliver-group": "GROUP",
+    "dupe-window": '""',
+    "filter": "SUBJECTS",
+    "inactive-threshold": "THRESHOLD",
+    "max-age": '""',
+    "max-bytes": "BYTES",
+    "max-consumers": "-1",
+    "max-deliver": "TRIES",
+    "max-msg-size": "BYTES",
+    "max-msgs": "0",
+    "max-msgs-per-subject": "0",
+    "max-pending": "-1",
+    "max-pull-batch": "BATCH_SIZE",
+    "max-pull-bytes": "BYTES",
+    "max-pull-expire": "EXPIRES",
+    "max-waiting": "PULLS",
+    "metadata": "META",
+    "replay": "POLICY",
+    "sample": "-1",
+    "subject-del-markers-ttl": "DURATION",
+    "target": "SUBJECT",
+    "wait": "-1s",
+}
+"""What stands for the value in the help, where it is not the flag's own name: what is meant without
+the flag, or what the value is."""
 
 
 def about_fields(cls: type) -> list[tuple["Field[Any]", About]]:
@@ -42,6 +69,7 @@ def options_for(cls: type, *, editing: bool = False) -> tuple[Option, ...]:
             about.flag,
             about.help,
             _KINDS.get(about.unit, Kind.TEXT),
+            metavar=_PLACEHOLDERS.get(about.flag, ""),
             choices=tuple(word for word, _ in about.choices),
         )
         for _, about in about_fields(cls)

@@ -7,11 +7,11 @@ OF_STREAM = Argument("stream", "Stream name")
 """The stream that consumers are on."""
 BOTH = (OF_STREAM, Argument("consumer", "Consumer name"))
 CONFIG_FILE = Option("config", "JSON file to read configuration from", Kind.INPUT)
-PREFERRED = Option("preferred", "Prefer placing the leader on a specific host", metavar="HOST")
+PREFERRED = Option("preferred", "Prefer placing the leader on a specific host", metavar="PREFERRED")
 ADDING = (
     CONFIG_FILE,
     Option("validate", "Only validates the configuration", Kind.FLAG),
-    Option("output", "Save configuration instead of creating", Kind.FILE),
+    Option("output", "Save configuration instead of creating", Kind.FILE, metavar="FILE"),
     Option("defaults", "Accept default values for all prompts", Kind.FLAG),
     JSON,
 )

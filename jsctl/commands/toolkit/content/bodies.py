@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jsctl.client.headers import Headers
 
 HEADER = Option(
-    "header", "Adds headers to the message using K:V format", Kind.LIST, short="H", metavar="K:V"
+    "header", "Adds headers to the message using K:V format", Kind.LIST, short="H", metavar="HEADER"
 )
 TEMPLATES = Option(
     "templates", "Enables template functions in the body and subject", Kind.SWITCH, default="true"
@@ -30,7 +30,7 @@ SEND_ON = Option(
 TRANSLATE = Option(
     "translate",
     ("Translate the message data by running it through the given command before output"),
-    metavar="COMMAND",
+    metavar="TRANSLATE",
 )
 NIL_BODY = "nil body"
 

@@ -11,17 +11,6 @@ WIDTH = 80
 LEFT_MAX = 34
 """Longer names have a line of their own."""
 _SEE_HELP = "Pass --help to see global flags applicable to this command."
-_METAVARS = {
-    Kind.INTEGER: "N",
-    Kind.UNSIGNED: "N",
-    Kind.DURATION: "DURATION",
-    Kind.AGE: "DURATION",
-    Kind.SIZE: "BYTES",
-    Kind.FILE: "FILE",
-    Kind.INPUT: "FILE",
-    Kind.FOLDER: "DIR",
-    Kind.MAP: "KEY=VALUE",
-}
 
 
 def command_help(path: Sequence[str], command: Command, *, full: bool = True) -> str:
@@ -94,7 +83,7 @@ def _option_row(option: Option, pad: str) -> tuple[str, str]:
     default = option.default
     if default and not option.choices and option.kind in (Kind.TEXT, Kind.SIZE):
         default = f'"{default}"'
-    value = default or option.metavar or _METAVARS.get(option.kind, option.name.upper())
+    value = default or option.metavar or option.name.upper()
     many = " ..." if option.kind in (Kind.LIST, Kind.MAP) else ""
     unnamed = [word for word in option.choices if word not in option.help]
     choices = f" ({', '.join(option.choices)})" if unnamed and not option.silent else ""

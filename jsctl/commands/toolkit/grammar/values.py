@@ -10,7 +10,9 @@ from jsctl.errors import UsageError
 
 Value = str | bool | tuple[str, ...] | None
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,20}")
+_WORD_END = 2**64
+_DIGITS_MAX = 80
 _SIZE_UNITS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
@@ -19,8 +21,8 @@ def parse_size(text: str) -> int:
     text = text.strip()
     if not text or text.startswith("-"):
         return -1
-    digits = text.rstrip("kKmMgGtTiIbB ")
-    unit = text[len(digits) :].strip().upper().replace("IB", "").rstrip("B") or ""
+    digits = text.rstrip("kKmMgGtTiIbB")
+    unit = text[len(digits) :].upper().replace("IB", "").rstrip("B") or ""
     try:
         return int(float(digits) * 1024 ** _SIZE_UNITS[unit])
     except (KeyError, ValueError):
@@ -40,15 +42,28 @@ def parse_age(text: str) -> int:
     return found
 
 
-def _whole(text: str) -> None:
-    if not _WHOLE.fullmatch(text):
+def parse_whole(text: str) -> int:
+    """A number of 64 bits, also as `0x1f`, `0b11` or `1_000`. Raises ValueError."""
+    try:
+        base = 10 if _DECIMAL.fullmatch(text) else 0
+        found = int(text, base) if text == text.strip() and len(text) < _DIGITS_MAX else None
+    except ValueError:
+        found = None
+    if found is None or not -_WORD_END // 2 <= found < _WORD_END // 2:
         raise ValueError(f"expected a whole number, got '{text}'")
+    return found
 
 
-def _not_negative(text: str) -> None:
-    _whole(text)
-    if int(text) < 0:
+def _not_negative(text: str) -> int:
+    try:
+        found = parse_whole(text)
+    except ValueError:
+        if not _DECIMAL.fullmatch(text) or not 0 < int(text) < _WORD_END:
+            raise
+        found = int(text)
+    if found < 0:
         raise ValueError(f"expected a number that is not negative, got '{text}'")
+    return found
 
 
 def _pair(text: str) -> None:
@@ -68,7 +83,7 @@ def must_be_there(path: str, kind: Kind) -> None:
 
 
 _CHECKS: dict[Kind, Callable[[str], object]] = {
-    Kind.INTEGER: _whole,
+    Kind.INTEGER: parse_whole,
     Kind.UNSIGNED: _not_negative,
     Kind.DURATION: parse_duration,
     Kind.AGE: parse_age,
@@ -86,9 +101,8 @@ def check_value(declared: Option | Argument, text: str) -> str:
         must_be_there(text, declared.kind)
     check = _CHECKS.get(declared.kind)
     try:
-        if check is not None:
-            check(text)
+        found = check(text) if check is not None else None
     except (ValueError, UsageError) as error:
         place = f"--{declared.name}" if isinstance(declared, Option) else declared.name
         raise UsageError(f"{place}: {error}") from None
-    return text
+    return str(found) if declared.kind in (Kind.INTEGER, Kind.UNSIGNED) else text

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from jsctl.api.times import parse_duration
 from jsctl.commands.toolkit.grammar.spec import Command, resolve
-from jsctl.commands.toolkit.grammar.values import Value, parse_size
+from jsctl.commands.toolkit.grammar.values import Value, parse_size, parse_whole
 from jsctl.commands.toolkit.invocation.output import Output
 from jsctl.commands.toolkit.invocation.prompts import NOT_CONFIRMED, Prompts
 from jsctl.errors import UsageError
@@ -73,7 +73,7 @@ class Call:
         """A whole number. Raises UsageError: arguments are not checked before."""
         text = self.text(name)
         try:
-            return int(text) if text else default
+            return parse_whole(text) if text else default
         except ValueError:
             raise UsageError(f"{name}: expected a whole number, got '{text}'") from None
 
@@ -134,6 +134,10 @@ class Call:
                 yield
             finally:
                 self._kept = None
+
+    def keep(self, client: "NatsClient") -> None:
+        """From now on everything is asked on this connection, which is the caller's."""
+        self._kept = client
 
     @asynccontextmanager
     async def manager(self, what: str = "setup failed") -> "AsyncIterator[Manager]":

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TextIO, TypeVar
 
 from jsctl.render.column import Column
@@ -14,6 +15,8 @@ from jsctl.render.theme import PLAIN, Theme, theme_of
 
 R = TypeVar("R")
 _TABLE_FORMATS = {"markdown": "md"}
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
+"""Of tables as they are drawn; those of `-o csv` are for programs."""
 
 
 class Output:
@@ -162,19 +165,25 @@ def make_output(render: str, scheme: str, environ: Mapping[str, str]) -> Output:
     colour = bool(environ.get("FORCE_COLOR") or environ.get("CLICOLOR_FORCE")) or (
         sys.stdout.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
     )
-    wanted = environ.get("NATS_TABLE_FORMAT", "")
+    wanted = environ.get("NATS_TABLE_FORMAT", "").lower()
+    for_models = environ.get("LLMFORMAT") == "1"
     ascii_only = (
         bool(environ.get("JSCTL_ASCII"))
         or wanted == "ascii"
         or environ.get("TERM") == "dumb"
         or not _can_draw(sys.stdout)
     )
-    form = render or ("md" if environ.get("LLMFORMAT") else _TABLE_FORMATS.get(wanted, wanted))
-    if form not in ("table", "json", "jsonl", "yaml", "csv", "tsv", "md", "names"):
+    form = render or ("md" if for_models else _TABLE_FORMATS.get(wanted, wanted))
+    separator = "" if render else _SEPARATORS.get(form, "")
+    if separator or form not in ("table", "json", "jsonl", "yaml", "csv", "tsv", "md", "names"):
         form = "table"
     if scheme == "double" and not sys.stdout.isatty():
         scheme = ""
-    theme = theme_of(scheme, colour=colour, ascii_only=ascii_only)
+    theme = replace(
+        theme_of(scheme, colour=colour, ascii_only=ascii_only),
+        separator=separator,
+        markdown=for_models,
+    )
     return Output(sys.stdout, sys.stderr, theme, form)
 
 

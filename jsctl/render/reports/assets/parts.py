@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from jsctl.api.cluster import ClusterInfo, PeerInfo, Placement
 from jsctl.api.fields import NANOS_MAX
 from jsctl.api.times import parse_time
-from jsctl.api.words import Retention
+from jsctl.api.words import SERVER_KEYS, Retention
 from jsctl.render.details import Details
 from jsctl.render.humanize import compact, duration, joined, moment
 from jsctl.render.table import table
@@ -127,7 +127,7 @@ def add_metadata(screen: Details, metadata: Mapping[str, str]) -> None:
     """What people attached; keys of the server itself are left out."""
     screen.section("Metadata")
     for key in sorted(metadata):
-        if not key.startswith("_nats."):
+        if key not in SERVER_KEYS:
             screen.row(key, metadata[key])
 
 

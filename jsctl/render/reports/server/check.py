@@ -1,5 +1,6 @@
 """What a health check found, for Nagios, Prometheus, programs and people."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from jsctl.dataclass import dataclass
@@ -120,23 +121,31 @@ def _nagios_measure(one: Measure) -> str:
     return f"{text};{one.critical:.{digits}f}" if one.critical else text
 
 
-def prometheus(result: CheckResult, namespace: str) -> str:
-    """The numbers and the status as gauges, by name."""
+def prometheus(results: Sequence[CheckResult], namespace: str) -> str:
+    """The numbers and the status of all checks as gauges, by name."""
+    families: dict[str, tuple[str, dict[str, float]]] = {}
+    for result in results:
+        for name, text, labels, value in _gauges(result, namespace):
+            families.setdefault(name, (text, {}))[1][labels] = value
+    lines: list[str] = []
+    for name, (text, values) in sorted(families.items()):
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge"]
+        lines += [
+            f"{name}{labels} {short_float(value)}" for labels, value in sorted(values.items())
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _gauges(result: CheckResult, namespace: str) -> Iterator[tuple[str, str, str, float]]:
+    """Names, what they mean, labels and values; of two with the same name the last one counts."""
     item = _label(result.name.replace('"', "."))
-    families: dict[str, tuple[str, str, float]] = {}
     for one in result.measures:
         text = one.help or f"Data about the NATS CLI check {result.suite}"
-        name = f"{namespace}_{result.suite}_{one.name}"
-        families[name] = (text, f'{{item="{item}"}}', one.value)
-    name = f"{namespace}_{result.suite}_status_code"
+        yield f"{namespace}_{result.suite}_{one.name}", text, f'{{item="{item}"}}', one.value
     text = f"Nagios compatible status code for {result.suite}"
     labels = f'{{item="{item}",status="{result.status}"}}'
-    families[name] = (text, labels, EXIT_CODES[result.status])
-    lines: list[str] = []
-    for name, (text, labels, value) in sorted(families.items()):
-        lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge"]
-        lines.append(f"{name}{labels} {short_float(value)}")
-    return "\n".join(lines) + "\n"
+    name = f"{namespace}_{result.suite}_status_code"
+    yield name, text, labels, EXIT_CODES[result.status]
 
 
 def _label(text: str) -> str:

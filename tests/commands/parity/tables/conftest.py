@@ -15,14 +15,15 @@ def own(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> O
     """This tool, in this process, where a side is."""
 
     def run(side: Side, line: Line) -> Said:
-        for key, value in side.environment().items():
-            monkeypatch.setenv(key, value)
-        monkeypatch.delenv("COLUMNS", raising=False)
-        monkeypatch.chdir(side.folder)
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.given)))
-        capfd.readouterr()
-        code = main(line.words)
-        captured = capfd.readouterr()
+        with monkeypatch.context() as patch:
+            for key, value in {**side.environment(), **dict(line.variables)}.items():
+                patch.setenv(key, value)
+            patch.delenv("COLUMNS", raising=False)
+            patch.chdir(side.folder)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.given)))
+            capfd.readouterr()
+            code = main(line.words)
+            captured = capfd.readouterr()
         return Said(code, captured.out, captured.err)
 
     return run
