@@ -122,7 +122,7 @@ test-spark-long: install ## the long Spark tests: kills, clusters, the oldest Py
 	$(BIN)/python -m pytest -q -m spark_long tests/spark
 	$(MAKE) test-spark-oldest
 
-test-mutants: install ## planted bugs that take the simulator longer to find than `make test` has time for
+test-mutants: install ## planted bugs and fixed seeds for which `make test` has no time in the simulator
 	$(BIN)/python -m pytest -q -m mutants $(PARALLEL) tests/simulation
 
 OLDEST := .venv-oldest
