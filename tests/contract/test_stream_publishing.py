@@ -444,3 +444,21 @@ async def test_what_says_that_its_subject_is_empty_leaves_no_marker(
     await eventually(lambda: has_marker(f"{fresh}.later"), "the marker of a plain message")
     assert await has_marker(f"{fresh}.a") is marked
     assert (await js.stream_info(fresh)).state.messages == 1 + marked
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"sealed": True}, "stream configuration for create can not be sealed"),
+        ({"mirror_direct": True}, "stream has no mirror but does have mirror direct"),
+        ({}, "roll-ups require the purge permission"),
+    ],
+)
+async def test_of_two_faults_the_first_one_is_told(
+    client: Client, fresh: str, wrong: dict[str, bool], said: str
+) -> None:
+    """A stream that cannot be rolled up, as its messages cannot be purged."""
+    config = {"name": fresh, "subjects": [f"{fresh}.>"], "storage": "file", "retention": "limits"}
+    body = json.dumps({**config, "allow_rollup_hdrs": True, "deny_purge": True, **wrong})
+    reply = await client.request(f"$JS.API.STREAM.CREATE.{fresh}", body.encode(), timeout=WAIT_S)
+    assert json.loads(reply.data)["error"]["description"] == said

@@ -48,13 +48,16 @@ def existing(view: View, account: str, name: str) -> StreamAssignment:
     return found
 
 
-def _config_of(view: View, request: ApiRequest, name: str) -> StreamConfig:
+def _body_of(request: ApiRequest, name: str) -> StreamConfigRequest:
     if any(mark in name for mark in _NAME_HAS_PATH):
         raise api_error("JSStreamNameContainsPathSeparatorsErr")
     body = parsed(StreamConfigRequest, request)
     if body.config.name != name:
         raise api_error("JSStreamMismatchErr")
+    return body
 
+
+def _checked(view: View, request: ApiRequest, body: StreamConfigRequest) -> StreamConfig:
     def lookup(other: str) -> StreamConfig | None:
         found = view.meta.stream(request.account, other)
         return None if found is None else found.config
@@ -64,11 +67,12 @@ def _config_of(view: View, request: ApiRequest, name: str) -> StreamConfig:
 
 def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.CREATE.<stream>"""
-    config = _config_of(view, request, names[0])
-    if config.sealed:
+    body = _body_of(request, names[0])
+    if body.config.sealed:
         raise invalid("stream configuration for create can not be sealed")
-    if config.mirror_direct and config.mirror is None:
+    if body.config.mirror_direct and body.config.mirror is None:
         raise invalid("stream has no mirror but does have mirror direct")
+    config = _checked(view, request, body)
     old = view.meta.stream(request.account, config.name)
     if old is not None:
         if not same(old.config, config):
@@ -99,7 +103,7 @@ def _answer_again(view: View, request: ApiRequest, old: StreamAssignment) -> Dec
 
 def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.UPDATE.<stream>"""
-    config = _config_of(view, request, names[0])
+    config = _checked(view, request, _body_of(request, names[0]))
     old = existing(view, request.account, config.name)
     config = updated(old.config, config)
     check(view, request, config, old)

@@ -83,7 +83,7 @@ def compile_transform(source: bytes, destination: bytes) -> Transform:
 def _part(name: str, ordinals: int) -> Part:
     dollar = _DOLLAR.match(name)
     if dollar is not None:
-        return _pick(_ordinal(dollar[1], ordinals))
+        return _pick(_ordinal(dollar[1], ordinals, name))
     function = _FUNCTION.match(name)
     if function is None:
         if "{{" in name or name in ("*", ">"):
@@ -92,14 +92,14 @@ def _part(name: str, ordinals: int) -> Part:
     kind = function[1].lower()
     arguments = [one.strip() for one in function[2].split(",")]
     if kind == "partition":
-        return _partition(arguments, ordinals)
+        return _partition(arguments, ordinals, name)
     if kind == "wildcard" and len(arguments) == 1:
-        return _pick(_ordinal(arguments[0], ordinals))
+        return _pick(_ordinal(arguments[0], ordinals, name))
     if kind not in _FUNCTIONS:
         raise ConfigError("unknown mapping destination function", remedy=f"got {name!r}")
     if len(arguments) != 2:
         raise ConfigError("wrong number of mapping arguments", remedy=f"got {name!r}")
-    position = _ordinal(arguments[0], ordinals)
+    position = _ordinal(arguments[0], ordinals, name)
     if kind == "split":
         return _split(position, arguments[1].encode())
     return _sized(position, _number(arguments[1]), _FUNCTIONS[kind])
@@ -111,10 +111,11 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _ordinal(text: str, ordinals: int) -> int:
+def _ordinal(text: str, ordinals: int, token: str) -> int:
     number = _number(text)
     if not 1 <= number <= ordinals:
-        raise ConfigError("mapping wildcard index out of range", remedy=f"got {text!r}")
+        where = f"{token}: [{number}]" if ordinals else token
+        raise ConfigError(f"invalid mapping destination: wildcard index out of range in {where}")
     return number - 1
 
 
@@ -126,11 +127,11 @@ def _literal(token: bytes) -> Part:
     return lambda values, subject: token
 
 
-def _partition(arguments: list[str], ordinals: int) -> Part:
+def _partition(arguments: list[str], ordinals: int, token: str) -> Part:
     count = _number(arguments[0])
     if count < 1:
         raise ConfigError("mapping partitions must be positive", remedy=f"got {count}")
-    positions = [_ordinal(one, ordinals) for one in arguments[1:]]
+    positions = [_ordinal(one, ordinals, token) for one in arguments[1:]]
 
     def part(values: tuple[bytes, ...], subject: bytes) -> bytes:
         key = b"".join([values[one] for one in positions]) if positions else subject

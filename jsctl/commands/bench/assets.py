@@ -7,12 +7,12 @@ from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.api.times import SECOND_NS
 from jsctl.api.words import AckPolicy, Discard, PersistMode, Retention, Storage
-from jsctl.client.buckets.kv import PREFIX, delete_bucket, fresh_bucket, open_bucket
+from jsctl.client.buckets.kv import PREFIX, check_bucket, delete_bucket, fresh_bucket, open_bucket
 from jsctl.client.manager import Manager
 from jsctl.client.worded import library_words, worded
 from jsctl.commands.bench.kinds import Benchmark
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, RequestFailed
+from jsctl.errors import JsctlError, RequestFailed, UsageError
 
 STREAM_NOT_FOUND, CONSUMER_NOT_FOUND, INVALID_CONFIG = 10059, 10014, 10052
 BATCHES = (Benchmark.JS_ATOMIC, Benchmark.JS_FAST)
@@ -153,6 +153,10 @@ async def check_bucket_there(call: Call) -> None:
 async def prepare_bucket(call: Call) -> None:
     """Makes the benchmark's own bucket; `--purge` removes the old one first."""
     name = call.text("bucket")
+    try:
+        check_bucket(name)
+    except UsageError as error:
+        raise UsageError(f"putting: getting the kv bucket '{name}': {error}") from None
     async with call.manager("") as manager:
         if call.flag("purge"):
             await delete_bucket(manager, name)

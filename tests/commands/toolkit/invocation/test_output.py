@@ -11,8 +11,9 @@ from jsctl.render.column import Column
     [
         ({}, "table", "╭"),
         ({"NATS_TABLE_FORMAT": "markdown"}, "md", "╭"),
-        ({"NATS_TABLE_FORMAT": "csv"}, "csv", "╭"),
+        ({"NATS_TABLE_FORMAT": "csv"}, "table", "╭"),
         ({"LLMFORMAT": "1"}, "md", "╭"),
+        ({"LLMFORMAT": "0"}, "table", "╭"),
         ({"JSCTL_ASCII": "1"}, "table", "+"),
         ({"TERM": "dumb"}, "table", "+"),
     ],
@@ -21,6 +22,13 @@ def test_the_environment_chooses_the_looks(environ: dict[str, str], form: str, c
     output = make_output("", "", environ)
     assert (output.form, output.theme.box.top[0]) == (form, corner)
     assert make_output("yaml", "", environ).form == "yaml"
+
+
+def test_tables_as_they_are_drawn_and_those_for_programs() -> None:
+    environ = {"NATS_TABLE_FORMAT": "csv"}
+    assert make_output("", "", environ).theme.separator == ","
+    asked = make_output("csv", "", environ)
+    assert (asked.form, asked.theme.separator) == ("csv", "")
 
 
 def test_columns_of_low_priority_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
