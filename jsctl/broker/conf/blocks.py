@@ -45,7 +45,6 @@ from jsctl.broker.options import (
     ClusterOptions,
     JetStreamLimits,
     JetStreamOptions,
-    Options,
     SyncMode,
     Url,
 )
@@ -156,19 +155,6 @@ def compression(node: ConfigNode, reading: Reading) -> str:
     if compression_mode(node, reading) not in UNCOMPRESSED:
         reading.no_effect(node, '"compression"', "routes are sent as they are")
     return "off"
-
-
-def extension_hint(node: ConfigNode, reading: Reading) -> str:
-    """Whether a server is to be part of the JetStream of its hub; only one without a JetStream of
-    its own is."""
-    hint = str(one_of("no_extend", "will_extend")(node, reading))
-
-    def look(options: Options) -> None:
-        if hint == "will_extend" and options.jetstream.enabled:
-            reading.no_effect(node, '"extension_hint"', NOT_EXTENDED)
-
-    reading.later.append(look)
-    return hint
 
 
 def route_urls(node: ConfigNode, reading: Reading) -> tuple[Url, ...]:
@@ -317,6 +303,8 @@ def jetstream(node: ConfigNode, reading: Reading) -> JetStreamOptions:
         raise wrong_kind(node, "true, enabled, disabled or a map { ... }")
     found: dict[str, object] = {"enabled": True} | JETSTREAM.read(node, reading, "jetstream")
     merge_sync(node, found, reading)
+    if found["enabled"] and found.get("extension_hint") == "will_extend":
+        reading.no_effect(node, '"extension_hint"', NOT_EXTENDED)
     limits: dict[str, object] = {}
     block = found.pop("limits", None)
     for name in ("request_queue_max", "info_queue_max", "catchup_bytes_max",
@@ -464,7 +452,7 @@ JETSTREAM = Section(
     Field(("enabled", "enable"), "enabled", boolean),
     Field(("strict",), "strict", boolean),
     Field(("unique_tag",), "unique_tag", lambda n, r: text(n, r).lower()),
-    Field(("extension_hint",), "extension_hint", extension_hint),
+    Field(("extension_hint",), "extension_hint", one_of("no_extend", "will_extend")),
     Field(("limits",), "limits", js_limits),
     Field(("request_queue_limit",), "request_queue_max", count),
     inert(Field(("info_queue_limit",), "info_queue_max", count)),

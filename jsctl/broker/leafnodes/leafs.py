@@ -343,10 +343,6 @@ class Leafs:
         events, self.connections.events = self.connections.events, []
         return events
 
-    def stop(self) -> None:
-        """Dial no more, as the server goes."""
-        self.connections.remotes.stopped = True
-
     def emit(self, outputs: TurnOutputs) -> None:
         """Put writes, closes, dials and password checks of this turn into the outputs.
 

@@ -96,7 +96,6 @@ class Remotes:
     system_account: str
     remotes: list[Remote] = field(default_factory=list)
     dials: list[LinkDial] = field(default_factory=list)
-    stopped: bool = False
     _next_token: int = 1
 
     def configure(self, block: LeafNodeOptions, now_ns: int) -> list[Remote]:
@@ -141,7 +140,7 @@ class Remotes:
             if remote.due_ns is None or now_ns < remote.due_ns:
                 continue
             remote.due_ns = None
-            if remote.valid and not remote.conn and not remote.token and not self.stopped:
+            if remote.valid and not remote.conn and not remote.token:
                 self._dial(remote, now_ns)
 
     def _dial(self, remote: Remote, now_ns: int) -> None:
@@ -168,7 +167,7 @@ class Remotes:
         if remote is None:
             return None
         remote.token = 0
-        if not remote.valid or self.stopped:
+        if not remote.valid:
             return None
         remote.conn = conn
         return remote
@@ -193,7 +192,7 @@ class Remotes:
         remote.delay_ns = 0
 
     def _plan(self, remote: Remote, at_ns: int) -> None:
-        remote.due_ns = at_ns if remote.valid and not self.stopped else None
+        remote.due_ns = at_ns if remote.valid else None
 
     def is_reported(self, remote: Remote) -> bool:
         """Whether the last failure is one for the operator."""
