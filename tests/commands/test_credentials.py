@@ -194,7 +194,7 @@ def test_the_nearest_login_is_the_only_one(
     monkeypatch.delenv("NATS_TOKEN")
     monkeypatch.delenv("NATS_CREDS")
     monkeypatch.setenv("NATS_CA", missing)
-    assert "cannot read TLS authority file" in cli("pub", "a", "x").err
+    assert cli("pub", "a", "x").err == f"jsctl: error: path '{missing}' does not exist\n"
 
 
 BROKEN = [

@@ -83,6 +83,7 @@ SAME: dict[str, Row] = {
     "mappings": adds("mappings { x: y }"),
     "ocsp_cache": adds("ocsp_cache: false", "Reloaded OCSP peer cache"),
     "proxy_protocol": adds("proxy_protocol: false"),
+    "cluster.write_timeout": in_cluster("write_timeout: retry", *CLUSTER),
     "jetstream.enabled": in_jetstream("enabled: true"),
     "jetstream.meta_compact": in_jetstream("meta_compact: 50"),
     "jetstream.meta_compact_size": in_jetstream("meta_compact_size: 1MB"),
@@ -217,7 +218,6 @@ DIFFERENT: dict[str, Unlike] = {
     "compression.rtt_thresholds": unlike(
         in_cluster("compression { mode: s2_auto, rtt_thresholds: [0s, 1s, 2s] }"), CLUSTER
     ),
-    "cluster.write_timeout": unlike(in_cluster("write_timeout: retry"), CLUSTER),
     # Other defaults.
     "jetstream.sync": unlike(in_jetstream("sync: always"), "SyncAlways: old=false, new=true"),
     "jetstream.max_outstanding_catchup": unlike(

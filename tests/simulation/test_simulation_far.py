@@ -54,7 +54,7 @@ def test_seeds_that_failed_once(seed: int, servers: int) -> None:
     Simulation(draw_far(seed, servers)).run()
 
 
-@pytest.mark.parametrize("far_ms", [25, 75])
+@pytest.mark.parametrize("far_ms", [pytest.param(25, marks=pytest.mark.mutants), 75])
 def test_a_long_way_makes_no_elections(far_ms: int) -> None:
     run = Simulation(calm(1, far_ms))
     before: dict[str, int] = {}
