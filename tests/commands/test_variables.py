@@ -48,7 +48,7 @@ def test_tables_without_boxes(
 
 def test_cells_that_hold_what_separates_them() -> None:
     comma, tab = Theme(separator=","), Theme(separator="\t")
-    rows = [["a,b", 'say "x"'], [1]]
+    rows: list[list[str | int | float]] = [["a,b", 'say "x"'], [1]]
     assert table(["K", "V"], rows, title="T", theme=comma) == 'T\nK,V\n"a,b","say ""x"""\n1,'
     assert table(["K", "V"], [["a,b", "c    d"]], theme=tab) == 'K\tV\na,b\t"c    d"'
 

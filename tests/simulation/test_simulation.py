@@ -21,7 +21,7 @@ from tests.simulation.world import MS, SECOND
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FIXED = {3: 120, 5: 80}
-BLOCK = 10
+BLOCK = 5
 ALWAYS = 1
 """Blocks of each that `make test` runs; all are in `make test-mutants`, and the program of this
 package runs fresh ones."""
