@@ -15,7 +15,7 @@ from tests.simulation.plan import draw_letters
 from tests.simulation.run import Simulation
 
 Patch = pytest.MonkeyPatch
-FIXED = 5
+FIXED = 8
 HUNTED = 15
 
 
