@@ -21,8 +21,6 @@ from pathlib import Path
 SERVER = "jsctl.forkserver"
 PACKET_BYTES = 1 << 16
 """The longest request that it reads; what is longer is not forked."""
-STARTED_S = 30.0
-"""How long an answer may take: the first one comes when the modules of a start are loaded."""
 EARLY = ("PYTHON", "LD_")
 """Variables of these names say how a program is loaded; a fork comes too late for other ones."""
 POSSIBLE = sys.platform == "linux" and hasattr(os, "pidfd_open")
@@ -81,7 +79,6 @@ class ForkServer:
         self._lock = threading.Lock()
         self._loaded_with = _early(os.environ)
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.settimeout(STARTED_S)
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", SERVER, str(theirs.fileno())],
@@ -118,6 +115,7 @@ class ForkServer:
         self._process.wait()
 
     def _ask(self, request: bytes, files: list[int]) -> int:
+        # However long it takes: an answer that nobody waited for would be taken for the next one's.
         with self._lock:
             try:
                 socket.send_fds(self._socket, [request], files)

@@ -167,11 +167,12 @@ class LeadingStream:
         admission.refusal = context.refusal(
             self._assigned.assignment.account, volatile=self._volatile
         )
-        if sink.traced:
-            traced_publishes.admit(admission, sink.take(), context.now_ns, self._propose)
-        elif sink.messages:
-            batch = sink.take()
-            self._propose(admission.admit(batch, context.now_ns))
+        if sink.messages:
+            traced, batch = sink.traced, sink.take()
+            if traced:
+                traced_publishes.admit(admission, batch, context.now_ns, self._propose)
+            else:
+                self._propose(admission.admit(batch, context.now_ns))
             context.crowds.look(self._assigned.group.name, admission.in_flight, batch)
         accepting = self._assigned.group.raft.accepting
         self._retry_ns = 0 if accepting else context.now_ns + REFUSED_NS
