@@ -103,18 +103,22 @@ class Asker:
 
     def _ask(self, process: Process, subject: str) -> None:
         asked_ns = self.world.now_ns
-        answers: list[bool] = []
+        counted: list[bool] = []
+
+        def count() -> bool:
+            """Whether this is the end of the wait: an answer may come when its time is over."""
+            self.waiting -= not counted
+            counted.append(True)
+            return len(counted) == 1
 
         def take(message: Publish) -> None:
-            self.waiting -= not answers
-            answers.append(True)
+            count()
             self.answers += 1
             self.refused += "error" in json.loads(message[3])
             self.slowest_ns = max(self.slowest_ns, self.world.now_ns - asked_ns)
 
         def late() -> None:
-            self.waiting -= not answers
-            if not answers and process.alive and process.paused_ns < asked_ns:
+            if count() and process.alive and process.paused_ns < asked_ns:
                 raise Violation(f"{process.machine.name} does not answer {subject} of {asked_ns}")
 
         self.waiting += 1
