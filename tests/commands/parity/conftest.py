@@ -77,9 +77,14 @@ VOLATILE = (
     (re.compile(r"^(.* batch ID: )\w+", re.MULTILINE), r"\1ID"),
     (re.compile(r"^( *Last Seen: )(?:never|AGE)$", re.MULTILINE), r"\1MOMENT"),
     (re.compile(r"[ ]+$", re.MULTILINE), ""),
+    (
+        re.compile(r"^CLOCK >>> Unexpected NATS error: (.*)\n(?=jsctl: error: \1$)", re.MULTILINE),
+        "",
+    ),
 )
 """Names of servers and keys, and what the server numbers. A source that has just been made was seen
-already or not: nobody can say which."""
+already or not, and an error that ends `nats` is told by its connection, too, or not: nobody can say
+which."""
 
 WORDING = (
     (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b"), r"1 \1"),
