@@ -113,3 +113,10 @@ def test_files_that_documents_name_are_there() -> None:
         for name in re.findall(r"`([a-z_/]+/[a-z_]+\.py)`", page.read_text()):
             found = [base for base in bases if (base / name).is_file()]
             assert found, f"{page.name}: {name}"
+
+
+def test_decisions_are_listed_in_their_order() -> None:
+    records = sorted(path.name for path in (ROOT / "docs" / "adr").glob("0*.md"))
+    assert (
+        re.findall(r"\((0\S+\.md)\)", (ROOT / "docs" / "adr" / "README.md").read_text()) == records
+    )
