@@ -328,6 +328,18 @@ class Faults:
         if machine is not None:
             self.network.block(self._others(machine), item.duration_ms * MS)
 
+    def _cut_consumer_off(self, item: Item) -> None:
+        """Who leads a consumer and the other replicas of that do not hear each other any more."""
+        groups = self.simulation.checker.groups
+        names = [name for name, one in groups.items() if one.consumer is not None]
+        leader = self.simulation.leader(names[item.pick % len(names)]) if names else None
+        if leader is None:
+            return
+        voters = self._voters(names[item.pick % len(names)])
+        cut = [one.number for one in leader.machine.others if one.peer in voters]
+        pairs = [(leader.machine.number, number) for number in cut]
+        self.network.block(pairs + [(b, a) for a, b in pairs], item.duration_ms * MS)
+
     def _one_way(self, item: Item) -> None:
         machine = self._machine(item)
         pairs = self._others(machine)[: len(machine.others)]

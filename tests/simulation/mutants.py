@@ -3,6 +3,7 @@
 A plugin of pytest, and what starts pytest with it.
 """
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -19,9 +20,10 @@ says the plan that showed it, and the check that failed; the same plan passes wi
 are those marked `planted` in [tests/simulation](../tests/simulation); written by
 `python -m tests.simulation --mutants docs/planted-bugs.md`.
 
-| planted bug | found by the plan | what caught it |
-|---|---|---|
+| planted bug | found by the plan | what caught it | test |
+|---|---|---|---|
 """
+ROW = re.compile(r"^\| .* \| `(\S+)` \|$", re.MULTILINE)
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Table:
     """Collects what the tests say."""
 
     path: Path
-    rows: list[tuple[str, str, str]] = field(default_factory=list)
+    rows: list[tuple[str, str, str, str]] = field(default_factory=list)
     missed: int = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -39,7 +41,8 @@ class Table:
             for bug, seen in report.user_properties:
                 assert isinstance(seen, tuple | list), "see conftest"
                 plan, told = seen
-                self.rows.append((bug, plan, told.replace("|", "/")))
+                told = " ".join(told.replace("|", "/").split())
+                self.rows.append((bug, plan, told, tested(report.nodeid)))
 
     def pytest_sessionfinish(self) -> None:
         """All are found, or none is told of."""
@@ -47,8 +50,30 @@ class Table:
             self.path.write_text(str(self))
 
     def __str__(self) -> str:
-        lines = [f"| {bug} | `{plan}` | {told} |" for bug, plan, told in sorted(self.rows)]
+        lines = [
+            f"| {bug} | `{plan}` | {told} | `{test}` |"
+            for bug, plan, told, test in sorted(self.rows)
+        ]
         return HEAD + "\n".join(lines) + f"\n\n{len(self.rows)} bugs, all found.\n"
+
+
+def tested(node: str) -> str:
+    """How the table names a test, from its whole name."""
+    return node.rpartition("/")[2]
+
+
+def listed(table: str) -> set[str]:
+    """The tests that a table names."""
+    return set(ROW.findall(table))
+
+
+def existing() -> set[str]:
+    """The tests that plant bugs, as the table names them."""
+    words = ["--collect-only", "-q", "-p", "no:xdist", "-m", "planted", str(HERE)]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=True
+    )
+    return {tested(line) for line in done.stdout.splitlines() if "::" in line}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

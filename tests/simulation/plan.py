@@ -26,6 +26,7 @@ FAULTS = {
 }
 STORAGE_FAULTS = ("sync_fails", "full_disk", "set_clock")
 """Of disks and clocks; only in plans with kinds."""
+LETTER_FAULTS = ("crash_leader", "step_down", "cut_consumer_off")
 ROT_FAULTS = ("rot", "rot", "unreadable", "unopenable")
 """Of the bytes that a disk holds; only in plans of their own."""
 DAMAGE_FAULTS = ("unreadable", "unreadable", "rot")
@@ -340,7 +341,7 @@ def draw_letters(seed: int, servers: int = 3) -> Plan:
         plan,
         letters=True,
         kinds=tuple(replace(one, consumers=(consumer,)) for one in plan.kinds),
-        items=_with_storage(rng, items, rng.choice([0, 2, 4]), ("crash_leader", "step_down")),
+        items=_with_storage(rng, items, rng.choice([0, 3, 6]), LETTER_FAULTS),
     )
 
 

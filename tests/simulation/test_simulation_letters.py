@@ -1,6 +1,8 @@
 """Dead letters under all faults: what is given up is stored elsewhere, once."""
 
+import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -9,9 +11,10 @@ from jsctl.broker.jetstream.consumers.state import ConsumerState, Death
 from jsctl.broker.protocol import headers as blocks
 from jsctl.broker.protocol.deliveries import Item
 from jsctl.broker.store.record import Record
+from tests.simulation import plan as plans
 from tests.simulation.dead_letters import DEAD
 from tests.simulation.hunting import drawn, hunt
-from tests.simulation.plan import draw_letters
+from tests.simulation.plan import Plan, draw_letters
 from tests.simulation.run import Simulation
 
 Patch = pytest.MonkeyPatch
@@ -63,12 +66,26 @@ def _snapshots_know_of_none(patch: Patch) -> None:
     patch.setattr(ConsumerState, "encode", forgetful)
 
 
+def cut_off(seed: int, servers: int) -> Plan:
+    """Again and again a consumer's leader hears all servers but the other replicas."""
+    picks = random.Random(seed)
+    items = [
+        plans.Item(at, "cut_consumer_off", picks.randrange(60), 0, 800)
+        for at in range(1400, 3400, 250)
+    ]
+    return replace(draw_letters(seed, servers), items=tuple(items))
+
+
 @pytest.mark.planted
 @pytest.mark.mutants
-@pytest.mark.parametrize(
-    "plant", [_sends_what_is_not_committed, _expects_nothing, _snapshots_know_of_none]
-)
+@pytest.mark.parametrize("plant", [_expects_nothing, _snapshots_know_of_none])
 def test_a_letter_that_goes_wrong_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
     hunt(plant, drawn(draw_letters, 0, HUNTED), monkeypatch)
+
+
+@pytest.mark.planted
+@pytest.mark.mutants
+def test_a_letter_that_is_sent_too_early_is_found(monkeypatch: Patch) -> None:
+    hunt(_sends_what_is_not_committed, drawn(cut_off, 7, HUNTED, (5,)), monkeypatch)

@@ -4,12 +4,15 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.simulation import __main__ as program
+from tests.simulation.mutants import existing, listed
 from tests.simulation.plan import Item, Plan
 
+ROOT = Path(__file__).parents[2]
 BREAKS = 2
 """The seed whose plan names a fault that there is not."""
 
@@ -69,3 +72,7 @@ def test_none_failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     assert told[-1] == (
         "1 runs from seed 1 on, none failed; the longest row without a failure: 1, the last: 1"
     )
+
+
+def test_the_table_has_all_planted_bugs() -> None:
+    assert listed((ROOT / "docs" / "planted-bugs.md").read_text()) == existing()
