@@ -167,13 +167,14 @@ def test_what_says_whose_data_it_is_is_written_anew(kind: str, way: str) -> None
     """Only a server that stands alone has such files."""
     jetstream = replace(node_options().jetstream, scrub_ns=5 * SECOND_NS)
     play = NodePlay(node_options(jetstream=jetstream))
-    client = play.connect("a")
+    engine, client = play.node.engine, play.connect("a")
+    assert engine is not None
     for name in ("S", "T"):
         assert "error" not in client.ask(f"$JS.API.STREAM.CREATE.{name}", **stream(name, 1))
         made = consumer(stream_name=name)
         assert "error" not in client.ask(f"$JS.API.CONSUMER.DURABLE.CREATE.{name}.C", **made)
     play.run(12)
-    report = play.node.engine.upkeep.scrubber.report
+    report = engine.upkeep.scrubber.report
     assert report.passes >= 2 and not report.found
     one, other = (p for p in play.disk.paths() if p.startswith(kind) and p.endswith(FILE))
     before = play.disk.content(one)
