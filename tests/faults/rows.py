@@ -161,6 +161,37 @@ async def power_leader(rig: Rig, volumes: dict[str, Volume]) -> None:
     await rig.acks(20, 60)
 
 
+async def power_rolling(rig: Rig, volumes: dict[str, Volume]) -> None:
+    """One after the other, without waiting for anything but that it runs."""
+    await _cut(rig, [rig.rng.choice(list(rig.cluster))], volumes)
+    await rig.acks(1, 20)
+
+
+async def power_and_pauses(rig: Rig, volumes: dict[str, Volume]) -> None:
+    """Some miss what is acknowledged, and one of those that have it loses power: with those that
+    missed it that one is a majority, and has to speak for all that stand still."""
+    await rig.whole_s(60)
+    names = rig.rng.sample(list(rig.cluster.names), len(rig.cluster.names))
+    minority = (len(names) - 1) // 2
+    away = [rig.cluster[name] for name in names[:minority]]
+    victim, *rest = (rig.cluster[name] for name in names[minority:])
+    rig.notes.append(f"{victim.name} loses power; {', '.join(one.name for one in away)} missed it")
+    try:
+        for broker in away:
+            broker.pause()
+        await rig.acks(50, 100)
+        await _cut(rig, [victim], volumes)
+        for broker in rest:
+            broker.pause()
+        for broker in away:
+            broker.resume()
+        await rig.acks(50, 100)
+    finally:
+        for broker in rig.cluster:
+            broker.resume()
+    await rig.acks(20, 60)
+
+
 async def _cut(rig: Rig, victims: list[Broker], volumes: dict[str, Volume]) -> None:
     for broker in victims:
         broker.kill()
@@ -309,6 +340,9 @@ ROWS = (
     Row(5, "kill rolling", kill_rolling, 8.0, 20),
     Row(6, "power cut of all", power_all, 12.0, 30, volumes=True),
     Row(7, "power cut of the leader", power_leader, 4.0, 30, volumes=True),
+    Row(7, "power cuts, rolling", power_rolling, 8.0, 30, volumes=True),
+    Row(8, "power cut and pauses", power_and_pauses, 8.0, 30, volumes=True),
+    Row(8, "the same, five servers", power_and_pauses, 8.0, 30, 5, 5, volumes=True),
     Row(9, "damage, stopped", damage_stopped, 4.0, 30),
     Row(9, "damage, live", damage_live, 4.0, 30),
     Row(10, "damaged log and one behind", damage_log_and_one_behind, 8.0, 30),
@@ -327,5 +361,8 @@ ROWS = (
     Row(22, "acks over kills of all", kill_all, 8.0, 20, readers=True),
     Row(22, "acks over kills of leaders", kill_leader, 2.5, 20, readers=True),
     Row(22, "acks over rolling kills", kill_rolling, 8.0, 20, readers=True),
+    Row(22, "acks over power cuts of all", power_all, 12.0, 30, volumes=True, readers=True),
+    Row(22, "acks over pauses of leaders", pause_leader, 4.0, 20, readers=True),
+    Row(22, "acks over leaders cut off", isolate_leader, 4.0, 20, links=True, readers=True),
 )
 """Times are for two cores that are busy; docs/reliability.md has the aims of a quiet machine."""

@@ -21,7 +21,15 @@ from jsctl.broker.store.wal.recovery import Scan
 from tests.simulation import rot
 from tests.simulation.disks import MachineDisk
 from tests.simulation.hunting import drawn, hunt
-from tests.simulation.plan import ConsumerKind, Item, Plan, StreamKind, draw_damage, draw_rot
+from tests.simulation.plan import (
+    ConsumerKind,
+    Item,
+    Plan,
+    StreamKind,
+    draw_damage,
+    draw_lost_log,
+    draw_rot,
+)
 from tests.simulation.run import Simulation, failure
 from tests.support.sim_disk import SECTOR
 
@@ -96,6 +104,13 @@ def test_damage_is_met_by_who_reads_everything_anew() -> None:
     for seed in (4, 5):
         plan = draw_damage(seed)
         assert not failure(plan), plan
+
+
+def test_a_lost_log_while_a_replica_leaves() -> None:
+    """A voter that was healthy left, while one of the two others was dead and not known to be; it
+    came back without its log, and nobody could lead."""
+    plan = draw_lost_log(72000068)
+    assert not failure(plan), plan
 
 
 @pytest.mark.parametrize(("seed", "servers"), FOUND)

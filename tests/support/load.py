@@ -34,6 +34,9 @@ async def connected(urls: list[str]) -> Client:
         max_reconnect_attempts=-1,
         reconnect_time_wait=RECONNECT_S,
         connect_timeout=1,
+        # A server that stands still keeps its connections; who waits there goes elsewhere.
+        ping_interval=1,
+        max_outstanding_pings=2,
         error_cb=quiet,
     )
 

@@ -7,7 +7,7 @@ and not synced: nothing else rests on them. In a cluster the other servers have 
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 
 from jsctl.api.jsontext import parse_object
@@ -26,6 +26,7 @@ from jsctl.broker.ports import Disk
 from jsctl.broker.replication import state_file
 from jsctl.broker.replication.side_jobs import SideJobs
 from jsctl.broker.replication.state_file import GroupState
+from jsctl.broker.store.scrub import FileCheck, SmallCheck
 from jsctl.dataclass import dataclass
 
 FILE = "assigned"
@@ -49,11 +50,16 @@ class AssignedFiles:
     """Nothing of what is on the disk waits to be assigned again."""
     _new: dict[str, tuple[Assignment, bool]] = field(default_factory=dict)
     """Directory -> what is to be written there, and whether it is no news."""
+    _written: dict[str, tuple[Assignment, bool]] = field(default_factory=dict)
+    """The same, with the disk thread."""
 
     def note(self, made: Assignment, *, known: bool) -> None:
         """This is assigned now; `known`: since before this process, so that it may be written."""
-        if self.alone and made.group.storage != "memory" and not ends_with_process(made):
+        if self._has_one(made):
             self._new[directory_of(made)] = made, known
+
+    def _has_one(self, made: Assignment) -> bool:
+        return self.alone and made.group.storage != "memory" and not ends_with_process(made)
 
     def forget(self, made: Assignment) -> None:
         """Its data goes, and this with it."""
@@ -61,14 +67,48 @@ class AssignedFiles:
 
     def write(self) -> None:
         """Have the disk thread write what was noted."""
-        if self._new:
+        if self._new and not self._written:
             new, self._new = self._new, {}
-            self.side_jobs.run(lambda: _write_all(self.disk, new), lambda: None)
+            self._written = new
+            self.side_jobs.run(lambda: _write_all(self.disk, new), self._written.clear)
+
+    def resting(self, assigned: Iterable[Assignment]) -> Sequence[FileCheck]:
+        """Checks of the files of all that is assigned, but for those about to be written."""
+        directories = [directory_of(made) for made in assigned if self._has_one(made)]
+        return [_check(one) for one in directories if not self._is_waited_for(one)]
+
+    def found(self, check: FileCheck, assigned: Iterable[Assignment]) -> bool:
+        """One is damaged, or gone: it is written anew. False if it changed since the check."""
+        for made in assigned:
+            directory = directory_of(made)
+            if _path(directory) == check.path and not self._is_waited_for(directory):
+                self.note(made, known=False)
+                return True
+        return False
+
+    def _is_waited_for(self, directory: str) -> bool:
+        return directory in self._new or directory in self._written
+
+
+def is_one(path: str) -> bool:
+    """Whether a file is one of these."""
+    return path.rpartition("/")[2] == FILE
+
+
+def _path(directory: str) -> str:
+    return f"{directory}/{FILE}"
+
+
+def _check(directory: str) -> SmallCheck:
+    def verify(data: bytes) -> str:
+        return "" if _decode(data, directory) else "it does not say what it is"
+
+    return SmallCheck(_path(directory), verify, required=True)
 
 
 def _write_all(disk: Disk, new: dict[str, tuple[Assignment, bool]]) -> None:
     for directory, (made, known) in new.items():
-        path = f"{directory}/{FILE}"
+        path = _path(directory)
         try:
             if not known or not disk.exists(path):
                 disk.make_directory(directory, durable=False)
@@ -104,15 +144,22 @@ def read_all(disk: Disk) -> Iterator[tuple[str, Assignment | None]]:
 
 
 def _read(disk: Disk, directory: str) -> Assignment | None:
-    path = f"{directory}/{FILE}"
+    path = _path(directory)
     if not disk.exists(path):
         return None
     file = disk.open(path)
     try:
-        document = parse_object(state_file.decode(file.read(0, file.size()), path).snapshot)
-        made = stream_from(document) if "stream" not in document else consumer_from(document)
-    except (Damaged, DiskError, ValueError, KeyError, TypeError, AssertionError):
+        return _decode(file.read(0, file.size()), directory)
+    except DiskError:
         return None
     finally:
         file.close()
+
+
+def _decode(data: bytes, directory: str) -> Assignment | None:
+    try:
+        document = parse_object(state_file.decode(data, directory).snapshot)
+        made = stream_from(document) if "stream" not in document else consumer_from(document)
+    except (Damaged, ValueError, KeyError, TypeError, AssertionError):
+        return None
     return made if directory_of(made) == directory else None

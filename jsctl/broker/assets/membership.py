@@ -96,10 +96,12 @@ def _shrink(
     learners: Collection[PeerId],
     online: Callable[[PeerId], bool],
 ) -> Step | None:
+    """Who is not there goes first, then who is furthest behind: the others are to commit it."""
     surplus = [peer for peer in (*learners, *voters) if peer not in wanted]
     others = [peer for peer in surplus if peer != raft.me]
     if others:
-        others.sort(key=online)
+        match = {one.peer: one.match for one in raft.progress()}
+        others.sort(key=lambda peer: (online(peer), match.get(peer, 0)))
         possible = [peer for peer in others if not raft.refusal(RemoveMember(peer))]
         return MembershipChange(RemoveMember((possible or others)[0]))
     if not surplus:

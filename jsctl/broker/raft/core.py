@@ -10,16 +10,15 @@ from a crashed process must not be delivered to or from its successor.
 
 from collections.abc import Callable, Sequence
 
-from jsctl.broker.raft import election, hibernation, reads, replication
+from jsctl.broker.raft import changes, election, hibernation, reads, replication
 from jsctl.broker.raft.codec import encode_members
 from jsctl.broker.raft.log import RaftLog
 from jsctl.broker.raft.membership import Membership, next_members
-from jsctl.broker.raft.progress import Flow, FollowerProgress, PeerProgress
+from jsctl.broker.raft.progress import Flow, PeerProgress
 from jsctl.broker.raft.ready import NOTHING, Base, Ready, RoleChange
 from jsctl.broker.raft.state import Jitter, RaftState
 from jsctl.broker.raft.types import (
     WHOLE,
-    AddLearner,
     Append,
     AppendReply,
     Change,
@@ -31,7 +30,6 @@ from jsctl.broker.raft.types import (
     Members,
     Message,
     PeerId,
-    Promote,
     RaftLimits,
     Role,
     Standing,
@@ -200,48 +198,7 @@ class Raft(RaftState):
 
     def refusal(self, change: Change) -> str:
         """Why a membership change is not possible now; empty when it is."""
-        if self.role is not Role.LEADER:
-            return "not the leader"
-        if self.transferee is not None:
-            return "leadership is being handed over"
-        if not self.serving:
-            return "the leader has not committed an entry of its term yet"
-        if self.membership.active_index > self.log.commit:
-            return "another change is not committed yet"
-        members = next_members(self.members, change)
-        if members is None:
-            return "the change does not fit the members"
-        if isinstance(change, Promote) and not self._caught_up(change.peer):
-            return "the learner has not caught up"
-        if isinstance(change, AddLearner) or (not isinstance(change, Promote) and change.forced):
-            return ""
-        if not self._healthy(members):
-            return "fewer voters than a quorum were heard lately"
-        return ""
-
-    def _caught_up(self, peer: PeerId) -> bool:
-        progress = self.peers[peer]
-        return (
-            progress.flow is Flow.REPLICATE
-            and progress.match >= min(self.round_commit, self.log.commit)
-            and progress.standing == StandingKind.WHOLE
-        )
-
-    def _healthy(self, members: Members) -> bool:
-        since = self.now - self.timing.election_ticks
-        heard = 0
-        for voter in members.voters:
-            progress = self.peers.get(voter)
-            if voter == self.me:
-                heard += 1
-            elif progress is not None and self._follows(progress):
-                heard += self.quiet or progress.heard_tick > since
-        return heard >= self.needed(len(members.voters))
-
-    def _follows(self, progress: FollowerProgress) -> bool:
-        """Whether a peer was with this leader in its term, with a log that counts."""
-        whole = progress.standing == StandingKind.WHOLE
-        return whole and not progress.down and progress.match >= self.own_term_index
+        return changes.refusal(self, change)
 
     # -- messages, time, disk ------------------------------------------------------------------
 

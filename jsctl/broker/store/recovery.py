@@ -19,7 +19,7 @@ from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, peek
 from jsctl.broker.store.remover import MessageRemover
 from jsctl.broker.store.saved_index import IndexAdoption
-from jsctl.broker.store.segments.catalogue import Catalogue, decode_records, read_catalogue
+from jsctl.broker.store.segments.catalogue import Catalogue, decode_records
 from jsctl.broker.store.segments.files import SegmentFiles, columns_of, readable
 from jsctl.broker.store.segments.segment import (
     FRAME,
@@ -32,6 +32,7 @@ from jsctl.broker.store.segments.segment import (
     RecordColumns,
     Segment,
     UnsoundBytes,
+    belongs,
     segment_name,
     walk,
 )
@@ -206,6 +207,9 @@ class Recovery:
             self._files.add(segment)
         data = self._contents(number) if number in self._present else b""
         walked = list(walk(data, start, previous))
+        begin = walked[0] if walked and not start else None
+        if isinstance(begin, Envelope) and not belongs(data, begin, self._files.home(number)):
+            walked = [UnsoundBytes(0, len(data), None)]
         catalogue = None if start else self._needed_catalogue(number, walked, len(data))
         if catalogue is not None:
             return self._replay_catalogue(segment, data, walked, catalogue)
@@ -238,10 +242,10 @@ class Recovery:
 
     def _continue_catalogue(self, segment: Segment) -> None:
         """What was read so far is in the catalogue already, if that is sound."""
-        path, size = self._files.catalogue_path(segment.number), 0
+        size = 0
         if self.durable is not None and self.durable.segment == segment.number:
             size = self.durable.catalogue
-        found = read_catalogue(self._disk, path, size)
+        found = self._files.read_catalogue(segment.number, size)
         if found is not None and segment.table is not None:
             segment.catalogue.written(len(segment.table.seqs), found.size, found.crc)
 
@@ -253,7 +257,7 @@ class Recovery:
         promised = self.durable is not None and number < self.durable.segment
         if not segment.sealed or segment.table is None or tail.unusable or not promised:
             return
-        found = read_catalogue(self._disk, self._files.catalogue_path(number), None)
+        found = self._files.read_catalogue(number, None)
         self._rebuilt += found is None
         if found is not None or self._rebuilt > _CATALOGUES_REBUILT_MAX:
             tail.written(len(segment.table.seqs), 0, 0)
@@ -275,7 +279,7 @@ class Recovery:
         damaged = [one for one in walked if isinstance(one, UnsoundBytes) and one.start < promised]
         if sound and not damaged:
             return None
-        return read_catalogue(self._disk, self._files.catalogue_path(number), known)
+        return self._files.read_catalogue(number, known)
 
     def _replay_catalogue(
         self,

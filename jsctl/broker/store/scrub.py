@@ -19,7 +19,9 @@ from jsctl.broker.store.segments.segment import (
     SEAL,
     Envelope,
     Segment,
+    belongs,
     envelope_length,
+    home_of,
     walk,
 )
 from jsctl.broker.store.wal import format as fmt
@@ -143,9 +145,16 @@ class EnvelopeCheck:
             if not isinstance(one, Envelope):
                 self._bad(one.start)
                 return end
+            if not self._kind and not self._is_in_place(data, one):
+                self.damage = f"{self.path}: it is that of another segment"
+                return end
             self._previous, self._kind = one.crc, one.kind
         self._checked += end
         return end
+
+    def _is_in_place(self, data: bytes, begin: Envelope) -> bool:
+        home = home_of(self.path.rpartition("/")[0], self.of.number) if self.of else 0
+        return not home or belongs(data, begin, home)
 
     def _bad(self, at: int) -> None:
         if not self.damage:

@@ -113,6 +113,15 @@ def test_those_who_are_gone_leave_first_learners_before_voters() -> None:
     assert step(leader("abc", "d"), "ab") == MembershipChange(RemoveMember("d"))
 
 
+def test_of_those_who_are_there_the_one_furthest_behind_leaves_first() -> None:
+    raft = leader("abc")
+    raft.propose([b"x"])
+    settle(raft)
+    catch_up(raft, "b")
+    assert step(raft, "a") == MembershipChange(RemoveMember("c"))
+    assert step(raft, "a", frozenset("ac")) == MembershipChange(RemoveMember("b"))
+
+
 def test_the_leader_goes_last_and_hands_over_to_the_best() -> None:
     raft = leader("abc")
     raft.propose([b"x"])

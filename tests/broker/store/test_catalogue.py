@@ -62,7 +62,7 @@ def test_a_catalogue_may_be_written_twice() -> None:
             one.run(disk, files.catalogue_path(one.segment.number))
         one.landed()
         size = None if one.segment.sealed else one.segment.catalogue.size
-        assert read_catalogue(disk, files.catalogue_path(one.segment.number), size) is not None
+        assert read_catalogue(disk, "s", one.segment.number, size) is not None
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12))
@@ -72,13 +72,12 @@ def test_a_catalogue_knows_what_its_segment_holds(gaps: list[int]) -> None:
     known: dict[int, tuple[int, int, bytes]] = {}
     for segment in files.segments:
         size = None if segment.sealed else segment.catalogue.size
-        path = files.catalogue_path(segment.number)
-        found = read_catalogue(disk, path, size)
+        found = read_catalogue(disk, "s", segment.number, size)
         assert found is not None
         assert len(found.facts()) == segment.count
         known.update((seq, (a.size, a.time_ns, a.subject)) for seq, a in found.facts().items())
         if not segment.sealed:
-            assert read_catalogue(disk, path, None) is None, "it is not finished"
+            assert read_catalogue(disk, "s", segment.number, None) is None, "it is not finished"
     sizes = [record.message_bytes(len(one[2]), len(one[3]), len(one[4])) for one in rows]
     assert known == {
         one.seq: (size, one.time_ns, one.subject) for one, size in zip(rows, sizes, strict=True)
@@ -95,7 +94,7 @@ def test_it_is_continued_where_it_ended() -> None:
     content = disk.content(PATH)
     assert content.startswith(before)
     assert again.end == len(content)
-    found = read_catalogue(disk, PATH, len(content))
+    found = read_catalogue(disk, "s", 1, len(content))
     assert found is not None
     assert found.envelopes[-1].kind == REMOVE
     assert SeqSet.decode(found.content(found.envelopes[-1])) == gone
@@ -117,13 +116,13 @@ def test_every_damage_of_a_catalogue_is_noticed() -> None:
     image = disk.content(PATH)
     for bit in range(8 * len(image)):
         disk.flip_bit(PATH, bit)
-        assert read_catalogue(disk, PATH, len(image)) is None, bit
+        assert read_catalogue(disk, "s", 1, len(image)) is None, bit
         disk.overwrite(PATH, image)
     for length in range(len(image)):
         disk.overwrite(PATH, image[:length])
-        assert read_catalogue(disk, PATH, len(image)) is None, length
+        assert read_catalogue(disk, "s", 1, len(image)) is None, length
     disk.remove(PATH)
-    assert read_catalogue(disk, PATH, len(image)) is None
+    assert read_catalogue(disk, "s", 1, len(image)) is None
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(-9, 9), st.binary(max_size=3))))

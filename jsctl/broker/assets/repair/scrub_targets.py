@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from jsctl.broker.assets import assigned_files
 from jsctl.broker.assets.assets import Assets
+from jsctl.broker.assets.assigned_files import Assignment
 from jsctl.broker.assets.meta import group_file
 from jsctl.broker.assets.repair.repairs import Repairs
 from jsctl.broker.assets.repair.scrubber import ScrubTarget
@@ -21,9 +23,11 @@ from jsctl.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ServerTarget:
-    """The log, the identity of the store, and the state of the meta group."""
+    """The log, the identity of the store, the state of the meta group, and what says what the data
+    of a server alone is."""
 
     context: ReplicaContext
+    assets: Assets
     name: str = ""
 
     def checks(self) -> Sequence[FileCheck]:
@@ -33,12 +37,21 @@ class ServerTarget:
             *identity.resting(),
             *state_file.resting(group_file.DIRECTORY),
             *state_file.resting(group_file.META_DIRECTORY),
+            *self.assets.written.resting(self._assigned()),
         ]
+
+    def _assigned(self) -> Iterator[Assignment]:
+        for stream in self.assets.streams.values():
+            yield stream.assignment
+        for consumer in self.assets.consumers.values():
+            yield consumer.assignment
 
     def found(self, check: FileCheck) -> bool:
         """See `ScrubTarget`."""
         if isinstance(check, LogCheck):
             return self.context.groups.wal.suspect(check)
+        if assigned_files.is_one(check.path):
+            return self.assets.written.found(check, self._assigned())
         disk = self.context.disk
         if check.path.startswith(group_file.META_DIRECTORY):
             meta = self.context.groups.by_name.get(group_file.META_GROUP)
@@ -136,7 +149,7 @@ def rewrite_state(context: ReplicaContext, group: RaftGroup) -> None:
 
 def all_targets(context: ReplicaContext, assets: Assets, repairs: Repairs) -> Iterator[ScrubTarget]:
     """Everything on this server; what comes while a pass goes on may be left out."""
-    yield ServerTarget(context)
+    yield ServerTarget(context, assets)
     for stream in list(assets.streams.values()):
         if not stream.volatile:
             yield StreamTarget(stream, repairs)

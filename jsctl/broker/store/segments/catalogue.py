@@ -23,12 +23,13 @@ from jsctl.broker.store.index import Facts
 from jsctl.broker.store.segments.segment import (
     RECORDS,
     SEAL,
-    STATE,
     CatalogueItem,
     Envelope,
     RecordColumns,
     Segment,
+    belongs,
     encode_envelope,
+    home_of,
     walk,
 )
 from jsctl.dataclass import dataclass
@@ -154,8 +155,10 @@ class Catalogue(NamedTuple):
         return found
 
 
-def read_catalogue(disk: Disk, path: str, size: int | None) -> Catalogue | None:
-    """A catalogue up to a size, or a finished one whole; None if it is not there or not sound."""
+def read_catalogue(disk: Disk, directory: str, number: int, size: int | None) -> Catalogue | None:
+    """A catalogue up to a size, or a finished one whole; None if it is not there, not sound, or
+    that of another segment."""
+    path = f"{directory}/{catalogue_name(number)}"
     if size == 0 or not disk.exists(path):
         return None
     try:
@@ -170,6 +173,6 @@ def read_catalogue(disk: Disk, path: str, size: int | None) -> Catalogue | None:
             return None
         found.append(one)
     whole = len(data) == size if size is not None else bool(found) and found[-1].kind == SEAL
-    if not whole or not found or found[0].kind != STATE:
+    if not whole or not found or not belongs(data, found[0], home_of(directory, number)):
         return None
     return Catalogue(found, data, len(data))

@@ -14,6 +14,7 @@ from jsctl.broker.store.frame import Frame
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import FRAME_HEADER_BYTES, Columns
 from jsctl.broker.store.segments.catalogue import (
+    Catalogue,
     CatalogueWrite,
     catalogue_name,
     encode_records,
@@ -31,6 +32,7 @@ from jsctl.broker.store.segments.segment import (
     Segment,
     Table,
     UnsoundBytes,
+    home_of,
     seal_offset,
     segment_name,
     walk,
@@ -139,7 +141,7 @@ class SegmentFiles:
 
     def note_state(self, mark: int) -> None:
         """Append the bounds as they are now."""
-        self.note(STATE, mark, self._index.bounds(self.segments[-1].number).encode())
+        self.note(STATE, mark, self._bounds(self.segments[-1].number))
 
     def roll(self) -> Segment:
         """Close the newest segment and begin another."""
@@ -159,7 +161,7 @@ class SegmentFiles:
             self._late = LateFile(self.disk, path)
         segment.file = self._late or PatientFile.create(self.disk, path)
         try:
-            segment.write(STATE, self._index.mark, self._index.bounds(segment.number).encode())
+            segment.write(STATE, self._index.mark, self._bounds(segment.number))
         except DiskError:
             segment.file.close()
             self.disk.remove(path)
@@ -170,6 +172,13 @@ class SegmentFiles:
         self._open.append(segment)
         self.unsynced.add(segment.number)
         return segment
+
+    def _bounds(self, number: int) -> bytes:
+        return self._index.bounds(self.home(number)).encode()
+
+    def home(self, number: int) -> int:
+        """What bounds say of where a segment belongs."""
+        return home_of(self.directory, number)
 
     def appear(self) -> None:
         """Make a real file of a first segment that is none yet. Raises DiskError."""
@@ -266,10 +275,14 @@ class SegmentFiles:
         known, facts = self._catalogued
         if known is not segment:
             size = None if segment.sealed else segment.catalogue.size
-            found = read_catalogue(self.disk, self.catalogue_path(segment.number), size)
+            found = self.read_catalogue(segment.number, size)
             facts = found.facts() if found is not None else {}
             self._catalogued = (segment, facts)
         return facts
+
+    def read_catalogue(self, number: int, size: int | None) -> Catalogue | None:
+        """A catalogue up to a size, or a finished one whole; None if none is there and sound."""
+        return read_catalogue(self.disk, self.directory, number, size)
 
     # Finding.
 

@@ -22,6 +22,8 @@ from jsctl.broker.store.segments.segment import (
     Envelope,
     Segment,
     UnsoundBytes,
+    belongs,
+    home_of,
     segment_name,
     walk,
 )
@@ -116,9 +118,11 @@ class LiveRecords:
         cut, mark = 0, 0
         wanted = set(self.live)
         raws: list[bytes] = []
-        for one in walk(data, 0, 0):
-            if isinstance(one, UnsoundBytes):
-                return False
+        walked = list(walk(data, 0, 0))
+        home = home_of(directory, made.number)
+        if _begin(data, home) is None or any(isinstance(one, UnsoundBytes) for one in walked):
+            return False
+        for one in (one for one in walked if isinstance(one, Envelope)):
             mark = max(mark, one.mark)
             content = data[one.start : one.end]
             if one.kind == STATE and not made.size:
@@ -185,21 +189,27 @@ class RestoredRecords:
         self, number: int, data: bytes, disk: Disk, directory: str
     ) -> tuple[TransferBounds, int]:
         """What the old segment, or its catalogue, begins with; or what can be said without."""
-        first = self.live[0]
-        known = read_catalogue(disk, f"{directory}/{catalogue_name(number)}", None)
-        begin = next(walk(data, 0, 0), None)
-        if isinstance(begin, Envelope) and begin.kind == STATE:
+        first, home = self.live[0], home_of(directory, number)
+        known = read_catalogue(disk, directory, number, None)
+        begin = _begin(data, home)
+        if begin is not None:
             content, mark = data[begin.start : begin.end], begin.mark
         elif known is not None:
             content, mark = known.content(known.envelopes[0]), known.envelopes[0].mark
         else:
-            return TransferBounds(number, first, first - 1, 0, 0, 0, SeqSet()), 0
+            return TransferBounds(home, first, first - 1, 0, 0, 0, SeqSet()), 0
         told = TransferBounds.decode(content)
         last = min(told.last, first - 1)
         bounds = TransferBounds(
-            number, told.first, last, told.last_time, told.mark, told.digest, told.deleted
+            home, told.first, last, told.last_time, told.mark, told.digest, told.deleted
         )
         return bounds, mark
+
+
+def _begin(data: bytes, home: int) -> Envelope | None:
+    """The bounds that a segment begins with, if it belongs there."""
+    begin = next(walk(data, 0, 0), None)
+    return begin if isinstance(begin, Envelope) and belongs(data, begin, home) else None
 
 
 def _chosen(frame: bytes, wanted: set[int]) -> list[bytes]:

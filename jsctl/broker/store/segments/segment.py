@@ -143,6 +143,21 @@ def walk(data: bytes, start: int, previous: int | None) -> Iterator[Envelope | U
         yield found
 
 
+def home_of(directory: str, number: int) -> int:
+    """What the bounds at the begin of a segment say of where it belongs: number, and whose."""
+    owner = directory.rpartition("/")[0] or directory
+    return number | crc32(owner.encode()) << 32
+
+
+def belongs(data: bytes, begin: Envelope, home: int) -> bool:
+    """Whether bounds are of a segment, or catalogue, of there: files may have been swapped.
+
+    Those of a former version tell its number only.
+    """
+    told = int.from_bytes(data[begin.start : begin.start + 8], "little")
+    return begin.kind == STATE and told in (home, home & 0xFFFF_FFFF)
+
+
 def envelope_length(data: bytes, start: int) -> int:
     """How long the envelope at an offset says that it is, with its head; 0 if none begins there."""
     magic, _, length, *_ = _HEAD.unpack_from(data, start)

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from jsctl.broker.assets.assigned_files import FILE
 from jsctl.broker.assets.repair.scrub_targets import ServerTarget
 from jsctl.broker.options import SECOND_NS
 from tests.broker.assets.repair.test_repairs import COUNT, contents, follower, segments, whole
 from tests.broker.assets.test_damaged_replica import fill, keep
 from tests.support.cluster_play import ClusterPlay, ServerPlay
-from tests.support.node_play import node_options
+from tests.support.node_play import NodePlay, node_options
 from tests.support.stream_requests import consumer, stream
 
 
@@ -102,7 +103,7 @@ def test_damage_waits_for_room(scene: ClusterPlay, what: str) -> None:
     disk, path = victim.disk, chosen(victim, what)
     before = disk.content(path)
     flip(victim, path)
-    target = ServerTarget(victim.engine.context)
+    target = ServerTarget(victim.engine.context, victim.engine.assets)
     (check,) = (one for one in target.checks() if one.path == path)
     check.step(disk, 1 << 20)
     assert check.damage
@@ -158,3 +159,33 @@ def test_damage_in_the_log_is_found_and_the_log_goes_on_elsewhere(scene: Cluster
     scene.run(3)
     assert not any("amaged" in line for line in victim.logs)
     whole(scene)
+
+
+@pytest.mark.parametrize("way", ["flip", "zero", "other", "remove"])
+@pytest.mark.parametrize("kind", ["streams", "consumers"])
+def test_what_says_whose_data_it_is_is_written_anew(kind: str, way: str) -> None:
+    """Only a server that stands alone has such files."""
+    jetstream = replace(node_options().jetstream, scrub_ns=5 * SECOND_NS)
+    play = NodePlay(node_options(jetstream=jetstream))
+    engine, client = play.node.engine, play.connect("a")
+    assert engine is not None
+    for name in ("S", "T"):
+        assert "error" not in client.ask(f"$JS.API.STREAM.CREATE.{name}", **stream(name, 1))
+        made = consumer(stream_name=name)
+        assert "error" not in client.ask(f"$JS.API.CONSUMER.DURABLE.CREATE.{name}.C", **made)
+    play.run(12)
+    report = engine.upkeep.scrubber.report
+    assert report.passes >= 2 and not report.found
+    one, other = (p for p in play.disk.paths() if p.startswith(kind) and p.endswith(FILE))
+    before = play.disk.content(one)
+    if way == "flip":
+        play.disk.flip_bit(one, 300)
+    elif way == "remove":
+        play.disk.remove(one)
+    else:
+        data = bytes(len(before)) if way == "zero" else play.disk.content(other)
+        play.disk.overwrite(one, data)
+    play.run(12)
+    (finding,) = report.findings
+    assert one in finding.text
+    assert play.disk.content(one) == before
