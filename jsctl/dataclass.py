@@ -102,7 +102,7 @@ _written: set[object] = set()
 
 def _init(cls: type, *, frozen: bool) -> Any:
     """The function: parameters in the order of fields, those by name alone behind the others."""
-    constants: dict[str, Any] = {_SET: object.__setattr__, _ABSENT: _Factory()}
+    constants: dict[str, Any] = {_ABSENT: _Factory()}
     positional, by_name, handed_on, body = ["self"], ["*"], [], []
     for one in _parameters(cls):
         default = _default(one, constants)
@@ -112,9 +112,11 @@ def _init(cls: type, *, frozen: bool) -> Any:
         if isinstance(one.type, InitVar):
             handed_on.append(one.name)
         elif value:
-            line = (
-                f"{_SET}(self, {one.name!r}, {value})" if frozen else f"self.{one.name} = {value}"
-            )
+            line = f"self.{one.name} = {value}"
+            if frozen:
+                # By the slot itself: that takes three fifths of `object.__setattr__`.
+                constants[_SET + one.name] = getattr(cls, one.name).__set__
+                line = f"{_SET}{one.name}(self, {value})"
             body.append(line)
     if hasattr(cls, "__post_init__"):
         body.append(f"self.__post_init__({', '.join(handed_on)})")
