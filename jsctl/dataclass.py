@@ -4,7 +4,8 @@ The standard library writes up to six functions for each class as text and compi
 for a frozen one; for the four hundred classes of a broker that was half of its start (decision 28).
 Here one function for all classes, or a closure, does for `__repr__`, `__eq__`, `__hash__` and the
 refusal to change what is frozen, as they need no text. `__init__` does, for its parameters: a
-descriptor stands in its place, and puts what it wrote there. Everything else (fields, slots,
+descriptor stands in its place, and puts what it wrote there. A class that has fields alone, and
+inherits none, gets its fields and slots here, too (decision 58). Everything else (other classes,
 `match`, `replace`, `asdict`) is the standard library's own.
 
 For the type checker this is `dataclasses.dataclass` itself. Differences at runtime: slots are the
@@ -12,14 +13,15 @@ rule, there is no `order`, and that a field without a default follows one with a
 when the first object is made.
 """
 
+import sys
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, InitVar, fields
+from dataclasses import KW_ONLY, MISSING, Field, FrozenInstanceError, InitVar, field, fields
 from dataclasses import dataclass as declared
 from dataclasses import replace as replaced
 from itertools import repeat
 from operator import attrgetter, call
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_origin
 
 T = TypeVar("T")
 
@@ -57,7 +59,9 @@ def _made(
     own = set(cls.__dict__)
     if "__eq__" in own and cls.__dict__["__hash__"] is None:
         own.remove("__hash__")  # Python's own doing
-    made = declared(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
+    if not cls.__doc__:
+        cls.__doc__ = cls.__name__  # The library would put together a signature for it.
+    made = _plain(cls, kw_only) or _by_library(cls, kw_only)
     methods: dict[str, object] = {"__init__": _Init(made, frozen=frozen), "__repr__": _repr}
     if eq:
         methods |= _comparing(made, frozen=frozen)
@@ -67,6 +71,77 @@ def _made(
         if name not in own:
             setattr(made, name, method)
     return made
+
+
+def _by_library(cls: type[T], kw_only: bool) -> type[T]:
+    """Fields and slots, and no method that needs text."""
+    return declared(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
+
+
+def _plain(cls: type[T], kw_only: bool) -> type[T] | None:
+    """The same in half of the time, for a class that has fields alone and inherits none; None for
+    others, and for those that the library refuses."""
+    own, some = cls.__dict__, _fields_of(cls, kw_only)
+    if some is None or any(base.__dict__.get("__slots__") for base in cls.__mro__[1:-1]):
+        return None
+    template = _TEMPLATES[kw_only]
+    body = {name: value for name, value in own.items() if name not in some}
+    body.pop("__dict__", None)
+    body.pop("__weakref__", None)
+    body["__slots__"] = tuple(some)
+    body["__dataclass_fields__"] = some
+    body["__dataclass_params__"] = template.__dict__["__dataclass_params__"]
+    body.setdefault("__match_args__", tuple(one.name for one in some.values() if not one.kw_only))
+    make: Any = type(cls)
+    made: type[T] = make(cls.__name__, cls.__bases__, body)
+    made.__qualname__ = cls.__qualname__
+    return made
+
+
+def _fields_of(cls: type, kw_only: bool) -> "dict[str, Field[Any]] | None":
+    own, some = cls.__dict__, dict[str, Field[Any]]()
+    if not _IS_KNOWN or hasattr(cls, "__dataclass_fields__") or "__slots__" in own:
+        return None
+    for name, kind in own.get("__annotations__", {}).items():
+        # Most types are classes, of which that can be told without a comparison.
+        special = kind is KW_ONLY or kind is InitVar
+        if special or (type(kind) is not type and _is_special(kind)):
+            return None
+        value = getattr(cls, name, MISSING)
+        one: Any = value if isinstance(value, Field) else field(default=value)
+        if not one.init or type(one.default).__hash__ is None or name == "self":
+            return None
+        one.name, one.type, one._field_type = name, kind, _FIELD
+        one.kw_only = kw_only if one.kw_only is MISSING else one.kw_only
+        some[name] = one
+    if any(isinstance(value, Field) and name not in some for name, value in own.items()):
+        return None
+    return some
+
+
+def _is_special(kind: object) -> bool:
+    """Whether it makes no field of objects, or changes what follows."""
+    if isinstance(kind, str):
+        return any(mark in kind for mark in _WORDS)
+    return isinstance(kind, InitVar) or get_origin(kind) is ClassVar or kind is ClassVar
+
+
+@declared(init=False, repr=False, eq=False, slots=True)
+class _Template:
+    one: int
+
+
+@declared(init=False, repr=False, eq=False, slots=True, kw_only=True)
+class _NamedTemplate:
+    one: int
+
+
+_TEMPLATES = (_Template, _NamedTemplate)
+"""What the library notes of a class, as it does for those of either kind."""
+_FIELD: object = _Template.__dict__["__dataclass_fields__"]["one"]._field_type
+_WORDS = ("ClassVar", "InitVar", "KW_ONLY")
+_IS_KNOWN = sys.version_info < (3, 14)
+"""Annotations are found in another way from then on."""
 
 
 # Construction
@@ -102,7 +177,7 @@ _written: set[object] = set()
 
 def _init(cls: type, *, frozen: bool) -> Any:
     """The function: parameters in the order of fields, those by name alone behind the others."""
-    constants: dict[str, Any] = {_SET: object.__setattr__, _ABSENT: _Factory()}
+    constants: dict[str, Any] = {_ABSENT: _Factory()}
     positional, by_name, handed_on, body = ["self"], ["*"], [], []
     for one in _parameters(cls):
         default = _default(one, constants)
@@ -112,9 +187,11 @@ def _init(cls: type, *, frozen: bool) -> Any:
         if isinstance(one.type, InitVar):
             handed_on.append(one.name)
         elif value:
-            line = (
-                f"{_SET}(self, {one.name!r}, {value})" if frozen else f"self.{one.name} = {value}"
-            )
+            line = f"self.{one.name} = {value}"
+            if frozen:
+                # By the slot itself: that takes three fifths of `object.__setattr__`.
+                constants[_SET + one.name] = getattr(cls, one.name).__set__
+                line = f"{_SET}{one.name}(self, {value})"
             body.append(line)
     if hasattr(cls, "__post_init__"):
         body.append(f"self.__post_init__({', '.join(handed_on)})")

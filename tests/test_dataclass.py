@@ -310,3 +310,69 @@ def test_a_copy_is_another_object_of_the_same_class() -> None:
     assert again == made and again is not made and again.marks is made.marks
     below = type("Below", (type(made),), {})(1)
     assert type(jsctl.dataclass.replace(below, y=3)) is type(below)
+
+
+def _field_without_a_type(decorate: Decorate) -> type:
+    @decorate(slots=True)
+    class Point:
+        x: int
+        y = field(default=1)
+
+    return Point
+
+
+def _mutable_default(decorate: Decorate) -> type:
+    @decorate(slots=True)
+    class Point:
+        x: list[int] = []  # noqa: RUF012 (what is to be refused)
+
+    return Point
+
+
+def _slots_of_its_own(decorate: Decorate) -> type:
+    @decorate(slots=True)
+    class Point:
+        __slots__ = ("x",)
+        x: int
+
+    return Point
+
+
+@pytest.mark.parametrize("body", [_field_without_a_type, _mutable_default, _slots_of_its_own])
+def test_what_the_standard_library_refuses_is_refused_in_its_words(
+    body: Callable[[Decorate], type],
+) -> None:
+    told = []
+    for decorate in (dataclasses.dataclass, jsctl.dataclass.dataclass):
+        with pytest.raises((TypeError, ValueError)) as refused:
+            body(decorate)
+        told.append((type(refused.value), str(refused.value)))
+    assert told[0] == told[1]
+
+
+def _words_for_types(decorate: Decorate) -> type:
+    @decorate(slots=True)
+    class Point:
+        x: "int"
+        y: "ClassVar[int]" = 7
+        z: "int | None" = None
+
+    return Point
+
+
+def _by_name(decorate: Decorate) -> type:
+    @decorate(slots=True)
+    class Point:
+        x: int
+        y: int = field(kw_only=True, default=3, repr=False, compare=False)
+
+    return Point
+
+
+@pytest.mark.parametrize("body", [_words_for_types, _by_name])
+def test_fields_are_those_of_the_standard_library(body: Callable[[Decorate], type]) -> None:
+    ours, theirs = body(jsctl.dataclass.dataclass), body(dataclasses.dataclass)
+    assert list(map(repr, dataclasses.fields(ours))) == list(map(repr, dataclasses.fields(theirs)))
+    for name in ("__match_args__", "__slots__"):
+        assert getattr(ours, name) == getattr(theirs, name)
+    assert repr(ours(x=1)) == repr(theirs(x=1))

@@ -108,7 +108,8 @@ def encode(value: object) -> dict[str, object]:
 
 
 def _encode_into(value: object, out: dict[str, object]) -> None:
-    plan = _plan(type(value))
+    cls = type(value)
+    plan = _plans.get(cls) or _plan(cls)
     for slot, item in zip(plan.order, plan.items(value), strict=True):
         if slot is None:
             if item is not None:
@@ -141,7 +142,7 @@ def decode(cls: type[T], document: object, *, strict: bool = False) -> T:
 
 
 def _decode(cls: type[T], document: object, strict: bool) -> T:
-    plan = _plan(cls)
+    plan = _plans.get(cls) or _plan(cls)
     if not isinstance(document, dict):
         name = str(getattr(cls, "GO_NAME", cls.__name__))
         raise Mismatch(checks.kind_of(document), f"server.{name}")

@@ -10,7 +10,8 @@ archive is not whole.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 from typing import BinaryIO
 
 from jsctl.api import jsontext
@@ -30,8 +31,17 @@ DOCUMENT_BYTES_MAX = 64 * 1024 * 1024
 VARINT_BYTES_MAX = 10
 HEAD_PAD = 320
 """Room for the state in an archive's head, so that it can be written again."""
+LENGTHS_KEPT = 4096
+"""Lengths whose bytes are kept; messages of a stream have few."""
+_LOW_BITS = 14
+_LOW = 1 << _LOW_BITS
+_LOW_MASK = _LOW - 1
+_TWO_LOW = _LOW << _LOW_BITS
 INVALID = "archive: invalid archive stream"
 NOT_A_BACKUP = f"not a NATS Server 2.15 stream backup: {INVALID}"
+
+Row = tuple[int, int, bytes, bytes, bytes]
+"""A message: sequence, time in ns, subject, headers, payload."""
 
 
 class NotABackup(BrokenStream):
@@ -100,8 +110,9 @@ class EntryParser:
     """
 
     def __init__(self, body_bytes_max: int = ENTRY_BYTES_MAX, *, errors: str = "replace") -> None:
-        self.last = "no entries"
         self.count = 0
+        self._what: tuple[str, int] | None = None
+        """Name and sequence of the last good one; 0 for what is no message."""
         self.ended = False
         """The archive's own end was met: nothing behind it counts."""
         self._body_bytes_max = body_bytes_max
@@ -112,6 +123,14 @@ class EntryParser:
         self._consumers_left = 0
         self._sequence = 0
         self._head: _Head | None = None
+
+    @property
+    def last(self) -> str:
+        """The last good entry, in words."""
+        if self._what is None:
+            return "no entries"
+        name, sequence = self._what
+        return f"entry #{self.count} " + (f"message {name} seq {sequence}" if sequence else name)
 
     def feed(self, data: bytes) -> None:
         """Take the bytes that follow."""
@@ -180,9 +199,9 @@ class EntryParser:
             return made
         return self._message(head, name, body)
 
-    def _good(self, what: str) -> None:
+    def _good(self, name: str, sequence: int = 0) -> None:
         self.count += 1
-        self.last = f"entry #{self.count} {what}"
+        self._what = name, sequence
 
     def _state_of(self, head: _Head, name: str, body: bytes) -> StateEntry:
         if name != STATE:
@@ -219,7 +238,7 @@ class EntryParser:
         if sequence <= self._sequence:
             raise BrokenStream(f"message sequence {sequence} out of order after {self.last}")
         self._sequence = sequence
-        self._good(f"message {name} seq {sequence}")
+        self._good(name, sequence)
         headers, payload = body[: head.headers], body[head.headers :]
         return MessageEntry(name, sequence, head.time_ns, headers, payload)
 
@@ -256,6 +275,8 @@ class ArchiveReader:
 def varint_at(data: bytes, at: int) -> tuple[int, int] | None:
     """A number of at most 64 bits and where it ends; None if it is not all there. Raises
     BrokenStream."""
+    if at < len(data) and data[at] < 0x80:
+        return data[at], at + 1  # Most are lengths, which are short.
     value = 0
     for count, byte in enumerate(data[at : at + VARINT_BYTES_MAX]):
         value |= (byte & 0x7F) << 7 * count
@@ -311,6 +332,51 @@ def state_bytes(time_ns: int, state: dict[str, object], *, pad: int) -> bytes:
     text = json.dumps(state, separators=(",", ":")).encode()
     assert len(text) <= pad, state
     return MAGIC + entry_bytes(STATE, time_ns, 0, b"", text.ljust(pad))
+
+
+def entries_bytes(rows: Iterable[Row]) -> bytes:
+    """Entries of messages in a row, as `entry_bytes` writes each: `(sequence, time in ns, subject,
+    headers, payload)`. What the numbers of neighbours share in front is written once for all."""
+    low, parts = _low_parts(), list[bytes]()
+    known_time = known_seq = -1
+    time_end = seq_end = b""
+    for sequence, time_ns, subject, headers, payload in rows:
+        zigzag = time_ns << 1 ^ time_ns >> 63
+        if zigzag < _TWO_LOW:
+            parts.append(entry_bytes(subject, time_ns, sequence, headers, payload))
+            continue
+        if zigzag >> 2 * _LOW_BITS != known_time:
+            known_time = zigzag >> 2 * _LOW_BITS
+            time_end = _varint(known_time)
+        if sequence >> _LOW_BITS != known_seq:
+            known_seq = sequence >> _LOW_BITS
+            seq_end = _varint(known_seq)
+        few = sequence < _LOW
+        parts += (
+            _length(len(subject)),
+            low[zigzag & _LOW_MASK],
+            low[zigzag >> _LOW_BITS & _LOW_MASK],
+            time_end,
+            _length(sequence) if few else low[sequence & _LOW_MASK],
+            b"" if few else seq_end,
+            _length(len(headers)),
+            _length(len(payload)),
+            subject,
+            headers,
+            payload,
+        )
+    return b"".join(parts)
+
+
+@cache
+def _low_parts() -> list[bytes]:
+    """The first two bytes of a number that has more, by its last bits."""
+    return [bytes((one & 0x7F | 0x80, one >> 7 | 0x80)) for one in range(_LOW)]
+
+
+@lru_cache(maxsize=LENGTHS_KEPT)
+def _length(value: int) -> bytes:
+    return _varint(value)
 
 
 def _varint(value: int) -> bytes:

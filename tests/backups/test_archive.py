@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jsctl.backups import archive
 from jsctl.backups.archive import (
     MAGIC,
     ArchiveReader,
@@ -152,3 +153,25 @@ def test_the_first_reason_counts() -> None:
 def test_what_cannot_be_meant_is_refused(wanted: Filter, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         wanted.check()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 1 << 63),
+            st.integers(-5, 1 << 62),
+            st.binary(min_size=1, max_size=200),
+            st.binary(max_size=20_000) | st.just(b""),
+            st.binary(max_size=200),
+        ),
+        max_size=20,
+    )
+)
+def test_entries_in_a_row_are_those_written_one_by_one(rows: list[archive.Row]) -> None:
+    both = [
+        (seq + more, time_ns + more, to, head, body)
+        for seq, time_ns, to, head, body in rows
+        for more in (0, 1)
+    ]
+    single = [archive.entry_bytes(to, at, seq, head, body) for seq, at, to, head, body in both]
+    assert archive.entries_bytes(both) == b"".join(single)

@@ -445,9 +445,13 @@ class Assets:
         self._forget_removed()
         self._settle_loss()
         self._sweep()
-        self.written.write()
+        self.written.write(self._assigned)
         if not self.context.disk_full:
             self.context.disk.hold_room()
+
+    def _assigned(self) -> list[StreamAssignment | ConsumerAssignment]:
+        streams = [one.assignment for one in self.streams.values()]
+        return [*streams, *(one.assignment for one in self.consumers.values())]
 
     def _forget_removed(self) -> None:
         """Let go of records of removed groups that nothing can bring back."""

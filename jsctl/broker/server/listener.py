@@ -100,7 +100,9 @@ def _bind(host: str, port: int, *, chosen: bool) -> socket.socket:
     if host in (ANY_HOST, "", "::") and socket.has_dualstack_ipv6():
         family, address = socket.AF_INET6, "::"
     else:
-        found = socket.getaddrinfo(host or ANY_HOST, port, type=socket.SOCK_STREAM)
+        # As bytes: text would have the codec of international names loaded.
+        name = host.encode() if host.isascii() else host
+        found = socket.getaddrinfo(name or ANY_HOST, port, type=socket.SOCK_STREAM)
         family, address = found[0][0], str(found[0][4][0])
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -291,6 +291,8 @@ def first_meeting(patterns: list[bytes]) -> tuple[bytes, bytes] | None:
 
     Equal patterns meet. Raises Tangled.
     """
+    if len(patterns) < 2:
+        return None
     once = PatternSet()
     double = [pattern for pattern in patterns if not once.insert(pattern)]
     met = (double[0], double[0]) if double else once.meeting()

@@ -5,7 +5,6 @@ from contextlib import suppress
 
 from jsctl.broker.assets import assigned_files
 from jsctl.broker.assets.assets import Assets
-from jsctl.broker.assets.assigned_files import Assignment
 from jsctl.broker.assets.meta import group_file
 from jsctl.broker.assets.repair.repairs import Repairs
 from jsctl.broker.assets.repair.scrubber import ScrubTarget
@@ -37,21 +36,15 @@ class ServerTarget:
             *identity.resting(),
             *state_file.resting(group_file.DIRECTORY),
             *state_file.resting(group_file.META_DIRECTORY),
-            *self.assets.written.resting(self._assigned()),
+            *self.assets.written.resting(),
         ]
-
-    def _assigned(self) -> Iterator[Assignment]:
-        for stream in self.assets.streams.values():
-            yield stream.assignment
-        for consumer in self.assets.consumers.values():
-            yield consumer.assignment
 
     def found(self, check: FileCheck) -> bool:
         """See `ScrubTarget`."""
         if isinstance(check, LogCheck):
             return self.context.groups.wal.suspect(check)
         if assigned_files.is_one(check.path):
-            return self.assets.written.found(check, self._assigned())
+            return self.assets.written.found(check)
         disk = self.context.disk
         if check.path.startswith(group_file.META_DIRECTORY):
             meta = self.context.groups.by_name.get(group_file.META_GROUP)

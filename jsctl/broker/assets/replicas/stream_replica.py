@@ -8,7 +8,6 @@ from collections import ChainMap, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import InitVar, field
 
-from jsctl.api.codec import dumps
 from jsctl.api.words import Retention
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.facts import StreamServes
@@ -20,6 +19,7 @@ from jsctl.broker.assets.replicas.replica_context import (
 )
 from jsctl.broker.assets.replicas.stored_stream import StoredStream, StreamImporter
 from jsctl.broker.interest.targets import Sink
+from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
 from jsctl.broker.jetstream.streams.entries import (
@@ -199,7 +199,7 @@ class StreamReplica:
     def founded(self) -> bool:
         """The config is the first entry; nothing else is known of a stream without messages."""
         assert self.stream.revision == 0, "a group without a log has a stream"
-        entry = encode_config(self.assignment.revision, dumps(self.assignment.config))
+        entry = encode_config(self.assignment.revision, STREAMS.text(self.assignment.config))
         return self.context.groups.propose(self.group, [entry], None) is not None
 
     def lead(self, term: int) -> None:

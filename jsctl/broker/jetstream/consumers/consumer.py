@@ -10,6 +10,7 @@ from jsctl.api.codec import dumps, loads
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.times import parse_time
 from jsctl.api.words import AckPolicy
+from jsctl.broker.jetstream.config_texts import CONSUMERS
 from jsctl.broker.jetstream.consumers.entries import (
     ConsumerEntryKind,
     apply_progress,
@@ -33,7 +34,7 @@ def filters_of(config: ConsumerConfig) -> tuple[str, ...]:
 
 def config_entry(config: ConsumerConfig) -> bytes:
     """A CONFIG entry that replicas apply."""
-    return encode_config(dumps(config))
+    return encode_config(CONSUMERS.text(config))
 
 
 class Consumer:
@@ -90,7 +91,7 @@ class Consumer:
             apply_progress(self.state, entry)
             return 1
         if kind == ConsumerEntryKind.CONFIG:
-            self._configure(loads(ConsumerConfig, entry[1:]))
+            self._configure(CONSUMERS.config(entry[1:]))
             return self.config_revision
         assert kind == ConsumerEntryKind.RESET, kind
         first = decode_reset(entry)

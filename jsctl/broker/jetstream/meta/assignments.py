@@ -205,7 +205,8 @@ def _group_from(value: object) -> GroupAssignment:
     )
 
 
-def _common(made: StreamAssignment | ConsumerAssignment) -> Document:
+def common_document(made: StreamAssignment | ConsumerAssignment) -> Document:
+    """What both kinds have, but for the config."""
     return {
         "account": made.account,
         "name": made.name,
@@ -219,12 +220,12 @@ def _common(made: StreamAssignment | ConsumerAssignment) -> Document:
 
 def stream_document(made: StreamAssignment) -> Document:
     """A stream assignment as JSON values."""
-    return {**_common(made), "config": encode(made.config)}
+    return {**common_document(made), "config": encode(made.config)}
 
 
 def consumer_document(made: ConsumerAssignment) -> Document:
     """A consumer assignment as JSON values."""
-    return {**_common(made), "stream": made.stream, "config": encode(made.config)}
+    return {**common_document(made), "stream": made.stream, "config": encode(made.config)}
 
 
 def stream_from(value: object) -> StreamAssignment:

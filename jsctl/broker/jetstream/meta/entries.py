@@ -9,10 +9,12 @@ from dataclasses import replace
 
 from jsctl.api.jsontext import parse_object
 from jsctl.broker.errors import ProtocolError
+from jsctl.broker.jetstream.config_texts import CONSUMERS, STREAMS
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
     StreamAssignment,
+    common_document,
     consumer_document,
     consumer_from,
     stream_document,
@@ -48,16 +50,16 @@ class AssetEntry(bytes):
     made: Assignment
 
     @classmethod
-    def of(cls, op: str, document: Document, made: Assignment) -> "AssetEntry":
-        """The entry of an assignment, which `document` is."""
-        entry = cls(_entry(op, assignment=document))
+    def of(cls, op: str, document: Document, config: bytes, made: Assignment) -> "AssetEntry":
+        """The entry of an assignment, which `document` is but for its config."""
+        entry = cls(b'%s,"config":%s}}' % (_entry(op, assignment=document)[:-2], config))
         entry.made = made
         return entry
 
 
 def assign_stream(made: StreamAssignment) -> bytes:
     """Create a stream, or replace its assignment; its consumers stay."""
-    return AssetEntry.of("stream", stream_document(made), made)
+    return AssetEntry.of("stream", common_document(made), STREAMS.text(made.config), made)
 
 
 def assign_restored(made: StreamAssignment, consumers: Iterable[ConsumerAssignment]) -> bytes:
@@ -73,7 +75,8 @@ def remove_stream(account: str, name: str) -> bytes:
 
 def assign_consumer(made: ConsumerAssignment) -> bytes:
     """Create a consumer, or replace its assignment."""
-    return AssetEntry.of("consumer", consumer_document(made), made)
+    document = {**common_document(made), "stream": made.stream}
+    return AssetEntry.of("consumer", document, CONSUMERS.text(made.config), made)
 
 
 def remove_consumer(account: str, stream: str, name: str) -> bytes:

@@ -373,9 +373,10 @@ class Meta:
         return self._overlay[key] if key in self._overlay else self._state.get(key)
 
     def _passes(self, foreseen: Mapping[Key, Assignment | None]) -> bool:
-        changes = [(self._seen(key), made) for key, made in foreseen.items()]
-        return bool(changes) and all(
-            one is None or ends_with_process(one) for change in changes for one in change
+        return bool(foreseen) and all(
+            (made is None or ends_with_process(made))
+            and ((before := self._seen(key)) is None or ends_with_process(before))
+            for key, made in foreseen.items()
         )
 
     def is_passing(self, entry: bytes) -> bool:

@@ -15,12 +15,12 @@ message through `checks`.
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.stream import StreamConfig
 from jsctl.broker import lazy
 from jsctl.broker.accel.choice import column_loops
 from jsctl.broker.jetstream.batches.words import BatchEnd
+from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.streams.absent import is_ingest
 from jsctl.broker.jetstream.streams.checks import HEADER_BYTES_MAX, Checks, Part, Taken
 from jsctl.broker.jetstream.streams.entries import (
@@ -393,7 +393,7 @@ class StreamLeader:
 
     def configure(self, revision: int, config: StreamConfig) -> bytes:
         """A CONFIG entry."""
-        return encode_config(revision, dumps(config))
+        return encode_config(revision, STREAMS.text(config))
 
     def configured(self, revision: int, config: StreamConfig) -> None:
         """The log took a CONFIG entry: what is admitted from now on is stored behind it."""

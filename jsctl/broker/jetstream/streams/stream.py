@@ -18,6 +18,7 @@ from jsctl.api.stream import LostData, StreamConfig, StreamState
 from jsctl.api.times import format_time
 from jsctl.broker import lazy
 from jsctl.broker.jetstream.chains.keeper import ChainKeeper
+from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.streams.batch_marks import (
     BatchMark,
     Marks,
@@ -302,7 +303,7 @@ class Stream:
         return count
 
     def _config(self, index: int, entry: Config) -> int:
-        self.config = loads(StreamConfig, entry.config)
+        self.config = STREAMS.config(entry.config)
         if not self.config.allow_msg_schedules:
             self.schedules = None
         elif self.schedules is None:

@@ -2,8 +2,8 @@
 
 Theory of operation. The store's view is read a portion at a time on the disk thread, which also
 packs it. What is packed is cut to chunks, each sent with a subject for its acknowledgement; so
-many may be unacknowledged, and the next portion is not read before the last one is on its way.
-So a snapshot holds one portion and less than one chunk, however large the stream is.
+many may be unacknowledged. The next portion is read while the last ones are on their way, as long
+as little waits to be sent. So a snapshot holds a few portions, however large the stream is.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +31,8 @@ CHUNK_BYTES_MIN, CHUNK_BYTES_MAX = 1024, 1024 * 1024
 WINDOW_BYTES = 8 * 1024 * 1024
 WINDOW_BYTES_MIN, WINDOW_BYTES_MAX = 1024, 32 * 1024 * 1024
 PORTION_BYTES = 512 * 1024
+AHEAD_BYTES = 512 * 1024
+"""As long as less than this waits to be sent, the disk thread reads and packs on."""
 ACK_NS = 5_000_000_000
 """So long after the last chunk somebody has to acknowledge one."""
 INTEREST_NS = 2_000_000_000
@@ -54,13 +56,7 @@ def clamped(asked: StreamSnapshotRequest) -> tuple[int, int]:
 
 def packed(raws: list[bytes]) -> bytes:
     """Stored records as they stand in an archive."""
-    rows = map(record.decode_row, raws)
-    return s2.compressed(
-        b"".join(
-            archive.entry_bytes(subject, time_ns, seq, headers, payload)
-            for seq, time_ns, subject, headers, payload in rows
-        )
-    )
+    return s2.compressed(archive.entries_bytes(map(record.decode_row, raws)))
 
 
 @dataclass(slots=True)
@@ -209,7 +205,7 @@ class Snapshot:
             self.end("", END if self._index else b"")
             return
         self._say(said)
-        if len(out) < self._chunk:
+        if len(out) < max(self._chunk, AHEAD_BYTES):
             self._read_on()
 
     def _say(self, said: list[OutgoingMessage]) -> None:
@@ -259,6 +255,8 @@ class Snapshot:
             if not self._checking:
                 self._out += packed(raws)
         self._portion, self._repair_until_ns = None, 0
+        if not self._checking and len(self._out) < AHEAD_BYTES:
+            self._read_on()
 
     def _read_all(self) -> None:
         if not self._checking:

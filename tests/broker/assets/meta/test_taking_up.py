@@ -1,5 +1,6 @@
 """What a server alone takes up again from its disk when its log is lost, and what it leaves."""
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,17 +11,26 @@ import pytest
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.stream import StreamConfig
-from jsctl.broker.assets.assigned_files import FILE, AssignedFiles, directory_of, read_all
+from jsctl.broker.assets.assigned_files import (
+    OLDER_FILE,
+    PORTION,
+    SPARE_BYTES,
+    AssignedFiles,
+    directory_of,
+    read_all,
+)
 from jsctl.broker.assets.meta.taking_up import left_over
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
     StreamAssignment,
+    stream_document,
 )
 from jsctl.broker.jetstream.meta.entries import assign_stream, key_of
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.jetstream.requests import ClientInfo
 from jsctl.broker.replication.side_jobs import SideJobs
+from jsctl.broker.replication.state_file import GroupState, encode
 from tests.support.sim_disk import SimDisk
 
 ME = "a"
@@ -58,14 +68,24 @@ def disk() -> SimDisk:
     return SimDisk(random.Random(1))
 
 
+def run(
+    files: AssignedFiles, jobs: SideJobs, made: Sequence[StreamAssignment | ConsumerAssignment] = ()
+) -> bool:
+    """A second goes by; whether there was something to do."""
+    files.write(lambda: made)
+    some = jobs.seal()
+    for job in some:
+        job.run()
+        jobs.done(job.ticket)
+    return bool(some)
+
+
 def write(disk: SimDisk, *made: StreamAssignment | ConsumerAssignment, alone: bool = True) -> None:
     jobs = SideJobs(count(1))
     files = AssignedFiles(disk, jobs, alone)
     for one in made:
         files.note(one, known=False)
-    files.write()
-    for job in jobs.seal():
-        job.run()
+    run(files, jobs, made)
 
 
 def taken(
@@ -125,12 +145,73 @@ def test_of_two_that_take_the_same_messages_one_comes_back(disk: SimDisk) -> Non
 
 
 def test_what_does_not_say_what_it_is_is_told(disk: SimDisk) -> None:
-    write(disk, stream("S", "s.>"))
-    path = f"streams/S-S/{FILE}"
-    disk.overwrite(path, disk.content(path)[:-9])
-    disk.make_directory("streams/S-older")
+    write(disk, stream("S", "s.>"), stream("T", "t.>"))
+    data = disk.content("assigned/1")
+    at = data.index(b"s.>")
+    disk.overwrite("assigned/1", data[:at] + b"x" + data[at + 1 :])
+    for name in ("S-S", "S-T", "S-older"):
+        disk.make_directory(f"streams/{name}")
     keys, texts = taken(disk)
-    assert not keys and sum("does not say what it is" in one for one in texts) == 2
+    assert keys == [("A", "T", "")]
+    assert sum("does not say what it is" in one for one in texts) == 2
+
+
+def test_what_broke_off_takes_nothing_along_that_comes_behind_it(disk: SimDisk) -> None:
+    write(disk, stream("S", "s.>"), stream("T", "t.>"))
+    disk.overwrite("assigned/1", disk.content("assigned/1")[:-9])
+    write(disk, stream("U", "u.>"))
+    assert [key[1] for key in taken(disk)[0]] == ["S", "U"]
+
+
+def test_what_an_earlier_version_wrote_counts_where_nothing_else_does(disk: SimDisk) -> None:
+    for name in ("S", "T"):
+        older = replace(stream(name, f"{name}.>"), revision=7)
+        state = GroupState(0, 0, 0, b"", json.dumps(stream_document(older)).encode())
+        disk.make_directory(f"streams/S-{name}")
+        file = disk.open(f"streams/S-{name}/{OLDER_FILE}", create=True)
+        file.write(0, [encode(state)])
+    write(disk, stream("S", "s.>"))
+    found = [made for _, made in read_all(disk)]
+    assert [one.revision for one in found if one is not None] == [1, 7]
+
+
+def test_what_is_over_does_not_come_back(disk: SimDisk) -> None:
+    jobs = SideJobs(count(1))
+    files = AssignedFiles(disk, jobs, alone=True)
+    for name in ("S", "T"):
+        files.note(stream(name), known=False)
+    run(files, jobs)
+    files.forget(stream("S"))
+    run(files, jobs)
+    assert [key[1] for key in taken(disk)[0]] == ["T"]
+    disk.make_directory("streams/S-S")
+    assert [key[1] for key in taken(disk)[0]] == ["T"]
+
+
+def test_files_do_not_grow_with_what_is_over(disk: SimDisk) -> None:
+    jobs = SideJobs(count(1))
+    files = AssignedFiles(disk, jobs, alone=True)
+    there = {name: stream(name, f"{name}.>") for name in map("N{}".format, range(2 * PORTION + 9))}
+    for one in there.values():
+        files.note(one, known=False)
+    run(files, jobs)
+    largest, changes = 0, 0
+    while changes < 9_000:
+        for name in list(there)[changes % 500 : changes % 500 + 50]:
+            changes += 1
+            there[name] = replace(there[name], revision=there[name].revision + 1)
+            files.note(there[name], known=False)
+        gone = there.pop(next(iter(there)))
+        files.forget(gone)
+        there[gone.name] = gone
+        files.note(replace(gone, group=group(f"S-{gone.name}")), known=False)
+        run(files, jobs, list(there.values()))
+        told = {made.name: made for _, made in read_all(disk) if made is not None}
+        assert told == there
+        numbers = disk.list("assigned")
+        largest = max(largest, sum(len(disk.content(f"assigned/{one}")) for one in numbers))
+    assert len(numbers) <= 2 and int(numbers[-1]) > 1
+    assert largest < 6 * SPARE_BYTES, largest
 
 
 def test_only_what_outlives_the_process_is_written(disk: SimDisk) -> None:
@@ -150,9 +231,7 @@ def test_what_is_known_already_is_written_only_where_it_lacks(disk: SimDisk) -> 
         jobs = SideJobs(count(1))
         files = AssignedFiles(disk, jobs, alone=True)
         files.note(made, known=known)
-        files.write()
-        for job in jobs.seal():
-            job.run()
+        run(files, jobs)
         assert [one for _, one in read_all(disk)] == [old if known else new]
 
 
@@ -161,5 +240,12 @@ def test_what_goes_before_it_is_written_leaves_nothing(disk: SimDisk) -> None:
     files = AssignedFiles(disk, jobs, alone=True)
     files.note(stream("S"), known=False)
     files.forget(stream("S"))
-    files.write()
-    assert not jobs.seal()
+    run(files, jobs)
+    assert not list(read_all(disk))
+
+
+def test_nothing_new_is_nothing_to_do(disk: SimDisk) -> None:
+    jobs = SideJobs(count(1))
+    files = AssignedFiles(disk, jobs, alone=True)
+    files.note(stream("S"), known=False)
+    assert run(files, jobs) and not run(files, jobs)
