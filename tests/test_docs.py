@@ -113,3 +113,15 @@ def test_files_that_documents_name_are_there() -> None:
         for name in re.findall(r"`([a-z_/]+/[a-z_]+\.py)`", page.read_text()):
             found = [base for base in bases if (base / name).is_file()]
             assert found, f"{page.name}: {name}"
+
+
+def test_decisions_are_listed_once_and_in_order() -> None:
+    """By the number and title of each; numbers may be missing, but none is there twice."""
+    folder = ROOT / "docs" / "adr"
+    records = sorted(folder.glob("[0-9]*.md"))
+    heads = [path.read_text().partition("\n")[0].removeprefix("# ") for path in records]
+    listed = re.findall(r"^- \[(.+)\]\((.+)\)$", (folder / "README.md").read_text(), re.MULTILINE)
+    assert listed == [(head, path.name) for head, path in zip(heads, records, strict=True)]
+    numbers = [path.name[:4] for path in records]
+    assert numbers == [f"{int(head.partition('.')[0]):04}" for head in heads]
+    assert len(set(numbers)) == len(numbers)
