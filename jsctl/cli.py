@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from jsctl import __version__
 from jsctl.api.errors import ApiError
-from jsctl.commands import REGISTRY, Entry
+from jsctl.commands import DELEGATED, REGISTRY, Entry
 from jsctl.commands.toolkit.grammar.spec import Command, Group, Kind, Option, options_of
 from jsctl.errors import (
     JsctlError,
@@ -173,7 +173,7 @@ def walk(words: Sequence[str]) -> Found:
         if word in _HELP_WORDS:
             carried.append(word)
             continue
-        child = node.find(word)
+        child = node.find(word) or (_plugin(word) if node.name == PROGRAM else None)
         if child is None:
             raise _unknown(word, Found(node, path, inherited, ()))
         known = {one.name for one in inherited}
@@ -208,10 +208,18 @@ def root() -> Group:
     return Group(PROGRAM, text, stubs)
 
 
+def _plugin(word: str) -> "Command | Group | None":
+    from jsctl.commands.plugins.stored import plugin_named
+
+    return plugin_named(word, os.environ)
+
+
 def _loaded(child: Command | Group, path: tuple[str, ...]) -> Command | Group:
     if len(path) > 1:
         return child
-    row = next(row for row in REGISTRY if row.name == child.name)
+    row = next((row for row in REGISTRY if row.name == child.name), None)
+    if row is None:
+        return child  # of a plugin, which is whole
     loaded = _import(row)
     if not isinstance(loaded, Command | Group):
         raise UsageError(f"{row.name} takes no global flags in front of it")
@@ -279,8 +287,24 @@ def help_of(found: Found, *, full: bool = True) -> str:
     from jsctl.commands.toolkit.grammar.help import command_help, group_help
 
     if isinstance(found.node, Group):
-        return group_help(found.path, found.node, full=full)
+        node = found.node if found.path[1:] else _with_plugins(found.node)
+        return group_help(found.path, node, full=full)
     return command_help(found.path, found.node, full=full)
+
+
+def _with_plugins(top: Group) -> Group:
+    """With the commands of other programs; one whose file is broken is told about and left out."""
+    from jsctl.commands.plugins.stored import plugin_names
+
+    found: list[Command | Group] = []
+    for name in plugin_names(os.environ):
+        try:
+            child = top.find(name) is None and _plugin(name)
+        except JsctlError as error:
+            print(f"{PROGRAM}: {error}", file=sys.stderr)
+            continue
+        found += [child] if child else []
+    return replace(top, commands=(*top.commands, *found)) if found else top
 
 
 class _WithHelp(UsageError):
@@ -319,6 +343,11 @@ def _run(found: Found, command: Command, flags: dict[str, str]) -> int:
         values = parse(command, found.inherited, found.words)
     except UsageError as error:
         raise _paged(error, found) from None
+    if command.run == DELEGATED:
+        from jsctl.commands.plugins.stored import delegate
+
+        delegate(found.path[1:], found.words, flags, os.environ)
+        return 0
     from jsctl.commands.toolkit.invocation.call import Call, function_of
     from jsctl.commands.toolkit.invocation.output import make_output
     from jsctl.commands.toolkit.invocation.prompts import Prompts

@@ -12,6 +12,9 @@ its like, as `messages`. What several groups need is in the `toolkit`; no group 
 
 from typing import NamedTuple
 
+DELEGATED = "plugin"
+"""What runs a command of a plugin: another program, see `plugins.stored`."""
+
 
 class Entry(NamedTuple):
     """A row of the registry; `attribute` is the name of the declaration in the module,
@@ -107,6 +110,7 @@ REGISTRY: tuple[Entry, ...] = (
         "jsctl.commands.pipeline",
         "Declarative pipelines, archives, audits and reports with Spark",
     ),
+    Entry("plugins", (), "jsctl.commands.plugins", "Manage plugins", hidden=True),
     Entry(
         "publish",
         ("pub",),

@@ -77,14 +77,9 @@ VOLATILE = (
     (re.compile(r"^(.* batch ID: )\w+", re.MULTILINE), r"\1ID"),
     (re.compile(r"^( *Last Seen: )(?:never|AGE)$", re.MULTILINE), r"\1MOMENT"),
     (re.compile(r"[ ]+$", re.MULTILINE), ""),
-    (
-        re.compile(r"^CLOCK >>> Unexpected NATS error: (.*)\n(?=jsctl: error: \1$)", re.MULTILINE),
-        "",
-    ),
 )
 """Names of servers and keys, and what the server numbers. A source that has just been made was seen
-already or not, and an error that ends `nats` is told by its connection, too, or not: nobody can say
-which."""
+already or not: nobody can say which."""
 
 WORDING = (
     (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b"), r"1 \1"),
@@ -93,10 +88,15 @@ WORDING = (
     (re.compile(r"^CLOCK (?:Starting restore of|Sent \d+ chunk).*\n?", re.MULTILINE), ""),
     (re.compile(r"^(Information for Stream) \S* ?(?=created)", re.MULTILINE), r"\1 "),
     (re.compile(r"^ done! .*\n\n?", re.MULTILINE), ""),
+    (
+        re.compile(r"^CLOCK >>> Unexpected NATS error: (.*)\n(?=jsctl: error: \1$)", re.MULTILINE),
+        "",
+    ),
     (re.compile(r"\b[\d.]+ [KMG]?i?B (?:compressed|uncompressed)"), "SIZE"),
     (re.compile(r"^((?:Reading|Validating) backup in .* with ).*", re.MULTILINE), r"\1SIZE"),
 )
-"""What docs/differences.md says of all commands: counts, notes, progress, sizes of backups."""
+"""What docs/differences.md says of all commands: counts, notes, progress, sizes of backups. What a
+server refuses `nats` says twice, if it does not end before."""
 
 BROKEN = re.compile(
     r"(?:invalid input: |could not create new configuration for \w+ \w+: )?"
