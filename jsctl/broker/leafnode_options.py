@@ -2,6 +2,7 @@
 
 from dataclasses import field
 
+from jsctl.broker.compression_options import Compression
 from jsctl.broker.tls_options import SECOND_NS, TlsOptions, login_time_ns
 from jsctl.broker.write_options import WriteTimeout
 from jsctl.dataclass import dataclass
@@ -85,6 +86,7 @@ class LeafRemote:
     dial_timeout_ns: int = 0
     """0: that of the block."""
     disabled: bool = False
+    compression: Compression = Compression()
     ignore_discovered: bool = False
     """Hubs that the hub tells of are not dialed."""
 
@@ -107,6 +109,7 @@ class LeafRemote:
 class LeafNodeOptions:
     """The whole block."""
 
+    compression: Compression = Compression()
     host: str = "0.0.0.0"
     port: int = PORT_OFF
     advertise: str = ""

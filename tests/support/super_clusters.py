@@ -34,9 +34,10 @@ def super_cluster(
     *,
     jetstream: bool = False,
     only: str = "",
+    named: bool = False,
 ) -> Iterator[dict[str, Broker]]:
     """Servers by name (`a1`): so many of a kind in each cluster, perhaps with JetStream, perhaps in
-    `only` one of the clusters, which hears of the others from them."""
+    `only` one of the clusters, which hears of the others from them unless they are `named`."""
     names = {cluster: [f"{cluster}{n + 1}" for n in range(size)] for cluster, size in sizes.items()}
     routes = {one: {name: free_port() for name in several} for one, several in names.items()}
     doors = {name: free_port() for several in names.values() for name in several}
@@ -45,7 +46,7 @@ def super_cluster(
         found: dict[str, Broker] = {}
         for cluster, several in names.items():
             for name in several:
-                known = remotes if cluster != only else ()
+                known = remotes if named or cluster != only else ()
                 gates = block(cluster, *known, port=doors[name])
                 config = configuration(name, cluster, routes[cluster], gates, jetstream=jetstream)
                 if only not in ("", cluster):

@@ -45,8 +45,8 @@ class EngineOptions:
     boot: int
     clustered: bool
     promised: int
-    other_clusters: tuple[str, ...] = ()
-    """Those that the configuration names."""
+    other_clusters: tuple[tuple[str, int], ...] = ()
+    """Those that the configuration names, and how many of the promised servers are theirs."""
     domain: str = ""
     card: ServerCard = field(default_factory=ServerCard)
     timing: Timing = field(default_factory=Timing)

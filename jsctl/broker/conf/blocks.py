@@ -2,14 +2,13 @@
 
 import re
 
+from jsctl.broker.compression_options import ACCEPT, FAST, NOT_SUPPORTED, OFF, Compression
 from jsctl.broker.conf.fields import (
-    UNCOMPRESSED,
     Field,
     Reading,
     Section,
     array,
     boolean,
-    compression_mode,
     count,
     duration,
     ignored,
@@ -33,6 +32,9 @@ from jsctl.broker.conf.fields import (
     word,
     write_timeout,
     wrong_kind,
+)
+from jsctl.broker.conf.fields import (
+    compression as link_compression,
 )
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns, route_url
@@ -152,9 +154,10 @@ def complete_pair(node: ConfigNode, cert_file: str, key_file: str) -> None:
 
 def compression(node: ConfigNode, reading: Reading) -> str:
     """Route compression: accepted, but routes are sent as they are."""
-    if compression_mode(node, reading) not in UNCOMPRESSED:
+    found = link_compression(FAST)(node, reading)
+    if isinstance(found, Compression) and found.mode not in (OFF, NOT_SUPPORTED, ACCEPT):
         reading.no_effect(node, '"compression"', "routes are sent as they are")
-    return "off"
+    return OFF
 
 
 def route_urls(node: ConfigNode, reading: Reading) -> tuple[Url, ...]:

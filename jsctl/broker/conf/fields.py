@@ -12,6 +12,17 @@ from dataclasses import field
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from jsctl.broker.compression_options import (
+    ACCEPT,
+    AUTO,
+    BEST,
+    BETTER,
+    FAST,
+    LEVELS,
+    NOT_SUPPORTED,
+    OFF,
+    Compression,
+)
 from jsctl.broker.conf.tree import ConfigNode, Content
 from jsctl.broker.conf.units import duration_ns, host_port, port_number, size_bytes
 from jsctl.broker.errors import ConfigError
@@ -366,27 +377,67 @@ def remote_url(node: ConfigNode, reading: Reading) -> str:
     return value
 
 
-def compression_mode(node: ConfigNode, reading: Reading) -> str:
-    """How, or whether, what is sent is made smaller."""
-    if isinstance(node.content, dict):
-        return str(COMPRESSION.read(node, reading, "compression").get("mode", "s2_auto"))
-    if isinstance(node.content, bool):
-        return "s2_auto" if node.content else "off"
-    return str(one_of(*COMPRESSIONS)(node, reading))
+def compression(on: str) -> Reader:
+    """A reader of how, or whether, what is sent is made smaller; `on` is what yes means."""
+
+    def read(node: ConfigNode, reading: Reading) -> Compression:
+        if isinstance(node.content, dict):
+            found = COMPRESSION.read(node, reading, "compression")
+            mode = str(found.get("mode", on))
+            given = found.get("thresholds")
+        else:
+            said = node.content
+            mode = (on if said else OFF) if isinstance(said, bool) else str(_mode(node, reading))
+            given = None
+        mode = on if mode in ON else MODES[mode]
+        if mode != AUTO or not isinstance(given, tuple) or not given:
+            return Compression(mode)
+        return Compression(mode, _thresholds(node, given))
+
+    return read
 
 
-COMPRESSIONS = (
-    "off",
-    "disabled",
-    "accept",
-    "s2_fast",
-    "s2_better",
-    "s2_best",
-    "s2_uncompressed",
-    "s2_auto",
-)
-UNCOMPRESSED = ("off", "disabled", "accept", "s2_uncompressed")
+def _thresholds(node: ConfigNode, given: tuple[int, ...]) -> tuple[int, ...]:
+    """Rising round trips; zeros stand for levels that are left out."""
+    highest = 0
+    for one in given:
+        if one and one < highest:
+            raise node.error("RTT thresholds should be in ascending order", "sort them")
+        highest = max(highest, one)
+    while given and not given[-1]:
+        given = given[:-1]
+    if not given:
+        raise node.error("s2_auto requires at least one RTT threshold", 'write for example "10ms"')
+    if len(given) > len(LEVELS):
+        raise node.error(
+            f"s2_auto should have no more than {len(LEVELS)} RTT thresholds", "remove some"
+        )
+    return given
+
+
+def _round_trips(node: ConfigNode, reading: Reading) -> tuple[int, ...]:
+    return tuple(max(duration(item, reading), 0) for item in array(node))
+
+
+ON = ("on", "enabled", "true")
+MODES = {
+    "off": OFF,
+    "disabled": OFF,
+    "false": OFF,
+    "not supported": NOT_SUPPORTED,
+    "not_supported": NOT_SUPPORTED,
+    "accept": ACCEPT,
+    "auto": AUTO,
+    "s2_auto": AUTO,
+    "fast": FAST,
+    "s2_fast": FAST,
+    "better": BETTER,
+    "s2_better": BETTER,
+    "best": BEST,
+    "s2_best": BEST,
+}
+_mode = one_of(*MODES, *ON)
 COMPRESSION = Section(
-    Field(("mode",), "mode", one_of(*COMPRESSIONS)),
-    quiet("rtt_thresholds", "thresholds", "rtts", "rtt"),
+    Field(("mode",), "mode", _mode),
+    Field(("rtt_thresholds", "thresholds", "rtts", "rtt"), "thresholds", _round_trips),
 )

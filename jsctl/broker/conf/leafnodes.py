@@ -6,9 +6,9 @@ What it says of accounts is checked when the whole file is known: `Reading.later
 import re
 from urllib.parse import unquote, urlsplit
 
+from jsctl.broker.compression_options import AUTO
 from jsctl.broker.conf.blocks import tls
 from jsctl.broker.conf.fields import (
-    UNCOMPRESSED,
     Field,
     Found,
     Reader,
@@ -16,7 +16,7 @@ from jsctl.broker.conf.fields import (
     Section,
     array,
     boolean,
-    compression_mode,
+    compression,
     duration,
     listen,
     make,
@@ -245,12 +245,6 @@ def denied(node: ConfigNode, reading: Reading) -> tuple[str, ...]:
     return subjects(node, reading, queues=False)
 
 
-def compression(node: ConfigNode, reading: Reading) -> None:
-    """Accepted, but leaf nodes are sent everything as it is."""
-    if compression_mode(node, reading) not in UNCOMPRESSED:
-        reading.no_effect(node, '"compression"', "leaf nodes are sent everything as it is")
-
-
 CREDENTIALS = (Field(("password", "pass"), "password", secret),)
 USER = Section(
     Field(("user", "username"), "name", text),
@@ -298,7 +292,7 @@ REMOTE = Section(
     Field(("jetstream_cluster_migrate", "js_cluster_migrate"), "", migration),
     Field(("isolate_leafnode_interest", "isolate"), "isolated", boolean),
     Field(("request_isolation",), "request_isolation", boolean),
-    Field(("compression",), "", compression),
+    Field(("compression",), "compression", compression(AUTO)),
     Field(("first_info_timeout",), "first_info_ns", positive(SECOND_NS)),
     Field(("dial_timeout",), "dial_timeout_ns", positive(0)),
     Field(("disabled",), "disabled", boolean),
@@ -320,7 +314,7 @@ LEAFNODES = Section(
     Field(("advertise", "leafnode_advertise"), "advertise", text),
     Field(("no_advertise",), "no_advertise", boolean),
     Field(("min_version", "minimum_version"), "min_version", min_version),
-    Field(("compression",), "", compression),
+    Field(("compression",), "compression", compression(AUTO)),
     Field(("isolate_leafnode_interest", "isolate"), "isolated", boolean),
     Field(("write_deadline",), "write_deadline_ns", positive(0)),
     Field(("write_timeout",), "write_timeout", write_timeout),

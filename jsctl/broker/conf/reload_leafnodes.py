@@ -87,6 +87,8 @@ def lines(old: LeafNodeOptions, new: LeafNodeOptions) -> list[str]:
         found.append(f"Reloaded: LeafNode TLS HandshakeFirst value is: {str(first).lower()}")
         wait = format_duration(wait_ns)
         found.append(f"Reloaded: LeafNode TLS HandshakeFirstFallback value is: {wait}")
+    if old.compression != new.compression:
+        found.append(f"Reloaded: LeafNode Compression value is: {new.compression.shown}")
     wanted = {remote.identity: remote for remote in new.remotes}
     for remote in old.remotes:
         found += _remote_lines(remote, wanted.get(remote.identity))
@@ -100,6 +102,9 @@ def _remote_lines(old: LeafRemote, new: LeafRemote | None) -> list[str]:
     if _first(old.tls)[0] != _first(new.tls)[0]:
         value = str(_first(new.tls)[0]).lower()
         found.append(f"Reloaded: LeafNode Remote {old.text} TLS HandshakeFirst value is: {value}")
+    if old.compression != new.compression:
+        value = new.compression.shown
+        found.append(f"Reloaded: LeafNode Remote {old.text} Compression value is: {value}")
     if old.disabled != new.disabled:
         value = str(new.disabled).lower()
         found.append(f"Reloaded: LeafNode Remote {old.text} Disabled value is: {value}")

@@ -57,6 +57,12 @@ class GateConnections:
 
     # ---- words
 
+    def bare(self) -> frozenset[str]:
+        """Clusters of which all servers that are linked are brokers without JetStream."""
+        linked = self.linked()
+        others = {gate.gateway for gate in linked if not gate.bare}
+        return frozenset(gate.gateway for gate in linked) - others
+
     def send(self, gate: Gate, data: bytes) -> None:
         """Say something."""
         if not gate.closing:
@@ -222,6 +228,7 @@ class GateConnections:
     def _link(self, gate: Gate, told: GatewayInfo, now_ns: int) -> None:
         gate.stage, gate.gateway = GateStage.LINKED, told.gateway
         gate.server_id, gate.server_name = told.server_id, told.server_name or told.server_id
+        gate.bare = told.bare
         self.handshakes -= 1
         link = GatewayLink(
             gate.conn,

@@ -37,6 +37,8 @@ class Gate:
     """The other cluster's name, as it says itself."""
     server_id: str = ""
     server_name: str = ""
+    bare: bool = False
+    """The other side is a broker without JetStream."""
     link: GatewayLink | None = None
     last_in_ns: int = 0
     closing: bool = False

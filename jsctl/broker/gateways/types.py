@@ -42,6 +42,7 @@ class GatewaySettings:
     bound_port: int = 0
     block: GatewayOptions = field(default_factory=GatewayOptions)
     headers: bool = True
+    jetstream: bool = False
     max_payload: int = 1 << 20
     version: str = COMPATIBLE_VERSION
     connect_reports: int = 3600
@@ -73,6 +74,7 @@ class GatewaySettings:
             port=place[1],
             bound_port=bound[1],
             block=block,
+            jetstream=options.jetstream.enabled,
             headers=not options.client.no_header_support,
             max_payload=options.client.payload_bytes_max,
             connect_reports=options.connect_error_reports,

@@ -30,6 +30,8 @@ class GatewayInfo:
     """Whose interest begins or ends; empty for other commands."""
     headers: bool
     traces: bool
+    bare: bool
+    """It is a broker without JetStream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ def parse_info(body: bytes) -> GatewayInfo:
         account=account.decode(errors="replace"),
         headers=fields.flag("headers"),
         traces=fields.number("proto") >= TRACING_FROM,
+        bare=fields.flag("jsctl") and not fields.flag("jetstream") and "jetstream" in fields.raw,
     )
 
 
@@ -88,6 +91,7 @@ def info_line(settings: GatewaySettings, urls: tuple[str, ...]) -> bytes:
         "gateway_url": settings.url,
         "gateway_nrp": True,
         "gateway_iom": True,
+        "jetstream": settings.jetstream,
         "jsctl": True,
     }
     if settings.block.user:

@@ -8,6 +8,7 @@ longer to check than a turn may, so what comes meanwhile waits.
 import re
 
 from jsctl.broker.accounts.auth import Check, ClientIdentity
+from jsctl.broker.compression_options import AUTO
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.interest.kinds import LEAF
 from jsctl.broker.leafnodes import wire
@@ -17,6 +18,7 @@ from jsctl.broker.leafnodes.login import identify
 from jsctl.broker.leafnodes.types import LeafSettings
 from jsctl.broker.leafnodes.wire import LeafConnect
 from jsctl.broker.linking import fields
+from jsctl.broker.linking.compression import Unpacking
 from jsctl.broker.turn import LogLevel, Verify
 
 VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
@@ -26,7 +28,38 @@ def greet(connections: LeafConnections, leaf: Leaf) -> None:
     """Speak first."""
     leaf.nonce = fields.new_nonce(connections.router.jitter)
     urls = connections.own_urls()
-    line = wire.info_line(connections.settings, urls, leaf_id=leaf.leaf_id, nonce=leaf.nonce)
+    settings = connections.settings
+    line = wire.info_line(
+        settings,
+        urls,
+        leaf_id=leaf.leaf_id,
+        nonce=leaf.nonce,
+        compression=settings.compression.told,
+    )
+    connections.send(leaf, line)
+
+
+def info(connections: LeafConnections, leaf: Leaf, body: bytes) -> None:
+    """INFO arrived: a leaf node that would compress says so before it says who it is."""
+    if leaf.stage is not LeafStage.CONNECT or leaf.agreed:
+        return
+    try:
+        told = wire.parse_info(body)
+    except ProtocolError as error:
+        connections.refuse(leaf, str(error), "Protocol Violation")
+        return
+    settings = connections.settings
+    if not connections.agree(leaf, settings.compression, told.compression) or not leaf.level:
+        return
+    leaf.unpacking = Unpacking()
+    own = settings.compression
+    line = wire.info_line(
+        settings,
+        connections.own_urls(),
+        leaf_id=leaf.leaf_id,
+        nonce=leaf.nonce,
+        compression=AUTO if own.mode == AUTO else leaf.agreed,
+    )
     connections.send(leaf, line)
 
 

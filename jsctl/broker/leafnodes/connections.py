@@ -4,6 +4,8 @@ from collections import deque
 from dataclasses import field
 
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.compression_options import Compression
+from jsctl.broker.errors import ProtocolError
 from jsctl.broker.interest.kinds import LEAF
 from jsctl.broker.interest.targets import LeafLink
 from jsctl.broker.leafnodes.domains import barrier
@@ -17,6 +19,7 @@ from jsctl.broker.leafnodes.types import (
     LeafSettings,
 )
 from jsctl.broker.linking import fields
+from jsctl.broker.linking.compression import agreed, packed
 from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.routing.leafs import LeafRouting
 from jsctl.broker.routing.router import Router
@@ -73,7 +76,17 @@ class LeafConnections:
     def send(self, leaf: Leaf, data: bytes) -> None:
         """Say something."""
         if not leaf.closing:
+            data = packed(leaf.level, data) if leaf.unpacking is not None else data
             self.out.writes.append((leaf.conn, data))
+
+    def agree(self, leaf: Leaf, own: Compression, other: str) -> bool:
+        """Settle how a connection is compressed, if it is; False if it cannot be."""
+        try:
+            leaf.agreed = agreed(own, other, self.router.now_ns - leaf.opened_ns)
+        except ProtocolError as error:
+            self.refuse(leaf, str(error), "Protocol Violation")
+            return False
+        return True
 
     def log(self, level: LogLevel, leaf: Leaf, text: str) -> None:
         """Tell the operator something of a connection."""

@@ -10,6 +10,7 @@ import re
 
 from jsctl.broker import nkey
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.compression_options import AUTO
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.leafnodes import wire
 from jsctl.broker.leafnodes.connections import LeafConnections
@@ -23,6 +24,7 @@ from jsctl.broker.leafnodes.types import (
 )
 from jsctl.broker.leafnodes.wire import LeafInfo
 from jsctl.broker.linking import fields
+from jsctl.broker.linking.compression import Unpacking
 from jsctl.broker.turn import LogLevel
 
 _CREDENTIALS = re.compile(r"-{3,}[^\n]*-{3,}\r?\n\s*([\w\-.=]+)\s*\r?\n-{3,}[^\n]*-{3,}", re.ASCII)
@@ -66,6 +68,12 @@ def _first(connections: LeafConnections, leaf: Leaf, remote: Remote, told: LeafI
         connections.log(LogLevel.ERROR, leaf, text)
         connections.close(leaf, "Missing Account")
         return
+    if not leaf.agreed:
+        if not connections.agree(leaf, remote.options.compression, told.compression):
+            return
+        if leaf.level:
+            _compress(connections, leaf, remote)
+            return
     leaf.told, leaf.nonce, leaf.account = told, told.nonce, account
     if not remote.options.ignore_discovered and told.leafnode_urls:
         remote.discovered(told.leafnode_urls)
@@ -76,6 +84,18 @@ def _first(connections: LeafConnections, leaf: Leaf, remote: Remote, told: LeafI
         connections.close(leaf, "Write Error")
         return
     _connect(connections, leaf, remote, account, given)
+
+
+def _compress(connections: LeafConnections, leaf: Leaf, remote: Remote) -> None:
+    """Say how; all that follows is compressed, in both directions, and the hub begins anew."""
+    own = remote.options.compression
+    line = wire.info_line(
+        connections.settings,
+        connections.own_urls(),
+        compression=AUTO if own.mode == AUTO else leaf.agreed,
+    )
+    connections.send(leaf, line)
+    leaf.unpacking = Unpacking()
 
 
 def _connect(

@@ -6,12 +6,14 @@ from enum import Enum, auto
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.accounts.auth import Check, ClientIdentity
 from jsctl.broker.accounts.leaf_guard import LeafGuard, Subjects
+from jsctl.broker.compression_options import LEVELS, NOT_SUPPORTED, OFF, Compression
 from jsctl.broker.interest.outbound import ClientFacts
 from jsctl.broker.interest.targets import LeafLink
 from jsctl.broker.leafnodes.domains import OPEN, Barrier
 from jsctl.broker.leafnodes.remotes import Remote
 from jsctl.broker.leafnodes.types import LeafFacts, LeafSettings
-from jsctl.broker.leafnodes.wire import NOT_SUPPORTED, UNCOMPRESSED, LeafConnect, LeafInfo
+from jsctl.broker.leafnodes.wire import LeafConnect, LeafInfo
+from jsctl.broker.linking.compression import Unpacking
 from jsctl.broker.options import PermissionRules
 from jsctl.broker.protocol.route import LeafParser
 from jsctl.broker.sessions.keepalive import KeepAlive
@@ -64,6 +66,14 @@ class Leaf:
     held: list[bytes] = field(default_factory=list)
     """What came while the password was being checked."""
     last_in_ns: int = 0
+    own: Compression = Compression()
+    """What this side wants, by its configuration."""
+    agreed: str = ""
+    """How this side compresses, or why it does not; empty until that is settled."""
+    unpacking: Unpacking | None = None
+    """The way in of a connection that is compressed."""
+    paused: bool = False
+    """Its socket is not read."""
     closing: bool = False
 
     @property
@@ -108,8 +118,16 @@ class Leaf:
     @property
     def compression(self) -> str:
         """As reports name it."""
-        found = self.told or self.said
-        return UNCOMPRESSED if found is not None and found.compression else NOT_SUPPORTED
+        if self.agreed:
+            return self.agreed
+        if self.said is not None:
+            return self.said.compression or NOT_SUPPORTED
+        return OFF if self.told is not None and self.told.compression else NOT_SUPPORTED
+
+    @property
+    def level(self) -> str:
+        """How what is sent has to be compressed now; empty: not at all."""
+        return self.agreed if self.agreed in LEVELS else ""
 
     def guard(self) -> LeafGuard | None:
         """What may cross, by the permissions and by what JetStream keeps apart."""

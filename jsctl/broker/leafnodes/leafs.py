@@ -4,7 +4,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import field, replace
 
+from jsctl.backups.s2 import BrokenStream
 from jsctl.broker.accounts.accounts import Account
+from jsctl.broker.compression_options import AUTO, Compression
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import LeafLink
 from jsctl.broker.leafnodes import accepted, dialed
@@ -23,6 +25,7 @@ from jsctl.broker.leafnodes.types import (
     LeafSettings,
 )
 from jsctl.broker.linking import fields
+from jsctl.broker.linking.compression import BACKLOG_BYTES_MAX, Unpacking, packed
 from jsctl.broker.options import Options
 from jsctl.broker.protocol.ops import (
     Bad,
@@ -97,7 +100,7 @@ class Leafs:
         self._lane.forget()
         gone = set(connections.remotes.configure(options.leafnodes, now_ns))
         for leaf in list(connections.by_conn.values()):
-            if leaf.remote in gone:
+            if leaf.remote in gone or not self._compress_as(leaf):
                 connections.close(leaf, "Client Closed")
         self.tick(now_ns)
 
@@ -139,6 +142,7 @@ class Leafs:
             remote,
             made.credentials,
         )
+        leaf.own = self._compression(leaf)
         connections.by_conn[leaf.conn] = leaf
         connections.handshakes += 1
         more = "" if remote is None else f" for account: {remote.account}"
@@ -206,7 +210,32 @@ class Leafs:
         if leaf is None:
             return
         leaf.last_in_ns = now_ns
-        start = 0
+        if leaf.unpacking is None:
+            self._read(leaf, chunk)
+        else:
+            self._unpack(leaf, leaf.unpacking, chunk)
+
+    def _unpack(self, leaf: Leaf, unpacking: Unpacking, chunk: bytes = b"") -> None:
+        """Open what came, as much as one turn is for; meanwhile no more is read."""
+        unpacking.feed(chunk)
+        try:
+            for data in unpacking.portion():
+                self._read(leaf, data)
+                if leaf.closing:
+                    return
+        except BrokenStream as error:
+            self.connections.log(LogLevel.ERROR, leaf, f"read error: {error}")
+            self.connections.close(leaf, "Read Error")
+            return
+        out, full = self.connections.out, unpacking.backlog_bytes > BACKLOG_BYTES_MAX
+        if full and not leaf.paused:
+            out.pauses.append(leaf.conn)
+        elif leaf.paused and not unpacking.waiting:
+            out.resumes.append(leaf.conn)
+        leaf.paused = full or (leaf.paused and unpacking.waiting)
+
+    def _read(self, leaf: Leaf, chunk: bytes) -> None:
+        start, before = 0, leaf.unpacking
         while start < len(chunk) and leaf.stage is not LeafStage.LINKED:
             if leaf.stage is LeafStage.PASSWORD:
                 self._hold(leaf, chunk[start:])
@@ -215,6 +244,10 @@ class Leafs:
             self._take(leaf, leaf.parser.feed(chunk[start:end]))
             start = end
             if leaf.closing:
+                return
+            if leaf.unpacking is not before:
+                assert leaf.unpacking is not None
+                self._unpack(leaf, leaf.unpacking, chunk[start:])
                 return
         link = leaf.link
         if start < len(chunk) and link is not None:
@@ -269,10 +302,13 @@ class Leafs:
                 connections.send(leaf, fields.PONG)
             case Pong():
                 leaf.alive.pong(self.router.now_ns)
+                self._adjust(leaf)
             case Info():
                 if leaf.remote is not None:
                     dialed.info(connections, leaf, leaf.remote, op.body)
                     self._follow(leaf)
+                else:
+                    accepted.info(connections, leaf, op.body)
             case Connect():
                 if leaf.stage is LeafStage.CONNECT:
                     accepted.connect(connections, leaf, op.body)
@@ -286,6 +322,27 @@ class Leafs:
             case _:
                 assert isinstance(op, Ok)
 
+    def _adjust(self, leaf: Leaf) -> None:
+        """The round trip is known anew."""
+        own = self._compression(leaf)
+        if leaf.level and own.mode == AUTO:
+            leaf.agreed = own.level(leaf.alive.rtt_ns)
+
+    def _compression(self, leaf: Leaf) -> Compression:
+        settings = self.connections.settings
+        return settings.compression if leaf.remote is None else leaf.remote.options.compression
+
+    def _compress_as(self, leaf: Leaf) -> bool:
+        """Follow a changed configuration; False when a connection has to be made anew."""
+        own, before = self._compression(leaf), leaf.own
+        leaf.own = own
+        if leaf.link is None or before == own:
+            return True
+        found = own.after(leaf.compression, leaf.alive.rtt_ns)
+        if leaf.level:
+            leaf.agreed = found
+        return bool(found)
+
     def _follow(self, leaf: Leaf) -> None:
         if leaf.link is not None:
             self._lane.forget(leaf.link)
@@ -298,6 +355,8 @@ class Leafs:
         for leaf in list(self.connections.by_conn.values()):
             if now_ns >= leaf.alive.deadline_ns:
                 self._due(leaf, now_ns)
+            if leaf.unpacking is not None and leaf.unpacking.waiting and not leaf.closing:
+                self._unpack(leaf, leaf.unpacking)
 
     def _due(self, leaf: Leaf, now_ns: int) -> None:
         connections = self.connections
@@ -317,6 +376,8 @@ class Leafs:
 
     def deadline_ns(self) -> int | None:
         """When `tick` has something to do."""
+        if any(map(_is_unread, self._compressed())):
+            return self.router.now_ns
         due = [leaf.alive.deadline_ns for leaf in self.connections.by_conn.values()]
         dial_ns = self.connections.remotes.deadline_ns()
         if dial_ns is not None:
@@ -329,6 +390,10 @@ class Leafs:
         """All linked connections."""
         return [leaf.facts() for leaf in self.connections.linked()]
 
+    def _compressed(self) -> list[Leaf]:
+        leafs = self.connections.by_conn.values()
+        return [leaf for leaf in leafs if leaf.unpacking is not None]
+
     def links(self) -> list[LeafLink]:
         """The sending sides of linked connections."""
         return list(self.routing)
@@ -336,7 +401,7 @@ class Leafs:
     @property
     def expecting(self) -> bool:
         """Whether `take_events` has something."""
-        return bool(self.connections.events)
+        return bool(self.connections.events) or any(map(_is_unread, self._compressed()))
 
     def take_events(self) -> list[LeafEvent]:
         """Who was linked and who is gone since the last call."""
@@ -353,7 +418,14 @@ class Leafs:
             self._close_slow(slow)
         self.sessions.slow_links.clear()
         made, connections.out = connections.out, LeafOutput()
+        if levels := {leaf.conn: leaf.level for leaf in self._compressed()}:
+            outputs.writes = [
+                (conn, packed(levels[conn], data) if conn in levels else data)
+                for conn, data in outputs.writes
+            ]
         outputs.writes[:0] = made.writes
+        outputs.pauses += made.pauses
+        outputs.resumes += made.resumes
         outputs.closes += made.closes
         outputs.verifies += made.verifies
         outputs.dials += [*made.dials, *connections.remotes.dials]
@@ -377,3 +449,7 @@ class Leafs:
     def _release(self, link: LeafLink) -> None:
         self._lane.forget(link)
         self.sessions.release_route(link)
+
+
+def _is_unread(leaf: Leaf) -> bool:
+    return leaf.unpacking is not None and leaf.unpacking.waiting

@@ -5,6 +5,7 @@ Plain data. No socket is seen here: connections are the numbers of `turn.Accepte
 
 from dataclasses import field
 
+from jsctl.broker.compression_options import Compression
 from jsctl.broker.conf.units import advertised, host_text
 from jsctl.broker.leafnode_options import LeafLogin
 from jsctl.broker.options import COMPATIBLE_API_LEVEL, COMPATIBLE_VERSION, Options
@@ -54,6 +55,7 @@ class LeafSettings:
     login_ns: int = 2 * SECOND_NS
     min_version: str = ""
     isolated: bool = False
+    compression: Compression = Compression()
     reconnect_ns: int = SECOND_NS
     dial_timeout_ns: int = SECOND_NS
     pins: tuple[str, ...] = ()
@@ -97,6 +99,7 @@ class LeafSettings:
             login_ns=block.login_ns,
             min_version=block.min_version,
             isolated=block.isolated,
+            compression=block.compression,
             reconnect_ns=block.reconnect_ns,
             dial_timeout_ns=block.dial_timeout_ns,
             pins=block.tls.pinned_certs if block.tls is not None else (),
@@ -111,6 +114,8 @@ class LeafOutput:
 
     writes: list[tuple[int, bytes]] = field(default_factory=list)
     closes: list[tuple[int, str]] = field(default_factory=list)
+    pauses: list[int] = field(default_factory=list)
+    resumes: list[int] = field(default_factory=list)
     dials: list[Dial] = field(default_factory=list)
     verifies: list[Verify] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)

@@ -13,8 +13,6 @@ from jsctl.broker.linking.fields import SERVER_PROTO, TRACING_FROM, Fields, line
 from jsctl.broker.options import SubjectPermission
 from jsctl.dataclass import dataclass
 
-UNCOMPRESSED = "off"
-NOT_SUPPORTED = "not supported"
 SUBJECTS_MAX = 10_000
 """Subjects in one list of permissions: they are looked at for each message."""
 
@@ -152,6 +150,7 @@ def info_line(
     *,
     leaf_id: int = 0,
     nonce: str = "",
+    compression: str = "",
     account: str = "",
     is_system: bool = False,
     imports: SubjectPermission | None = None,
@@ -183,7 +182,7 @@ def info_line(
         "nonce": nonce,
         "cluster": settings.cluster,
         "domain": settings.domain,
-        "compression": UNCOMPRESSED if nonce else "",
+        "compression": compression,
         "leafnode_urls": list(urls),
         "connect_info": bool(account),
         "remote_account": account,

@@ -62,7 +62,7 @@ def engine_options(
         boot=jitter(1 << 62) + 1,
         clustered=options.replicated,
         promised=max(len(options.cluster.routes), 1) + sum(len(one.urls) for one in others),
-        other_clusters=tuple(one.name for one in others),
+        other_clusters=tuple((one.name, len(one.urls)) for one in others),
         domain=options.jetstream.domain,
         card=server_card(options, identity),
         timing=timing,

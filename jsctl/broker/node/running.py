@@ -295,6 +295,8 @@ class RunningNode:
             self.jetstream.engine.look()
         for door in self._doors:
             door.tick(now_ns)
+        if self.jetstream is not None and self._gates is not None:
+            self.jetstream.engine.meta.bare = self._gates.connections.bare()
         if self._links is not None:
             self._follow_links()
         self._system.tick(now_ns)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from jsctl.broker.compression_options import Compression
 from jsctl.broker.conf.check import check, start_warnings
 from jsctl.broker.conf.mapper import from_text
 from jsctl.broker.errors import ConfigErrors
@@ -55,6 +56,7 @@ def test_everything_has_its_place() -> None:
         request_isolation=True,
         dial_timeout_ns=SECOND_NS,
         disabled=True,
+        compression=Compression("s2_auto", (0, SECOND_NS, 2 * SECOND_NS)),
         ignore_discovered=True,
     )
     two = LeafRemote(account="$SYS", credentials="/none.creds", disabled=True)
@@ -71,6 +73,7 @@ def test_everything_has_its_place() -> None:
         min_version="2.10.0",
         isolated=True,
         write_deadline_ns=5 * SECOND_NS,
+        compression=Compression("s2_auto"),
         write_timeout=WriteTimeout.RETRY,
     )
 
@@ -97,7 +100,7 @@ def test_the_login_time_follows_the_handshake() -> None:
 
 def test_what_has_no_effect_is_said() -> None:
     said = "\n".join(options(GOOD["leafnodes"]).warnings)
-    for name in ('"compression"', "a remote", '"proxy"', '"jetstream_cluster_migrate"'):
+    for name in ("a remote", '"proxy"', '"jetstream_cluster_migrate"'):
         assert f"{name} has no effect" in said
     for name in ('"ws_compression"', '"ws_no_masking"'):
         assert f"{name} has no effect" in said

@@ -5,8 +5,9 @@ any of them belongs to a meta group already it waits to be added there. Otherwis
 the smallest peer id founds the group, with the servers it sees, once it sees all that its
 configured routes and gateways promise (or, after a patience, a majority of them) and the picture
 has been stable for a moment. Clusters that have not found each other yet must not found a group
-each, so some server of each configured one has to be seen in any case. The others follow what the
-founder announces, when it names them.
+each, so some server of each configured one has to be seen in any case, unless the patience is
+over and those of its servers that gateways lead to have no JetStream: who of them comes later finds
+the group and joins it. The others follow what the founder announces, when it names them.
 
 Two founders cannot both be followed by one server: what a server followed is on its disk before
 it takes part. When two found at the same time, without seeing each other, one of the groups has no
@@ -14,7 +15,7 @@ quorum; who is left in it gives it up, see `hopeless`. Servers whose meta groups
 refuse each other loudly, see `conflict`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
 
 from jsctl.broker.peers.items import Founding
@@ -47,16 +48,20 @@ class Bootstrap:
     promised: int
     """Servers that the configuration names, this one included."""
     started_ns: int
-    other_clusters: tuple[str, ...] = ()
-    """Clusters that the configuration names; each has to be seen, however long that takes."""
+    other_clusters: tuple[tuple[str, int], ...] = ()
+    """Clusters that the configuration names, and how many of the promised servers are theirs. Each
+    has to be seen, however long that takes, or to say that it has no JetStream."""
     _last: tuple[str, ...] = field(default=())
     _since_ns: int = 0
 
-    def decide(self, seen: Sequence[Seen], new_id: str, now_ns: int) -> Founding | None:
+    def decide(
+        self, seen: Sequence[Seen], new_id: str, now_ns: int, bare: Set[str] = frozenset()
+    ) -> Founding | None:
         """The group to take part in from now on; None while that is open.
 
         `new_id` is used when this server founds. A result that does not name this server as a
-        member means: wait to be added.
+        member means: wait to be added. `bare` are clusters whose servers, as far as they are
+        linked, say that they have no JetStream.
         """
         if not self.clustered:
             return Founding(new_id, (self.me,), (self.life,))
@@ -69,17 +74,22 @@ class Bootstrap:
             self._last, self._since_ns = known, now_ns
         if now_ns - self._since_ns < SETTLE_NS or known[0] != self.me:
             return None
-        if not {*self.other_clusters} <= {other.cluster for other in seen if other.jetstream}:
+        present = {other.cluster for other in seen if other.jetstream}
+        missing = {name: count for name, count in self.other_clusters if name not in present}
+        if missing and (not self._is_late(now_ns) or not missing.keys() <= bare):
             return None
-        if not self._enough(len(known), now_ns):
+        if not self._enough(len(known), self.promised - sum(missing.values()), now_ns):
             return None
         return Founding(new_id, known, tuple(lives[peer] for peer in known))
 
-    def _enough(self, known: int, now_ns: int) -> bool:
-        promised = max(self.promised, 2)
+    def _is_late(self, now_ns: int) -> bool:
+        return now_ns - self.started_ns > PATIENCE_NS
+
+    def _enough(self, known: int, promised: int, now_ns: int) -> bool:
+        promised = max(promised, 2)
         if known >= promised:
             return True
-        return now_ns - self.started_ns > PATIENCE_NS and known >= max(2, promised // 2 + 1)
+        return self._is_late(now_ns) and known >= max(2, promised // 2 + 1)
 
 
 def hopeless(mine: Founding, me: str, elsewhere: Mapping[str, Founding]) -> Founding | None:

@@ -48,6 +48,8 @@ class MetaMember:
         self.replica: MetaReplica | None = None
         """None without a founding."""
         self.bootstrap: Bootstrap | None = None
+        self.bare: frozenset[str] = frozenset()
+        """Other clusters whose servers have no JetStream, as far as they are linked."""
         """As long as it is open which meta group this server belongs to."""
         self._context = context
         self._cluster = cluster
@@ -100,7 +102,7 @@ class MetaMember:
             for peer, news in cluster.servers.items()
             if cluster.liveness.is_up(peer)
         ]
-        founding = self.bootstrap.decide(seen, self._new_id(), now_ns)
+        founding = self.bootstrap.decide(seen, self._new_id(), now_ns, self.bare)
         if founding is None:
             return
         if not self._is_noted(lambda: write_founding(self._context.disk, founding)):

@@ -63,7 +63,7 @@ def test_after_a_patience_a_majority_is_enough_and_never_less() -> None:
 
 
 def test_a_cluster_that_is_configured_has_to_be_seen_however_long() -> None:
-    server = Bootstrap("a", 7, True, 3, 0, ("far", "near"))
+    server = Bootstrap("a", 7, True, 3, 0, (("far", 1), ("near", 1)))
     own = [Seen("b", True, None, 1, "own"), Seen("c", True, None, 1, "own")]
     far = [Seen("d", True, None, 1, "far"), Seen("e", False, None, 1, "near")]
     for now_ns in range(0, 10 * PATIENCE_NS, PATIENCE_NS):
@@ -72,6 +72,18 @@ def test_a_cluster_that_is_configured_has_to_be_seen_however_long() -> None:
     assert server.decide(whole, "new", 10 * PATIENCE_NS) is None, "for a moment"
     found = server.decide(whole, "new", 11 * PATIENCE_NS)
     assert found is not None and found.members == ("a", "b", "c", "d", "f")
+
+
+def test_a_cluster_without_jetstream_is_not_waited_for_when_the_patience_is_over() -> None:
+    server = Bootstrap("a", 7, True, 5, 0, (("far", 3),))
+    own, late = [Seen("b", True, None, 1, "own")], PATIENCE_NS + 1
+    bare = frozenset({"far"})
+    assert server.decide(own, "new", 0, bare) is None
+    assert server.decide(own, "new", PATIENCE_NS, bare) is None, "some of it may still come"
+    assert server.decide(own, "new", late) is None, "it may only not be there"
+    assert server.decide(own, "new", late, frozenset({"near"})) is None
+    found = server.decide(own, "new", late, bare)
+    assert found is not None and found.members == ("a", "b")
 
 
 def test_servers_without_jetstream_do_not_count() -> None:
