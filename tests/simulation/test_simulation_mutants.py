@@ -1,6 +1,7 @@
 """Planted bugs: the checkers must find each within a bounded number of seeds."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -57,6 +58,8 @@ def _commits_an_older_term_by_count(patch: Patch) -> None:
 
 
 def _a_lost_disk_counts_as_whole(patch: Patch) -> None:
+    start = GroupBootstrap.start
+
     def begin(
         self: GroupBootstrap,
         key: bytes,
@@ -66,22 +69,12 @@ def _a_lost_disk_counts_as_whole(patch: Patch) -> None:
         founders: Sequence[str],
         life: int | None,
         volatile: bool,
-        doubt: bool = False,
-        salvage: bool = False,
+        **more: Any,
     ) -> Raft:
-        return start(
-            self,
-            key,
-            state,
-            peers=peers,
-            founders=peers,
-            life=self.boot if volatile else self.life,
-            volatile=volatile,
-            doubt=doubt,
-            salvage=salvage,
-        )
+        life = self.boot if volatile else self.life
+        more |= {"life": life, "volatile": volatile}
+        return start(self, key, state, peers=peers, founders=peers, **more)
 
-    start = GroupBootstrap.start
     patch.setattr(GroupBootstrap, "start", begin)
 
 
