@@ -32,6 +32,8 @@ PIECES_PER_TURN = 4
 """Of batches that are under way; a piece is some hundred messages."""
 BATCHES_MAX = 1_000
 """Batches under way; what is asked for beyond them ends with its first piece."""
+LATE_MAX = 10_000
+"""Gets that wait for what is committed to be applied; beyond them nobody is answered."""
 DIRECT_QUEUE = b"_sys_"
 WORDS = b"DIRECT.GET."
 """What follows the prefix of the API in subjects."""
@@ -54,10 +56,13 @@ class DirectGets:
 
     engine: Engine
     _dropped: int = 0
-    """Rests of batches that nobody gets, because too many were under way."""
+    """Rests of batches that nobody gets, and gets, because too many were under way."""
     _responders: dict[str, DirectGetResponder] = field(default_factory=dict)
     batches: deque[OpenBatch] = field(default_factory=deque)
     """What the next turn has to go on with. Only changed here."""
+    late: list[tuple[DirectGetResponder, Captured]] = field(default_factory=list)
+    """Gets for replicas that know of more than they have applied: what a client was told to be
+    stored may be among it. Only changed here."""
     damaged: DamagedReads = field(init=False)
     """Reads that wait for a repair."""
 
@@ -69,7 +74,7 @@ class DirectGets:
         return self.damaged.next_due_ns()
 
     def take_dropped(self) -> int:
-        """How many batches ended early since the last call."""
+        """How many batches ended early, and gets have no answer, since the last call."""
         dropped, self._dropped = self._dropped, 0
         return dropped
 
@@ -82,7 +87,7 @@ class DirectGets:
     def _piece(self, batch: OpenBatch) -> None:
         replica = batch.replica
         # A stream that was deleted, or replaced by a received state, has closed its files.
-        if replica.group.gone or replica.stream is not batch.stream or not self.fresh(replica):
+        if replica.group.gone or replica.stream is not batch.stream or not self._hears(replica):
             return
         some = next(batch.pieces, None)
         if isinstance(some, Damaged):
@@ -130,17 +135,19 @@ class DirectGets:
             self._open(replica.group.name, replica, replica.key[1])
 
     def fresh(self, replica: StreamReplica) -> bool:
-        """Whether a replica may answer: whole, and hearing its leader."""
+        """Whether a replica may answer: whole, hearing its leader, and with all that it said."""
+        raft = replica.group.raft
+        return replica.group.leading or (raft.applied >= raft.commit and self._hears(replica))
+
+    def _hears(self, replica: StreamReplica) -> bool:
+        """Whether it leads, or is whole and hears its leader."""
         group = replica.group
         if group.leading:
             return True
-        raft = group.raft
-        if raft.standing.kind is not StandingKind.WHOLE or not group.leader:
+        if group.raft.standing.kind is not StandingKind.WHOLE or not group.leader:
             return False
         near = self.engine.cluster.silent_ns(group.leader) < FRESH_NS
-        return (
-            near and raft.applied >= raft.commit and self.engine.context.me in raft.members.voters
-        )
+        return near and self.engine.context.me in group.raft.members.voters
 
     def listen_anew(self, account: str) -> None:
         """An account has come, or is gone: the next look opens its responders anew."""
@@ -172,8 +179,25 @@ class DirectGets:
     def answer(self, responder: DirectGetResponder, sink: Sink, line: LastLine) -> None:
         """Answer what a responder captured."""
         for captured in sink.take():
-            if captured[1] and self.fresh(responder.replica):
-                line.run(client_of(captured[4]), self._answer_one, responder, captured)
+            if captured[1]:
+                self._serve(responder, captured, line)
+
+    def answer_late(self, line: LastLine) -> None:
+        """What was committed is applied, as far as it can be: answer who waited for that."""
+        late, self.late = self.late, []
+        for responder, captured in late:
+            self._serve(responder, captured, line)
+
+    def _serve(self, responder: DirectGetResponder, captured: Captured, line: LastLine) -> None:
+        replica = responder.replica
+        if replica.group.gone or not self._hears(replica):
+            return
+        if self.fresh(replica):
+            line.run(client_of(captured[4]), self._answer_one, responder, captured)
+        elif len(self.late) < LATE_MAX:
+            self.late.append((responder, captured))
+        else:
+            self._dropped += 1
 
     def _answer_one(
         self, responder: DirectGetResponder, captured: Captured, final: bool = False

@@ -217,6 +217,8 @@ class JetStream:
             self.engine.run(collect)
         if self.api.gathering.questions:
             self.api.gathering.reply()
+        if self._direct.late:
+            self._direct.answer_late(self._line)
 
     def emit(self, outputs: TurnOutputs, sessions: Sessions) -> None:
         """The turn ends: work for the disk, frames for peers, lines for the log."""

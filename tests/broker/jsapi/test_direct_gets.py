@@ -34,6 +34,24 @@ def test_every_server_has_an_answer_without_asking_the_leader(cluster: ClusterPl
         assert interest_count(account, b"$JS.API.DIRECT.GET.S.s.1") == 3
 
 
+def test_a_get_that_comes_with_news_waits_until_they_are_applied(cluster: ClusterPlay) -> None:
+    """What a client was told to be stored is found, also where that is known for a moment only."""
+    leader = cluster.leader(cluster.group_of("S"))
+    other = next(one for one in cluster if one is not leader)
+    raft = other.engine.assets.streams["A", "S"].group.raft
+    client, asking = leader.connect("a"), other.connect("a")
+    asking.subscribe("got")
+    other.disk_held = True
+    client.publish("s.1", b"newer", "ack")
+    cluster.wait(lambda: raft.applied < raft.commit, "it knows of more than it has")
+    for _ in range(20):
+        asking.publish("$JS.API.DIRECT.GET.S.s.1", b"", "got")
+    assert len(asking.messages) < 20, "some are asked here"
+    other.release_disk()
+    cluster.run(0.3)
+    assert [payload for _, _, payload in asking.messages] == [b"newer"] * 20
+
+
 def test_by_sequence_and_last_for_a_subject(cluster: ClusterPlay) -> None:
     client = cluster["n2"].connect("a")
     assert client.request("$JS.API.DIRECT.GET.S", b'{"seq":3}') == [b"m2"]
