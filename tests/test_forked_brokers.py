@@ -143,11 +143,14 @@ for _ in range(3):
         socket.send_fds(fork_server()._socket, [asked], [log.fileno()])
 """
 A_FORK_OF_IT_ENDS = """
+from jsctl.testing.broker import fork_server
+before = fork_server()
 if not os.fork():
     sys.exit()
 os.wait()
 again = Broker().start()
 assert "forkserver" in open(f"/proc/{again.pid}/cmdline").read()
+assert fork_server() is before
 again.close()
 """
 
@@ -165,6 +168,7 @@ def handles_after(end: str, kinds: list[str], directory: Path) -> list[int]:
         assert process.stdout
         handles = [os.pidfd_open(int(pid)) for pid in process.stdout.readline().split()]
         process.stdin.write("\n")
+    assert process.returncode in (0, -signal.SIGKILL)
     assert len(handles) == len(kinds)
     return handles
 
