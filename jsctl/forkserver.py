@@ -3,7 +3,8 @@
 For `jsctl.testing`, which tells what it is for; here to be loaded without it, and so without what
 tests load. The two talk over a pair of sockets, a message a packet: words and the file for the
 output one way, process id and exit status the other. A child that has ended waits as a zombie until
-it is asked for, so its id is nobody else's until then.
+it is asked for, so its id is nobody else's until then. Who goes without a word was killed: with it
+go the children, and the other programs that it showed by their handles.
 """
 
 import gc
@@ -14,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -24,6 +25,8 @@ from jsctl.dataclass import write_ahead
 
 PACKET_BYTES = 1 << 16
 """The longest request; what is longer is not asked for."""
+SENT_TO_ALL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What a terminal or a supervisor sends to a whole process group."""
 LATE = (
     "jsctl.commands.broker",
     "jsctl.broker.beside",
@@ -41,42 +44,87 @@ LATE = (
 
 def serve(own: socket.socket) -> list[str]:
     """Answer until nobody asks any more. Returns in the children, with the words of each."""
-    # Ctrl-C at a terminal reaches all of a process group; this one ends when nobody asks it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # This one ends when nobody asks it. Blocked, not ignored: what is sent to a child that is not
+    # yet a broker waits for it.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SENT_TO_ALL)
     for place in LATE:
         with suppress(ImportError):  # The compiled ones may not be there.
             lazy.load(place)
+    children: set[int] = set()
+    others: list[int] = []
     more = True
     while True:
         while more and not select.select([own], [], [], 0)[0]:
             more = lazy.ahead(optional=True) or write_ahead(1)
-        request, files, _, _ = socket.recv_fds(own, PACKET_BYTES, 1)
+        request, files = _next(own)
         if not request:
+            _kill(children, others)
             os._exit(0)
         asked: dict[str, Any] = json.loads(request)
-        if "ended" in asked:
+        answer = 0
+        if "goodbye" in asked:
+            os._exit(0)
+        elif "ended" in asked:
             answer = os.waitstatus_to_exitcode(os.waitpid(asked["ended"], 0)[1])
+            children.discard(asked["ended"])
+        elif "other" in asked:
+            others = [*_running(others), files[0]]
         else:
             answer = os.fork()
             if not answer:
                 own.close()
+                for handle in others:
+                    os.close(handle)
                 os.chdir(asked["directory"])
-                _become(asked["environment"], files[0])
+                _become(asked["environment"], files[0], mask)
                 words: list[str] = asked["words"]
                 return words
+            children.add(answer)
             os.close(files[0])
-        own.send(str(answer).encode())
+        with suppress(OSError):  # Who asked is gone: there is no next request.
+            own.send(str(answer).encode())
 
 
-def _become(environment: Mapping[str, str], log: int) -> None:
+def _next(own: socket.socket) -> tuple[bytes, list[int]]:
+    """A request and its file; no bytes if there is nobody any more."""
+    try:
+        request, files, _, _ = socket.recv_fds(own, PACKET_BYTES, 1)
+    except OSError:  # Its end was closed before it read an answer.
+        return b"", []
+    return request, files
+
+
+def _running(handles: Iterable[int]) -> list[int]:
+    """Those of processes that have not ended; the others are closed."""
+    found = []
+    for handle in handles:
+        poller = select.poll()
+        poller.register(handle, select.POLLIN)
+        if poller.poll(0):
+            os.close(handle)
+        else:
+            found.append(handle)
+    return found
+
+
+def _kill(children: Iterable[int], others: Iterable[int]) -> None:
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)  # To a zombie it does nothing.
+    for handle in others:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+
+
+def _become(environment: Mapping[str, str], log: int, mask: Iterable[int]) -> None:
     """What a new process has: its own variables, signals and output."""
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def main() -> NoReturn:

@@ -2,10 +2,13 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,26 +119,112 @@ def test_the_directory_is_the_callers(
         server.launch(["x" * 100_000], os.environ, log.fileno())
 
 
-def test_children_outlive_who_forks(tmp_path: Path) -> None:
-    """As started ones outlive a test process that is killed."""
-    code = (
-        "import os\n"
-        "from jsctl.testing import Broker\n"
-        "Broker.forked = True\n"
-        "broker = Broker()\n"
-        "broker.start()\n"
-        "print(broker.pid, flush=True)\n"
-        "os._exit(0)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, cwd=tmp_path
-    )
-    pid = int(done.stdout)
-    handle = os.pidfd_open(pid)
+BEGINNING = """
+import os, signal, sys
+from jsctl.testing import Broker, RealServer
+Broker.forked = True
+
+
+class Program(Broker):
+    program = [*Broker.program]
+
+
+kinds = {"forked": Broker, "program": Program, "nats-server": RealServer}
+started = [kinds[name]().start() for name in sys.argv[1:]]
+started[0].pause()
+print(*(one.pid for one in started), flush=True)
+"""
+KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
+AMID_A_REQUEST = """
+from jsctl.testing.broker import fork_server
+asked = b'{"words": ["--help"], "directory": "/", "environment": {}}'
+for _ in range(3):
+    with open("log", "ab") as log:
+        socket.send_fds(fork_server()._socket, [asked], [log.fileno()])
+"""
+A_FORK_OF_IT_ENDS = """
+from jsctl.testing.broker import fork_server
+before = fork_server()
+if not os.fork():
+    sys.exit()
+os.wait()
+again = Broker().start()
+assert "forkserver" in open(f"/proc/{again.pid}/cmdline").read()
+assert fork_server() is before
+again.close()
+"""
+
+
+def handles_after(end: str, kinds: list[str], directory: Path) -> list[int]:
+    """Of what a process started that has ended since; it wrote nothing else."""
+    with subprocess.Popen(
+        [sys.executable, "-c", BEGINNING + "sys.stdin.readline()\n" + end, *kinds],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=directory,
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        handles = [os.pidfd_open(int(pid)) for pid in process.stdout.readline().split()]
+        process.stdin.write("\n")
+    assert process.returncode in (0, -signal.SIGKILL)
+    assert len(handles) == len(kinds)
+    return handles
+
+
+def ended(handle: int, within_s: float) -> bool:
+    poller = select.poll()
+    poller.register(handle, select.POLLIN)
+    return bool(poller.poll(within_s * 1000))
+
+
+@pytest.mark.parametrize("end", [KILLED, "os._exit(0)", "import socket" + AMID_A_REQUEST + KILLED])
+def test_who_is_killed_leaves_no_brokers(tmp_path: Path, end: str) -> None:
+    """Also one that is paused, and those that are programs of their own."""
+    kinds = ["forked", "program", "nats-server"]
+    handles = handles_after(end, kinds, tmp_path)
     try:
-        assert "forkserver" in command_of(pid)
+        until = time.monotonic() + DEADLINE_S / 3
+        times = (max(until - time.monotonic(), 0.0) for _ in kinds)
+        found = {
+            kind: ended(one, left) for kind, one, left in zip(kinds, handles, times, strict=True)
+        }
     finally:
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        put_an_end_to(handles)
+    assert found == dict.fromkeys(kinds, True)
+
+
+@pytest.mark.parametrize("end", ["pass", A_FORK_OF_IT_ENDS])
+def test_children_outlive_who_says_goodbye(tmp_path: Path, end: str) -> None:
+    """As started ones outlive a process that did not stop them."""
+    kinds = ["program", "forked"]
+    handles = handles_after(end, kinds, tmp_path)
+    try:
+        assert not any(ended(one, 0.5) for one in handles)
+    finally:
+        put_an_end_to(handles)
+
+
+def test_what_is_sent_to_a_whole_group_does_not_end_who_forks(
+    server: ForkServer, tmp_path: Path
+) -> None:
+    """Only a child ends by it, and also one that is not yet a broker."""
+    with (tmp_path / "log").open("ab") as log:
+        assert server.launch(["--help"], os.environ, log.fileno()).wait(DEADLINE_S) == 0
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            server._process.send_signal(number)
+        words = ["-a", "127.0.0.1", "-p", "-1"]
+        child = server.launch(words, os.environ, log.fileno())
+        os.kill(child.pid, signal.SIGTERM)
+        assert child.wait(DEADLINE_S) == -signal.SIGTERM
+    assert server.running
+
+
+def put_an_end_to(handles: list[int]) -> None:
+    for handle in handles:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
         os.close(handle)
 
 

@@ -11,6 +11,7 @@ that a contract test can run against both.
 
 On Linux brokers are forked from a process that has their modules (`forked.py`), which saves most of
 a start; `jsctl_forked = false` in the configuration of pytest starts a program for each.
+They end with a test process that is killed.
 
 Nothing heavy is imported before a broker is started.
 """

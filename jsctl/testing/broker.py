@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -174,13 +175,17 @@ class Broker:
                 return fork_server().launch(behind, self.environment, log.fileno())
             except NotForked:
                 pass  # A program of its own then.
-        return subprocess.Popen(
+        started = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=self.environment,
         )
+        if self.forked:
+            with suppress(NotForked):
+                fork_server().watch(started.pid)
+        return started
 
     def wait_ready(self, ready_s: float = READY_S) -> None:
         """Wait for the line that says so. Raises BrokerFailed, at once if the process ended."""

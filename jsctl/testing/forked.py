@@ -4,7 +4,8 @@ Most of what a broker costs until it is ready, and in its first tenth of a secon
 modules; a suite that starts hundreds of them pays it hundreds of times. Here one process for each
 test process loads them once, is asked for brokers and forks. What runs is what `jsctl broker` runs,
 with the same words, working directory and environment, in a process of its own. Only its command
-line is that of this module (`ps` shows it).
+line is that of this module (`ps` shows it). If the test process is killed, what it started is
+killed too.
 """
 
 import json
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 SERVER = "jsctl.forkserver"
@@ -77,6 +79,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._owner = os.getpid()
         self._loaded_with = _early(os.environ)
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -104,13 +107,24 @@ class ForkServer:
         """The exit status of a child that has ended."""
         return self._ask(json.dumps({"ended": pid}).encode(), [])
 
+    def watch(self, pid: int) -> None:
+        """Have a child of this process killed, too, if this process is."""
+        handle = os.pidfd_open(pid)
+        try:
+            self._ask(json.dumps({"other": pid}).encode(), [handle])
+        finally:
+            os.close(handle)
+
     @property
     def running(self) -> bool:
         """Whether it can be asked."""
         return self._process.poll() is None
 
     def close(self) -> None:
-        """No more brokers; those that run go on."""
+        """No more brokers; those that run go on. A copy in a fork of this process ends nothing."""
+        if os.getpid() == self._owner:
+            with suppress(OSError):
+                self._socket.send(json.dumps({"goodbye": True}).encode())
         self._socket.close()
         self._process.wait()
 
