@@ -16,7 +16,7 @@ class DiskJob:
     ticket: int
     group: RaftGroup
     work: SyncJob
-    brief: ClassVar[None] = None
+    is_brief: ClassVar[bool] = False
 
     def run(self) -> None:
         """Write and sync. Raises DiskError; a replica that was removed needs nothing any more."""
@@ -32,7 +32,7 @@ class Removal:
     ticket: int
     disk: Disk
     directory: str
-    brief: ClassVar[None] = None
+    is_brief: ClassVar[bool] = False
 
     def run(self) -> None:
         """Delete. Raises DiskError."""

@@ -14,7 +14,7 @@ class SideJob:
     ticket: int
     work: Callable[[], None]
     then: Callable[[], None]
-    brief: ClassVar[None] = None
+    is_brief: ClassVar[bool] = False
 
     def run(self) -> None:
         """Do it; it keeps errors of the disk to itself."""

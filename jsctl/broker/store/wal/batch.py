@@ -1,6 +1,5 @@
 """The disk thread's side of the log: writing one frame, and making and reusing segments."""
 
-from collections.abc import Callable
 from dataclasses import field
 from typing import NamedTuple
 
@@ -159,29 +158,17 @@ class WalBatch:
     reserve_error: str = ""
 
     @property
-    def brief(self) -> "WalBatch | None":
-        """If `run` is one small write and its sync: no segment begins or goes."""
+    def is_brief(self) -> bool:
+        """Whether `run` is one small write and its sync: no segment begins or goes."""
         housekeeping = self.create or self.reserve is not None or self.retired
-        return None if housekeeping or self.size > BRIEF_BYTES_MAX else self
+        return not housekeeping and self.size <= BRIEF_BYTES_MAX
 
     def run(self) -> None:
         """Write and sync. Raises DiskFull (may be run again), SyncFailed or DiskError (final)."""
-        self.promise()
-        self.finish()
-
-    def promise(self) -> None:
-        """Until the frame is durable."""
-        self._do(self._write)
-
-    def finish(self) -> None:
-        """What says so, and the segments that are to be made or to go."""
-        self._do(self._note)
-
-    def _do(self, work: Callable[[], None]) -> None:
         if self.writer.broken:
             raise SyncFailed(self.writer.broken)
         try:
-            work()
+            self._write()
         except DiskFull:
             raise
         except DiskError as error:
@@ -196,11 +183,8 @@ class WalBatch:
         file = writer.file(*self.segment)
         if not self.claim.hash:
             self._write_frame(file)
-
-    def _note(self) -> None:
-        self._mirror(self.writer.file(*self.segment))
-        if self.reserve is not None or self.retired:
-            self._keep_house()
+        self._mirror(file)
+        self._keep_house()
 
     def _write_frame(self, file: File) -> None:
         """Once only, even if what follows finds no room: a frame names the hash of the last."""
