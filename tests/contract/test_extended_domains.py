@@ -3,13 +3,17 @@ each server goes on with a JetStream of its own, and ours say so."""
 
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 
 import pytest
+from nats.js import JetStreamContext
+from nats.js.errors import ServiceUnavailableError
 
 from jsctl.testing import Broker
 from tests.contract.conftest import KINDS
 from tests.support.leafs import hub_block, leaf_port, linked, remote, spoke_block
 from tests.support.listeners import WAIT_S, connected
+from tests.support.waiting import eventually
 
 ACCOUNTS = """
 accounts {
@@ -43,12 +47,22 @@ def servers(request: pytest.FixtureRequest) -> Iterator[tuple[Broker, Broker]]:
 LOGINS = {"SYS": "admin:p", "APP": "app:p"}
 
 
+async def added(js: JetStreamContext, name: str) -> bool:
+    """Whether a stream could be made. A nats-server that has just been linked to a hub has, now and
+    then, no JetStream for the account for a moment."""
+    try:
+        await js.add_stream(name=name, subjects=[f"{name}.>"])
+    except ServiceUnavailableError:
+        return False
+    return True
+
+
 async def test_each_server_has_its_own_streams(servers: tuple[Broker, Broker]) -> None:
     async with AsyncExitStack() as stack:
         for server in servers:
             js = (await connected(stack, server)).jetstream(timeout=WAIT_S)
             assert await js.streams_info() == []
-            await js.add_stream(name=server.name, subjects=[f"{server.name}.>"])
+            await eventually(partial(added, js, server.name), f"a stream of {server.name}")
             assert [one.config.name for one in await js.streams_info()] == [server.name]
             assert (await js.account_info()).streams == 1
 
