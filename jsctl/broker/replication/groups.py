@@ -211,9 +211,13 @@ class Groups:
         ready = raft.ready()
         if not ready:
             return
-        write = self.durability.found if regained else self.durability.write
-        if not regained and _passes(group, ready):
-            write = self.durability.pass_by
+        write = self.durability.write
+        # Strangers may be answered, too: who has left, or does not know yet that it has not come.
+        if not ready.send and not ready.send_after_sync:
+            if regained:
+                write = self.durability.found
+            elif _passes(group, ready):
+                write = self.durability.pass_by
         free = write(group, ready)
         if free is not None:
             self._release(free)

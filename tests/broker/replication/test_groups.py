@@ -23,7 +23,15 @@ from jsctl.broker.raft.types import (
 )
 from jsctl.broker.replication.checkpoints import GroupLimits
 from jsctl.broker.store.wal.log import Wal
-from tests.support.groups_rig import ABC, OPTIONS, Checkpoint, Rig, entries
+from tests.support.groups_rig import (
+    ABC,
+    OPTIONS,
+    Checkpoint,
+    Rig,
+    Unit,
+    entries,
+    lone_group,
+)
 from tests.support.quick import examples
 
 
@@ -169,6 +177,32 @@ def test_a_memory_follower_answers_at_once_but_not_before_its_term() -> None:
     assert not any(isinstance(one, AppendReply) for one in rig.take_sent()), "another new term"
     rig.run_disk()
     assert any(isinstance(one, AppendReply) for one in rig.take_sent())
+
+
+def test_a_stranger_is_answered_while_a_group_is_founded_on_its_only_server() -> None:
+    rig = Rig()
+    group = lone_group("S")
+    unit = rig.units["S"] = Unit(regained=True)
+    group.unit = unit
+    rig.groups.add(group)
+    group.raft.campaign()
+    rig.step(VoteRequest("a", "z", 2, 0, 0, pre=True))
+    rig.settle()
+    (reply,) = [one for one in rig.take_sent() if isinstance(one, VoteReply)]
+    assert reply.to == "z" and not reply.granted
+    assert unit.told.count("founded") == 1 and group.leading
+
+
+def test_a_stranger_is_answered_between_entries_that_wait_for_nothing() -> None:
+    rig = Rig()
+    group = rig.add("S")
+    group.passes = lambda _: True
+    rig.take_sent()
+    told: list[int | None] = []
+    rig.groups.propose(group, [b"x"], told.append)
+    rig.step(VoteRequest("a", "z", 2, 0, 0, pre=True))
+    rig.settle()
+    assert told == [200] and any(isinstance(one, VoteReply) for one in rig.take_sent())
 
 
 def test_proposals_of_a_follower_are_refused() -> None:
