@@ -31,7 +31,7 @@ from tests.simulation.consumer_checks import ConsumerBooks, Told
 from tests.simulation.dead_letters import DEAD
 from tests.simulation.disks import DurableGroup, DurableLog
 from tests.simulation.machine import Machine, Process
-from tests.simulation.rot import note_unreadable
+from tests.simulation.rot import durable_states, note_unreadable
 from tests.simulation.stream_checks import Books, is_memory
 from tests.simulation.violation import Violation
 
@@ -122,6 +122,8 @@ class Checker:
         note_unreadable(machine.disk, machine.decay, starting=True)
         machine.log = after = DurableLog.read(machine.disk, machine.incarnation)
         after.states, after.dropped = before.states, before.dropped
+        for name, index in durable_states(machine.disk).items():
+            after.checkpointed(name, index)
         if machine.decay.log:
             machine.lost.append(before)
         for name, known in before.groups.items():

@@ -6,8 +6,11 @@ itself what it misses: a replica reports messages as lost, a group does not begi
 """
 
 import random
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from jsctl.broker.errors import Damaged
+from jsctl.broker.replication import state_file
 from jsctl.broker.store.record import peek
 from jsctl.broker.store.segments.segment import FRAME, HEAD_BYTES, Envelope, walk
 from jsctl.broker.store.wal.format import MIRROR_BYTES
@@ -45,6 +48,18 @@ def group_of(path: str) -> str:
     if top == "meta":
         return "_meta_"
     return rest[0] if top in ("streams", "consumers") else ""
+
+
+def durable_states(disk: MachineDisk) -> dict[str, int]:
+    """Group -> the index of the newest of its state files that no power cut takes away; a process
+    that was killed may have written it, and told nobody."""
+    found: dict[str, int] = {}
+    for path in disk.paths():
+        if kind_of(path) == STATE and not path.endswith(".new"):
+            with suppress(Damaged):
+                state, name = state_file.decode(disk.durable_content(path), path), group_of(path)
+                found[name] = max(state.index, found.get(name, 0))
+    return found
 
 
 @dataclass
