@@ -30,7 +30,7 @@ from tests.simulation.dead_letters import DeadLetters
 from tests.simulation.faults import Faults
 from tests.simulation.lost import lost_at_birth
 from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
-from tests.simulation.plan import ConsumerKind, Plan, StreamKind
+from tests.simulation.plan import ROT_FAULTS, ConsumerKind, Plan, StreamKind
 from tests.simulation.publishers import AnyPublisher, publishers
 from tests.simulation.settings import ROOM_BYTES, Build, Settings
 from tests.simulation.stream_checks import lost_of
@@ -39,7 +39,7 @@ from tests.simulation.world import MS, SECOND, Network, Weather, World
 
 HEAL_NS = 40 * SECOND
 LOOK_NS = SECOND // 4
-FAR_PENDING = 8
+AT_ONCE = 8
 
 
 class Simulation:
@@ -427,10 +427,12 @@ class Simulation:
 
 
 def _pending_max(plan: Plan) -> int:
-    """What may wait for a client: more where a lot comes at once, when a long way is open again."""
+    """What may wait for a client: more where a lot comes at once, when a long way is open again,
+    or damage that held up a consumer is repaired."""
     if not plan.chat:
         return ClientLimits().pending_bytes_max
-    return PENDING_MAX * (FAR_PENDING if plan.clusters else 1)
+    at_once = plan.clusters or any(item.kind in ROT_FAULTS for item in plan.items)
+    return PENDING_MAX * (AT_ONCE if at_once else 1)
 
 
 def _not_held_up(waiting: set[int], lost: set[int], last: int) -> list[int]:
