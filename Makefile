@@ -65,7 +65,15 @@ unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3)
 PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-test: install ## all tests
+COMPILED := $(VENV)/.compiled
+
+# In a fresh clone each worker would compile each test, all of them at the same time.
+$(COMPILED): $(STAMP)
+	@$(BIN)/python -m pytest -q --collect-only -p no:xdist tests/broker >/dev/null & \
+		$(BIN)/python -m pytest -q --collect-only -p no:xdist --ignore tests/broker >/dev/null; \
+		wait; touch $@
+
+test: install $(COMPILED) ## all tests
 	$(BIN)/python -m pytest -q $(PARALLEL)
 
 # Nothing in it waits, so one worker for each processor.

@@ -34,6 +34,7 @@ from tests.simulation.machine import Machine, Process
 from tests.simulation.rot import durable_states, note_unreadable
 from tests.simulation.stream_checks import Books, is_memory
 from tests.simulation.violation import Violation
+from tests.simulation.watch import Mark
 
 TURNS_BETWEEN_SUMS = 50
 """Adding up what a store holds takes longer than a turn."""
@@ -227,23 +228,17 @@ class Checker:
 
     def turned(self, process: Process) -> None:
         """Compare what the turn did with what is known."""
-        groups = process.engine.groups.by_name
+        groups, marks = process.engine.groups.by_name, process.marks
         self._follow_meta(process)
-        process.commits = {one: at for one, at in process.commits.items() if one in groups}
+        if len(marks) > len(groups):
+            marks = process.marks = {one: at for one, at in marks.items() if one in groups}
         for name, group in groups.items():
-            self.look(process, group)
-            known, raft = self.history(name), group.raft
-            self._check_order(process, name, raft)
-            if is_memory(name):
-                self._remember(process.machine, name, raft)
-            if raft.membership.active_index > known.voters_index and raft.members.voters:
-                known.voters = raft.members.voters
-                known.voters_index = raft.membership.active_index
-                known.was_alone = known.was_alone or len(known.voters) == 1
-            if known.excused:
-                continue
-            if raft.role is Role.LEADER and known.leaders.get(raft.term) != raft.me:
-                self._elected(known, raft)
+            mark = Mark.of(group.raft)
+            # Most turns change none of a group, and what is checked here follows from the mark.
+            if marks.get(name) != mark:
+                self._check_order(process, name, group.raft)
+                marks[name] = mark
+                self._changed(process, name, group)
         if self.acks:
             self._check_acks(process)
         self._check_removals()
@@ -252,10 +247,26 @@ class Checker:
             for unit in process.engine.assets.streams.values():
                 unit.store.check_totals()
 
+    def _changed(self, process: Process, name: str, group: RaftGroup) -> None:
+        """A turn left a group another one."""
+        self.look(process, group)
+        known, raft = self.history(name), group.raft
+        if is_memory(name):
+            self._remember(process.machine, name, raft)
+        if raft.membership.active_index > known.voters_index and raft.members.voters:
+            known.voters = raft.members.voters
+            known.voters_index = raft.membership.active_index
+            known.was_alone = known.was_alone or len(known.voters) == 1
+        if known.excused:
+            return
+        if raft.role is Role.LEADER and known.leaders.get(raft.term) != raft.me:
+            self._elected(known, raft)
+
     @staticmethod
     def _check_order(process: Process, name: str, raft: Raft) -> None:
         """What a turn leaves behind: commit never goes back, and nothing is ahead of it."""
-        who, before = process.machine.name, process.commits.get(name, 0)
+        who, mark = process.machine.name, process.marks.get(name)
+        before = 0 if mark is None else mark.commit
         if raft.commit < before:
             raise Violation(f"{who} takes the commit of {name} back from {before} to {raft.commit}")
         if not raft.base_index <= raft.applied <= raft.commit <= raft.last_index:
@@ -263,7 +274,6 @@ class Checker:
                 f"{who} has {raft.base_index}, {raft.applied}, {raft.commit}, {raft.last_index}"
                 f" as base, applied, commit and last index of {name}"
             )
-        process.commits[name] = raft.commit
 
     @staticmethod
     def _remember(machine: Machine, name: str, raft: Raft) -> None:

@@ -21,7 +21,7 @@ from tests.simulation.rot import Decay, note_refused
 from tests.simulation.settings import GATEWAY_PORT, LEAF_PORT, ROUTE_PORT, Settings
 from tests.simulation.sockets import Socket, dial
 from tests.simulation.violation import Violation
-from tests.simulation.watch import CheckedOutbox, CheckedTraffic, Watch, watch_removals
+from tests.simulation.watch import CheckedOutbox, CheckedTraffic, Mark, Watch, watch_removals
 from tests.simulation.world import MS, SECOND, Network
 
 ACCOUNT = "$G"
@@ -177,8 +177,8 @@ class Process:
             self.node.listening(kind, machine.name, port, [machine.name])
         self.seen: dict[str, int] = {}
         """Group -> applied index that the checker has seen."""
-        self.commits: dict[str, int] = {}
-        """Group -> commit index at the end of its last turn."""
+        self.marks: dict[str, Mark] = {}
+        """Group -> where it stood at the end of its last turn."""
         self.sockets: dict[int, Socket] = {}
         self.unpinged: dict[int, int] = {}
         """Routes on which no PING left yet -> since when they are there."""

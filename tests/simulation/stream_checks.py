@@ -5,6 +5,7 @@ states must stand where it stands at the same index.
 """
 
 from collections.abc import Collection, Iterator
+from functools import cache
 from typing import Any
 
 from jsctl.api.words import Retention
@@ -35,6 +36,7 @@ from tests.support.frames import decode_frame
 DEAD_LETTER = b"Dead-Letter-Sequence"
 
 
+@cache
 def is_memory(name: str) -> bool:
     """Whether a group keeps what it holds in memory only, as its name says."""
     kind = name.split("-")[1:2]

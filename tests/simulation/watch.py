@@ -7,16 +7,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from jsctl.broker.assets.traffic import RouterTraffic
 from jsctl.broker.protocol.deliveries import Item, OutgoingMessage, singly
-from jsctl.broker.raft.types import Message, PeerId
+from jsctl.broker.raft.core import Raft
+from jsctl.broker.raft.types import Message, PeerId, Role
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.turn import DiskBatch
 
 if TYPE_CHECKING:
     from tests.simulation.machine import Process
+
+
+class Mark(NamedTuple):
+    """Where a group stands on a server: the same one again, and nothing of it changed."""
+
+    raft: Raft
+    role: Role
+    term: int
+    vote: PeerId
+    members_index: int
+    base_index: int
+    applied: int
+    commit: int
+    last_index: int
+    last_term: int
+
+    @classmethod
+    def of(cls, raft: Raft) -> Mark:
+        """Where it stands now."""
+        log = raft.log
+        return cls(
+            raft,
+            raft.role,
+            raft.term,
+            raft.vote,
+            raft.membership.active_index,
+            log.base_index,
+            raft.applied,
+            log.commit,
+            log.last_index,
+            log.last_term,
+        )
 
 
 class Watch(Protocol):

@@ -123,7 +123,8 @@ def test_where_it_cannot_be_there_is_none(start: Starts, java: Java, cache: Path
 
 
 @pytest.mark.processes
-def test_a_real_java_writes_and_takes_it(cache: Path) -> None:
+def test_a_real_java_writes_and_takes_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JDK_JAVA_OPTIONS")  # An archive has only classes that were looked through
     java, home = find_java(os.environ), Path(_find_spark_home())
     if not (java.home / "lib/server/classes.jsa").exists():
         pytest.skip(f"{java.home} has no archive of its own classes to build on")
