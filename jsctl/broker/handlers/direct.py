@@ -3,6 +3,7 @@
 Answers are raw messages, not JSON; refusals are status headers.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
@@ -11,7 +12,7 @@ from jsctl.api.requests import MsgGetRequest
 from jsctl.api.times import format_time, parse_time
 from jsctl.broker.errors import Damaged
 from jsctl.broker.handlers.decisions import Replies, Reply
-from jsctl.broker.handlers.stream_messages import damage_text, find
+from jsctl.broker.handlers.stream_messages import damage_text, find, last_of
 from jsctl.broker.jetstream.streams.stream import Stream
 from jsctl.broker.store.record import Record
 from jsctl.broker.subject.matching import Filters
@@ -21,6 +22,9 @@ BATCH_BYTES_MAX = 64 << 20
 """Where a batch ends if the request names no size."""
 _START = b"NATS/1.0\r\n"
 _END = b"\r\n"
+_PLAIN = MsgGetRequest()
+_BY_SEQ = re.compile(rb'\{"seq": ?([1-9]\d{0,17})\}')
+"""What clients send who want one message; everything else is read as JSON."""
 STEP_RECORDS = 256
 """Messages of a batch that are read at a time."""
 
@@ -42,6 +46,10 @@ def begin(
     `subject` is the one in `DIRECT.GET.<stream>.<subject>`: its last message is wanted. The
     pieces are read from the stream one at a time, as it is by then. Raises Damaged.
     """
+    if subject and not payload:
+        return _single(stream, last_of(stream, subject), _PLAIN), None
+    if not subject and (plain := _BY_SEQ.fullmatch(payload)):
+        return _single(stream, stream.store.load(int(plain[1])), _PLAIN), None
     known = _understood(payload, subject)
     if isinstance(known, Replies):
         return known, None

@@ -123,13 +123,19 @@ def _is_sensible(body: MsgGetRequest) -> bool:
     return bool(body.seq or body.last_by_subj or body.next_by_subj or body.start_time)
 
 
+def last_of(stream: Stream, subject: bytes) -> Record | None:
+    """The last message of a subject. Raises Damaged if it is, or may be, a damaged one."""
+    store = stream.store
+    seq = store.last_for(subject)
+    store.expect_known(seq or 0)
+    return None if seq is None else store.load(seq)
+
+
 def find(stream: Stream, body: MsgGetRequest) -> Record | None:
     """The message that a request asks for. Raises Damaged if it is, or may be, a damaged one."""
     store = stream.store
     if body.last_by_subj:
-        seq = store.last_for(body.last_by_subj.encode())
-        store.expect_known(seq or 0)
-        return None if seq is None else store.load(seq)
+        return last_of(stream, body.last_by_subj.encode())
     start = body.seq
     if body.start_time:
         start = store.seq_at_time(parse_time(body.start_time))

@@ -182,13 +182,16 @@ class FileRecords:
 
     def _single(self, segment: Segment, seq: int) -> bytes | None:
         """A record of a closed segment whose table is not in memory, and is not needed either; not
-        verified, but its head is that of this record. Raises DiskError."""
-        place = self._files.place(segment, seq)
-        if place is None:
+        verified, but its head is that of this record."""
+        try:
+            place = self._files.place(segment, seq)
+            data = b"" if place is None else self._bytes_at(segment, *place, ahead=False)
+        except DiskError:
+            return None  # What cannot be read may lie behind it.
+        length = record.raw_length(data, 0)
+        if not record.RECORD_OVERHEAD <= length <= len(data) or record.raw_seq_at(data, 0) != seq:
             return None
-        data = self._bytes_at(segment, *place, ahead=False)
-        known = len(data) >= record.RECORD_OVERHEAD and record.raw_seq_at(data, 0) == seq
-        return data if known and record.raw_length(data, 0) == len(data) else None
+        return data[:length]
 
     def _locate(self, seq: int, ahead: bool) -> tuple[bytes, int, int] | None:
         """`(buffer, start, length)` of a live record; None if it is damaged."""

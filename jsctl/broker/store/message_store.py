@@ -256,7 +256,8 @@ class MessageStore(StreamStore):
             ):
                 seqs = index.live(segment.first_seq, segment.last_seq, live)
                 restored = self._file_records.restored
-                if not any(seq in index.lost or seq in restored for seq in seqs):
+                sound = not index.lost and not restored
+                if sound or not any(seq in index.lost or seq in restored for seq in seqs):
                     filler = LiveRecords(seqs)
                     chosen.append(SegmentRewrite(segment.number, segment.size, filler))
         return chosen

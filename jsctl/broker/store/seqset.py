@@ -13,7 +13,7 @@ from itertools import chain, islice, repeat
 from operator import eq, sub
 
 from jsctl.broker.errors import Damaged
-from jsctl.broker.store.sequences.ranges import Ranges
+from jsctl.broker.store.sequences.ranges import Ranges, union
 
 BLOCK_RANGES = 512
 """A block that has twice as many is cut."""
@@ -40,6 +40,18 @@ class SeqSet:
         self._count = 0
         for first, last in ranges:
             self.add_range(first, last)
+
+    @staticmethod
+    def union(some: Iterable["SeqSet"]) -> "SeqSet":
+        """What is in any of these sets."""
+        blocks = [block for one in some for block in one._blocks]
+        return SeqSet()._of(union(blocks)) if blocks else SeqSet()
+
+    def _of(self, joined: Ranges) -> "SeqSet":
+        """Have these ranges, at least one, and nothing else."""
+        self._count = joined.count
+        self._put(0, len(self._blocks), joined)
+        return self
 
     def __len__(self) -> int:
         return self._count
@@ -129,14 +141,39 @@ class SeqSet:
             return
         low, high = self._touched(seqs[0] - 1 if seqs[0] else 0, seqs[-1] + 1)
         if (high - low) * self._block_ranges > 4 * len(seqs) + 2 * self._block_ranges:
-            for seq in seqs:
-                self.add(seq)
+            self._add_scattered(seqs)
             return
         joined = self._joined(low, high)
         before = joined.count
         joined.add_many(seqs)
         self._put(low, high, joined)
         self._count += joined.count - before
+
+    def _add_scattered(self, seqs: Sequence[int]) -> None:
+        """Add ascending numbers one by one; as `add`, whose cases that are most frequent are in
+        here once more: behind the begin of a block that has room, apart from the next one."""
+        firsts, blocks, most = self._firsts, self._blocks, 2 * self._block_ranges
+        for seq in seqs:
+            number = bisect_right(firsts, seq)
+            block = blocks[number - 1]
+            starts, ends = block.starts, block.ends
+            at = bisect_right(starts, seq)
+            if not number or not at < len(starts) < most or ends[at - 1] >= seq:
+                self.add(seq)
+                continue
+            joins_left, joins_right = ends[at - 1] == seq - 1, starts[at] == seq + 1
+            if joins_left and joins_right:
+                ends[at - 1] = ends.pop(at)
+                del starts[at]
+            elif joins_left:
+                ends[at - 1] = seq
+            elif joins_right:
+                starts[at] = seq
+            else:
+                starts.insert(at, seq)
+                ends.insert(at, seq)
+            block.count += 1
+            self._count += 1
 
     def remove(self, seq: int) -> bool:
         """Take one number out; whether it was there."""
@@ -312,12 +349,7 @@ class SeqSet:
                 raise Damaged("a sequence set passes 64 bits", path="seqset")
             starts.append(start)
             ends.append(end)
-        made = SeqSet()
-        if count:
-            joined = Ranges(starts, ends)
-            made._count = joined.count
-            made._put(0, 0, joined)
-        return made
+        return SeqSet()._of(Ranges(starts, ends)) if count else SeqSet()
 
 
 def encode_one(seq: int) -> bytes:

@@ -144,6 +144,22 @@ class StreamStore(Contents):
             return []
         return self._cut_subjects(self._index.behind_oldest(counts), mark)
 
+    def keep_last(self, subjects: Iterable[bytes], mark: int) -> list[int]:
+        """Remove all messages of literal subjects but the last of each; their sequences."""
+        index = self._index
+        if mark < index.mark:
+            return []
+        if index.lost:
+            return self._cut_subjects(index.behind_oldest(index.excess(subjects, 1)), mark)
+        last, seqs = index.subjects.replaced(subjects)
+        if seqs:
+            self._records.note_removal(seqs, mark, False)
+            index.subjects.set_last(last)
+            self._count_out(seqs)
+            self._gone(seqs, last)
+        index.mark = mark
+        return seqs
+
     def _cut_subjects(self, bounds: list[tuple[bytes, int]], mark: int) -> list[int]:
         """Remove all messages of subjects below each one's bound: their records are not read."""
         index, records = self._index, self._records
@@ -152,18 +168,28 @@ class StreamStore(Contents):
         if lost:
             seqs = sorted([*known, *lost])
         if seqs:
-            size, crcs = records.tally(known) if known else (0, 0)
             records.note_removal(seqs, mark, False)
-            index.count_out(size, crcs, known)
             index.subjects.cut(bounds)
-            index.deleted.add_many(known)
+            if known:
+                self._count_out(known)
             index.drop_lost(lost)
-            records.removed(seqs)
-            index.settle()
-            if self._removed is not None:
-                self._note(seqs, [subject for subject, _ in bounds])
+            self._gone(seqs, (subject for subject, _ in bounds))
         index.mark = mark
         return seqs
+
+    def _count_out(self, seqs: Sequence[int]) -> None:
+        """Readable messages, at least one, of which no subject knows any more."""
+        index = self._index
+        size, crcs = self._records.tally(seqs)
+        index.count_out(size, crcs, seqs)
+        index.deleted.add_many(seqs)
+
+    def _gone(self, seqs: Sequence[int], subjects: Iterable[bytes]) -> None:
+        """The index has forgotten messages, which had these subjects."""
+        self._records.removed(seqs)
+        self._index.settle()
+        if self._removed is not None:
+            self._note(seqs, list(subjects))
 
     def _keep_from(self, keep: int) -> int:
         """The sequence from which on `keep` messages remain."""

@@ -282,6 +282,8 @@ class SubjectIndex:
 
     def others(self) -> Iterator[tuple[bytes, Iterator[range | Steps]]]:
         """Those that have more, and these."""
+        if Positions not in set(map(type, self._entries.values())):
+            return
         for name, entry in self._entries.items():
             if isinstance(entry, Positions):
                 yield name, entry.blocks()
@@ -354,6 +356,25 @@ class SubjectIndex:
                         entries[subject] = entry.seqs[entry.head]
             elif entry is not None and entry < bound:
                 del entries[subject]
+
+    def replaced(self, subjects: Iterable[bytes]) -> tuple[dict[bytes, int], list[int]]:
+        """The last sequences of those that have several, and all others of theirs, ascending."""
+        last, found, get = dict[bytes, int](), list[int](), self._entries.get
+        for subject in subjects:
+            entry = get(subject)
+            if type(entry) is Positions:
+                seqs, head = entry.seqs, entry.head
+                newest = last[subject] = seqs[-1]
+                if len(seqs) - head == 2:
+                    found.append(seqs[head])
+                else:
+                    found += entry.below(newest)
+        found.sort()
+        return last, found
+
+    def set_last(self, last: dict[bytes, int]) -> None:
+        """Forget all other sequences of these subjects."""
+        self._entries.update(last)
 
     def newest_from(self, subjects: Iterable[bytes], count: int) -> int:
         """From which sequence on these subjects have `count` messages, or else all of them."""

@@ -28,6 +28,24 @@ def test_times_are_in_the_headers_and_can_be_asked_for() -> None:
     assert b"Nats-Sequence: 2" in headers
 
 
+def test_short_requests_and_long_ones_get_the_same() -> None:
+    rig = _rig()
+    rig.publish("s.a", b"x")
+    rig.publish("s.a", b"y")
+    for short, long in (
+        (b'{"seq":2}', b'{ "seq" : 2 }'),
+        (b'{"seq": 1}', b'{"no_hdr":false,"seq":1}'),
+        (b'{"seq":3}', b'{"seq":3 }'),
+        (b'{"seq":999999999999999999}', b' {"seq":999999999999999999}'),
+    ):
+        assert rig.direct("S", short) == rig.direct("S", long)
+    assert rig.direct("S.s.a", b"") == rig.direct("S.s.a", b"{}") == rig.direct("S", b'{"seq":2}')
+    assert rig.direct("S.s.b", b"") == rig.direct("S.s.b", b"{}")
+    assert b"404" in rig.direct("S.s.b", b"")[0][0]
+    for bad in (b'{"seq":0}', b'{"seq":02}', b'{"seq":-1}', b'{"seq":2}}', b"{}"):
+        assert b"408" in rig.direct("S", bad)[0][0]
+
+
 def test_own_headers_come_first() -> None:
     rig = _rig()
     rig.publish("s.a", b"x", b"NATS/1.0\r\nMine: 1\r\n\r\n")

@@ -213,6 +213,30 @@ def test_a_seal_that_cannot_be_read_for_a_while_costs_no_message() -> None:
     assert not store.lost
 
 
+@pytest.mark.parametrize("gap", ["readable", "unreadable"])
+def test_a_single_message_is_read_whatever_lies_behind_it(gap: str) -> None:
+    """A frame ends behind each third message: what follows is no record of anybody."""
+    disk = SimDisk(random.Random(1))
+    store = closed_segments(disk)
+    sealed = segments(disk)[:-1]
+    checked = 0
+    for seq in store.live_seqs(1, 60, 60):
+        raw = store.read_raw((seq,))[0]
+        store.close()
+        store = MessageStore.open(disk, "s", OPTIONS)
+        path = next(one for one in segments(disk) if raw in disk.content(one))
+        end = disk.content(path).index(raw) + len(raw)
+        if gap == "unreadable":
+            disk.unreadable = [(path, end, end + 1)]
+        found = store.load(seq)
+        assert found is not None
+        assert found.seq == seq
+        assert not store.lost
+        disk.unreadable.clear()
+        checked += path in sealed
+    assert checked > 20
+
+
 def test_some_messages_end_before_the_first_that_is_damaged() -> None:
     disk = SimDisk(random.Random(1))
     store = fill(disk)

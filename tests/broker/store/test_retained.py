@@ -86,6 +86,7 @@ LIMITS: dict[str, Callable[[MessageStore, int], object]] = {
     "messages": lambda store, mark: store.keep_newest(30, 0, mark),
     "bytes": lambda store, mark: store.keep_newest(0, 1500, mark),
     "a subject": lambda store, mark: store.remove_oldest([(b"a.1", 9)], mark),
+    "the last of a subject": lambda store, mark: store.keep_last(SUBJECTS[:2], mark),
     "a purge": lambda store, mark: store.purge(Filters((b"a.*",)), None, 4, mark),
     "a purge up to": lambda store, mark: store.purge(Filters((b"b",)), 40, 0, mark),
     "a purge of all": lambda store, mark: store.purge(None, None, 11, mark),

@@ -1,5 +1,7 @@
 """The sequence set against a Python set."""
 
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -63,6 +65,30 @@ def test_behaves_like_a_set(script: list[tuple[str, int, int]], block_ranges: in
     copy = made.copy()
     copy.clear()
     assert not copy and list(made) == sorted(model)
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from([2, 8]))
+@settings(max_examples=examples(40), deadline=None)
+def test_many_far_from_each_other(chance: Random, block_ranges: int) -> None:
+    made, model = SeqSet(block_ranges=block_ranges), set[int]()
+    for size in (300, 20, 20, 150, 20, 20):
+        some = sorted(chance.sample(range(800), size))
+        made.add_many(some)
+        model |= set(some)
+        assert list(made) == sorted(model)
+        assert len(made) == len(model) == made.count_range(0, 800)
+        # Equal sets have equal bytes: no ranges touch.
+        assert made.encode() == SeqSet((seq, seq) for seq in sorted(model)).encode()
+
+
+@given(st.lists(st.lists(st.tuples(numbers, st.integers(0, 5)), max_size=8), max_size=5))
+def test_a_union_has_what_any_of_them_has(some: list[list[tuple[int, int]]]) -> None:
+    sets = [SeqSet((a, a + more) for a, more in one) for one in some]
+    made = SeqSet.union(sets)
+    assert sorted({seq for one in sets for seq in one}) == list(made)
+    assert SeqSet.decode(made.encode()) == made
+    made.add_range(0, 50)
+    assert all(len(one) <= 46 for one in sets)
 
 
 def test_far_ranges_cost_as_little_as_near_ones() -> None:

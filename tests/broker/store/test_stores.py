@@ -123,6 +123,27 @@ class Model(RuleBasedStateMachine):
         for seq in gone:
             del self.model[seq]
 
+    @rule(some=st.sets(st.sampled_from(SUBJECTS)))
+    def keep_last(self, some: set[bytes]) -> None:
+        self.mark += 1
+        self.store.note_removals()
+        last = {one.subject: seq for seq, one in sorted(self.model.items())}
+        gone = [
+            seq
+            for seq, one in self.model.items()
+            if one.subject in some and seq < last[one.subject]
+        ]
+        assert self.store.keep_last(some, self.mark) == sorted(gone)
+        assert self.store.keep_last(some, self.mark) == []
+        assert self.store.keep_last(some, self.mark - 1) == []
+        told = self.store.take_removals()
+        assert [list(one.seqs) for one in told] == ([sorted(gone)] if gone else [])
+        assert {name for one in told for name in one.subjects} == {
+            self.model[seq].subject for seq in gone
+        }
+        for seq in gone:
+            del self.model[seq]
+
     @rule(more=st.integers(1, 50))
     def set_first(self, more: int) -> None:
         self.mark += 1

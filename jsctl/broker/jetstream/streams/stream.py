@@ -330,8 +330,9 @@ class Stream:
         config, store = self.config, self.store
         if config.discard_new_per_subject:
             return
-        over = store.excess(subjects, config.max_msgs_per_subject)
-        if over:
+        if config.max_msgs_per_subject == 1:
+            self._forget(store.keep_last(subjects, index))
+        elif over := store.excess(subjects, config.max_msgs_per_subject):
             self._forget(store.remove_oldest(over, index))
 
     def _retain(self, index: int) -> None:

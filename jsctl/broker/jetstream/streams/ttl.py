@@ -33,6 +33,8 @@ class Ttls:
 
     def forget(self, seqs: Sequence[int]) -> None:
         """These messages are gone."""
+        if not self._over and not self.never:
+            return
         for seq in seqs:
             self._over.pop(seq, None)
             self.never.discard(seq)

@@ -114,7 +114,7 @@ class LiveRecords:
 
     def fill(self, made: Segment, data: bytes, disk: Disk, directory: str) -> bool:
         """Write live records, and what the old one says of others."""
-        removed = SeqSet()
+        removed: list[SeqSet] = []
         cut, mark = 0, 0
         wanted = set(self.live)
         raws: list[bytes] = []
@@ -130,8 +130,7 @@ class LiveRecords:
             elif one.kind == FRAME:
                 raws += _chosen(content, wanted)
             elif one.kind == REMOVE:
-                for first, last in SeqSet.decode(content).ranges():
-                    removed.add_range(first, last)
+                removed.append(SeqSet.decode(content))
             elif one.kind == TRUNCATE:
                 cut = max(cut, int.from_bytes(content, "little"))
         if len(raws) != len(self.live):
@@ -139,7 +138,7 @@ class LiveRecords:
         _write_raws(made, raws, mark)
         if cut:
             made.write(TRUNCATE, mark, cut.to_bytes(8, "little"))
-        made.write(REMOVE, mark, removed.encode())
+        made.write(REMOVE, mark, SeqSet.union(removed).encode())
         made.seal()
         return True
 
@@ -213,12 +212,12 @@ def _begin(data: bytes, home: int) -> Envelope | None:
 
 
 def _chosen(frame: bytes, wanted: set[int]) -> list[bytes]:
-    starts = record.offsets(frame, FRAME_HEADER_BYTES, len(frame))
-    ends = [*starts[1:], len(frame)]
+    found = record.read_columns(frame, FRAME_HEADER_BYTES, len(frame))
+    ends = [*found.offsets[1:], len(frame)]
     return [
         frame[a:b]
-        for a, b in zip(starts, ends, strict=True)
-        if record.raw_seq_at(frame, a) in wanted
+        for seq, a, b in zip(found.seqs, found.offsets, ends, strict=True)
+        if seq in wanted
     ]
 
 

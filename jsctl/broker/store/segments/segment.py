@@ -32,6 +32,7 @@ HEADED_BYTES = 4
 """What headers add to the bytes that a record counts."""
 _HEADED = 1 << 31
 """In the count of a table: the lengths tell of headers. In a length: the record has some."""
+_NEXT_BYTES_MAX = 64 * 1024
 STATE, FRAME, REMOVE, TRUNCATE, SEAL, RECORDS = range(1, 7)
 """Kinds of envelopes. RECORDS is in catalogues what frames are in segments; in a segment it names
 records that the store was told of and did not get: they are damaged."""
@@ -419,8 +420,8 @@ class Segment:
         self.table.settle()
 
     def sealed_place(self, file: File, seq: int) -> tuple[int, int] | None:
-        """`(offset, length)` of a record as the table in the file has them, by a look at these
-        alone; None where there is no such table, or not this sequence.
+        """`(offset, size)` of bytes that begin with a record, by a look at its place in the table
+        in the file alone; None where there is no such table, or not this sequence.
 
         Nothing of it is verified: who reads there sees whether it is that record.
         """
@@ -435,7 +436,11 @@ class Segment:
             at = bisect_left(range(count), at, key=key)
             if at == count or key(at) != seq - self.first_seq:
                 return None
-        offset = _word(file, columns, count + at)
+        words = file.read(columns + 4 * (count + at), 8)
+        offset, behind = int.from_bytes(words[:4], "little"), int.from_bytes(words[4:], "little")
+        if at + 1 < count and offset < behind <= start and behind - offset <= _NEXT_BYTES_MAX:
+            # Up to where the next one begins; nearly always that is its length.
+            return offset, behind - offset
         length = _word(file, columns, 2 * count + at) & ~_HEADED
         return (offset, length) if 0 < length <= start - offset else None
 

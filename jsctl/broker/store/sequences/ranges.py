@@ -6,8 +6,8 @@ behind it, so a block is kept short by whoever has many of them.
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from itertools import compress, islice
+from collections.abc import Iterable, Sequence
+from itertools import chain, compress, islice
 from operator import sub
 
 
@@ -114,6 +114,15 @@ class Ranges:
         before = max(0, first - self.starts[low])
         behind = max(0, self.ends[high - 1] - last)
         return self._span(low, high) - before - behind
+
+
+def union(some: Iterable[Ranges]) -> Ranges:
+    """What is in any of these, of which one has something."""
+    several = list(some)
+    starts = sorted(chain.from_iterable(one.starts for one in several))
+    ends = sorted(chain.from_iterable(one.ends for one in several))
+    starts, ends = _gaps_out(starts, ends)
+    return Ranges(array("Q", starts), array("Q", ends))
 
 
 def _gaps_out(starts: Sequence[int], ends: Sequence[int]) -> tuple[list[int], list[int]]:
