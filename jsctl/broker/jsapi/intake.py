@@ -8,6 +8,7 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, from_server, is_twin, request_of
 from jsctl.broker.routing.limits import ServerIdentity
+from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.sessions.last_line import LastLine, client_of
 from jsctl.dataclass import dataclass
 
@@ -49,11 +50,12 @@ class RequestIntake:
         to their own clients, for those of other servers the meta leader does. What another cluster
         sends comes to one server of each cluster: that of the leader's cluster sees to it."""
         engine = self.engine
-        for news in engine.cluster.servers.values():
+        for peer, news in engine.cluster.servers.items():
             if isinstance(link, GatewayLink):
                 theirs = news.facts.cluster == link.gateway
             else:
-                theirs = news.server_id == link.peer
+                # By its name: one that has just been started has not told yet who it is now.
+                theirs = peer == peer_id(link.name)
             if theirs and news.facts.jetstream:
                 return False
         if engine.meta.leading or not isinstance(link, GatewayLink):
