@@ -242,6 +242,7 @@ class GateConnections:
         link.name = gate.server_name
         link.headers = told.headers and self.settings.headers
         link.traces = told.traces
+        link.serves = told.serves
         gate.link = link
         gate.parser.payload_max = PAYLOAD_BYTES_MAX
         gate.alive.begin(now_ns, self.router.jitter)

@@ -8,7 +8,6 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, from_server, is_twin, request_of
 from jsctl.broker.routing.limits import ServerIdentity
-from jsctl.broker.routing.setup import peer_id
 from jsctl.broker.sessions.last_line import LastLine, client_of
 from jsctl.dataclass import dataclass
 
@@ -50,14 +49,8 @@ class RequestIntake:
         to their own clients, for those of other servers the meta leader does. What another cluster
         sends comes to one server of each cluster: that of the leader's cluster sees to it."""
         engine = self.engine
-        for peer, news in engine.cluster.servers.items():
-            if isinstance(link, GatewayLink):
-                theirs = news.facts.cluster == link.gateway
-            else:
-                # By its name: one that has just been started has not told yet who it is now.
-                theirs = peer == peer_id(link.name)
-            if theirs and news.facts.jetstream:
-                return False
+        if link.serves:
+            return False
         if engine.meta.leading or not isinstance(link, GatewayLink):
             return engine.meta.leading
         leader = engine.cluster.servers.get(engine.cluster.leader_of(META_GROUP))
