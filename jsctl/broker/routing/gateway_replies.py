@@ -10,7 +10,8 @@ A leaf node whose hub is in a super-cluster does the same with what comes from t
 to such a reply goes to the hub.
 
 Both are subscriptions with a `ReplyWay` as their target: one of each such reply, or of all those
-of one client where they can be told, and in every account one of everything that is said to this cluster. So they are found as everything else is.
+of one client where they can be told, and in every account one of everything that is said to this
+cluster. So they are found as everything else is.
 """
 
 import hashlib
