@@ -63,6 +63,10 @@ class GateConnections:
         others = {gate.gateway for gate in linked if not gate.bare}
         return frozenset(gate.gateway for gate in linked) - others
 
+    def serving(self) -> frozenset[str]:
+        """Clusters in which a broker with JetStream is linked."""
+        return frozenset(one.gateway for one in self.linked() if one.link and one.link.serves)
+
     def send(self, gate: Gate, data: bytes) -> None:
         """Say something."""
         if not gate.closing:

@@ -71,6 +71,10 @@ class GatewayReplies:
     _recent: dict[Namespace, _Recent] = field(default_factory=dict)
     _ways: dict[tuple[Namespace, bytes], Subscription] = field(default_factory=dict)
 
+    def clusters(self) -> list[str]:
+        """The other clusters that messages go to, the nearest first."""
+        return [one.gateway for one in sorted(self.links.values(), key=lambda one: one.rtt_ns)]
+
     @property
     def prefix(self) -> bytes:
         """What replies of this server have in front."""
