@@ -15,10 +15,14 @@ from tests.support.waiting import wait_for
 SIZES = {"a": 2, "b": 3}
 
 
-@pytest.fixture(scope="module", params=list(KINDS))
+@pytest.fixture(
+    scope="module",
+    params=[(one, other) for one in KINDS for other in KINDS],
+    ids=lambda kinds: " and ".join(kinds),
+)
 def servers(request: pytest.FixtureRequest) -> Iterator[dict[str, Broker]]:
-    """The servers by name; those of cluster `b` have JetStream."""
-    kinds = dict.fromkeys(SIZES, str(request.param))
+    """The servers by name, of each kind in each cluster; those of cluster `b` have JetStream."""
+    kinds: dict[str, str] = dict(zip(SIZES, request.param, strict=True))
     with super_cluster(kinds, SIZES, jetstream=True, only="b", named=True) as found:
         yield found
 

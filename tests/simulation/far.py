@@ -104,6 +104,7 @@ class Asker:
     def _ask(self, process: Process, subject: str) -> None:
         asked_ns = self.world.now_ns
         counted: list[bool] = []
+        answers: list[bytes] = []
 
         def count() -> bool:
             """Whether this is the end of the wait: an answer may come when its time is over."""
@@ -112,6 +113,9 @@ class Asker:
             return len(counted) == 1
 
         def take(message: Publish) -> None:
+            answers.append(message[3])
+            if len(answers) > 1:
+                raise Violation(f"{subject} of {asked_ns} has {len(answers)} answers: {answers}")
             count()
             self.answers += 1
             self.refused += "error" in json.loads(message[3])

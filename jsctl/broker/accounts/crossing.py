@@ -5,7 +5,7 @@ account is told of who asks, and where the reply goes. Stream imports are no suc
 listens through one listens in the exporting account itself, see `Shadow`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from jsctl.broker.interest.outbound import Origin, kind_of
@@ -35,10 +35,14 @@ class Way(NamedTuple):
 
 
 class Crossings:
-    """The ways that the message in hand takes. `lead_back` gives the reply to use behind one."""
+    """The ways that the message in hand takes. `lead_back` gives the reply to use behind one,
+    `clusters` the other clusters, the nearest first."""
 
-    def __init__(self, lead_back: LeadBack) -> None:
+    def __init__(
+        self, lead_back: LeadBack, clusters: Callable[[], Sequence[str]] = lambda: ()
+    ) -> None:
         self.lead_back = lead_back
+        self._clusters = clusters
         self._taken: list[AccountImport] = []
         """The ways that lead the message in hand, the last one last."""
 
@@ -87,10 +91,16 @@ class Crossings:
 
         asker = None if origin is None else origin.facts()
         system = bridge.account.is_system
+        clusters = self._clusters()
         services = [one for one in self._taken if one.service]
         if not services:
-            return introduce(asker, account.name, headers, shared=bridge.share, system=system)
+            shared = bridge.share
+            return introduce(
+                asker, account.name, headers, shared=shared, system=system, clusters=clusters
+            )
         before = services[-1].share
         shared = bridge.share and not before
         system = system and not before
-        return pass_on(asker, account.name, headers or b"", shared=shared, system=system)
+        return pass_on(
+            asker, account.name, headers or b"", shared=shared, system=system, clusters=clusters
+        )

@@ -6,6 +6,7 @@ header itself is replaced: services may trust it.
 """
 
 import json
+from collections.abc import Sequence
 
 from jsctl.api.codec import dumps
 from jsctl.api.times import format_time
@@ -23,28 +24,36 @@ def introduce(
     *,
     shared: bool,
     system: bool,
+    clusters: Sequence[str] = (),
 ) -> bytes:
     """The headers of a request that leaves the account where it was made.
 
-    `asker` is None for what the broker itself sends; `system` requests go to the system account.
+    `asker` is None for what the broker itself sends; `system` requests go to the system account;
+    `clusters` are the others, the nearest first.
     """
     if asker is None:
         return _with(headers, {"acc": account})
     fields: Fields = _details(asker) if shared else {"acc": account, "rtt": asker.rtt_ns}
     if shared or system:
-        fields |= _place(asker)
+        fields |= _place(asker, clusters)
     return _with(headers, fields)
 
 
 def pass_on(
-    asker: ClientFacts | None, account: str, headers: bytes, *, shared: bool, system: bool
+    asker: ClientFacts | None,
+    account: str,
+    headers: bytes,
+    *,
+    shared: bool,
+    system: bool,
+    clusters: Sequence[str] = (),
 ) -> bytes:
     """The headers of a request that crosses once more, from an account that offers the service
     of another one. `headers` are of `introduce`."""
     fields: Fields = json.loads(header_block.get(headers, HEADER) or b"{}")
     fields["svc"] = account
     if asker is not None and (shared or system):
-        fields |= _place(asker)
+        fields |= _place(asker, clusters)
     return _with(headers, fields)
 
 
@@ -65,8 +74,8 @@ def _details(asker: ClientFacts) -> Fields:
     }
 
 
-def _place(asker: ClientFacts) -> Fields:
-    return {"server": asker.server, "cluster": asker.cluster}
+def _place(asker: ClientFacts, clusters: Sequence[str]) -> Fields:
+    return {"server": asker.server, "cluster": asker.cluster, "alts": list(clusters)}
 
 
 def _with(headers: bytes | None, fields: Fields) -> bytes:

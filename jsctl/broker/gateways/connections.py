@@ -63,6 +63,10 @@ class GateConnections:
         others = {gate.gateway for gate in linked if not gate.bare}
         return frozenset(gate.gateway for gate in linked) - others
 
+    def serving(self) -> frozenset[str]:
+        """Clusters in which a broker with JetStream is linked."""
+        return frozenset(one.gateway for one in self.linked() if one.link and one.link.serves)
+
     def send(self, gate: Gate, data: bytes) -> None:
         """Say something."""
         if not gate.closing:
@@ -242,6 +246,7 @@ class GateConnections:
         link.name = gate.server_name
         link.headers = told.headers and self.settings.headers
         link.traces = told.traces
+        link.serves = told.serves
         gate.link = link
         gate.parser.payload_max = PAYLOAD_BYTES_MAX
         gate.alive.begin(now_ns, self.router.jitter)

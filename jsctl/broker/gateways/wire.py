@@ -32,6 +32,8 @@ class GatewayInfo:
     traces: bool
     bare: bool
     """It is a broker without JetStream."""
+    serves: bool
+    """It is one with a JetStream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ def parse_info(body: bytes) -> GatewayInfo:
         account=account.decode(errors="replace"),
         headers=fields.flag("headers"),
         traces=fields.number("proto") >= TRACING_FROM,
+        serves=fields.flag("jsctl") and fields.flag("jetstream"),
         bare=fields.flag("jsctl") and not fields.flag("jetstream") and "jetstream" in fields.raw,
     )
 

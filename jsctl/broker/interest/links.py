@@ -15,10 +15,11 @@ GATEWAY_REPLY_BYTES = len(GATEWAY_REPLY) + 2 * (GATEWAY_HASH_BYTES + 1)
 class ServerLink(Outbound):
     """A connection to another server, which has other subscribers behind it.
 
-    `peer` is the other server's id, `traces` whether it traces messages.
+    `peer` is the other server's id, `traces` whether it traces messages, `serves` whether it is a
+    broker with a JetStream: it sees to what its clients ask of that.
     """
 
-    __slots__ = ("in_bytes", "in_messages", "peer", "traces")
+    __slots__ = ("in_bytes", "in_messages", "peer", "serves", "traces")
 
     served: ClassVar[Literal[Served.ONCE]] = Served.ONCE
 
@@ -26,6 +27,7 @@ class ServerLink(Outbound):
         super().__init__(conn, kind)
         self.peer = peer
         self.headers = self.traces = True
+        self.serves = False
         self.in_messages = 0
         self.in_bytes = 0
 

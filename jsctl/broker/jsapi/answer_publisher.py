@@ -1,10 +1,6 @@
 """How answers leave for whoever asked: published here, or on the server that the request was at."""
 
 from jsctl.broker.assets.engine import Engine
-from jsctl.broker.checksums import Checksums
-from jsctl.broker.peers.frames import encode_frames
-from jsctl.broker.peers.items import Answered, PeerFrame
-from jsctl.broker.peers.outbox import frame_subject
 from jsctl.broker.routing.router import Router
 from jsctl.dataclass import dataclass
 
@@ -23,22 +19,9 @@ class AnswerPublisher:
             self.router.publish(found, subject, payload, headers=headers)
 
     def at(self, account: str, peer: str, subject: bytes, headers: bytes, payload: bytes) -> bool:
-        """Publish on a peer alone, which is told that this was the answer; False without a link
-        that can carry it there."""
-        accounts = self.router.accounts
-        found = accounts.get(account)
+        """Have a peer publish it; False without a link that can carry it there."""
+        found = self.router.accounts.get(account)
         news = self.engine.cluster.servers.get(peer)
         if found is None or news is None:
             return False
-        link = self.router.publish_at(found, news.server_id, subject, headers, payload)
-        if link is None:
-            return False
-        # The note is behind the answer: where it comes, the answer is there.
-        answered = Answered(account, subject)
-        note = PeerFrame(self.engine.options.me, answered=[answered])
-        (pieces,) = encode_frames(note, Checksums())
-        system = accounts.system or accounts.default
-        data = b"".join(pieces)
-        if not self.router.publish_behind(link, system, frame_subject(peer), data):
-            self.engine.outbox.parcel(peer).answered.append(answered)
-        return True
+        return self.router.answer_at(found, news.server_id, subject, headers, payload)

@@ -4,21 +4,33 @@ A server that dies or stands still answers nothing: whoever asked hears of that 
 seen to be down, and may ask again. It is not known what became of the request. A server that does
 not take a request says so, and it is passed on once more. Nor is it known what became of what was
 on its way when one of several links to a server closed: an answer by another link is waited for.
+
+Nobody who asked here waits longer than `ANSWERED_NS` in all, through however many servers his
+request goes. What is answered after he was told so is not passed on: each request has one answer.
 """
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import field
+from heapq import heappop, heappush
+from typing import TypeAlias
 
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import dataclass
 
-FORGOTTEN_NS = 10_000_000_000
-"""Nobody waits longer for an answer: a request that has none by then is to have none."""
+ANSWERED_NS = 4_500_000_000
+"""A request that came in so long ago is answered: clients wait for five seconds."""
+SNAPSHOT_NS = 600_000_000_000
+"""The same where messages may be read, and repaired, before there is an answer."""
 INTERRUPTED_NS = 2_000_000_000
 """A link has closed: what has no answer so much later is taken for lost with it."""
-OPEN_MAX = 10_000
+OPEN_MAX = 40_000
 """Requests that are remembered; the oldest ones are forgotten first."""
+KEPT_MAX = 10_000
+"""The same of askers without open requests."""
+
+Asker: TypeAlias = tuple[str, bytes]
+"""(account, reply)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +42,12 @@ class SentRequest:
     boot: int
     """Of the process that it went to."""
     sent_ns: int
-    until_ns: int
-    """So long it may wait for a leader."""
+    asked_ns: int
+    """When it came in."""
+
+    def is_of(self, request: ApiRequest) -> bool:
+        """Whether it is this one."""
+        return (self.request.subject, self.request.payload) == (request.subject, request.payload)
 
 
 @dataclass(slots=True)
@@ -39,32 +55,73 @@ class Forwarded:
     """Of one server. `boot_of` gives the process that a peer is now, 0 when it is not heard."""
 
     boot_of: Callable[[str], int]
-    _open: dict[tuple[str, bytes], deque[SentRequest]] = field(default_factory=dict)
-    _order: deque[SentRequest] = field(default_factory=deque)
-    """All that were sent, oldest first, answered or not."""
+    _open: dict[Asker, deque[SentRequest]] = field(default_factory=dict)
+    _order: list[tuple[int, int, SentRequest]] = field(default_factory=list)
+    """A heap of all that were sent, by when they are to be answered; some have been already."""
+    _count: int = 0
+    _given_up: dict[Asker, None] = field(default_factory=dict)
+    """Who were told that nobody answers them: what comes later is not for them."""
+    _of_all: dict[Asker, None] = field(default_factory=dict)
+    """Who asked all servers."""
     _boots: dict[str, int] = field(default_factory=dict)
     """Processes that requests went to, when they were last looked at."""
     _interrupted: dict[str, tuple[int, int]] = field(default_factory=dict)
     """When a link to a server closed, first and last: what was sent before may be lost."""
 
-    def sent(self, request: ApiRequest, peer: str, now_ns: int, until_ns: int) -> None:
-        """A request leaves for a server."""
+    def anew(self, request: ApiRequest) -> None:
+        """A request comes in: its answers are wanted, whoever asked with that reply before."""
+        if self._given_up:
+            self._given_up.pop((request.account, request.reply), None)
+
+    def sent(
+        self, request: ApiRequest, peer: str, now_ns: int, asked_ns: int, *, again: bool = False
+    ) -> None:
+        """A request leaves for a server, or, if that is "", waits for others here. `again`: it has
+        come back meanwhile."""
         if not request.reply:
             return
-        one = SentRequest(request, peer, self.boot_of(peer), now_ns, until_ns)
-        self._open.setdefault((request.account, request.reply), deque()).append(one)
-        self._order.append(one)
-        self._boots[peer] = one.boot
+        one = SentRequest(request, peer, self.boot_of(peer) if peer else 0, now_ns, asked_ns)
+        waiting = self._open.setdefault((request.account, request.reply), deque())
+        before = next((old for old in waiting if old.is_of(request)), None) if again else None
+        if before is not None:
+            waiting.remove(before)
+        waiting.append(one)
+        self._count += 1
+        patience_ns = SNAPSHOT_NS if b".SNAPSHOT." in request.subject else ANSWERED_NS
+        heappush(self._order, (asked_ns + patience_ns, self._count, one))
+        if peer:
+            self._boots[peer] = one.boot
         while len(self._order) > OPEN_MAX:
-            self._forget(self._order.popleft())
+            self._forget(heappop(self._order)[2])
 
-    def answered(self, account: str, reply: bytes) -> None:
-        """An answer was sent to whoever asked: the oldest request with that reply is done."""
-        waiting = self._open.get((account, reply))
-        if waiting is not None:
-            waiting.popleft()
-            if not waiting:
-                del self._open[(account, reply)]
+    def answered(self, account: str, reply: bytes) -> bool:
+        """Another server answers: the oldest request with that reply is done. False: nobody waits
+        for that any more."""
+        asker = (account, reply)
+        waiting = self._open.get(asker)
+        if waiting is None:
+            return asker in self._of_all
+        waiting.popleft()
+        if not waiting:
+            del self._open[asker]
+        return True
+
+    def answered_here(self, account: str, reply: bytes) -> bool:
+        """The same where this server decided, and may not have had to wait. False: whoever asked
+        has been told already that there is no answer."""
+        asker = (account, reply)
+        return asker not in self._given_up if asker not in self._open else self.answered(*asker)
+
+    def asked_all(self, request: ApiRequest) -> None:
+        """Each server answers a request for itself."""
+        _keep(self._of_all, (request.account, request.reply))
+
+    def give_up(self, request: ApiRequest) -> None:
+        """Whoever asked is told that nobody answers."""
+        asker = (request.account, request.reply)
+        if asker in self._open:
+            return
+        _keep(self._given_up, asker)
 
     def returned(self, account: str, reply: bytes, subject: bytes) -> SentRequest | None:
         """Who was to decide on a request does not; None if nobody waits for it any more."""
@@ -85,7 +142,7 @@ class Forwarded:
         for peer in self._boots:
             self.interrupted(peer, now_ns)
 
-    def _given_up(self, now_ns: int) -> dict[str, int]:
+    def _lost_with_links(self, now_ns: int) -> dict[str, int]:
         """For servers that lost a link long enough ago: when that was."""
         over: dict[str, int] = {}
         for peer, (first, last) in list(self._interrupted.items()):
@@ -96,22 +153,33 @@ class Forwarded:
                     self._interrupted[peer] = last, last
         return over
 
-    def _forget(self, one: SentRequest) -> None:
-        waiting = self._open.get((one.request.account, one.request.reply))
-        if waiting is not None and one in waiting:
-            waiting.remove(one)
-            if not waiting:
-                del self._open[(one.request.account, one.request.reply)]
+    def _forget(self, one: SentRequest) -> bool:
+        """Whether it was open."""
+        asker = (one.request.account, one.request.reply)
+        waiting = self._open.get(asker)
+        if waiting is None or one not in waiting:
+            return False
+        waiting.remove(one)
+        if not waiting:
+            del self._open[asker]
+        return True
+
+    def late(self, now_ns: int) -> list[ApiRequest]:
+        """Requests that were to be answered by now; each one once."""
+        late: list[ApiRequest] = []
+        while self._order and now_ns >= self._order[0][0]:
+            one = heappop(self._order)[2]
+            if self._forget(one):
+                late.append(one.request)
+        return late
 
     def unanswered(self, now_ns: int) -> list[ApiRequest]:
         """Requests that nobody will answer, because who was to do it is gone; each one once."""
-        while self._order and now_ns - self._order[0].sent_ns > FORGOTTEN_NS:
-            self._forget(self._order.popleft())
         if not self._order:
             self._boots.clear()
             self._interrupted.clear()
             return []
-        over = self._given_up(now_ns)
+        over = self._lost_with_links(now_ns)
         if not over and all(self.boot_of(peer) == boot for peer, boot in self._boots.items()):
             return []
         self._boots = {peer: self.boot_of(peer) for peer in self._boots}
@@ -119,8 +187,14 @@ class Forwarded:
             one
             for waiting in self._open.values()
             for one in waiting
-            if one.boot != self._boots[one.peer] or one.sent_ns <= over.get(one.peer, -1)
+            if one.boot != self._boots.get(one.peer, 0) or one.sent_ns <= over.get(one.peer, -1)
         ]
         for one in lost:
             self._forget(one)
         return [one.request for one in sorted(lost, key=lambda one: one.sent_ns)]
+
+
+def _keep(askers: dict[Asker, None], asker: Asker) -> None:
+    askers[asker] = None
+    if len(askers) > KEPT_MAX:
+        del askers[next(iter(askers))]

@@ -57,19 +57,23 @@ class Gathering:
         self._next += 1
         return self._next
 
-    def begin(self, gather: Gather) -> None:
+    def begin(self, gather: Gather, until_ns: int) -> None:
         """Answer a list request when all infos are there, or the time is up."""
 
         def finish(infos: dict[Asset, Info]) -> None:
             self.answer(gather.request, lists.finish(gather, infos))
 
-        self.collect(gather.request.account, gather.assets, finish)
+        self.collect(gather.request.account, gather.assets, finish, until_ns)
 
     def collect(
-        self, account: str, assets: list[Asset], then: Callable[[dict[Asset, Info]], None]
+        self,
+        account: str,
+        assets: list[Asset],
+        then: Callable[[dict[Asset, Info]], None],
+        until_ns: int = 0,
     ) -> None:
         """Ask everybody who leads one of the assets; `then` has what there is in time."""
-        open_ = OpenGather(then, {}, set(), self.view.now_ns + DEADLINE_NS)
+        open_ = OpenGather(then, {}, set(), until_ns or self.view.now_ns + DEADLINE_NS)
         elsewhere: dict[str, list[Asset]] = {}
         for asset in assets:
             info = self.info(account, asset)

@@ -49,13 +49,8 @@ class RequestIntake:
         to their own clients, for those of other servers the meta leader does. What another cluster
         sends comes to one server of each cluster: that of the leader's cluster sees to it."""
         engine = self.engine
-        for news in engine.cluster.servers.values():
-            if isinstance(link, GatewayLink):
-                theirs = news.facts.cluster == link.gateway
-            else:
-                theirs = news.server_id == link.peer
-            if theirs and news.facts.jetstream:
-                return False
+        if link.serves:
+            return False
         if engine.meta.leading or not isinstance(link, GatewayLink):
             return engine.meta.leading
         leader = engine.cluster.servers.get(engine.cluster.leader_of(META_GROUP))

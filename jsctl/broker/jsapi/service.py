@@ -46,8 +46,9 @@ from jsctl.broker.jsapi.damaged_reads import DamagedReads
 from jsctl.broker.jsapi.farewells import Farewells
 from jsctl.broker.jsapi.forwarded import Forwarded
 from jsctl.broker.jsapi.gathering import Gathering
+from jsctl.broker.jsapi.held import LEADERLESS_NS, HeldRequest, Leaving
 from jsctl.broker.jsapi.live_view import ApiView
-from jsctl.broker.peers.items import Forward, ForwardReply, Returned
+from jsctl.broker.peers.items import Answered, Forward, ForwardReply, Returned
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.sessions.last_line import LastLine
 from jsctl.dataclass import dataclass
@@ -62,8 +63,8 @@ else:
     check_answers = lazy.module("jsctl.broker.jsapi.check_answers")
     rescuing = lazy.module("jsctl.broker.jsapi.rescuing")
 
-LEADERLESS_NS = 2_000_000_000
-"""How long a request waits for its group to have a leader."""
+GATHERED_NS = 4_000_000_000
+"""What others did not tell so long after a request came in is told as missing."""
 RETRY_NS = 50_000_000
 LEAVING_NS = 10_000_000
 """How soon it is looked again whether a leader is gone that steps down."""
@@ -71,32 +72,6 @@ HOPS_MAX = 4
 """Servers that may pass on a request whose leader changes while it is under way."""
 HELD_MAX = 10_000
 """Requests that wait for a leader or a read; more are dropped."""
-
-
-@dataclass(slots=True)
-class HeldRequest:
-    """A request that waits for a leader."""
-
-    request: ApiRequest
-    until_ns: int
-    hops: int
-
-
-@dataclass(slots=True)
-class Leaving:
-    """A leader that was asked to step down, and is about to."""
-
-    group: RaftGroup
-    term: int
-    request: ApiRequest
-    reply: bytes
-    until_ns: int
-
-    def is_over(self, now_ns: int) -> bool:
-        """Whether somebody else leads as far as known here, or that takes too long."""
-        group = self.group
-        moved = not group.leading and group.raft.term > self.term and bool(group.leader)
-        return moved or group.gone or now_ns >= self.until_ns
 
 
 @dataclass(slots=True)
@@ -119,7 +94,7 @@ class ApiService:
     """Requests of other servers, of which another one is to be told."""
     _damaged: DamagedReads = field(init=False)
     _held: list[HeldRequest] = field(default_factory=list)
-    _reading: dict[int, ApiRequest] = field(default_factory=dict)
+    _reading: dict[int, HeldRequest] = field(default_factory=dict)
     _leaving: list[Leaving] = field(default_factory=list)
     _next_token: int = 1
     _retry_due_ns: int = 0
@@ -144,11 +119,13 @@ class ApiService:
         target = self._target(request)
         return None if target is None else self._group_of(target, request)
 
-    def take(self, request: ApiRequest, hops: int = 0) -> None:
+    def take(self, request: ApiRequest, hops: int = 0, age_ns: int = 0) -> None:
         """A request came in, here or by a peer's forward, through so many servers."""
         if self.archives.taken(request):
             return
-        self._route(HeldRequest(request, self.view.now_ns + LEADERLESS_NS, hops), waited=False)
+        if not hops:
+            self.forwarded.anew(request)
+        self._route(HeldRequest(request, self.view.now_ns - age_ns, hops), waited=False)
 
     def _route(self, held: HeldRequest, *, waited: bool) -> None:
         request = held.request
@@ -156,26 +133,28 @@ class ApiService:
         if group is None:
             return
         if self._target(request) is Decider.EVERY_SERVER:
-            self._tell_all(request, held.hops)
+            self._tell_all(held)
             return
         leader = self.engine.cluster.leader_of(group)
         mine = self.engine.groups.by_name.get(group)
         if mine is not None and mine.leading:
-            self._confirm(mine, request)
+            self._confirm(mine, held)
         elif self._is_reached(leader) and self._may_pass_on(held, waited):
-            forward = Forward(held.hops + 1, request)
+            now_ns = self.view.now_ns
+            forward = Forward(held.hops + 1, request, max(now_ns - held.asked_ns, 0))
             sent = self.forwarded if request.entry == self.view.me else self.passed_on
-            sent.sent(request, leader, self.view.now_ns, held.until_ns)
+            sent.sent(request, leader, now_ns, held.asked_ns, again=held.hops > 0)
             self.engine.outbox.parcel(leader).forwards.append(forward)
         else:
             self._hold(held)
 
-    def _tell_all(self, request: ApiRequest, hops: int) -> None:
+    def _tell_all(self, held: HeldRequest) -> None:
         """Each server answers for itself, whoever leads."""
-        if not hops:
+        if not held.hops:
+            self.forwarded.asked_all(held.request)
             for peer in self.engine.cluster.peers_up():
-                self.engine.outbox.parcel(peer).forwards.append(Forward(1, request))
-        self._decide(request)
+                self.engine.outbox.parcel(peer).forwards.append(Forward(1, held.request))
+        self._decide(held)
 
     def _is_reached(self, leader: str) -> bool:
         """Whether a leader is another server, and there is a way to it."""
@@ -222,16 +201,17 @@ class ApiService:
 
     def _hold(self, held: HeldRequest) -> None:
         if self.view.now_ns >= held.until_ns:
-            self._leaderless(held.request)
+            self._leaderless(held)
         elif len(self._held) < HELD_MAX:
             self._held.append(held)
 
-    def _hold_anew(self, request: ApiRequest) -> None:
+    def _hold_anew(self, held: HeldRequest) -> None:
         """This server was to decide, and does not lead any more."""
-        self._hold(HeldRequest(request, self.view.now_ns + LEADERLESS_NS, 1))
+        self._hold(HeldRequest(held.request, held.asked_ns, max(held.hops, 1)))
 
-    def _leaderless(self, request: ApiRequest) -> None:
+    def _leaderless(self, held: HeldRequest) -> None:
         """Nobody leads for a while: say so, or tell what is known here."""
+        request = held.request
         target = self._target(request)
         if target is None:
             return
@@ -239,7 +219,7 @@ class ApiService:
         # What is not known here may have been made by a leader that this server has not heard.
         known = group != META_GROUP and group in self.engine.groups.by_name
         if known and b".INFO." in request.subject:
-            self._decide(request)
+            self._decide(held)
         else:
             self.answer(request, self._unavailable(request))
 
@@ -256,9 +236,9 @@ class ApiService:
         if sent is None:
             return
         if told.untouched:
-            self._hold(HeldRequest(sent.request, sent.until_ns, 0))
+            self._hold(HeldRequest(sent.request, sent.asked_ns, 0))
         else:
-            self.answer(sent.request, self._unavailable(sent.request))
+            self._give_up(sent.request)
 
     def interrupted(self, peer: str) -> None:
         """One of the links to a server is gone, with what was on its way: requests, answers."""
@@ -274,12 +254,17 @@ class ApiService:
         assert resolved is not None
         return api.refusal(resolved.route, api_error("JSClusterNotAvailErr"))
 
+    def _give_up(self, request: ApiRequest) -> None:
+        self.answer(request, self._unavailable(request))
+        self.forwarded.give_up(request)
+
     def retry(self) -> None:
         """Try requests again that wait for a leader or a repair; answer those that waited for a
         leader's end."""
         now_ns = self.view.now_ns
-        for request in self.forwarded.unanswered(now_ns):
-            self.answer(request, self._unavailable(request))
+        for request in self.forwarded.late(now_ns) + self.forwarded.unanswered(now_ns):
+            self._give_up(request)
+        self.passed_on.late(now_ns)
         for request in self.passed_on.unanswered(now_ns):
             self.give_back(request, untouched=False)
         self._damaged.tick()
@@ -319,24 +304,24 @@ class ApiService:
 
     # Deciding, at the leader
 
-    def _confirm(self, group: RaftGroup, request: ApiRequest) -> None:
+    def _confirm(self, group: RaftGroup, held: HeldRequest) -> None:
         if len(self._reading) >= HELD_MAX:
             return
         token = self._token()
-        self._reading[token] = request
+        self._reading[token] = held
         self.engine.groups.read(group, token)
 
     def confirmed(self) -> bool:
         """Decide on the requests whose reads were confirmed; whether there were any."""
         reads, self.engine.reads = self.engine.reads, []
         for token, good in reads:
-            request = self._reading.pop(token, None)
-            if request is None:
+            held = self._reading.pop(token, None)
+            if held is None:
                 continue
-            if good and self._leads(request):
-                self._decide(request)
+            if good and self._leads(held.request):
+                self._decide(held)
             else:
-                self._hold_anew(request)
+                self._hold_anew(held)
         return bool(reads)
 
     def _leads(self, request: ApiRequest) -> bool:
@@ -345,8 +330,9 @@ class ApiService:
         group = self.engine.groups.by_name.get(self.place(request) or "")
         return group is not None and group.leading
 
-    def _decide(self, request: ApiRequest, final: bool = False) -> None:
+    def _decide(self, held: HeldRequest, final: bool = False) -> None:
         """`final`: what waits for a repair does so no longer."""
+        request = held.request
         resolved = self._resolve(request)
         if resolved is None:
             return
@@ -361,21 +347,22 @@ class ApiService:
             self._apologize(self.line, request, resolved.route)
             return
         if isinstance(decided[0], AwaitRepair):
-            self._await_repair(request, decided[0], final)
+            self._await_repair(held, decided[0], final)
         elif isinstance(decided[0], CheckStream | AuditStream | SignHead):
             self.answer(request, check_answers.answer_of(self.view, decided[0]))
         elif isinstance(decided[0], SendSnapshot | BeginRestore):
+            self._await_others(held)
             self.archives.carry_out(request, decided[0])
         else:
-            self._carry_out(request, decided[0])
+            self._carry_out(held, decided[0])
 
-    def _await_repair(self, request: ApiRequest, decision: AwaitRepair, final: bool) -> None:
+    def _await_repair(self, held: HeldRequest, decision: AwaitRepair, final: bool) -> None:
         group = self.engine.groups.by_name.get(decision.group)
         replica = None if group is None or final else group.unit
         if isinstance(replica, StreamReplica):
-            self._damaged.wait(replica, decision.damage, partial(self._decide, request))
+            self._damaged.wait(replica, decision.damage, partial(self._decide, held))
         else:
-            self.answer(request, decision.refusal)
+            self.answer(held.request, decision.refusal)
 
     def _apologize(self, line: LastLine, request: ApiRequest, route: "Route") -> None:
         """A handler met a bug: its asker hears that, and is let go if he is connected here."""
@@ -384,7 +371,8 @@ class ApiService:
         if request.entry == self.view.me and request.client.conn:
             line.close_client(request.client.conn)
 
-    def _carry_out(self, request: ApiRequest, decision: Decision) -> None:
+    def _carry_out(self, held: HeldRequest, decision: Decision) -> None:
+        request = held.request
         match decision:
             case Reply():
                 self.answer(request, decision.payload, decision.headers)
@@ -394,26 +382,26 @@ class ApiService:
             case Silent():
                 pass
             case ProposeMeta() | RemoveMetaPeer():
-                self._propose_meta(request, decision)
+                self._propose_meta(held, decision)
             case Gather():
-                self.gathering.begin(decision)
+                self.gathering.begin(decision, held.asked_ns + GATHERED_NS)
             case MakeDirect():
-                self._make_direct(request, decision)
+                self._make_direct(held, decision)
             case _:
-                self._act_in_group(request, decision)
+                self._act_in_group(held, decision)
 
-    def _act_in_group(self, request: ApiRequest, decision: Decision) -> None:
+    def _act_in_group(self, held: HeldRequest, decision: Decision) -> None:
         match decision:
             case ProposeGroup():
-                self._propose_group(request, decision)
+                self._propose_group(held, decision)
             case StepDown():
-                self._step_down(request, decision)
+                self._step_down(held.request, decision)
             case Rescue():
-                self.answer(request, rescuing.lower_quorum(self.engine, decision))
+                self.answer(held.request, rescuing.lower_quorum(self.engine, decision))
 
     def _propose_meta(
         self,
-        request: ApiRequest,
+        held: HeldRequest,
         decision: ProposeMeta | RemoveMetaPeer,
     ) -> None:
         reply = decision.reply
@@ -421,37 +409,46 @@ class ApiService:
 
         def applied(result: int | None) -> None:
             if result is not None and reply is not None:
-                self.farewells.begin(request, reply, removed)
+                self.farewells.begin(held.request, reply, removed)
 
         if not decision.entries:
             applied(0)
-        elif not self.engine.meta.propose(decision.entries, applied):
-            self._hold_anew(request)
+            return
+        self._await_others(held)
+        if not self.engine.meta.propose(decision.entries, applied):
+            self._hold_anew(held)
 
-    def _propose_group(self, request: ApiRequest, decision: ProposeGroup) -> None:
+    def _await_others(self, held: HeldRequest) -> None:
+        """An answer depends on other servers: who asked here is told when that takes long."""
+        if held.request.entry == self.view.me:
+            again, now_ns = held.hops > 0, self.view.now_ns
+            self.forwarded.sent(held.request, "", now_ns, held.asked_ns, again=again)
+
+    def _propose_group(self, held: HeldRequest, decision: ProposeGroup) -> None:
         group = self.engine.groups.by_name.get(decision.group)
 
         def applied(result: int | None) -> None:
             reply = decision.reply
             if result is None or reply is None:
                 return
-            self.answer(request, reply if isinstance(reply, bytes) else reply(result))
+            self.answer(held.request, reply if isinstance(reply, bytes) else reply(result))
 
+        self._await_others(held)
         taken = group is not None and self.engine.groups.propose(group, decision.entries, applied)
         if not taken:
-            self._hold_anew(request)
+            self._hold_anew(held)
 
-    def _make_direct(self, request: ApiRequest, decision: MakeDirect) -> None:
+    def _make_direct(self, held: HeldRequest, decision: MakeDirect) -> None:
         replica = self.view.stream_replica(decision.account, decision.stream)
         if replica is None or replica.leading is None:
-            self._hold_anew(request)
+            self._hold_anew(held)
         elif replica.leading.direct.is_full:
             error = api_error("JSMaximumConsumersLimitErr")
-            self.answer(request, api.refusal(api.ROUTES["consumer_create"], error))
+            self.answer(held.request, api.refusal(api.ROUTES["consumer_create"], error))
         else:
             made = replica.leading.direct.add(decision.config)
             body = sourcing_consumers.created(self.view, made.consumer, made.leader)
-            self.answer(request, body, decision.headers)
+            self.answer(held.request, body, decision.headers)
 
     def _step_down(self, request: ApiRequest, decision: StepDown) -> None:
         """Whoever asks next finds another leader, unless nobody can take over."""
@@ -477,11 +474,14 @@ class ApiService:
         self.audit(request, payload)
         if not request.reply:
             return
-        if request.entry == self.view.me or request.is_foreign:
-            self.publisher.here(request.account, request.reply, headers, payload)
-            return
         account, reply, entry = request.account, request.reply, request.entry
-        if not self.publisher.at(account, entry, reply, headers, payload):
+        if entry == self.view.me:
+            if self.forwarded.answered_here(account, reply):
+                self.publisher.here(account, reply, headers, payload)
+        elif request.is_foreign:
+            self.publisher.here(account, reply, headers, payload)
+            self.engine.outbox.parcel(entry).answered.append(Answered(account, reply))
+        elif not self.publisher.at(account, entry, reply, headers, payload):
             told = ForwardReply(account, reply, headers, payload)
             self.engine.outbox.parcel(entry).replies.append(told)
 
@@ -495,6 +495,6 @@ class ApiService:
 
     def answered(self, reply: ForwardReply) -> None:
         """Another server decided on a request that came in here."""
-        self.forwarded.answered(reply.account, reply.reply)
-        if not self.archives.told(reply.reply, reply.payload) and reply.reply:
+        is_open = self.forwarded.answered(reply.account, reply.reply)
+        if not self.archives.told(reply.reply, reply.payload) and is_open and reply.reply:
             self.publisher.here(reply.account, reply.reply, reply.headers, reply.payload)

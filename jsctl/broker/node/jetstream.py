@@ -30,8 +30,10 @@ from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, subscribe_api
 from jsctl.broker.jsapi.usage import Usage
 from jsctl.broker.node.engine_setup import engine_options, publish_limits, scrub_limits, server_card
+from jsctl.broker.node.far_servers import FarServers
 from jsctl.broker.node.peer_frames import PeerFrames
 from jsctl.broker.options import Options
+from jsctl.broker.peers.outbox import FRAMES
 from jsctl.broker.ports import Disk, ZoneOffset
 from jsctl.broker.routes.types import PeerChange
 from jsctl.broker.routing.limits import ServerIdentity
@@ -49,6 +51,8 @@ REFRESH_NS = 250_000_000
 CALM_NS = 2_000_000_000
 """So long after the last change a server alone goes on to look: nothing else makes a difference."""
 ID_LENGTH = 22
+ASKED = b"S"
+"""Ends the subject of what other servers tell of themselves."""
 _NO_CHANGE = (ConsumerAdvisories, ReplicaDamageChanged, ArchiveNews, BatchesAbandoned)
 """Facts behind which everything stands as before."""
 
@@ -91,6 +95,11 @@ class JetStream:
         self._intake = RequestIntake(self.engine, self.api, identity, line)
         self._frames = PeerFrames(router, self.engine, self.api, usage)
         self._direct = DirectGets(self.engine)
+        self._far = FarServers(
+            router,
+            router.accounts.system or router.accounts.default,
+            b"%s.%s.%s" % (FRAMES[0].encode(), self.engine.options.me.encode(), ASKED),
+        )
         self._router = router
         self._identity = identity
         self._line = line
@@ -128,6 +137,17 @@ class JetStream:
         """Another cluster listens to something, or no longer."""
         self._frames.far_changed(sub, came)
 
+    def know_clusters(self, bare: frozenset[str], serving: frozenset[str], now_ns: int) -> None:
+        """Which other clusters are of brokers without JetStream, as far as these are linked, and
+        which have one with it; what nats-servers are is asked while that matters."""
+        meta = self.engine.meta
+        if meta.bootstrap is None:
+            self._far.end()
+            return
+        if meta.bootstrap.other_clusters:
+            self._far.ask(now_ns)
+        meta.bare = (bare | self._far.bare()) - serving
+
     # In a turn
 
     def take_early(self, now_ns: int, synced: list[int]) -> int:
@@ -161,6 +181,8 @@ class JetStream:
         elif owner is self._frames:
             if self._frames.take(sink, now_ns):
                 self.stirred = True
+        elif owner is self._far:
+            self._far.take(sink)
         elif self.api.archives.captured(sink):
             self.stirred = True
         else:

@@ -9,7 +9,7 @@ from jsctl.broker.interest.targets import Sink, Subscription
 from jsctl.broker.jsapi.service import ApiService
 from jsctl.broker.jsapi.usage import Usage
 from jsctl.broker.peers.frames import decode_frame
-from jsctl.broker.peers.items import PeerFrame
+from jsctl.broker.peers.items import ForwardReply, PeerFrame
 from jsctl.broker.peers.outbox import FRAMES, frame_subject
 from jsctl.broker.routes.types import PeerChange
 from jsctl.broker.routing.router import Router
@@ -36,6 +36,7 @@ class PeerFrames:
         self.account = accounts.system or accounts.default
         mine = frame_subject(self.engine.options.me)
         self.router.subscribe(self.account, mine, Sink(self, self.account))
+        self.router.routes.answers = Sink(self)
 
     def peer_changed(self, name: str, change: PeerChange) -> None:
         """A broker was linked, or a link to one is gone."""
@@ -65,7 +66,11 @@ class PeerFrames:
         Whether there was more in them than what replicated groups say to each other.
         """
         more = False
-        for _, _, _, payload, _ in sink.take():
+        for subject, _, headers, payload, origin in sink.take():
+            if isinstance(origin, Account):
+                self.api.answered(ForwardReply(origin.name, subject, headers, payload))
+                more = True
+                continue
             try:
                 frame = decode_frame(payload)
                 self.engine.peers.receive(frame, now_ns)
@@ -100,7 +105,7 @@ class PeerFrames:
         is_fresh = self.engine.cluster.liveness.is_fresh(frame.sender)
         for forward in frame.forwards:
             if is_fresh:
-                self.api.take(forward.request, forward.hops)
+                self.api.take(forward.request, forward.hops, forward.age_ns)
             else:
                 self.api.give_back(forward.request, untouched=True)
         for returned in frame.returned:

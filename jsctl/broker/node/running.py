@@ -296,7 +296,8 @@ class RunningNode:
         for door in self._doors:
             door.tick(now_ns)
         if self.jetstream is not None and self._gates is not None:
-            self.jetstream.engine.meta.bare = self._gates.connections.bare()
+            connections = self._gates.connections
+            self.jetstream.know_clusters(connections.bare(), connections.serving(), now_ns)
         if self._links is not None:
             self._follow_links()
         self._system.tick(now_ns)

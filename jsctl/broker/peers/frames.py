@@ -187,6 +187,7 @@ def _read_client(data: FrameReader) -> ClientInfo:
 def _write_forward(out: FrameWriter, item: Forward) -> None:
     request = item.request
     out.u64(item.hops)
+    out.u64(item.age_ns)
     out.text(request.account)
     out.small(request.subject)
     out.small(request.reply)
@@ -198,7 +199,7 @@ def _write_forward(out: FrameWriter, item: Forward) -> None:
 
 
 def _read_forward(data: FrameReader) -> Forward:
-    hops = data.u64()
+    hops, age_ns = data.u64(), data.u64()
     request = ApiRequest(
         account=data.text(),
         subject=data.small(),
@@ -209,7 +210,7 @@ def _read_forward(data: FrameReader) -> Forward:
         entry=data.text(),
         system=data.flag(),
     )
-    return Forward(hops, request)
+    return Forward(hops, request, age_ns)
 
 
 def _write_reply(out: FrameWriter, item: ForwardReply) -> None:

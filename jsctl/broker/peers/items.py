@@ -101,10 +101,12 @@ class RaftBatch:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """An API request for the receiver to answer; it came through `hops` servers."""
+    """An API request for the receiver to answer; it came through `hops` servers, and came in so
+    long ago."""
 
     hops: int
     request: ApiRequest
+    age_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class ForwardReply:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A forwarded request was answered by a message that the sender published at the receiver."""
+    """A forwarded request was answered by the sender, whose message does not pass the receiver."""
 
     account: str
     reply: bytes

@@ -335,6 +335,7 @@ class Links:
             name=event.name,
             traces=event.traces,
         )
+        link.serves = event.serves
         self._links[event.conn] = link
         parser = self._parsers.get(event.conn)
         if parser is not None:

@@ -152,6 +152,7 @@ def link_added(link: Link, peer: RoutePeer, info: RouteInfo, pool_size: int) -> 
         pool_size=1 if peer.no_pool else pool_size,
         solicited=link.solicited,
         traces=info.traces,
+        serves=info.native and info.jetstream,
     )
 
 

@@ -129,6 +129,8 @@ class LinkAdded:
     pool_size: int
     solicited: bool
     traces: bool = True
+    serves: bool = False
+    """The peer is a broker with a JetStream."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -405,12 +405,6 @@ class Deliverer:
             self._expire(session, sub)
         return True
 
-    def to_server(
-        self, link: RouteLink, account: Namespace, subject: bytes, headers: bytes, payload: bytes
-    ) -> None:
-        """One message to another server, whatever its interest is as far as known here."""
-        self.to_link(link, None, account, subject, b"", [], headers or None, payload, subject)
-
     def to_link(
         self,
         link: AnyLink,

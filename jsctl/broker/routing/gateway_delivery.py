@@ -3,7 +3,7 @@ find their way between clusters, see `gateway_replies`."""
 
 from collections.abc import Callable, Container, Sequence
 
-from jsctl.broker.accounts.crossing import LeadBack
+from jsctl.broker.accounts.crossing import Crossings, LeadBack
 from jsctl.broker.interest.kinds import GATEWAY, HUB, ROUTE
 from jsctl.broker.interest.links import (
     GATEWAY_REPLY,
@@ -41,6 +41,7 @@ class GatewayDeliverer(Deliverer):
         replies: GatewayReplies,
     ) -> None:
         super().__init__(jitter, expire, lead_back)
+        self.crossings = Crossings(lead_back, replies.clusters)
         self._routes_of = routes_of
         self._replies = replies
 

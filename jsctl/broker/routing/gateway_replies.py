@@ -9,8 +9,9 @@ that asked, the answer goes on to the server that asked.
 A leaf node whose hub is in a super-cluster does the same with what comes from there: what is said
 to such a reply goes to the hub.
 
-Both are subscriptions with a `ReplyWay` as their target: one of each such reply, and in every
-account one of everything that is said to this cluster. So they are found as everything else is.
+Both are subscriptions with a `ReplyWay` as their target: one of each such reply, or of all those
+of one client where they can be told, and in every account one of everything that is said to this
+cluster. So they are found as everything else is.
 """
 
 import hashlib
@@ -37,8 +38,8 @@ RECENT_NS = 2_000_000_000
 """How long news of interest may take to the other cluster, and an answer back."""
 WAYS_MAX = 65_536
 """Replies that are led back at a time; at the limit the oldest is forgotten."""
-
-
+INBOX, INBOX_WORDS, DRAWN_BYTES = b"_INBOX", 3, 22
+"""`_INBOX.<drawn>.<number of the request>`."""
 MARKS_KEPT = 1024
 
 
@@ -69,6 +70,10 @@ class GatewayReplies:
     """Accounts in which somebody has just subscribed; shared with the links."""
     _recent: dict[Namespace, _Recent] = field(default_factory=dict)
     _ways: dict[tuple[Namespace, bytes], Subscription] = field(default_factory=dict)
+
+    def clusters(self) -> list[str]:
+        """The other clusters that messages go to, the nearest first."""
+        return [one.gateway for one in sorted(self.links.values(), key=lambda one: one.rtt_ns)]
 
     @property
     def prefix(self) -> bytes:
@@ -107,13 +112,14 @@ class GatewayReplies:
         if not is_valid_literal(rest):
             return reply, b""
         self._forget_old(now_ns)
-        known = self._ways.pop((account, rest), None)
+        pattern = family(rest)
+        known = self._ways.pop((account, pattern), None)
         if known is None:
             if len(self._ways) >= WAYS_MAX:
                 self._forget(next(iter(self._ways)))
-            known = Subscription(account, rest, b"", b"", ReplyWay(), local_only=True)
-            account.sublist.insert(rest, known)
-        self._ways[account, rest] = known
+            known = Subscription(account, pattern, b"", b"", ReplyWay(), local_only=True)
+            account.sublist.insert(pattern, known)
+        self._ways[account, pattern] = known
         way = known.target
         assert isinstance(way, ReplyWay)
         way.prefix, way.until_ns = prefix, now_ns + RECENT_NS
@@ -121,7 +127,7 @@ class GatewayReplies:
 
     def prefix_of(self, account: Namespace, reply: bytes) -> bytes:
         """What a reply that came in had in front."""
-        known = self._ways.get((account, reply))
+        known = self._ways.get((account, family(reply)))
         if known is None:
             return b""
         assert isinstance(known.target, ReplyWay)
@@ -187,6 +193,15 @@ class GatewayReplies:
 def replies_of(gateway: str, server_id: str) -> GatewayReplies:
     """Those of a server of a cluster."""
     return GatewayReplies(mark(gateway), mark(server_id))
+
+
+def family(reply: bytes) -> bytes:
+    """The pattern of all replies of one client: what clients make their inboxes of is drawn, so
+    nobody else has one that begins so. Any other reply stands for itself."""
+    words = reply.split(b".")
+    if len(words) == INBOX_WORDS and words[0] == INBOX and len(words[1]) >= DRAWN_BYTES:
+        return b"%s.%s.*" % (INBOX, words[1])
+    return reply
 
 
 def _is_any(plain: tuple[Subscription, ...], groups: tuple[tuple[Subscription, ...], ...]) -> bool:

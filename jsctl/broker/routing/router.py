@@ -32,7 +32,7 @@ from jsctl.broker.protocol.deliveries import Item, OutgoingMessage
 from jsctl.broker.protocol.ops import RouteOp
 from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.limits import RoutingLimits
-from jsctl.broker.routing.routes import Routes
+from jsctl.broker.routing.routes import ANSWER, Routes
 from jsctl.broker.routing.tracing import Tracing
 from jsctl.broker.turn import Jitter
 
@@ -228,28 +228,22 @@ class Router:
         else:
             self.publish(account, subject, b"".join(pieces))
 
-    def publish_at(
+    def answer_at(
         self, account: Namespace, server_id: str, subject: bytes, headers: bytes, payload: bytes
-    ) -> RouteLink | None:
-        """Publish at another server: the link that it goes by, None when there is none.
+    ) -> bool:
+        """Have another server publish an answer; False when there is no link to it.
 
         It arrives behind all interest that was told on the account's link before: who gets
         the answer to a create can publish at once.
         """
         for link in self.routes.links_of(account.name):
             if link.peer == server_id:
-                self.delivery.to_server(link, account, subject, headers, payload)
-                return link
-        return None
-
-    def publish_behind(
-        self, link: RouteLink, account: Namespace, subject: bytes, payload: bytes
-    ) -> bool:
-        """Publish behind what went by a link, in another account; False if it carries only one."""
-        if link.account is not None:
-            return False
-        self.delivery.to_server(link, account, subject, b"", payload)
-        return True
+                shown, held = subject, headers or None
+                self.delivery.to_link(
+                    link, None, account, subject, ANSWER, [], held, payload, shown
+                )
+                return True
+        return False
 
     def publish_batch(self, account: Namespace, said: Sequence[OutgoingMessage]) -> None:
         """Publish many messages, in order."""

@@ -10,13 +10,15 @@ last, and send nothing back to where it came from.
 from collections.abc import Callable, Collection, Iterator
 
 from jsctl.broker.accounts.accounts import Accounts
-from jsctl.broker.interest.targets import Namespace, RouteKey, RouteLink, Subscription
+from jsctl.broker.interest.targets import Namespace, RouteKey, RouteLink, Sink, Subscription
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.ops import Interest, NoInterest, Routed, RouteOp
 from jsctl.broker.routing.delivery import ACK_PREFIX, Deliverer
 from jsctl.broker.routing.tracing import Tracing
 from jsctl.broker.subject.transforms import fnv1a32
 
+ANSWER = ACK_PREFIX + b"@"
+"""The reply of an answer to a request that came in at the server which it is sent to."""
 ACK_DOTS = 8
 """An ack reply has this many dots in front of an `@` that ends it."""
 
@@ -63,6 +65,9 @@ class Routes:
         """Accounts that have a link of their own to every pooled peer, and use no other."""
         self._links: dict[int, RouteLink] = {}
         self._of_account: dict[str, list[RouteLink]] = {}
+        self.answers: Sink | None = None
+        """Takes answers of other servers to requests that came in here; their origin is the
+        account."""
         self._of_leafs: dict[Namespace, dict[tuple[bytes, bytes, bytes], int]] = {}
         """(subject, queue, cluster) -> members, of leaf nodes that hang on this server."""
 
@@ -246,6 +251,10 @@ class Routes:
         link.in_bytes += len(op.payload) + len(op.headers or b"")
         account = self._accounts.get(op.account.decode(errors="replace"))
         if account is None:
+            return
+        if op.reply == ANSWER and self.answers is not None:
+            answer = (op.subject, op.reply, op.headers or b"", op.payload, account)
+            self._delivery.capture(self.answers, answer)
             return
         plan = account.sublist.match(op.subject)
         if plan.empty:

@@ -16,7 +16,7 @@ from jsctl.broker.routing.trace import Trace
 from jsctl.broker.sessions.last_line import client_of
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.system.client_events import ClientEvents
-from jsctl.broker.system.imports import SERVED_HERE_ONLY, import_services
+from jsctl.broker.system.imports import SERVED_HERE_ONLY, import_jetstream, import_services
 from jsctl.broker.system.outlet import EventOutlet
 from jsctl.broker.system.schedule import EventSchedule
 from jsctl.broker.system.server import ServerParts
@@ -94,6 +94,9 @@ class SystemAccount:
             ):
                 router.subscribe(self._system, pattern.encode(), Sink(self, self._system))
             import_services(router, self._system)
+            options = self._server.options
+            if options.replicated and not options.jetstream.enabled:
+                import_jetstream(router, self._system)
         if self._counts is not None:
             self._counts.listen()
         for subject in sorted(SERVED_HERE_ONLY):

@@ -3,7 +3,8 @@
 import pytest
 
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
-from jsctl.broker.jsapi.service import HOPS_MAX, LEADERLESS_NS
+from jsctl.broker.jsapi.held import LEADERLESS_NS
+from jsctl.broker.jsapi.service import HOPS_MAX
 from jsctl.broker.options import JetStreamOptions
 from tests.support.cluster_play import ClusterPlay
 from tests.support.stream_requests import consumer, stream
@@ -189,7 +190,10 @@ def test_a_request_sent_to_one_that_no_longer_leads_is_passed_on(
     service, asked_late = asked.node.jetstream.api, former.node.jetstream.api
     who = ClientInfo("A", conn=7)
     subject = b"$JS.API.STREAM.INFO.S"
-    asked_late.take(ApiRequest("A", subject, b"answer", b"", b"", who, service.view.me), hops)
+    request = ApiRequest("A", subject, b"answer", b"", b"", who, service.view.me)
+    now_ns = service.view.now_ns
+    service.forwarded.sent(request, former.peer, now_ns, now_ns)
+    asked_late.take(request, hops)
     cluster.run(LEADERLESS_NS / 1e9 / 2)
     heard = client.heard("answer")
     assert [one["config"]["name"] for one in heard] == (["S"] if answered else [])

@@ -2,7 +2,7 @@
 
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
 from jsctl.broker.jsapi import forwarded
-from jsctl.broker.jsapi.forwarded import FORGOTTEN_NS, INTERRUPTED_NS, Forwarded
+from jsctl.broker.jsapi.forwarded import ANSWERED_NS, INTERRUPTED_NS, Forwarded
 
 
 def request(number: int, reply: bytes = b"r") -> ApiRequest:
@@ -34,10 +34,43 @@ def test_what_nobody_waits_for_is_forgotten() -> None:
     boots = {"p": 1}
     open_ = Forwarded(lambda peer: boots[peer])
     open_.sent(request(0), "p", 0, 0)
-    open_.sent(request(1), "p", 5, 0)
-    open_.sent(request(2, b""), "p", 5, 0)
+    open_.sent(request(1), "p", 5, 5)
+    open_.sent(request(2, b""), "p", 5, 5)
     boots["p"] = 2
-    assert subjects(open_.unanswered(FORGOTTEN_NS + 3)) == [1]
+    assert subjects(open_.late(ANSWERED_NS + 3)) == [0]
+    assert subjects(open_.unanswered(ANSWERED_NS + 3)) == [1]
+    assert open_.late(2 * ANSWERED_NS) == []
+
+
+def test_a_request_that_leaves_again_is_one_and_its_age_counts_on() -> None:
+    open_ = Forwarded(lambda peer: 1)
+    open_.sent(request(1), "p", 0, 0)
+    open_.sent(request(1), "q", ANSWERED_NS - 1, 0, again=True)
+    assert open_.late(ANSWERED_NS - 1) == []
+    assert subjects(open_.late(ANSWERED_NS)) == [1]
+    assert not open_.answered("A", b"r")
+
+
+def test_one_answer_for_each_request() -> None:
+    open_ = Forwarded(lambda peer: 1)
+    assert not open_.answered("A", b"r"), "nobody asked"
+    assert open_.answered_here("A", b"r")
+    open_.sent(request(1), "p", 0, 0)
+    open_.sent(request(2), "p", 0, 0)
+    assert [open_.answered("A", b"r") for _ in range(3)] == [True, True, False]
+    (one,) = (request(3),)
+    open_.sent(one, "p", 0, 0)
+    assert subjects(open_.late(ANSWERED_NS)) == [3]
+    open_.give_up(one)
+    assert not open_.answered("A", b"r") and not open_.answered_here("A", b"r")
+    open_.anew(one)
+    assert open_.answered_here("A", b"r"), "he asks again"
+
+
+def test_each_server_may_answer_who_asked_all() -> None:
+    open_ = Forwarded(lambda peer: 1)
+    open_.asked_all(request(1))
+    assert [open_.answered("A", b"r") for _ in range(3)] == [True] * 3
 
 
 def test_only_so_many_are_remembered() -> None:
@@ -55,7 +88,7 @@ def test_what_is_returned_is_not_open_any_more() -> None:
         open_.sent(request(number), "p", number, 10 + number)
     assert open_.returned("A", b"r", b"9") is None
     found = open_.returned("A", b"r", b"1")
-    assert found is not None and (found.request.subject, found.until_ns) == (b"1", 11)
+    assert found is not None and (found.request.subject, found.asked_ns) == (b"1", 11)
     assert open_.returned("A", b"r", b"1") is None
     open_.boot_of = lambda peer: 2
     assert subjects(open_.unanswered(3)) == [0, 2]

@@ -193,6 +193,26 @@ def test_an_answer_by_another_server_of_the_cluster_finds_back(server: Gateway) 
     assert server.heard(OUT) == b"RMSG $G " + THEIRS + b"in.1 1\r\ny\r\n"
 
 
+def test_replies_of_one_client_are_led_back_together(server: Gateway) -> None:
+    inbox = b"_INBOX.%s." % (b"Ab3" * 8)[:22]
+    server.say(CLIENT, b"SUB svc 1\r\n")
+    server.gate(server.inward, b"RMSG $G svc %s%s1 2\r\nhi\r\n" % (THEIRS, inbox))
+    account = server.accounts.default
+    generation, size = account.sublist.generation, len(account.sublist)
+    for number in range(2, 40):
+        line = b"RMSG $G svc %s%s%d 2\r\nhi\r\n" % (THEIRS, inbox, number)
+        server.gate(server.inward, line)
+    assert (account.sublist.generation, len(account.sublist)) == (generation, size)
+    server.inbox.clear()
+    server.say(OTHER, b"PUB %s7 2\r\nyo\r\nPUB %s8.x 2\r\nno\r\n" % (inbox, inbox))
+    assert server.heard(OUT) == b"RMSG $G %s%s7 2\r\nyo\r\n" % (THEIRS, inbox)
+    server.inbox.clear()
+    server.gate(server.inward, b"RMSG $G svc %s_INBOX.short.1 2\r\nhi\r\n" % THEIRS)
+    assert len(account.sublist) == size + 1
+    server.say(OTHER, b"PUB _INBOX.short.2 2\r\nno\r\n")
+    assert server.heard(OUT) == b""
+
+
 def test_deliveries_show_their_subject_on_both_ways(server: Gateway) -> None:
     ack = b"$JS.ACK.S.C.1.1.1.1700000000000000000.0"
     server.say(CLIENT, b"SUB in 1\r\n")

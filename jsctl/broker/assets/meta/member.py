@@ -48,9 +48,9 @@ class MetaMember:
         self.replica: MetaReplica | None = None
         """None without a founding."""
         self.bootstrap: Bootstrap | None = None
-        self.bare: frozenset[str] = frozenset()
-        """Other clusters whose servers have no JetStream, as far as they are linked."""
         """As long as it is open which meta group this server belongs to."""
+        self.bare: frozenset[str] = frozenset()
+        """Other clusters whose servers have no JetStream, as far as they are known."""
         self._context = context
         self._cluster = cluster
         self._assets = assets
