@@ -37,7 +37,7 @@ _DEFAULT_WIRE = Wire()
 class _Slot:
     """One field, ready to be read and written."""
 
-    __slots__ = ("attr", "check", "decode", "encode", "key", "omit", "zero")
+    __slots__ = ("attr", "check", "decode", "encode", "key", "nullable", "omit", "zero")
 
     def __init__(self, declared: "Field[Any]", wire: Wire) -> None:
         self.attr = declared.name
@@ -47,6 +47,8 @@ class _Slot:
         self.encode = _encoder(kind)
         self.decode = _decoder(kind)
         self.check = _checker(kind)
+        self.nullable = not (isinstance(kind, type) and issubclass(kind, Enum))
+        """Whether null is no value; words are asked about it, too."""
         self.zero = declared.default
         """What counts as empty besides falsehood: the first word of an enumeration."""
 
@@ -54,7 +56,7 @@ class _Slot:
 class _Plan:
     """A class as tables. `embeds` are flattened structs."""
 
-    __slots__ = ("embeds", "items", "keys", "order", "slots", "unknown")
+    __slots__ = ("checked", "embeds", "items", "keys", "order", "slots", "unknown")
 
     def __init__(self, cls: type) -> None:
         self.slots: dict[str, _Slot] = {}
@@ -79,8 +81,11 @@ class _Plan:
         self.items = _values(named)
         """What is written, in the order of its slots."""
         self.keys = set(self.slots)
+        self.checked = dict(self.slots)
+        """All that a document may have, flattened structs too."""
         for _, flat, _ in self.embeds:
             self.keys |= _plan(flat).keys
+            self.checked = {**_plan(flat).checked, **self.checked}
 
 
 def _values(names: list[str]) -> Callable[[object], tuple[object, ...]]:
@@ -144,29 +149,43 @@ def decode(cls: type[T], document: object, *, strict: bool = False) -> T:
 def _decode(cls: type[T], document: object, strict: bool) -> T:
     plan = _plans.get(cls) or _plan(cls)
     if not isinstance(document, dict):
-        name = str(getattr(cls, "GO_NAME", cls.__name__))
-        raise Mismatch(checks.kind_of(document), f"server.{name}")
+        raise Mismatch(checks.kind_of(document), _go_type(cls))
+    if strict and plan.embeds:
+        # The first mistake is the one that is named, whatever struct it is in.
+        _check_document(plan, document)
     given: dict[str, object] = {}
     rest: dict[str, object] = {}
     slots = plan.slots
     for key, item in document.items():
         slot = slots.get(key)
         if slot is None:
-            if key not in plan.keys:
-                rest[key] = item
-        elif item is None:
-            continue
-        elif strict:
-            given[slot.attr] = _checked(slot.check, item, key)
-        else:
-            given[slot.attr] = item if slot.decode is None else slot.decode(item)
-    if rest and strict:
-        raise DecodeError(f'json: unknown field "{next(iter(rest))}"')
+            if key in plan.keys:
+                continue
+            if strict:
+                raise DecodeError(f'json: unknown field "{key}"')
+            rest[key] = item
+        elif item is not None or (strict and not slot.nullable):
+            given[slot.attr] = _read(slot, item, key, strict)
     if plan.embeds:
         _decode_embeds(plan, document, strict, given)
     if rest and plan.unknown:
         given[plan.unknown] = rest
     return cls(**given)
+
+
+def _read(slot: _Slot, item: object, key: str, strict: bool) -> object:
+    if strict:
+        return _checked(slot.check, item, key)
+    return item if slot.decode is None else slot.decode(item)
+
+
+def _check_document(plan: _Plan, document: dict[str, object]) -> None:
+    for key, item in document.items():
+        slot = plan.checked.get(key)
+        if slot is None:
+            raise DecodeError(f'json: unknown field "{key}"')
+        if item is not None or not slot.nullable:
+            _checked(slot.check, item, key)
 
 
 def _decode_embeds(
@@ -317,18 +336,17 @@ _CHECKS: dict[object, Convert] = {
 def _checker(kind: object) -> Convert:
     origin = get_origin(kind)
     if origin is tuple:
-        return partial(_check_items, _checker(_item_of(kind)))
+        zero = _zero_of(_item_of(kind))
+        return partial(_check_items, _checker(_item_of(kind)), zero, _go_type(kind))
     if origin is dict:
-        return partial(_check_mapping, _checker(_item_of(kind)))
+        return partial(_check_mapping, _checker(_item_of(kind)), _zero_of(_item_of(kind)))
     mark = _mark(kind)
     if mark == "time":
         return checks.check_time
     if mark or kind is int:
         return partial(checks.check_integer, wanted=mark or "int")
     if isinstance(kind, type) and issubclass(kind, Enum):
-        known = {member.value: member for member in kind}
-        refusal = str(getattr(kind, "__refusal__", "can not unmarshal {raw}"))
-        return lambda value: checks.check_word(known, value, refusal)
+        return partial(checks.check_word, checks.words_of(kind))
     if is_dataclass(kind):
         return partial(_decode_struct, kind, True)
     return _CHECKS.get(kind, lambda value: value)
@@ -342,13 +360,42 @@ def _checked(check: Convert, value: object, key: str) -> object:
         raise
 
 
-def _check_items(inner: Convert, value: object) -> tuple[object, ...]:
+def _check_items(
+    inner: Convert, zero: Callable[[], object], wanted: str, value: object
+) -> tuple[object, ...]:
     if not isinstance(value, list):
-        raise Mismatch(checks.kind_of(value), "[]string")
-    return tuple([_checked(inner, item, str(at)) for at, item in enumerate(value)])
+        raise Mismatch(checks.kind_of(value), wanted)
+    return tuple(
+        [
+            zero() if item is None else _checked(inner, item, str(at))
+            for at, item in enumerate(value)
+        ]
+    )
 
 
-def _check_mapping(inner: Convert, value: object) -> dict[str, object]:
+def _check_mapping(inner: Convert, zero: Callable[[], object], value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         raise Mismatch(checks.kind_of(value), "map[string]string")
-    return {key: _checked(inner, item, key) for key, item in value.items()}
+    return {
+        key: zero() if item is None else _checked(inner, item, key) for key, item in value.items()
+    }
+
+
+def _zero_of(kind: object) -> Callable[[], object]:
+    """What null stands for among the items of a list or an object."""
+    origin = get_origin(kind)
+    return cast(Callable[[], object], get_args(kind)[0] if origin is Annotated else origin or kind)
+
+
+def _go_type(kind: object) -> str:
+    """A type as the real server's sentences name it."""
+    if get_origin(kind) is tuple:
+        item = _item_of(kind)
+        star = "*" if getattr(item, "GO_POINTER", False) else ""
+        return f"[]{star}{_go_type(item)}"
+    if kind is str:
+        return "string"
+    if is_dataclass(kind):
+        name = getattr(kind, "GO_NAME", "") or cast(type, kind).__name__
+        return f"server.{name}"
+    return _mark(kind) or str(kind)

@@ -1,5 +1,7 @@
 """Streams: configuration, state, messages."""
 
+from typing import ClassVar
+
 from jsctl.api.cluster import ClusterInfo, Placement
 from jsctl.api.errors import ApiErrorBody
 from jsctl.api.fields import (
@@ -25,6 +27,8 @@ from jsctl.dataclass import dataclass
 class ConsumerLimits:
     """Limits that consumers of a stream inherit."""
 
+    GO_NAME: ClassVar[str] = "StreamConsumerLimits"
+
     inactive_threshold: Nanos = omit(0)
     max_ack_pending: int = omit(0)
 
@@ -33,6 +37,8 @@ class ConsumerLimits:
 class SubjectTransform:
     """Rewrites subjects that match `src`."""
 
+    GO_NAME: ClassVar[str] = "SubjectTransformConfig"
+
     src: str = ""
     dest: str = ""
 
@@ -40,6 +46,8 @@ class SubjectTransform:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Republish:
     """Copies stored messages to another subject."""
+
+    GO_NAME: ClassVar[str] = "RePublish"
 
     src: str = omit("")
     dest: str = ""
@@ -65,6 +73,8 @@ class StreamConsumerSource:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamSource:
     """Where a mirror or sourced stream takes its messages from."""
+
+    GO_POINTER: ClassVar[bool] = True
 
     name: str = ""
     opt_start_seq: Uint64 = omit(0)

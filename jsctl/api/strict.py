@@ -7,10 +7,10 @@ need not know where they stand.
 
 import json
 from base64 import b64decode
-from collections.abc import Mapping
 from enum import Enum
 
-from jsctl.api.times import parse_time
+from jsctl.api.times import time_error
+from jsctl.dataclass import dataclass
 
 INTEGER_RANGES = {
     "int": (-(2**63), 2**63 - 1),
@@ -95,27 +95,50 @@ def check_bytes(value: object) -> bytes:
 
 
 def check_time(value: object) -> str:
-    """RFC 3339 text; raises DecodeError."""
+    """RFC 3339 text; raises Mismatch or DecodeError."""
     if not isinstance(value, str):
-        raise DecodeError("Time.UnmarshalJSON: input is not a JSON string")
-    try:
-        parse_time(value)
-    except ValueError:
-        layout = '"2006-01-02T15:04:05Z07:00"'
-        part = f'cannot parse "{value}" as "2006"'
-        raise DecodeError(f'parsing time "{value}" as {layout}: {part}') from None
+        raise Mismatch(kind_of(value), "time.Time")
+    reason = time_error(value)
+    if reason:
+        raise DecodeError(f'parsing time "{value}"{reason}')
     return value
 
 
-def check_word(known: Mapping[object, Enum], value: object, refusal: str) -> Enum:
-    """One of the words of an enumeration; raises DecodeError.
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of an enumeration and how others are refused: `{raw}` stands for the quoted JSON
+    of the value, `{value}` for the JSON itself."""
 
-    `refusal` is the server's sentence; `{raw}` stands for the quoted JSON of the value.
-    """
-    member = known.get(value) if isinstance(value, str) else None
+    known: dict[object, Enum]
+    refusal: str
+    texts_only: bool
+    any_case: bool
+
+
+def words_of(kind: type[Enum]) -> Words:
+    """For `check_word`; an enumeration may have words for the server's own ways."""
+    known: dict[object, Enum] = {member.value: member for member in kind}
+    aliases = getattr(kind, "__aliases__", {})
+    known.update({word: kind(value) for word, value in aliases.items()})
+    return Words(
+        known,
+        getattr(kind, "__refusal__", "can not unmarshal {raw}"),
+        getattr(kind, "__texts_only__", False),
+        getattr(kind, "__any_case__", False),
+    )
+
+
+def check_word(words: Words, value: object) -> Enum:
+    """One of the words of an enumeration; raises DecodeError."""
+    if words.texts_only and value is not None and not isinstance(value, str):
+        found = f"json: cannot unmarshal {kind_of(value)} into Go value of type string"
+        raise DecodeError(found)
+    text = value.lower() if words.any_case and isinstance(value, str) else value
+    member = words.known.get(text) if isinstance(text, str) else None
     if member is None:
-        raw = json.dumps(json.dumps(value))
-        raise DecodeError(refusal.replace("{raw}", raw).replace("{value}", json.dumps(value)))
+        document = json.dumps(value, ensure_ascii=False)
+        raw = json.dumps(document, ensure_ascii=False)
+        raise DecodeError(words.refusal.replace("{raw}", raw).replace("{value}", document))
     return member
 
 

@@ -59,6 +59,46 @@ def parse_time(text: str) -> int:
     return seconds * SECOND_NS + int((found[7] or "").ljust(9, "0") or 0)
 
 
+_LAYOUT = "2006-01-02T15:04:05Z07:00"
+_ELEMENTS = (
+    *(("2006", r"\d{4}", 0, 9999, ""), ("-", "-", 0, 0, ""), ("01", r"\d\d", 1, 12, "month")),
+    *(("-", "-", 0, 0, ""), ("02", r"\d\d", 1, 31, "day"), ("T", "T", 0, 0, "")),
+    *(("15", r"\d{1,2}", 0, 23, "hour"), (":", ":", 0, 0, "")),
+    *(("04", r"\d\d", 0, 59, "minute"), (":", ":", 0, 0, "")),
+    *(("05", r"\d\d", 0, 59, "second"), ("Z07:00", r"Z|[+-]\d\d:\d\d", 0, 0, "")),
+)
+"""Element of the layout, what it looks like, its least and greatest number, its name."""
+_FRACTION = re.compile(r"[.,]\d+")
+
+
+def time_error(text: str) -> str:
+    """What follows `parsing time "..."` in Go's words; empty if it is RFC 3339."""
+    rest = text
+    day = [0, 0, 0]
+    for at, (element, looks, low, high, name) in enumerate(_ELEMENTS):
+        found = re.match(looks, rest)
+        if found is None:
+            return f' as "{_LAYOUT}": cannot parse "{rest}" as "{element}"'
+        if high and not low <= int(found[0]) <= high:
+            return f": {name} out of range"
+        if at in (0, 2, 4):
+            day[at // 2] = int(found[0])
+        rest = rest[found.end() :]
+        if element == "05" and (fraction := _FRACTION.match(rest)):
+            rest = rest[fraction.end() :]
+    if rest:
+        return f': extra text: "{rest}"'
+    if day[2] > _days_of(day[0], day[1]):
+        return ": day out of range"
+    return ""
+
+
+def _days_of(year: int, month: int) -> int:
+    if month == 2:
+        return 28 + (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
 def format_time(time_ns: int) -> str:
     """RFC 3339 in UTC without trailing zeros; 0 gives the server's zero time."""
     if time_ns == 0 or time_ns == _ZERO_NS:

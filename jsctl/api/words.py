@@ -1,6 +1,7 @@
 """The enumerations of the JetStream API; values are the words on the wire."""
 
 from enum import Enum
+from typing import ClassVar
 
 
 class Retention(Enum):
@@ -13,6 +14,8 @@ class Retention(Enum):
 
 class Discard(Enum):
     """What gives way when a stream is full."""
+
+    __any_case__ = True
 
     OLD = "old"
     NEW = "new"
@@ -29,6 +32,7 @@ class Compression(Enum):
     """How stored blocks are compressed."""
 
     __refusal__ = "unknown compression algorithm"
+    __texts_only__ = True
 
     NONE = "none"
     S2 = "s2"
@@ -37,12 +41,16 @@ class Compression(Enum):
 class PersistMode(Enum):
     """Whether an acknowledgement waits for the disk."""
 
+    __aliases__: ClassVar = {"": "default"}
+
     DEFAULT = "default"
     ASYNC = "async"
 
 
 class DeliverPolicy(Enum):
     """Where a consumer starts."""
+
+    __aliases__: ClassVar = {"undefined": "all"}
 
     ALL = "all"
     LAST = "last"
@@ -70,6 +78,8 @@ class ReplayPolicy(Enum):
 
 class PriorityPolicy(Enum):
     """Which of several waiting clients gets the next message."""
+
+    __refusal__ = "unknown priority policy: {value}"
 
     NONE = "none"
     OVERFLOW = "overflow"

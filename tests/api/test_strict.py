@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from jsctl.api import events, strict
+from jsctl.api import events, strict, times
 from jsctl.api.codec import decode, default_of, dumps, encode, key_of, loads, wire_of
 from jsctl.api.monitoring.health import HealthzOptions
 from jsctl.api.stream import RawStreamMsg, StreamConfig
@@ -50,8 +50,24 @@ def test_base64_and_times() -> None:
     assert strict.check_bytes("eA==") == b"x"
     with pytest.raises(DecodeError, match="illegal base64"):
         strict.check_bytes("*")
-    with pytest.raises(DecodeError, match="not a JSON string"):
+    with pytest.raises(Mismatch):
         strict.check_time(5)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("2024-02-29T12:00:00.5+02:00", ""),
+        ("", ' as "2006-01-02T15:04:05Z07:00": cannot parse "" as "2006"'),
+        ("2020-01-01", ' as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T"'),
+        ("2020-13-01T00:00:00Z", ": month out of range"),
+        ("2023-02-29T00:00:00Z", ": day out of range"),
+        ("2023-04-31T00:00:00Z", ": day out of range"),
+        ("2020-01-01T00:00:00Zx", ': extra text: "x"'),
+    ],
+)
+def test_times_that_are_none(text: str, reason: str) -> None:
+    assert times.time_error(text) == reason
 
 
 @pytest.mark.parametrize(

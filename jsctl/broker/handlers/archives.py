@@ -78,7 +78,7 @@ def restore(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision
 def _check(view: View, request: ApiRequest, config: StreamConfig) -> None:
     if view.meta.stream(request.account, config.name) is not None:
         raise api_error("JSStreamNameExistRestoreFailedErr")
-    streams.check(view, request, config, None)
+    streams.check(view, request, config)
 
 
 def install(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:

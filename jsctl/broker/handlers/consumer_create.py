@@ -48,17 +48,17 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
     account = view.account(request.account)
     limits = _limits(account)
     config = sourcing_consumers.adapted(config, stream.config)
-    config = rules.with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
-    rules.check(config, stream.config, limits)
     sourcing_consumers.check_identity(request, config, stream)
-    if sourcing_consumers.is_direct(config, stream.config):
-        return sourcing_consumers.create(view, request, stream, rules.with_level(config))
     old = view.meta.consumer(request.account, stream.name, config.name) if config.name else None
     if old is not None:
         # A pause is changed by a request of its own.
         config = replace(config, pause_until=old.config.pause_until)
         config = sourcing_consumers.continued(old.config, config)
     config = rules.with_level(config)
+    config = rules.with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
+    rules.check(config, stream.config, limits)
+    if sourcing_consumers.is_direct(config, stream.config):
+        return sourcing_consumers.create(view, request, stream, config)
     if old is not None:
         made = _updated(view, request, stream, old, config, asked.action)
     else:
@@ -139,6 +139,7 @@ def _created(
             raise api_error("JSMaximumConsumersLimitErr")
         if work_queue:
             rules.check_work_queue(config, counted, exists=False)
+    rules.check_length(config.name)
     name = config.name
     while not name or (not config.name and meta.consumer(request.account, stream.name, name)):
         name = view.new_name(NAME_LENGTH)
@@ -175,6 +176,7 @@ def restored(
     `others` come before it. Raises ApiError."""
     if "\\" in name or "/" in name:
         raise api_error("JSConsumerNameContainsPathSeparatorsErr")
+    rules.check_length(name)
     config = replace(config, name=name)
     if not view.clustered and config.num_replicas > 1:
         raise api_error("JSStreamReplicasNotSupportedErr")

@@ -21,7 +21,7 @@ from jsctl.broker.handlers.answers import (
     success,
 )
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, Silent
-from jsctl.broker.handlers.view import AccountQuota, View
+from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.chains.chain_key import check_chain
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream, remove_stream
@@ -38,6 +38,8 @@ from jsctl.broker.subject.patterns import PatternSet, Tangled
 from jsctl.dataclass import replace
 
 _NAME_HAS_PATH = "/\\"
+_EXCEEDED = {True: "JSMemoryResourcesExceededErr", False: "JSStorageResourcesExceededErr"}
+"""By whether the stream is in memory."""
 
 
 def existing(view: View, account: str, name: str) -> StreamAssignment:
@@ -46,15 +48,6 @@ def existing(view: View, account: str, name: str) -> StreamAssignment:
     if found is None:
         raise api_error("JSStreamNotFoundErr")
     return found
-
-
-def _body_of(request: ApiRequest, name: str) -> StreamConfigRequest:
-    if any(mark in name for mark in _NAME_HAS_PATH):
-        raise api_error("JSStreamNameContainsPathSeparatorsErr")
-    body = parsed(StreamConfigRequest, request)
-    if body.config.name != name:
-        raise api_error("JSStreamMismatchErr")
-    return body
 
 
 def _checked(view: View, request: ApiRequest, body: StreamConfigRequest) -> StreamConfig:
@@ -67,18 +60,26 @@ def _checked(view: View, request: ApiRequest, body: StreamConfigRequest) -> Stre
 
 def create(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.CREATE.<stream>"""
-    body = _body_of(request, names[0])
+    body = parsed(StreamConfigRequest, request)
+    if body.config.name != names[0]:
+        raise api_error("JSStreamMismatchErr")
+    if any(mark in names[0] for mark in _NAME_HAS_PATH):
+        raise api_error("JSStreamNameContainsPathSeparatorsErr")
     if body.config.sealed:
         raise invalid("stream configuration for create can not be sealed")
     if body.config.mirror_direct and body.config.mirror is None:
         raise invalid("stream has no mirror but does have mirror direct")
+    old = view.meta.stream(request.account, names[0])
+    if not view.clustered:
+        _check_account(view, request, body.config, old)
+        _check_room(view, body.config, old)
     config = _checked(view, request, body)
-    old = view.meta.stream(request.account, config.name)
+    _check_replicas(view, config)
     if old is not None:
         if not same(old.config, config):
             raise api_error("JSStreamNameExistErr")
         return _answer_again(view, request, old)
-    check(view, request, config, None)
+    check(view, request, config)
     group = placing.new_group(view, config, request.client.cluster)
     made = StreamAssignment(
         account=request.account,
@@ -103,10 +104,20 @@ def _answer_again(view: View, request: ApiRequest, old: StreamAssignment) -> Dec
 
 def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.UPDATE.<stream>"""
-    config = _checked(view, request, _body_of(request, names[0]))
+    config = _checked(view, request, parsed(StreamConfigRequest, request))
+    if config.name != names[0]:
+        raise api_error("JSStreamMismatchErr")
     old = existing(view, request.account, config.name)
+    _check_replicas(view, config)
     config = updated(old.config, config)
-    check(view, request, config, old)
+    _check_account(view, request, config, old)
+    _check_room(view, config, old)
+    violating = _violating(view, config, old)
+    if not view.clustered:
+        _refuse_violating(violating)
+    _check_overlap(view, request, config)
+    check_chain(config)
+    _refuse_violating(violating)
     group = old.group
     scales = config.num_replicas != old.config.num_replicas
     moves = _where(config) != _where(old.config)
@@ -128,18 +139,50 @@ def _where(config: StreamConfig) -> tuple[str, tuple[str, ...]]:
     return placement.cluster, placement.tags
 
 
-def check(
-    view: View, request: ApiRequest, config: StreamConfig, old: StreamAssignment | None
-) -> None:
-    """Everything that needs more than the config itself. Raises ApiError."""
-    if config.num_replicas > 1 and not view.clustered:
-        raise api_error("JSStreamReplicasNotSupportedErr")
+def check(view: View, request: ApiRequest, config: StreamConfig) -> None:
+    """What of a new stream needs more than the config itself. Raises ApiError."""
+    _check_replicas(view, config)
     _check_overlap(view, request, config)
     check_chain(config)
-    facts = view.account(request.account)
-    if facts is not None:
-        others = view.meta.stream_count(request.account) - (old is not None)
-        _check_account(view, facts, config, others)
+    _check_account(view, request, config, None)
+
+
+def _check_replicas(view: View, config: StreamConfig) -> None:
+    if config.num_replicas > 1 and not view.clustered:
+        raise api_error("JSStreamReplicasNotSupportedErr")
+
+
+def _violating(view: View, config: StreamConfig, old: StreamAssignment) -> list[str]:
+    """Consumers that a changed limit of the stream is too low for."""
+    new, former = config.consumer_limits, old.config.consumer_limits
+    if new == former:
+        return []
+    threshold, pending = new.inactive_threshold, new.max_ack_pending
+    return [
+        one.name
+        for one in view.meta.consumers(old.account, old.name).values()
+        if 0 < threshold < one.config.inactive_threshold or 0 < pending < one.config.max_ack_pending
+    ]
+
+
+def _refuse_violating(names: list[str]) -> None:
+    if names:
+        text = f"change to limits violates consumers: {', '.join(names)}"
+        raise api_error("JSStreamUpdateErrF", err=text)
+
+
+def _check_room(view: View, config: StreamConfig, old: StreamAssignment | None) -> None:
+    """Servers that a stream stays on have to have room for what it reserves. Raises ApiError."""
+    former = 0 if old is None else max(old.config.max_bytes, 0)
+    if config.max_bytes <= former:
+        return
+    memory = config.storage.value == "memory"
+    for server in placing.loaded_servers(view, old):
+        most = server.memory_max if memory else server.store_max
+        reserved = server.memory_reserved if memory else server.store_reserved
+        stays = old is None or server.peer in old.group.peers
+        if stays and 0 <= most < reserved + config.max_bytes:
+            raise api_error(_EXCEEDED[memory])
 
 
 def _check_overlap(view: View, request: ApiRequest, config: StreamConfig) -> None:
@@ -151,10 +194,19 @@ def _check_overlap(view: View, request: ApiRequest, config: StreamConfig) -> Non
         raise invalid(TANGLED) from None
 
 
-def _check_account(view: View, facts: AccountQuota, config: StreamConfig, others: int) -> None:
+def _check_account(
+    view: View, request: ApiRequest, config: StreamConfig, old: StreamAssignment | None
+) -> None:
+    """Limits of the account, for a stream that is to be, or is. Raises ApiError."""
+    facts = view.account(request.account)
+    if facts is None:
+        return
     memory = config.storage.value == "memory"
+    others = view.meta.stream_count(request.account) - (old is not None)
     if 0 <= facts.streams_max <= others:
         raise api_error("JSMaximumStreamsLimitErr")
+    if 0 < facts.consumers_max < config.max_consumers:
+        raise api_error("JSMaximumConsumersLimitErr")
     if facts.bytes_required and config.max_bytes <= 0:
         raise api_error("JSStreamMaxBytesRequired")
     stream_max = facts.memory_stream_bytes_max if memory else facts.store_stream_bytes_max
@@ -169,8 +221,7 @@ def _check_account(view: View, facts: AccountQuota, config: StreamConfig, others
         if other.name != config.name and _alike(other.config, config)
     )
     if reserved + reservation(config) > account_max:
-        name = "JSMemoryResourcesExceededErr" if memory else "JSStorageResourcesExceededErr"
-        raise api_error(name)
+        raise api_error(_EXCEEDED[memory])
 
 
 def _alike(left: StreamConfig, right: StreamConfig) -> bool:

@@ -2,12 +2,14 @@
 
 The destination's tokens are literals, `$n`, or functions in double braces: `wildcard(n)`,
 `partition(n[,t1,t2..])`, `split(t,delim)`, `splitFromLeft(t,i)`, `splitFromRight(t,i)`,
-`sliceFromLeft(t,n)`, `sliceFromRight(t,n)`, `left(t,n)`, `right(t,n)`. Token numbers are
-1-based ordinals of the source's wildcards. A source's `>` tail goes to a destination's `>`.
+`sliceFromLeft(t,n)`, `sliceFromRight(t,n)`, `left(t,n)`, `right(t,n)`, `random(n)`. Token numbers
+are 1-based ordinals of the source's wildcards. A source's `>` tail goes to a destination's `>`.
+What is wrong with a mapping is said in the words of the real server.
 """
 
 import re
 from collections.abc import Callable
+from itertools import count
 
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.subject.matching import to_regex
@@ -18,8 +20,11 @@ Part = Callable[[tuple[bytes, ...], bytes], bytes]
 """(values of the source's wildcards, whole subject) -> one destination token."""
 
 _FUNCTION = re.compile(r"\{\{\s*(\w+)\s*\((.*)\)\s*\}\}\Z", re.S)
-_DOLLAR = re.compile(r"\$(\d+)\Z")
-_TOKENS = re.compile(rb"(?:\{\{.*?\}\}|[^.])+", re.S)
+_SHORTEST_FUNCTION = 5
+_DOLLAR = re.compile(r"\$([+-]?\d+)\Z")
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+_LARGEST = 2**31 - 1
+_SPACES = re.compile(r"[\t\n\f\r ]")
 
 
 def fnv1a32(data: bytes) -> int:
@@ -55,11 +60,16 @@ def compile_transform(source: bytes, destination: bytes) -> Transform:
     Raises ConfigError with what is wrong with source or destination.
     """
     source = source or b">"
-    destination = destination or b">"
-    if not is_valid_subject(source):
-        raise ConfigError("invalid mapping source", remedy=f"got {source!r}")
+    if not destination:
+        destination = b">" if source.endswith(b">") else source
+        tokens = []
+    else:
+        tokens = destination.decode("utf-8", "replace").split(".")
+        _check_destination(tokens)
     pieces = source.split(b".")
     tail = pieces[-1] == b">"
+    if not is_valid_subject(source) or "*" in tokens or (tokens and tail != (tokens[-1] == ">")):
+        raise ConfigError("invalid subject", remedy=f"got {source!r} and {destination!r}")
     ordinals = sum(piece == b"*" for piece in pieces)
     regex = rb"\.".join(
         b"(" + to_regex(piece) + b")"
@@ -67,55 +77,86 @@ def compile_transform(source: bytes, destination: bytes) -> Transform:
         else re.escape(piece)
         for i, piece in enumerate(pieces)
     )
-    names: list[bytes] = _TOKENS.findall(destination)
-    if b".".join(names) != destination:
-        raise ConfigError("invalid mapping destination", remedy=f"got {destination!r}")
-    last_is_tail = bool(names) and names[-1] == b">"
-    if last_is_tail and not tail:
-        raise ConfigError("invalid mapping destination", remedy="`>` needs a source with `>`")
-    heads = names[:-1] if last_is_tail else names
-    parts = [_part(name.decode(), ordinals) for name in heads]
-    if last_is_tail:
-        parts.append(_pick(ordinals))
+    wild = bool(ordinals or tail)
+    if tokens:
+        parts = [_part(token, ordinals, wild) for token in (tokens[:-1] if tail else tokens)]
+        if tail:
+            parts.append(_pick(ordinals))
+    else:
+        parts = [lambda values, subject: subject]
     return Transform(source, destination, re.compile(regex), tuple(parts))
 
 
-def _part(name: str, ordinals: int) -> Part:
-    dollar = _DOLLAR.match(name)
+def _wrong(what: str, token: str = "") -> ConfigError:
+    place = f" in {token}" if token else ""
+    return ConfigError(f"invalid mapping destination: {what}{place}")
+
+
+def _check_destination(tokens: list[str]) -> None:
+    """What can be said of it without its source."""
+    for at, token in enumerate(tokens):
+        if not token or ">" in tokens[:at]:
+            raise _wrong("invalid transform", token)
+        if _looks_like_function(token):
+            found = _FUNCTION.match(token)
+            if found is None or _kind_of(found[1]) is None:
+                raise _wrong("unknown function", token)
+        elif _SPACES.search(token):
+            raise _wrong("invalid transform")
+
+
+def _looks_like_function(token: str) -> bool:
+    is_long = len(token) >= _SHORTEST_FUNCTION
+    return is_long and token.startswith("{{") and token.endswith("}}")
+
+
+def _kind_of(word: str) -> str | None:
+    """The function's name; the first letter of each of its words may be large or small."""
+    for kind, spelled in _SPELLED.items():
+        if spelled.fullmatch(word):
+            return kind
+    return None
+
+
+def _part(token: str, ordinals: int, wild: bool) -> Part:
+    dollar = _DOLLAR.match(token)
     if dollar is not None:
-        return _pick(_ordinal(dollar[1], ordinals, name))
-    function = _FUNCTION.match(name)
+        return _pick(_ordinal(dollar[1], ordinals, token, wild))
+    function = _FUNCTION.match(token) if _looks_like_function(token) else None
     if function is None:
-        if "{{" in name or name in ("*", ">"):
-            raise ConfigError("invalid mapping destination", remedy=f"token {name!r}")
-        return _literal(name.encode())
-    kind = function[1].lower()
-    arguments = [one.strip() for one in function[2].split(",")]
+        return _literal(token.encode())
+    kind = _kind_of(function[1])
+    arguments = re.split(r",\s*", function[2])
     if kind == "partition":
-        return _partition(arguments, ordinals, name)
-    if kind == "wildcard" and len(arguments) == 1:
-        return _pick(_ordinal(arguments[0], ordinals, name))
-    if kind not in _FUNCTIONS:
-        raise ConfigError("unknown mapping destination function", remedy=f"got {name!r}")
-    if len(arguments) != 2:
-        raise ConfigError("wrong number of mapping arguments", remedy=f"got {name!r}")
-    position = _ordinal(arguments[0], ordinals, name)
+        return _partition(arguments, ordinals, token, wild)
+    if kind == "random":
+        return _random(arguments, token)
+    wanted = 1 if kind == "wildcard" else 2
+    if len(arguments) < wanted or arguments == [""]:
+        raise _wrong("not enough arguments passed to the function", token)
+    if len(arguments) > wanted:
+        raise _wrong("too many arguments passed to the function", token)
+    position = _ordinal(arguments[0], ordinals, token, wild)
+    if kind == "wildcard":
+        return _pick(position)
     if kind == "split":
-        return _split(position, arguments[1].encode())
-    return _sized(position, _number(arguments[1]), _FUNCTIONS[kind])
+        return _split(position, arguments[1], token)
+    assert kind is not None
+    return _sized(position, _number(arguments[1], token), _FUNCTIONS[kind])
 
 
-def _number(text: str) -> int:
-    if not text.isdecimal():
-        raise ConfigError("mapping argument must be a number", remedy=f"got {text!r}")
+def _number(text: str, token: str) -> int:
+    text = text.strip(" ")
+    if not _NUMBER.fullmatch(text) or int(text) > _LARGEST:
+        raise _wrong("function argument is invalid or in the wrong format", token)
     return int(text)
 
 
-def _ordinal(text: str, ordinals: int, token: str) -> int:
-    number = _number(text)
+def _ordinal(text: str, ordinals: int, token: str, wild: bool) -> int:
+    number = _number(text, token)
     if not 1 <= number <= ordinals:
-        where = f"{token}: [{number}]" if ordinals else token
-        raise ConfigError(f"invalid mapping destination: wildcard index out of range in {where}")
+        where = f"{token}: [{number}]" if wild else token
+        raise _wrong("wildcard index out of range", where)
     return number - 1
 
 
@@ -127,22 +168,41 @@ def _literal(token: bytes) -> Part:
     return lambda values, subject: token
 
 
-def _partition(arguments: list[str], ordinals: int, token: str) -> Part:
-    count = _number(arguments[0])
-    if count < 1:
-        raise ConfigError("mapping partitions must be positive", remedy=f"got {count}")
-    positions = [_ordinal(one, ordinals, token) for one in arguments[1:]]
+def _partition(arguments: list[str], ordinals: int, token: str, wild: bool) -> Part:
+    parts = _positive(arguments[0], token)
+    positions = [_ordinal(one, ordinals, token, wild) for one in arguments[1:]]
 
     def part(values: tuple[bytes, ...], subject: bytes) -> bytes:
         key = b"".join([values[one] for one in positions]) if positions else subject
-        return b"%d" % (fnv1a32(key) % count)
+        return b"%d" % (fnv1a32(key) % parts)
 
     return part
 
 
-def _split(position: int, delimiter: bytes) -> Part:
-    if not delimiter or b"." in delimiter or b" " in delimiter:
-        raise ConfigError("invalid mapping split delimiter", remedy=f"got {delimiter!r}")
+def _random(arguments: list[str], token: str) -> Part:
+    """Evenly spread, and the same row of numbers every time: chance is for the edge."""
+    if len(arguments) != 1:
+        raise _wrong("not enough arguments passed to the function", token)
+    most = _positive(arguments[0], token)
+    numbers = count(1)
+
+    def part(values: tuple[bytes, ...], subject: bytes) -> bytes:
+        return b"%d" % (fnv1a32(b"%d" % next(numbers)) % most)
+
+    return part
+
+
+def _positive(text: str, token: str) -> int:
+    number = _number(text, token)
+    if number < 1:
+        raise _wrong("function argument is invalid or in the wrong format", token)
+    return number
+
+
+def _split(position: int, text: str, token: str) -> Part:
+    delimiter = text.encode()
+    if not delimiter or " " in text:
+        raise _wrong("function argument is invalid or in the wrong format", token)
 
     def part(values: tuple[bytes, ...], subject: bytes) -> bytes:
         return b".".join([one for one in values[position].split(delimiter) if one])
@@ -169,11 +229,17 @@ def _slices_from_right(value: bytes, size: int) -> bytes:
 
 
 _FUNCTIONS: dict[str, Callable[[bytes, int], bytes]] = {
-    "split": lambda value, size: value,
-    "splitfromleft": lambda value, size: value[:size] + b"." + value[size:],
-    "splitfromright": lambda value, size: value[:-size] + b"." + value[-size:],
-    "slicefromleft": _slices_from_left,
-    "slicefromright": _slices_from_right,
+    "splitFromLeft": lambda value, size: value[:size] + b"." + value[size:],
+    "splitFromRight": lambda value, size: value[:-size] + b"." + value[-size:],
+    "sliceFromLeft": _slices_from_left,
+    "sliceFromRight": _slices_from_right,
     "left": lambda value, size: value[:size],
     "right": lambda value, size: value[-size:],
+}
+
+_SPELLED = {
+    kind: re.compile(
+        re.sub("^[a-z]|[A-Z]", lambda one: f"[{one[0].lower()}{one[0].upper()}]", kind)
+    )
+    for kind in (*_FUNCTIONS, "split", "wildcard", "partition", "random")
 }

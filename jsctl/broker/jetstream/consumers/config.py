@@ -60,8 +60,14 @@ Check = Callable[[ConsumerConfig, StreamConfig, ConsumerLimits], None]
 
 
 def is_valid_name(name: str) -> bool:
-    """Whether a consumer may be called so."""
-    return _NAME.fullmatch(name) is not None and len(name) <= NAME_LENGTH_MAX
+    """Whether a consumer may be called so; how long it may be is another question."""
+    return _NAME.fullmatch(name) is not None
+
+
+def check_length(name: str) -> None:
+    """Refuse a name that is too long for a new consumer. Raises ApiError."""
+    if len(name.encode()) > NAME_LENGTH_MAX:
+        raise api_error("JSConsumerNameTooLongErrF", max=NAME_LENGTH_MAX)
 
 
 def replicas_of(config: ConsumerConfig, stream: StreamConfig) -> int:
@@ -183,7 +189,8 @@ def required_level(config: ConsumerConfig) -> int:
 
 
 def with_level(config: ConsumerConfig) -> ConsumerConfig:
-    """Note the API level that the config needs; what the server tells is not kept."""
+    """Note the API level that the config needs, as it was asked for: without its defaults. What
+    the server tells is not kept."""
     kept = {key: text for key, text in config.metadata.items() if key not in _TOLD_KEYS}
     return replace(config, metadata={**kept, LEVEL_KEY: str(required_level(config))})
 
@@ -367,8 +374,9 @@ def _start(policy: DeliverPolicy, what: str) -> ApiError:
 
 def _check_rest(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits) -> None:
     sample = config.sample_freq.removesuffix("%")
-    if config.sample_freq and not re.fullmatch(r"\+?[0-9]+", sample):
-        text = f'strconv.Atoi: parsing "{sample}": invalid syntax'
+    if config.sample_freq and not re.fullmatch(r"\+?[0-9]+|-0+", sample):
+        negative = re.fullmatch("-[0-9]+", sample)
+        text = "<nil>" if negative else f'strconv.Atoi: parsing "{sample}": invalid syntax'
         raise api_error("JSConsumerInvalidSamplingErrF", err=text)
     if config.flow_control and not config.idle_heartbeat:
         raise api_error("JSConsumerWithFlowControlNeedsHeartbeats")
@@ -420,6 +428,9 @@ _CHECKS: tuple[Check, ...] = (
 
 _FIXED: tuple[tuple[str, str], ...] = (
     ("deliver_policy", "deliver policy can not be updated"),
+    ("mem_storage", "storage type can not be updated"),
+    ("direct", "direct can not be updated"),
+    ("sourcing", "sourcing can not be updated"),
     ("opt_start_seq", "start sequence can not be updated"),
     ("opt_start_time", "start time can not be updated"),
     ("ack_policy", "ack policy can not be updated"),
@@ -482,6 +493,8 @@ def check_work_queue(
     if not exists:
         if config.ack_policy not in (AckPolicy.EXPLICIT, AckPolicy.FLOW_CONTROL):
             raise api_error("JSConsumerWQRequiresExplicitAckErr")
+        if config.deliver_policy is not DeliverPolicy.ALL:
+            raise api_error("JSConsumerWQConsumerNotDeliverAllErr")
         if counted and not filters:
             raise api_error("JSConsumerWQMultipleUnfilteredErr")
     theirs = PatternSet(one for other in counted for one in _listened(filters_of(other)))
@@ -490,5 +503,3 @@ def check_work_queue(
             raise api_error("JSConsumerWQConsumerNotUniqueErr")
     except Tangled:
         raise _bad(TANGLED) from None
-    if not exists and config.deliver_policy is not DeliverPolicy.ALL:
-        raise api_error("JSConsumerWQConsumerNotDeliverAllErr")

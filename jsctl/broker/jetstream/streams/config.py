@@ -6,8 +6,9 @@ of several mistakes named is the same one.
 
 from collections.abc import Callable
 
+from jsctl.api.cluster import Placement
 from jsctl.api.errors import ApiError, api_error
-from jsctl.api.stream import StreamConfig
+from jsctl.api.stream import Republish, StreamConfig
 from jsctl.api.times import MINUTE_NS, SECOND_NS, format_duration
 from jsctl.api.words import Discard, PersistMode, Retention, Storage
 from jsctl.broker.errors import ConfigError
@@ -66,6 +67,8 @@ def checked(
     config = checked_upstreams(config, lookup, pedantic)
     config = _with_subjects(config)
     config = _with_mapping(config, pedantic)
+    if config.placement == Placement():
+        config = replace(config, placement=None)
     if config.placement is not None and config.placement.preferred:
         raise invalid("preferred server not permitted in placement")
     return _with_level(config)
@@ -179,9 +182,7 @@ def _with_markers(config: StreamConfig, pedantic: bool) -> StreamConfig:
         raise invalid("subject delete marker cannot be set if message TTLs are disabled")
     if pedantic and not config.allow_rollup_hdrs:
         raise invalid("subject delete marker cannot be set if roll-ups are disabled")
-    if config.deny_purge:
-        raise invalid("roll-ups require the purge permission")
-    return replace(config, allow_msg_ttl=True, allow_rollup_hdrs=True)
+    return replace(config, allow_msg_ttl=True, allow_rollup_hdrs=True, deny_purge=False)
 
 
 _Rule = tuple[Callable[[StreamConfig], object], str]
@@ -302,7 +303,7 @@ def _with_mapping(config: StreamConfig, pedantic: bool) -> StreamConfig:
     republish = config.republish
     if republish is None:
         return config
-    republish = replace(republish, src=republish.src or ">")
+    republish = _whole_republish(config, republish, pedantic)
     target = republish.dest.encode()
     if any(overlaps(target, subject.encode()) for subject in config.subjects):
         raise invalid("stream configuration for republish destination forms a cycle")
@@ -312,6 +313,22 @@ def _with_mapping(config: StreamConfig, pedantic: bool) -> StreamConfig:
         text = f"stream configuration for republish with transform from '{republish.src}'"
         raise invalid(f"{text} to '{republish.dest}' not valid") from None
     return replace(config, republish=republish)
+
+
+def _whole_republish(config: StreamConfig, republish: Republish, pedantic: bool) -> Republish:
+    """With its source; one of everything follows the transform of the only subject."""
+    if not republish.src:
+        if pedantic:
+            raise api_error("JSPedanticErrF", err="republish source can not be empty")
+        republish = replace(republish, src=">")
+    transform = config.subject_transform
+    everything = republish.src == republish.dest == ">"
+    if everything and transform is not None and config.subjects == (transform.src,):
+        if pedantic:
+            text = "implicit republish based on subject transform"
+            raise api_error("JSPedanticErrF", err=text)
+        republish = replace(republish, src=transform.dest, dest=transform.dest)
+    return republish
 
 
 def required_level(config: StreamConfig) -> int:
@@ -339,42 +356,41 @@ def _workqueue_changes(old: StreamConfig, new: StreamConfig) -> bool:
 
 
 _UPDATE = "stream configuration update can not "
-_UPDATE_RULES: tuple[tuple[Callable[[StreamConfig, StreamConfig], bool], str], ...] = (
+_Change = tuple[Callable[[StreamConfig, StreamConfig], bool], str]
+_UPDATE_RULES: tuple[_Change, ...] = (
     (lambda a, b: a.name != b.name, "stream configuration name must match original"),
     (lambda a, b: a.storage is not b.storage, _UPDATE + "change storage type"),
     (_workqueue_changes, _UPDATE + "change retention policy to/from workqueue"),
     (lambda a, b: a.sealed and not b.sealed, _UPDATE + "unseal a sealed stream"),
     (
-        lambda a, b: not b.sealed and a.deny_delete and not b.deny_delete,
+        lambda a, b: a.deny_delete and not b.deny_delete,
         _UPDATE + "cancel deny message deletes",
     ),
-    (
-        lambda a, b: not b.sealed and a.deny_purge and not b.deny_purge,
-        _UPDATE + "cancel deny purge",
-    ),
-    (lambda a, b: a.persist_mode is not b.persist_mode, _UPDATE + "change persist mode"),
+    (lambda a, b: a.deny_purge and not b.deny_purge, _UPDATE + "cancel deny purge"),
+)
+_LATER_RULES: tuple[_Change, ...] = (
     (
         lambda a, b: a.allow_msg_ttl and not b.allow_msg_ttl,
         "message TTL status can not be disabled",
     ),
     (
-        lambda a, b: a.allow_msg_schedules and not b.allow_msg_schedules,
-        "message schedules can not be disabled",
-    ),
-    (
         lambda a, b: a.allow_msg_counter != b.allow_msg_counter,
         "stream configuration update can not change message counter setting",
     ),
+    (
+        lambda a, b: a.allow_msg_schedules and not b.allow_msg_schedules,
+        "message schedules can not be disabled",
+    ),
+    (lambda a, b: a.persist_mode is not b.persist_mode, _UPDATE + "change persist mode"),
 )
 
 
 def updated(old: StreamConfig, new: StreamConfig) -> StreamConfig:
     """`new`, already checked, as the update of `old`. Raises ApiError."""
-    for broken, text in _UPDATE_RULES:
-        if broken(old, new):
-            raise invalid(text)
+    _check_change(old, new, _UPDATE_RULES)
     if new.mirror != old.mirror and new.mirror is not None:
         raise api_error("JSStreamMirrorNotUpdatableErr")
+    _check_change(old, new, _LATER_RULES)
     new = replace(new, first_seq=old.first_seq)
     if new.sealed:
         new = replace(
@@ -386,6 +402,12 @@ def updated(old: StreamConfig, new: StreamConfig) -> StreamConfig:
             allow_rollup_hdrs=False,
         )
     return new
+
+
+def _check_change(old: StreamConfig, new: StreamConfig, rules: tuple[_Change, ...]) -> None:
+    for broken, text in rules:
+        if broken(old, new):
+            raise invalid(text)
 
 
 def same(left: StreamConfig, right: StreamConfig) -> bool:

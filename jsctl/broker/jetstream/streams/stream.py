@@ -428,7 +428,7 @@ class Stream:
             page = names[offset : offset + SUBJECTS_PER_PAGE]
             count = self.store.count_for
             subjects = {name.decode("utf-8", "replace"): count(name) for name in page}
-        empty = found.last_seq == 0
+        empty = found.last_seq == 0 and not self.config.first_seq
         return StreamState(
             messages=found.messages,
             bytes=found.bytes,
