@@ -234,7 +234,7 @@ def _print_message(call: Call, stream: str, message: RawStreamMsg) -> None:
         for line in header_lines(message.hdrs):
             call.output.print(f"  {line}")
         call.output.print()
-    body = translated(call, message.data, message.subject)
+    body = translated(call, message.data, message.subject, stream)
     call.output.print((body.decode("utf-8", "replace") or NIL_BODY) + "\n\n")
 
 
@@ -260,7 +260,7 @@ async def view(call: Call) -> None:
             if message is None:
                 call.output.log("Reached apparent end of data")
                 return
-            _print_viewed(call, message)
+            _print_viewed(call, message, stream)
             seq, shown = message.seq + 1, shown + 1
             if shown % size == 0 and not call.prompts.confirm("Next Page?", default=True):
                 return
@@ -289,8 +289,8 @@ async def _next_message(
         raise
 
 
-def _print_viewed(call: Call, message: RawStreamMsg) -> None:
-    text = translated(call, message.data, message.subject).decode("utf-8", "replace")
+def _print_viewed(call: Call, message: RawStreamMsg, stream: str) -> None:
+    text = translated(call, message.data, message.subject, stream).decode("utf-8", "replace")
     if call.flag("raw"):
         call.output.print(text)
         return

@@ -15,6 +15,7 @@ from jsctl.commands.toolkit.content.bodies import (
 )
 from jsctl.commands.toolkit.content.templates import fill
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.templating.quoting import quoted
 from jsctl.errors import JsctlError
 
 if TYPE_CHECKING:
@@ -70,27 +71,30 @@ async def _answer(
     if not message.reply:
         return
     answer = bytes(message.data) if echo else _body(call, message, number)
-    more = list(headers)
-    if echo:
-        more = [*(message.headers or {}).items(), *headers, (COUNTER, str(number))]
     try:
-        await client.publish(message.reply, answer, headers=filled_headers(more, number))
-    except ValueError as error:
+        received, counter = tuple((message.headers or {}).items()), ((COUNTER, str(number)),)
+        around = {"before": received, "behind": counter} if echo else {}
+        await client.publish(
+            message.reply, answer, headers=filled_headers(headers, number, **around)
+        )
+    except (ValueError, JsctlError) as error:
         call.output.log(f"Could not publish reply: {error}")
 
 
 def _body(call: Call, message: "Msg", number: int) -> bytes:
     text = message.data.decode("utf-8", "replace")
     if call.text("command"):
-        return _output(call, message, text)
-    return fill(call.text("body"), number, text).encode("utf-8", "surrogateescape")
+        return _output(call, message, text, number)
+    body = fill(call.text("body"), number, text, what="body", log=call.output.log)
+    return body.encode("utf-8", "surrogateescape")
 
 
-def _output(call: Call, message: "Msg", text: str) -> bytes:
+def _output(call: Call, message: "Msg", text: str, number: int) -> bytes:
     """What the command writes; the error's text when it fails."""
     command = call.text("command")
     for at, token in enumerate(message.subject.split(".")):
-        command = command.replace("{{" + str(at) + "}}", token)
+        command = command.replace("{{" + str(at) + "}}", "{{" + quoted(token) + "}}")
+    command = fill(command, number, text, what="command", log=call.output.log)
     extra = {"NATS_REQUEST_SUBJECT": message.subject, "NATS_REQUEST_BODY": text}
     try:
         return run_command(command, message.data, extra)

@@ -39,7 +39,9 @@ async def ask_all(client: "NatsClient", call: Call, subject: str, body: str = "b
             number += 1
             text, where = text_in, subject
             if call.flag("templates"):
-                text, where = fill(text_in, number), fill(subject, number)
+                log = call.output.log
+                text = fill(text_in, number, what="body", log=log)
+                where = fill(subject, number, what="subject", log=log)
             payload = text.encode("utf-8", "surrogateescape")
             headers = filled_headers(pairs, number)
             answered = await _ask(client, call, where, payload, headers)

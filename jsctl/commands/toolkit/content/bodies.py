@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from jsctl.commands.toolkit.content.templates import fill
+from jsctl.commands.toolkit.content.templates import filled_command, filled_header
 from jsctl.commands.toolkit.grammar.spec import Kind, Option
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, UsageError
@@ -54,11 +54,14 @@ def headers_of(call: Call) -> dict[str, str]:
     return dict(header_pairs(call))
 
 
-def filled_headers(pairs: HeaderPairs, count: int) -> "Headers | None":
-    """Headers of a message, with the words in braces filled in."""
+def filled_headers(
+    pairs: HeaderPairs, count: int, *, before: HeaderPairs = (), behind: HeaderPairs = ()
+) -> "Headers | None":
+    """Headers of a message, with the words in braces filled in, between others as they are."""
     from jsctl.client.headers import Headers
 
-    return Headers.of((name, fill(value, count)) for name, value in pairs)
+    filled = [(name, filled_header(name, value, count)) for name, value in pairs]
+    return Headers.of((*before, *filled, *behind))
 
 
 def check_subject(subject: str) -> str:
@@ -125,10 +128,17 @@ def write_bytes(call: Call, data: bytes) -> None:
     buffer.flush()
 
 
-def translated(call: Call, body: bytes, subject: str) -> bytes:
+def translated(call: Call, body: bytes, subject: str, stream: str = "") -> bytes:
     """The body after the command of `--translate`, if there is one."""
     command = call.text("translate")
-    return run_command(command.replace("{{Subject}}", subject), body) if command else body
+    if "{{" in command:
+        from jsctl.commands.toolkit.templating.parsing import TemplateError
+
+        try:
+            command = filled_command(command, subject, stream)
+        except TemplateError as error:
+            raise UsageError(f"--translate: {error}") from None
+    return run_command(command, body) if command else body
 
 
 def run_command(command: str, body: bytes, extra: Mapping[str, str] | None = None) -> bytes:

@@ -3,7 +3,8 @@
 Of a bare JWT less is known: neither the accounts of an operator nor the users of an account.
 """
 
-import shutil
+import os
+import sys
 from collections.abc import Mapping, Sequence
 
 from jsctl.auth.claims import (
@@ -24,8 +25,8 @@ TIER_INDENT = 4
 SECOND_NS = 1_000_000_000
 NO_PERMISSIONS = "No permissions defined"
 CUT_FROM = 20
-SCREEN_COLUMNS = 110
-"""What is taken as the width where there is no terminal: long values are cut at 80."""
+LABEL_COLUMNS = 30
+"""What stands before a value on a line of a terminal."""
 
 
 def operator_screen(operator: OperatorEntity) -> Details:
@@ -192,8 +193,16 @@ def add_permission(screen: Details, title: str, rule: Permission) -> None:
 
 def add_texts(screen: Details, label: str, texts: Sequence[str]) -> None:
     """Sorted texts below each other; on a terminal very long ones lose their middle."""
-    columns = shutil.get_terminal_size((SCREEN_COLUMNS, 0)).columns - 30
+    columns = _terminal_columns() - LABEL_COLUMNS
     screen.rows(label, (_shortened(text, columns) for text in sorted(texts)))
+
+
+def _terminal_columns() -> int:
+    """0 where there is none: nothing is cut in a pipe, whatever the environment says."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return 0
 
 
 def _shortened(text: str, columns: int) -> str:

@@ -18,7 +18,7 @@ def own(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> O
         with monkeypatch.context() as patch:
             for key, value in {**side.environment(), **dict(line.variables)}.items():
                 patch.setenv(key, value)
-            patch.delenv("COLUMNS", raising=False)
+            patch.setenv("COLUMNS", "40")  # nothing is cut in a pipe
             patch.chdir(side.folder)
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.given)))
             capfd.readouterr()
