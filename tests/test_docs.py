@@ -3,12 +3,13 @@
 With `REWRITE=1` in the environment the table of commands in docs/cli.md is written anew.
 """
 
+import ast
 import os
 import re
 import shlex
 from collections.abc import Iterator
 from importlib import import_module
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from jsctl.commands.toolkit.grammar.spec import Command, Group
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "cli.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- commands: begin -->\n", "<!-- commands: end -->\n"
 DOCUMENTS = [
     *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
@@ -113,6 +115,36 @@ def test_files_that_documents_name_are_there() -> None:
         for name in re.findall(r"`([a-z_/]+/[a-z_]+\.py)`", page.read_text()):
             found = [base for base in bases if (base / name).is_file()]
             assert found, f"{page.name}: {name}"
+
+
+def test_the_map_is_of_this_tree() -> None:
+    """Folders and files stand below what they are in, by two spaces."""
+    block = ARCHITECTURE.read_text().partition("```\n")[2].partition("```")[0]
+    above: dict[int, Path] = {}
+    for line in block.splitlines():
+        depth = len(line) - len(line.lstrip())
+        parent = next((above[one] for one in range(depth - 1, -1, -1) if one in above), ROOT)
+        above = {one: path for one, path in above.items() if one < depth}
+        for name in takewhile(is_file_name, line.split()):
+            assert (parent / name).exists(), f"{line.strip()}: {parent / name}"
+            if name.endswith("/"):
+                above[depth] = parent / name
+
+
+def is_file_name(word: str) -> bool:
+    """Whether a word of the map is one, and not of what is said about it."""
+    return word.endswith(("/", ".py"))
+
+
+def test_methods_that_the_architecture_names_are_there() -> None:
+    found = set(re.findall(r"`([A-Z]\w+)\.(\w+)[(`]", ARCHITECTURE.read_text()))
+    assert found
+    for path in (ROOT / "jsctl").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body if found else ():
+            if isinstance(node, ast.ClassDef):
+                made = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
+                found -= {(node.name, name) for name in made}
+    assert not found
 
 
 def test_decisions_are_listed_in_their_order() -> None:

@@ -276,8 +276,7 @@ class Server:
         # Before the node, which takes most of the start: a taken port is told at once.
         self._listeners = bind_all(self.options)
         node = self._make_node(self.options, self._server_id, store)
-        self._edge = edge = Edge(node, self.options, self._log)
-        edge.reload_wanted = self._reload
+        self._edge = edge = Edge(node, self.options, self._log, self._reload)
         signals.install(self._heard)
         self._files.write_pid()
         edge.bind(self._listeners)

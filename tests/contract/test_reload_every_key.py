@@ -1,11 +1,13 @@
 """Every key that the grammar of configurations knows has a row: what a reload makes of a change."""
 
 import importlib
+import pkgutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from jsctl.broker import conf
 from jsctl.broker.conf.fields import Section
 from jsctl.testing import HOST
 from tests.contract.reload_rows import (
@@ -28,6 +30,7 @@ from tests.contract.test_reload_keys import (
     filled,
     told,
 )
+from tests.contract.test_reload_links import named as named_links
 from tests.support.certificates import make_certificates
 from tests.support.kept import kept
 from tests.support.reloading import KINDS, Reloading
@@ -56,24 +59,34 @@ ROOMS = {
     ("accounts", "JETSTREAM"): "account.jetstream",
     ("accounts", "LIMITS"): "account.limits",
     ("accounts", "ACCOUNT"): "account",
+    ("leafnodes", "LEAFNODES"): "leafnodes",
+    ("leafnodes", "AUTHORIZATION"): "leafnodes.authorization",
+    ("leafnodes", "USER"): "leafnodes.user",
+    ("leafnodes", "REMOTE"): "remotes",
+    ("leafnodes", "PROXY"): "proxy",
+    ("gateways", "GATEWAY"): "gateway",
+    ("gateways", "AUTHORIZATION"): "gateway.authorization",
+    ("gateways", "REMOTE"): "gateways",
 }
 """Tables of the grammar, and what the names of rows begin with."""
+NO_EFFECT = "absent"
+"""The module of blocks without effect: rows are of those as a whole, and of `tls`."""
 Kept = Callable[[str], Reloading]
 
 
 def keys() -> Iterator[str]:
     """All keys, by their usual names."""
-    for module in sorted({one for one, _ in ROOMS}):
-        parts = vars(importlib.import_module(f"jsctl.broker.conf.{module}"))
+    for module in pkgutil.iter_modules(conf.__path__):
+        parts = vars(importlib.import_module(f"{conf.__name__}.{module.name}"))
         for name, section in parts.items():
-            if isinstance(section, Section) and not name.startswith("_"):
-                room = ROOMS[module, name]
+            if isinstance(section, Section) and module.name != NO_EFFECT:
+                room = ROOMS[module.name, name]
                 for key in {field.names[0] for field in section.by_name.values()}:
                     yield f"{room}.{key}" if room else key
 
 
 def test_every_key_has_a_row() -> None:
-    found = sorted(set(keys()) - named())
+    found = sorted(set(keys()) - named() - named_links())
     assert not found, "no row says what a reload makes of these:\n" + "\n".join(found)
 
 

@@ -11,17 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.areas import area_of
+
 HERE = Path(__file__).parent
 OPTION = "--planted-table"
 HEAD = """# Planted bugs
 
 What the simulator has to find: bugs that tests plant in the broker, one at a time. Of each this
-says the plan that showed it, and the check that failed; the same plan passes without it. The tests
-are those marked `planted` in [tests/simulation](../tests/simulation); written by
+says what it is in, the plan that showed it, and the check that failed; the same plan passes without
+it. The tests are those marked `planted` in [tests/simulation](../tests/simulation); written by
 `python -m tests.simulation --mutants docs/planted-bugs.md`.
 
-| planted bug | found by the plan | what caught it | test |
-|---|---|---|---|
+| in | planted bug | found by the plan | what caught it | test |
+|---|---|---|---|---|
 """
 ROW = re.compile(r"^\| .* \| `(\S+)` \|$", re.MULTILINE)
 
@@ -31,7 +33,7 @@ class Table:
     """Collects what the tests say."""
 
     path: Path
-    rows: list[tuple[str, str, str, str]] = field(default_factory=list)
+    rows: list[tuple[str, str, str, str, str]] = field(default_factory=list)
     missed: int = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -41,8 +43,8 @@ class Table:
             for bug, seen in report.user_properties:
                 assert isinstance(seen, tuple | list), "see conftest"
                 plan, told = seen
-                told = " ".join(told.replace("|", "/").split())
-                self.rows.append((bug, plan, told, tested(report.nodeid)))
+                test, told = tested(report.nodeid), told.partition("\n")[0].replace("|", "/")
+                self.rows.append((area_of(bug, test), bug, plan, told, test))
 
     def pytest_sessionfinish(self) -> None:
         """All are found, or none is told of."""
@@ -51,8 +53,8 @@ class Table:
 
     def __str__(self) -> str:
         lines = [
-            f"| {bug} | `{plan}` | {told} | `{test}` |"
-            for bug, plan, told, test in sorted(self.rows)
+            f"| {area} | {bug} | `{plan}` | {told} | `{test}` |"
+            for area, bug, plan, told, test in sorted(self.rows)
         ]
         return HEAD + "\n".join(lines) + f"\n\n{len(self.rows)} bugs, all found.\n"
 

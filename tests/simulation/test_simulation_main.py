@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation import __main__ as program
+from tests.simulation.areas import OF_BUGS, OF_FILES, area_of
 from tests.simulation.mutants import existing, listed
 from tests.simulation.plan import Item, Plan
 
@@ -76,3 +77,13 @@ def test_none_failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 def test_the_table_has_all_planted_bugs() -> None:
     assert listed((ROOT / "docs" / "planted-bugs.md").read_text()) == existing()
+
+
+def test_every_area_has_a_planted_bug() -> None:
+    rows = [
+        line.removeprefix("| ").split(" | ")
+        for line in (ROOT / "docs" / "planted-bugs.md").read_text().splitlines()
+        if line.endswith("` |")
+    ]
+    assert all(area_of(bug, test.rstrip(" |").strip("`")) == area for area, bug, *_, test in rows)
+    assert {area for area, *_ in rows} == {*OF_BUGS, *OF_FILES.values()}

@@ -8,7 +8,7 @@ for the disk's. While the file `fail-sync` is there, syncs of the log in the loo
 import secrets
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,9 +30,11 @@ LOG = "log/"
 class PatientEdge(Edge):
     """However long syncs take, they count as quick."""
 
-    def __init__(self, node: NodeLike, options: Options, log: ServerLog) -> None:
+    def __init__(
+        self, node: NodeLike, options: Options, log: ServerLog, reload: Callable[[], str]
+    ) -> None:
         limits = replace(options.edge, loop_sync_ns_max=FOR_EVER_NS)
-        super().__init__(node, replace(options, edge=limits), log)
+        super().__init__(node, replace(options, edge=limits), log, reload)
 
 
 class NotingFile:

@@ -199,8 +199,20 @@ def _raft(old: Options, new: Options) -> list[str]:
 
 
 def _gateway(old: Options, new: Options) -> list[str]:
-    """Certificates may have changed in their files; nothing else of the block may."""
+    """More than its certificates has changed: see `_but_certificates`."""
     raise NotReloadable(f"{UNSUPPORTED} Gateway")
+
+
+def _but_certificates(options: Options) -> object:
+    """The block, and of what secures it only how long handshakes may take."""
+    block = options.gateway
+    remotes = [(one.name, one.urls, _handshake_time(one.tls)) for one in block.remotes]
+    rest = replace(block, tls=None, remotes=(), auth_timeout_ns=block.login_ns)
+    return rest, _handshake_time(block.tls), remotes
+
+
+def _handshake_time(tls: TlsOptions | None) -> int:
+    return (tls or TlsOptions()).timeout_ns
 
 
 SPECIAL: Mapping[str, Callable[[Options, Options], list[str]]] = {
@@ -347,7 +359,7 @@ KEYS: tuple[Key, ...] = (
     Key("MaxPending", lambda o: o.client.pending_bytes_max),
     Key("NoFastProducerStall", lambda o: o.client.no_fast_producer_stall, _stalls),
     Key("Cluster", _but_routes, _silent),
-    Key("Gateway", lambda o: o.gateway),
+    Key("Gateway", _but_certificates),
     Key("LeafNode", lambda o: o.leafnodes),
     Key("JetStream", lambda o: o.jetstream.enabled),
     Key("NoJetStreamStrict", lambda o: not o.jetstream.strict),

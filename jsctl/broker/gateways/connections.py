@@ -42,6 +42,11 @@ class GateConnections:
     stale: int = 0
     """Connections closed as they did not answer."""
 
+    def change_settings(self, settings: GatewaySettings) -> None:
+        """What is told and dialed from now on."""
+        self.settings = settings
+        self.remotes.change_settings(settings)
+
     def linked(self) -> list[Gate]:
         """Those that carry messages."""
         return [gate for gate in self.by_conn.values() if gate.stage is GateStage.LINKED]

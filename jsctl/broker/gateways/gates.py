@@ -81,8 +81,9 @@ class Gates:
         self.connections.remotes.configure(now_ns)
         self.tick(now_ns)
 
-    def changed(self) -> None:
-        """Accounts or limits have changed."""
+    def change_options(self, settings: GatewaySettings) -> None:
+        """Accounts, limits or certificates have changed; see `conf/reload.py` for what else may."""
+        self.connections.change_settings(settings)
         self._lane.forget()
 
     def watch(self, seen: Callable[[Subscription, bool], None]) -> None:

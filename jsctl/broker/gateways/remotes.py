@@ -104,6 +104,12 @@ class RemoteClusters:
             made = self.clusters[one.name] = RemoteCluster(one.name, one, due_ns=now_ns)
             made.renew(())
 
+    def change_settings(self, settings: GatewaySettings) -> None:
+        """The next dials are made as it is configured now; the clusters are the same ones."""
+        self.settings = settings
+        for one in settings.block.others:
+            self.clusters[one.name].configured = one
+
     def learn(self, name: str, urls: tuple[str, ...], now_ns: int) -> None:
         """Somebody told of a cluster: dial it, unless it is known."""
         if not name or name == self.settings.name:

@@ -226,6 +226,8 @@ class Node:
         self._running.reload(options, *told)
         if self._running.server.leafs is not None:
             self._running.reload_leafs(self._leaf_settings())
+        if self._running.server.gates is not None:
+            self._running.reload_gates(self._gateway_settings())
 
     @property
     def links(self) -> "Links | None":

@@ -28,6 +28,7 @@ from jsctl.broker.turn import (
 )
 
 if TYPE_CHECKING:
+    from jsctl.broker.gateways.types import GatewaySettings
     from jsctl.broker.leafnodes.types import LeafSettings
     from jsctl.broker.node import gateways
     from jsctl.broker.node.jetstream import JetStream
@@ -120,8 +121,6 @@ class RunningNode:
             server_id, addresses = self.server.identity.server_id, self.server.addresses
             urls = (client_urls, leafnode_url, gateway_url)
             self._links.change_options(options, server_id, addresses, *urls, router.now_ns)
-        if self._gates is not None:
-            self._gates.changed()
         self._system.reloaded()
         self._stirred = True
 
@@ -129,6 +128,11 @@ class RunningNode:
         """The same of leaf nodes and hubs."""
         assert self._leafs is not None
         self._leafs.change_options(self.server.options, settings, self._router.now_ns)
+
+    def reload_gates(self, settings: "GatewaySettings") -> None:
+        """The same of other clusters."""
+        assert self._gates is not None
+        self._gates.change_options(settings)
 
     # The turn
 

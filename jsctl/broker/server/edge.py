@@ -66,8 +66,11 @@ class Renewal:
 class Edge:
     """One running server. Create it in the loop, `bind`, `start`, `serve`, then `run`."""
 
-    def __init__(self, node: NodeLike, options: Options, log: ServerLog) -> None:
-        """Raises ConfigError for a port that is taken and for certificates of no use."""
+    def __init__(
+        self, node: NodeLike, options: Options, log: ServerLog, reload: Callable[[], str]
+    ) -> None:
+        """`reload` reads the configuration again for a request, and gives the reason for which it
+        does not. Raises ConfigError for certificates of no use."""
         self.options = options
         self.addresses = Addresses()
         self._node = node
@@ -84,8 +87,7 @@ class Edge:
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
-        self.reload_wanted: Callable[[], str] = lambda: ""
-        """Reads the configuration again for a request; gives the reason for which it does not."""
+        self._reload_wanted = reload
         self._listeners: dict[str, Listener] = {}
         self._certificates = Certificates.read(options)
         monitor = self._certificates.monitor
@@ -311,7 +313,7 @@ class Edge:
 
     def _reload_for_requests(self) -> None:
         """Between two turns, as a reload changes what turns are run with."""
-        self._turns.inputs.reloaded.append(self.reload_wanted())
+        self._turns.inputs.reloaded.append(self._reload_wanted())
         self._turns.wake()
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:

@@ -24,7 +24,7 @@ class Running:
         self.output = io.StringIO()
         self.node = EchoNode(options)
         self.clients: list[LineClient] = []
-        self.edge = Edge(self.node, options, ServerLog(options.log, self.output))
+        self.edge = Edge(self.node, options, ServerLog(options.log, self.output), str)
 
     def port(self, kind: str = "client") -> int:
         address = self.edge.address(kind)

@@ -7,7 +7,6 @@ where nothing is damaged is told of, and nothing is done about it: who is right 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 
 from jsctl.broker.assets.repair.differences import Differences
 from jsctl.broker.assets.repair.repairs import Repairs
@@ -45,7 +44,7 @@ class StreamCheckup:
     replica: StreamReplica
     token: int
     began_ns: int
-    reports: dict[str, ReplicaReport | None] = field(default_factory=dict)
+    reports: dict[str, ReplicaReport | None]
     """What each peer said last."""
 
     @property
@@ -87,8 +86,8 @@ class StreamChecks:
         name, now_ns = replica.group.name, self._context.now_ns
         known = self.checkups.pop(name, None)
         if known is None or known.is_done or not any(map(self._online, known.reports)):
-            known = StreamCheckup(replica, now_ns, now_ns)
-            known.reports = dict.fromkeys(replica.group.raft.members.all())
+            peers = replica.group.raft.members.all()
+            known = StreamCheckup(replica, now_ns, now_ns, dict.fromkeys(peers))
             while len(self.checkups) >= STARTED_MAX:
                 del self.checkups[next(iter(self.checkups))]
             self._ask(known)

@@ -97,11 +97,11 @@ class Inbound:
     def _line(self, origin: UpstreamOrigin) -> InboundLine:
         who = Metadata(self.stream.name, self.account, self.context.domain)
         upstream = Upstream(origin, self._durable(origin, ""), who, self.context.now_ns)
-        line = InboundLine(upstream, Listening(self.context, self.account), Sink(), Sink())
         known = origin.is_mirror or origin.key in self.stream.positions
-        if not known and self.stream.store.retained_messages:
-            line.search = PositionSearch(origin, self.stream.store)
-        return line
+        store = self.stream.store
+        search = PositionSearch(origin, store) if not known and store.retained_messages else None
+        listening = Listening(self.context, self.account)
+        return InboundLine(upstream, listening, Sink(), Sink(), search=search)
 
     def _durable(self, origin: UpstreamOrigin, identity: str) -> SourcePosition:
         """Up to where this stream has what an origin holds."""
