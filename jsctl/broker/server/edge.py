@@ -257,11 +257,12 @@ class Edge:
         self._perform_rest(outputs)
         self._relief.turned()
         if alone:
-            self._sync_here(outputs.disk[0])
+            self._sync_here(outputs.disk[0], asked=bool(outputs.writes))
 
-    def _sync_here(self, batch: DiskBatch) -> None:
+    def _sync_here(self, batch: DiskBatch, *, asked: bool) -> None:
         """Everything else is sent: do what the disk thread would do, without the ways there and
-        back, and go on with what waited for it."""
+        back, and go on with what waited for it. `asked`: somebody may have answered meanwhile,
+        as followers do, and is read first."""
         ran = self._disk.run_here(batch)
         if ran is None:
             return
@@ -269,7 +270,7 @@ class Edge:
             self._turns.inputs.synced.append(batch.ticket)
         else:
             self._turns.inputs.disk_failed.append((batch.ticket, ran.reason))
-        self._turns.follow(ran.took_ns)
+        self._turns.follow(ran.took_ns, straight=not asked)
 
     def _dial(self, wanted: Dial) -> Coroutine[None, None, None]:
         if not isinstance(wanted, LinkDial):

@@ -120,7 +120,8 @@ class Turns:
         """Ask for a turn; asking again before it runs changes nothing."""
         if not self._asked and self._started:
             self._asked = True
-            self._loop.call_soon(self._run)
+            # A timer that is due comes behind what the coming look at the sockets finds.
+            self._loop.call_at(0, self._run)
 
     def is_alone(self, outputs: TurnOutputs) -> bool:
         """Whether this turn had little to do, and the server has nothing else to do behind it:
@@ -134,11 +135,14 @@ class Turns:
             and outputs.exit is None
         )
 
-    def follow(self, took_ns: int) -> None:
+    def follow(self, took_ns: int, *, straight: bool) -> None:
         """Something was done for so long while everybody waited: what is in `inputs` is for the
-        next turn, which is straight after this one."""
-        self._follows = True
+        next turn, which is straight after this one, or behind a look at the sockets."""
         self._held_ns = took_ns
+        if straight:
+            self._follows = True
+        else:
+            self.wake()
 
     def stop(self) -> None:
         """No turn runs after this."""

@@ -1,6 +1,7 @@
 """A brief batch that is alone is synced in the loop's thread, as long as syncs are quick."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -142,6 +143,31 @@ async def test_the_edge_syncs_for_one_client_in_the_loop_and_for_many_in_the_thr
         client.writer.write(b"DISK\r\nDISK\r\n")
         assert [await client.line(), await client.line()] == ["SYNCED"] * 2
         assert server.node.ran == [DISK] * 2
+        await client.close()
+
+
+async def test_who_was_told_something_may_answer_while_the_loop_syncs() -> None:
+    """One turn takes the answer and the sync, as of a follower that was sent an entry."""
+    async with running(replace(OPTIONS, edge=PATIENT)) as server:
+        client = await server.client()
+        await client.line()
+        for _ in range(WARM):
+            assert await client.ask("DISK") == "SYNCED"
+        follower = await server.client()
+        await follower.line()
+
+        class Answered(Batch):
+            def run(self) -> None:
+                super().run()
+                os.write(follower.writer.get_extra_info("socket").fileno(), b"PING\r\n")
+
+        server.node.batch = Answered
+        client.writer.write(b"PING\r\nDISK\r\n")
+        assert [await client.line(), await client.line()] == ["PONG", "SYNCED"]
+        both = [one for one in server.node.seen if one.synced][-1]
+        assert server.node.ran[-1] == HERE
+        assert [chunk for _, chunk in both.chunks] == [b"PING\r\n"]
+        await follower.close()
         await client.close()
 
 
