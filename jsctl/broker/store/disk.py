@@ -29,8 +29,12 @@ def _mapped(what: str, path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        kind = DiskFull if error.errno in _FULL else DiskError
-        raise kind(f"{path}: cannot {what}: {error.strerror or error}") from error
+        raise _told(what, path, error) from error
+
+
+def _told(what: str, path: str, error: OSError) -> DiskError:
+    kind = DiskFull if error.errno in _FULL else DiskError
+    return kind(f"{path}: cannot {what}: {error.strerror or error}")
 
 
 class HeldRoom:
@@ -83,7 +87,7 @@ class RealFile:
             return os.fstat(self._fd).st_size
 
     def read(self, offset: int, length: int) -> bytes:
-        with _mapped("read", self.path):
+        try:
             data = os.pread(self._fd, length, offset)
             if len(data) == length or not data:
                 return data
@@ -93,6 +97,8 @@ class RealFile:
                 parts.append(data)
                 got += len(data)
             return b"".join(parts)
+        except OSError as error:
+            raise _told("read", self.path, error) from error
 
     def write(self, offset: int, parts: Sequence[Piece]) -> None:
         try:
@@ -103,7 +109,7 @@ class RealFile:
             self._write(offset, parts)
 
     def _write(self, offset: int, parts: Sequence[Piece]) -> None:
-        with _mapped("write", self.path):
+        try:
             for start in range(0, len(parts), _VECTORS_MAX):
                 some = parts[start : start + _VECTORS_MAX]
                 total = sum(map(len, some))
@@ -111,6 +117,8 @@ class RealFile:
                 if wrote < total:
                     self._write_rest(offset + wrote, b"".join(some)[wrote:])
                 offset += total
+        except OSError as error:
+            raise _told("write", self.path, error) from error
 
     def _write_rest(self, offset: int, rest: bytes) -> None:
         """Finish a short write; what stops it is raised by the next call."""
