@@ -26,10 +26,10 @@ from jsctl.broker.server.tls import HandshakeFailed, ServerSide, peer_certificat
 from jsctl.broker.server.turns import Clock, NodeLike, Reloadable, Turns
 from jsctl.broker.server.verify import Verifier
 from jsctl.broker.turn import (
+    BriefBatch,
     Command,
     ConnKind,
     Dial,
-    DiskBatch,
     LinkDial,
     LogLevel,
     Query,
@@ -84,6 +84,8 @@ class Edge:
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
+        self._unfinished: BriefBatch | None = None
+        """What was synced here is durable, and the rest of it is to be done."""
         self.reload_wanted: Callable[[], str] = lambda: ""
         """Reads the configuration again for a request; gives the reason for which it does not."""
         self._listeners: dict[str, Listener] = {}
@@ -241,8 +243,11 @@ class Edge:
             self._turns.inputs.secured.append((connection.id, found))
 
     def _perform(self, outputs: TurnOutputs) -> None:
-        alone = self._disk.may_run_here(outputs.disk) and self._turns.is_alone(outputs)
-        if not alone:
+        brief = self._disk.may_run_here(outputs.disk)
+        if brief is not None and not self._turns.is_alone(outputs):
+            brief = None
+        if brief is None and outputs.disk:
+            self._finish_batch()
             for batch in outputs.disk:
                 self._disk.submit(batch)
         by_id = self._connections.by_id
@@ -256,10 +261,11 @@ class Edge:
             self._spawn(self._dial(wanted))
         self._perform_rest(outputs)
         self._relief.turned()
-        if alone:
-            self._sync_here(outputs.disk[0], asked=bool(outputs.writes))
+        self._finish_batch()
+        if brief is not None:
+            self._sync_here(brief, asked=bool(outputs.writes))
 
-    def _sync_here(self, batch: DiskBatch, *, asked: bool) -> None:
+    def _sync_here(self, batch: BriefBatch, *, asked: bool) -> None:
         """Everything else is sent: do what the disk thread would do, without the ways there and
         back, and go on with what waited for it. `asked`: somebody may have answered meanwhile,
         as followers do, and is read first."""
@@ -268,9 +274,19 @@ class Edge:
             return
         if ran.reason is None:
             self._turns.inputs.synced.append(batch.ticket)
+            self._unfinished = batch
         else:
             self._turns.inputs.disk_failed.append((batch.ticket, ran.reason))
+        if asked:
+            self._finish_batch()
         self._turns.follow(ran.took_ns, straight=not asked)
+
+    def _finish_batch(self) -> None:
+        """What was synced here is told to whom it concerns: do what is left of its batch."""
+        batch, self._unfinished = self._unfinished, None
+        if batch is not None and (reason := self._disk.finish_here(batch)) is not None:
+            self._turns.inputs.disk_failed.append((batch.ticket, reason))
+            self._turns.wake()
 
     def _dial(self, wanted: Dial) -> Coroutine[None, None, None]:
         if not isinstance(wanted, LinkDial):
