@@ -18,6 +18,7 @@ from jsctl.broker.node import Node
 from jsctl.broker.options import Options
 from jsctl.broker.pieces import Piece
 from jsctl.broker.ports import Disk, File
+from jsctl.broker.server.connection import Looks
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.turns import NodeLike
@@ -30,9 +31,9 @@ LOG = "log/"
 class PatientEdge(Edge):
     """However long syncs take, they count as quick."""
 
-    def __init__(self, node: NodeLike, options: Options, log: ServerLog) -> None:
+    def __init__(self, node: NodeLike, options: Options, log: ServerLog, looks: Looks) -> None:
         limits = replace(options.edge, loop_sync_ns_max=FOR_EVER_NS)
-        super().__init__(node, replace(options, edge=limits), log)
+        super().__init__(node, replace(options, edge=limits), log, looks)
 
 
 class NotingFile:

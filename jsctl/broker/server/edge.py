@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import PORT_OFF, Options
 from jsctl.broker.server.certificates import Certificates, current_context
-from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
+from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections, Looks
 from jsctl.broker.server.disk_worker import DiskWorker
 from jsctl.broker.server.files import Addresses
 from jsctl.broker.server.interfaces import reached_at
@@ -64,9 +64,14 @@ class Renewal:
 
 
 class Edge:
-    """One running server. Create it in the loop, `bind`, `start`, `serve`, then `run`."""
+    """One running server. Create it in the loop, `bind`, `start`, `serve`, then `run`.
 
-    def __init__(self, node: NodeLike, options: Options, log: ServerLog) -> None:
+    `looks` is the selector of the loop, if it is one that reads by itself.
+    """
+
+    def __init__(
+        self, node: NodeLike, options: Options, log: ServerLog, looks: Looks | None = None
+    ) -> None:
         """Raises ConfigError for a port that is taken and for certificates of no use."""
         self.options = options
         self.addresses = Addresses()
@@ -75,7 +80,8 @@ class Edge:
         self._loop = asyncio.get_running_loop()
         self._finished: asyncio.Future[tuple[str, int]] = self._loop.create_future()
         self._turns = Turns(node, self._perform, self._crashed, Clock(), options.edge)
-        self._connections = Connections(self._turns, options.edge, _write_limits(options))
+        plain = looks.plain if looks is not None else {}
+        self._connections = Connections(self._turns, options.edge, _write_limits(options), plain)
         self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
         self._verifier = Verifier(options.edge.verify_threads, self._verified)
         self._monitor = Monitor(options.monitoring, self._ask)
@@ -217,7 +223,7 @@ class Edge:
         """A socket was accepted: announce it, after its handshake where that comes first."""
         tls = self._certificates.of(connection.kind)
         if tls is None:
-            connection.announce(tls=False)
+            connection.announce_plain()
         else:
             connection.pause_reading()
             self._spawn(self._secure(connection, tls))

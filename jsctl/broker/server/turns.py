@@ -120,8 +120,7 @@ class Turns:
         """Ask for a turn; asking again before it runs changes nothing."""
         if not self._asked and self._started:
             self._asked = True
-            # A timer that is due comes behind what the coming look at the sockets finds.
-            self._loop.call_at(0, self._run)
+            self._loop.call_soon(self._run)
 
     def is_alone(self, outputs: TurnOutputs) -> bool:
         """Whether this turn had little to do, and the server has nothing else to do behind it:

@@ -14,7 +14,7 @@ from jsctl.broker.options import EdgeLimits, Listen, Options
 from jsctl.broker.server import turns
 from jsctl.broker.server.disk_worker import MEAN_OF, DiskWorker
 from tests.broker.server.echo_node import Batch
-from tests.broker.server.harness import running
+from tests.broker.server.harness import looking, running
 from tests.support.waiting import eventually
 
 OPTIONS = Options(listen=Listen("127.0.0.1", -1))
@@ -211,6 +211,7 @@ async def test_a_rest_that_fails_is_told_to_the_node() -> None:
         assert await eventually(failed, "the node hears of it") == ["the disk is gone"]
 
 
+@looking
 async def test_who_was_told_something_may_answer_while_the_loop_syncs() -> None:
     """One turn takes the answer and the sync, as of a follower that was sent an entry."""
     async with running(replace(OPTIONS, edge=PATIENT)) as server:
