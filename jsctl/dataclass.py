@@ -243,6 +243,8 @@ class _Factory:
         return "<factory>"
 
 
+_LITERALS: dict[Any, str] = {list: "[]", dict: "{}"}
+"""Made without a call."""
 _SET = "_set_"
 _ABSENT = "_absent_"
 _OF = "_of_"
@@ -269,7 +271,7 @@ def _default(one: Field[Any], constants: dict[str, Any]) -> str:
 def _value(one: Field[Any]) -> str:
     """What a field is set to; nothing where `__post_init__` does so."""
     if one.default_factory is not MISSING:
-        new = f"{_OF}{one.name}()"
+        new = _LITERALS.get(one.default_factory, f"{_OF}{one.name}()")
         return f"{new} if {one.name} is {_ABSENT} else {one.name}" if one.init else new
     if one.init:
         return one.name

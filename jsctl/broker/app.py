@@ -41,6 +41,7 @@ from jsctl.broker.options import (
 )
 from jsctl.broker.ports import Disk
 from jsctl.broker.server import signals
+from jsctl.broker.server.connection import Looks
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.files import RunFiles
 from jsctl.broker.server.listener import Listener, bind_all
@@ -137,7 +138,9 @@ def _dispatch(parsed: Parsed, make_node: NodeMaker, leave: Leave) -> int:
     if errors:
         raise ConfigErrors(errors)
     allow_many_connections()
-    return asyncio.run(Server(options, parsed, make_node, leave).run())
+    looks = Looks()
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(looks)) as runner:
+        return runner.run(Server(options, parsed, make_node, leave, looks).run())
 
 
 def read_options(parsed: Parsed) -> Options:
@@ -215,8 +218,14 @@ class Server:
     """One life of the server process."""
 
     def __init__(
-        self, options: Options, parsed: Parsed, make_node: NodeMaker, leave: Leave
+        self,
+        options: Options,
+        parsed: Parsed,
+        make_node: NodeMaker,
+        leave: Leave,
+        looks: Looks,
     ) -> None:
+        self._looks = looks
         self._parsed = parsed
         self._make_node = make_node
         self._leave = leave
@@ -276,7 +285,7 @@ class Server:
         # Before the node, which takes most of the start: a taken port is told at once.
         self._listeners = bind_all(self.options)
         node = self._make_node(self.options, self._server_id, store)
-        self._edge = edge = Edge(node, self.options, self._log, self._reload)
+        self._edge = edge = Edge(node, self.options, self._log, self._reload, self._looks)
         signals.install(self._heard)
         self._files.write_pid()
         edge.bind(self._listeners)

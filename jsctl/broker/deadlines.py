@@ -12,6 +12,14 @@ Key = TypeVar("Key", bound=Hashable)
 _STALE_MIN = 64
 
 
+def earliest(first_ns: int | None, *more_ns: int | None) -> int | None:
+    """The first of some times, where None is never."""
+    for at in more_ns:
+        if at is not None and (first_ns is None or at < first_ns):
+            first_ns = at
+    return first_ns
+
+
 class Deadlines(Generic[Key]):
     """At most one due time for each key. `len()` is the number of keys that wait."""
 

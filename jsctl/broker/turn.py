@@ -166,14 +166,25 @@ class DiskBatch(Protocol):
     ticket: int
 
     @property
-    def is_brief(self) -> bool:
-        """Whether it is one small write with one sync, so that it takes about as long as a sync."""
+    def brief(self) -> "BriefBatch | None":
+        """The batch, if it is one small write with one sync: it takes about as long as a sync."""
 
     def run(self) -> None:
         """Perform the batch; it is durable once this returned.
 
         Raises DiskError. After DiskFull it is run again, when there may be room.
         """
+
+
+class BriefBatch(DiskBatch, Protocol):
+    """One that may be run in two steps, which together are its `run`."""
+
+    def promise(self) -> None:
+        """It is durable once this returned. Raises what `run` raises."""
+
+    def finish(self) -> None:
+        """What nobody waits for, before any other batch of the log runs. Raises what `run`
+        raises; there need not be room."""
 
 
 @dataclass(slots=True)

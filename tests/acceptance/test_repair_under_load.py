@@ -18,6 +18,7 @@ BODY_BYTES = 20_000
 LOAD_BYTES = 500
 """Of a message of the load: a machine that is quick would else make more than checks can read."""
 BEFORE = 600
+PAGES_BYTES = 3 * 4096
 
 
 async def ask(client: Client, subject: str, **fields: object) -> Any:
@@ -34,7 +35,7 @@ async def ask(client: Client, subject: str, **fields: object) -> Any:
 
 
 async def publish(client: Client, number: int, size: int = BODY_BYTES) -> int:
-    body = b"%d " % number + bytes(size)
+    body = (b"%d " % number).ljust(size, b".")
     answer = await client.request(f"s.{number % 10}", body, timeout=DEADLINE_S)
     seq: int = json.loads(answer.data)["seq"]
     return seq
@@ -78,10 +79,12 @@ def flip(path: Path) -> None:
 
 
 def zero(path: Path) -> None:
-    """Three pages in the middle."""
+    """Three pages in the middle, which held something: what was zero before is no damage."""
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2)
-        file.write(bytes(3 * 4096))
+        assert any(file.read(PAGES_BYTES)), "nothing would be damaged"
+        file.seek(path.stat().st_size // 2)
+        file.write(bytes(PAGES_BYTES))
 
 
 def cut(path: Path) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jsctl.broker.deadlines import Deadlines
+from jsctl.broker.deadlines import Deadlines, earliest
 
 steps = st.lists(
     st.tuples(st.sampled_from(["set", "cancel", "due"]), st.integers(0, 5), st.integers(0, 20)),
@@ -50,3 +50,8 @@ def test_moving_a_deadline_often_does_not_pile_up() -> None:
     made.set("again", 1)
     made.clear()
     assert made.next() is None
+
+
+@given(st.lists(st.none() | st.integers(0, 5), min_size=1))
+def test_the_earliest_of_some_times(times: list[int | None]) -> None:
+    assert earliest(*times) == min([at for at in times if at is not None], default=None)

@@ -10,10 +10,11 @@ process does nothing else, and then takes the turn that waited for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jsctl.broker.errors import DiskError, DiskFull
-from jsctl.broker.turn import DiskBatch
+from jsctl.broker.turn import BriefBatch, DiskBatch
 from tests.simulation.disks import dropped_by
 from tests.simulation.world import MS
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tests.simulation.machine import Process
 
 ROOM_RETRY_NS = 200 * MS
+FINISH_NS = 50_000
+"""From the sync to the rest of a batch that ran in the loop: the process may end in between."""
 
 
 class DiskQueue:
@@ -36,6 +39,8 @@ class DiskQueue:
         self._world = process.world
         self._batches: list[DiskBatch] = []
         self._running = False
+        self._promised: DiskBatch | None = None
+        """It is durable and told, and the rest of it is still to be done."""
         self._stuck: set[bool] = set()
         """Whether jobs, or batches of the log, wait for room on the disk."""
 
@@ -50,7 +55,7 @@ class DiskQueue:
     def _runs_here(self, batches: Sequence[DiskBatch]) -> bool:
         """Whether the process may sync these itself, and is of a mind to."""
         often = self._machine.loop_syncs
-        alone = len(batches) == 1 and not self._batches and batches[0].is_brief
+        alone = len(batches) == 1 and not self._batches and batches[0].brief is not None
         return alone and often > 0 and self._world.chance(often)
 
     def run_here(self, batch: DiskBatch) -> None:
@@ -70,10 +75,13 @@ class DiskQueue:
     def _end(self, batch: DiskBatch) -> None:
         if not self._process.alive:
             return
-        self._running = False
-        here, self.here = self.here, False
+        brief = batch.brief if self.here else None
+        here, self.here, self._running = self.here, False, False
         try:
-            batch.run()
+            if brief is not None:
+                brief.promise()
+            else:
+                batch.run()
         except DiskFull:
             self._stuck.add(batch.ticket < 0)
             self._world.at(ROOM_RETRY_NS, self._retry)
@@ -82,12 +90,38 @@ class DiskQueue:
             self._batches.remove(batch)
             self._process.ran(batch.ticket, str(error))
         else:
-            self._batches.remove(batch)
             self._machine.watch.durable(self._process, batch)
             self._process.ran(batch.ticket, "")
+            if brief is not None:
+                self._follow(brief)
+                return
+            self._batches.remove(batch)
         self._start()
         if here and batch not in self._batches:
             self._process.follow()
+        self._process.wake()
+
+    def _follow(self, batch: BriefBatch) -> None:
+        """The turn that waited for it comes first, then its rest, then everything else."""
+        self._promised, self._running = batch, True
+        self._process.follow()
+        self.here = True
+        self._world.at(FINISH_NS, lambda: self._finish(batch))
+
+    def _finish(self, batch: BriefBatch) -> None:
+        if not self._process.alive:
+            return
+        self.here, self._running, self._promised = False, False, None
+        self._batches.remove(batch)
+        with suppress(DiskFull):
+            try:
+                batch.finish()
+            except DiskFull:
+                raise
+            except DiskError as error:
+                self.failed = True
+                self._process.ran(batch.ticket, str(error))
+        self._start()
         self._process.wake()
 
     def _retry(self) -> None:
@@ -112,7 +146,8 @@ class DiskQueue:
         failing, disk.fail_syncs = disk.fail_syncs, 0
         try:
             self._batches[0].run()
-            self._machine.watch.durable(self._process, self._batches[0])
+            if self._batches[0] is not self._promised:
+                self._machine.watch.durable(self._process, self._batches[0])
         except DiskError:
             pass
         disk.power_fails_in = disk.killed_in = None

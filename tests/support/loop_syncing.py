@@ -18,6 +18,7 @@ from jsctl.broker.node import Node
 from jsctl.broker.options import Options
 from jsctl.broker.pieces import Piece
 from jsctl.broker.ports import Disk, File
+from jsctl.broker.server.connection import Looks
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.logfile import ServerLog
 from jsctl.broker.server.turns import NodeLike
@@ -31,10 +32,15 @@ class PatientEdge(Edge):
     """However long syncs take, they count as quick."""
 
     def __init__(
-        self, node: NodeLike, options: Options, log: ServerLog, reload: Callable[[], str]
+        self,
+        node: NodeLike,
+        options: Options,
+        log: ServerLog,
+        reload: Callable[[], str],
+        looks: Looks,
     ) -> None:
         limits = replace(options.edge, loop_sync_ns_max=FOR_EVER_NS)
-        super().__init__(node, replace(options, edge=limits), log, reload)
+        super().__init__(node, replace(options, edge=limits), log, reload, looks)
 
 
 class NotingFile:

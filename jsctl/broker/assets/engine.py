@@ -249,6 +249,7 @@ class Engine:
         captured.
         """
         context, queue = self.context, self.context.queue
+        self.groups.tell()
         queue.begin(context.now_ns, others=bool(self.groups.schedule.busy))
         for replica in self.assets.pushers.concerned():
             queue.wake(replica.group.name, replica)
@@ -331,7 +332,9 @@ class Engine:
         queue, schedule = self.context.queue, self.groups.schedule
         if queue.waiting or schedule.busy:
             return self.context.now_ns
-        due_ns = queue.next_due_ns()
+        due_ns, tell_ns = queue.next_due_ns(), self.groups.tell_due_ns
+        if tell_ns is not None:
+            due_ns = tell_ns if due_ns is None else min(due_ns, tell_ns)
         if schedule.awake:
             tick_ns = self._last_tick_ns + TICK_NS
             due_ns = tick_ns if due_ns is None else min(due_ns, tick_ns)

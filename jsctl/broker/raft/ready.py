@@ -50,7 +50,7 @@ class Ready:
     __slots__ = (
         "append", "base", "committed", "hard_state", "members", "needs_snapshot", "reads",
         "reads_failed", "role_change", "send", "send_after_sync", "serving", "standing",
-        "to_persist", "truncate_from",
+        "to_persist", "truncate_from", "untold",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -76,6 +76,8 @@ class Ready:
         self.standing: Standing | None = None
         """The node's own standing, when it changed; to be kept with the log."""
         self.to_persist: tuple[Index, Term] | None = None
+        self.untold = False
+        """Peers were not told what is committed, as nobody there waits; `tell` does so."""
 
     def __bool__(self) -> bool:
         return self is not NOTHING

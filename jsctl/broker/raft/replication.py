@@ -32,6 +32,7 @@ def send_appends(state: RaftState) -> None:
     state.send_dirty = False
     for peer, progress in state.peers.items():
         send_to(state, peer, progress)
+    state.telling = False
 
 
 def send_to(state: RaftState, peer: PeerId, progress: FollowerProgress) -> None:
@@ -52,9 +53,12 @@ def send_to(state: RaftState, peer: PeerId, progress: FollowerProgress) -> None:
             state.out.needs_snapshot.append(peer)
             return
         if prev == log.last_index or full:
-            news = log.commit > progress.commit_sent or progress.resend
-            if not news and progress.flow is Flow.REPLICATE:
-                return
+            if progress.flow is Flow.REPLICATE and not progress.resend:
+                if log.commit <= progress.commit_sent:
+                    return
+                if state.patient and not state.telling:
+                    state.out.untold = True
+                    return
             entries: list[Entry] = []
             size = 0
         else:

@@ -51,10 +51,11 @@ class RaftState:
         "lowered_until", "me", "members",
         "membership", "now",
         "out", "owed",
-        "own_term_index", "peers", "pending_bytes", "poll_due", "polled", "promise_until",
+        "own_term_index", "patient", "peers", "pending_bytes", "poll_due", "polled",
+        "promise_until",
         "quiet", "quiet_round", "reached", "reads_waiting", "reported", "role", "round",
         "round_commit", "round_wanted", "salvageable", "send_dirty", "serving", "standing",
-        "superseded", "term", "timeout",
+        "superseded", "telling", "term", "timeout",
         "timing", "transfer_deadline", "transferee", "verified", "volatile", "vote", "votes",
     )  # fmt: skip
 
@@ -154,6 +155,11 @@ class RaftState:
         self.elected_alone = False
         self.serving = False
         self.send_dirty = False
+        self.patient = False
+        """Nobody at a peer waits to hear that entries are committed: that is told with the next
+        ones, or when the caller says so (`tell`). Set by the caller."""
+        self.telling = False
+        """The next appends tell it."""
         self.heartbeat_due = 0
         self.transferee: PeerId | None = None
         self.transfer_deadline = 0
@@ -381,6 +387,10 @@ class RaftState:
         assert message.to != self.me, "a message to oneself"
         self.out.send.append(message)
         self.dirty = True
+
+    def tell(self) -> None:
+        """Leader: have peers told what is committed, even if nobody waits for that."""
+        self.telling = self.send_dirty = self.dirty = True
 
     def send_after_sync(self, message: Message) -> None:
         """Send once this Ready is durable."""

@@ -16,7 +16,7 @@ class DiskJob:
     ticket: int
     group: RaftGroup
     work: SyncJob
-    is_brief: ClassVar[bool] = False
+    brief: ClassVar[None] = None
 
     def run(self) -> None:
         """Write and sync. Raises DiskError; a replica that was removed needs nothing any more."""
@@ -32,7 +32,7 @@ class Removal:
     ticket: int
     disk: Disk
     directory: str
-    is_brief: ClassVar[bool] = False
+    brief: ClassVar[None] = None
 
     def run(self) -> None:
         """Delete. Raises DiskError."""

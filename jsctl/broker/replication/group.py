@@ -125,6 +125,9 @@ class RaftGroup:
     passes: Callable[[Sequence[Entry]], bool] | None = None
     """Whether nobody misses entries, if a crash takes them from the only server that has them: what
     they make, change or end does not outlive the process. None: somebody always does."""
+    patient: Callable[[], bool] | None = None
+    """Whether nobody at other servers waits to hear that entries are committed. None: somebody
+    always does."""
     passing: bool = False
     """All of it that is not durable yet may be lost, and nobody would miss it."""
     provisional: bool = False

@@ -25,6 +25,9 @@ from jsctl.broker.replication.side_jobs import SideJobs
 from jsctl.broker.store.wal.log import Wal
 from jsctl.broker.turn import DiskBatch
 
+TELL_NS = 2_000_000
+"""How long followers wait at most to hear what is committed, where nobody waits for them."""
+
 
 class Outbox(Protocol):
     """Where messages to peers collect during a turn."""
@@ -52,6 +55,8 @@ class Groups:
         self.removals = DirectoryRemover(tickets)
         self.side_jobs = SideJobs(tickets)
         self.reads = Reads()
+        self._untold: dict[str, tuple[int, RaftGroup]] = {}
+        """(when, whose followers are to be told what is committed), in order of time."""
         self.changes: list[LeaderChange] = []
         self.needs_state: list[tuple[RaftGroup, PeerId]] = []
         """(group, follower) whose next entry this leader does not keep any more."""
@@ -76,6 +81,7 @@ class Groups:
         self.schedule.forget(group)
         self.durability.forget(group)
         self.checkpoints.forget(group)
+        self._untold.pop(group.name, None)
         self.reads.fail(group)
 
     def park(self) -> None:
@@ -87,6 +93,7 @@ class Groups:
         self.registry.clear()
         self.schedule.clear()
         self.durability.clear()
+        self._untold.clear()
 
     def by_key(self, key: bytes) -> RaftGroup | None:
         """The group that peers name by this key."""
@@ -195,6 +202,20 @@ class Groups:
         for peer, batch in by_peer.items():
             self.outbox.raft(peer, group.key, batch)
 
+    @property
+    def tell_due_ns(self) -> int | None:
+        """When `tell` has something to do."""
+        return next(iter(self._untold.values()))[0] if self._untold else None
+
+    def tell(self) -> None:
+        """Tell followers what is committed, where they have not heard it with the next entry."""
+        for name, (due_ns, group) in list(self._untold.items()):
+            if due_ns > self.now_ns:
+                break
+            del self._untold[name]
+            group.raft.tell()
+            self.touch(group)
+
     def drain(self) -> None:
         """Move every dirty group's Ready until nothing is left to do in this turn."""
         for _ in range(self.limits.drain_rounds):
@@ -208,9 +229,14 @@ class Groups:
     def _drain_one(self, group: RaftGroup) -> None:
         raft = group.raft
         regained = raft.founding and group.unit.founded() and raft.members.voters == (raft.me,)
+        if raft.send_dirty and raft.peers:
+            raft.patient = group.patient is not None and group.patient()
         ready = raft.ready()
         if not ready:
             return
+        if ready.untold:
+            self._untold.pop(group.name, None)
+            self._untold[group.name] = self.now_ns + TELL_NS, group
         write = self.durability.write
         # Strangers may be answered, too: who has left, or does not know yet that it has not come.
         if not ready.send and not ready.send_after_sync:

@@ -14,7 +14,7 @@ class SideJob:
     ticket: int
     work: Callable[[], None]
     then: Callable[[], None]
-    is_brief: ClassVar[bool] = False
+    brief: ClassVar[None] = None
 
     def run(self) -> None:
         """Do it; it keeps errors of the disk to itself."""

@@ -1,11 +1,16 @@
 """One connection of a client or a route: bytes in, bytes out, watermarks, an orderly end.
 
-All connections share one read buffer: the event loop fills it and calls `buffer_updated` at
-once, so each chunk is copied exactly once. Nothing here knows the protocol, except that a server
-speaks first, with INFO.
+All connections share one read buffer: it is filled and emptied at once, so each chunk is copied
+exactly once. Nothing here knows the protocol, except that a server speaks first, with INFO.
+
+A plain connection is read where the loop looks at the sockets (`Looks`, decision 60): asyncio's way
+makes a round of the loop and four calls of each chunk. Whatever is not plain goes that way, through
+`get_buffer` and `buffer_updated`: TLS, ends, and all of it in a loop with another selector.
 """
 
 import asyncio
+import os
+import selectors
 import socket
 from collections.abc import Mapping
 from dataclasses import field
@@ -26,6 +31,30 @@ EARLY_BYTES_MAX = 1 << 20
 """What may arrive before the node knows of a connection; an INFO has room in it."""
 
 
+class Looks(selectors.DefaultSelector):
+    """The loop's looks at the sockets: what can be read of connections in `plain` is read at once.
+
+    Turns that this asks for are run behind the same look, with all that it found.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain: dict[int, Connection] = {}
+        """By file descriptor; none of them is closed yet."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """What is left to the loop."""
+        found = super().select(timeout)
+        plain = self.plain
+        left = []
+        for one in found:
+            key, events = one
+            connection = plain.get(key.fd)
+            if connection is None or events != selectors.EVENT_READ or not connection.read(key.fd):
+                left.append(one)
+        return left
+
+
 @dataclass(slots=True)
 class Connections:
     """The open connections and what they share."""
@@ -33,6 +62,8 @@ class Connections:
     turns: Turns
     limits: EdgeLimits
     write_limits: Mapping[ConnKind, WriteLimit]
+    plain: "dict[int, Connection]"
+    """See `Looks`."""
     by_id: dict[int, "Connection"] = field(default_factory=dict)
     buffer: memoryview = field(default_factory=lambda: memoryview(b""))
     small: memoryview = field(default_factory=lambda: memoryview(b""))
@@ -60,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         "_closing",
         "_early",
         "_end",
+        "_fd",
         "_kept",
         "_limits",
         "_lost",
@@ -99,6 +131,8 @@ class Connection(asyncio.BufferedProtocol):
         self._shared = shared
         self._limits = shared.limits
         self._early: list[bytes] = []
+        self._fd = -1
+        """Under which it is among the plain ones."""
         self._end: asyncio.Future[None] | None = None
         self._closing = False
         self._kept = False
@@ -140,6 +174,23 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self.first_line is not None and b"\n" in chunk and not self.first_line.done():
             self.first_line.set_result(b"".join(self._early).partition(b"\n")[0])
+
+    def read(self, fd: int) -> bool:
+        """Take what can be read; False if that is the end, which is for the loop."""
+        buffer = self.get_buffer(-1)
+        try:
+            size = os.readv(fd, (buffer,))
+        except BlockingIOError:
+            return True
+        except OSError:
+            self.abort(READ_ERROR)
+            return True
+        if size and not self._closing:
+            turns = self._shared.turns
+            turns.inputs.chunks.append((self.id, bytes(buffer[:size])))
+            turns.bytes_in += size
+            turns.wake()
+        return size > 0
 
     def eof_received(self) -> None:
         """The peer sends no more: the transport closes itself."""
@@ -195,6 +246,13 @@ class Connection(asyncio.BufferedProtocol):
         self._early = []
         turns.wake()
 
+    def announce_plain(self) -> None:
+        """The same, of a connection that has no TLS, now or later."""
+        self.announce(tls=False)
+        if self.announced and self.transport is not None and not self._lost:
+            self._fd = self.transport.get_extra_info("socket").fileno()
+            self._shared.plain[self._fd] = self
+
     def write(self, data: bytes) -> None:
         """Send, or keep until the handshake is over."""
         if self._closing or self._lost or self.transport is None:
@@ -243,6 +301,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._lost = True
         self._shared.by_id.pop(self.id, None)
+        # Invariant: before the socket is closed, as another one may have its number then.
+        self._shared.plain.pop(self._fd, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

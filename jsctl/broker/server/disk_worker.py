@@ -23,7 +23,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from jsctl.broker.errors import DiskError, DiskFull
-from jsctl.broker.turn import DiskBatch
+from jsctl.broker.turn import BriefBatch, DiskBatch
 from jsctl.dataclass import dataclass
 
 ROOM_RETRY_S = 0.2
@@ -77,28 +77,37 @@ class DiskWorker:
         self._open += 1
         self._batches.put(batch)
 
-    def may_run_here(self, batches: Sequence[DiskBatch]) -> bool:
-        """Whether a turn's batches are one brief one, the thread has none, and syncs are quick."""
-        return (
-            len(batches) == 1
-            and not self._open
-            and self._mean_ns < self._here_ns_max
-            and batches[0].is_brief
-        )
+    def may_run_here(self, batches: Sequence[DiskBatch]) -> BriefBatch | None:
+        """A turn's batches, if they are one brief one, the thread has none, and syncs are quick."""
+        if len(batches) != 1 or self._open or self._mean_ns >= self._here_ns_max:
+            return None
+        return batches[0].brief
 
-    def run_here(self, batch: DiskBatch) -> Ran | None:
+    def run_here(self, batch: BriefBatch) -> Ran | None:
         """Run a batch that may be run here; None: the thread has it, as there is no room for it.
 
-        It is durable, or has failed, when this returns; `finished` is not told.
+        It is durable, or has failed, when this returns; `finished` is not told. What is left of it
+        is for `finish_here`, before the thread gets another one.
         """
         assert not self._open, "batches of the log run in order"
         try:
-            ran = _run(batch)
+            ran = _run(batch, batch.promise)
         except DiskFull:
             self.submit(batch)
             return None
         self._measure(ran)
         return ran
+
+    def finish_here(self, batch: BriefBatch) -> str | None:
+        """Do what is left of a batch; why it failed, if it did."""
+        assert not self._open, "batches of the log run in order"
+        try:
+            batch.finish()
+        except DiskFull:
+            pass  # The next batch says the same.
+        except DiskError as error:
+            return str(error)
+        return None
 
     def _measure(self, ran: Ran) -> None:
         if ran.is_brief:
@@ -147,7 +156,7 @@ class DiskWorker:
         if not batches:
             return False
         try:
-            ran = _run(batches[0])
+            ran = _run(batches[0], batches[0].run)
         except DiskFull:
             return False
         batches.popleft()
@@ -177,14 +186,14 @@ class DiskWorker:
             self._finished(synced, failed)
 
 
-def _run(batch: DiskBatch) -> Ran:
+def _run(batch: DiskBatch, run: Callable[[], None]) -> Ran:
     """Run a batch, and see how long it takes. Raises DiskFull."""
     began_ns = time.monotonic_ns()
     reason: str | None = None
     try:
-        batch.run()
+        run()
     except DiskFull:
         raise
     except DiskError as error:
         reason = str(error)
-    return Ran(batch.ticket, reason, time.monotonic_ns() - began_ns, batch.is_brief)
+    return Ran(batch.ticket, reason, time.monotonic_ns() - began_ns, batch.brief is not None)

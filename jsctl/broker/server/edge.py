@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import PORT_OFF, Options
 from jsctl.broker.server.certificates import Certificates, current_context
-from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections
+from jsctl.broker.server.connection import TLS_FAILED, Connection, Connections, Looks
 from jsctl.broker.server.disk_worker import DiskWorker
 from jsctl.broker.server.files import Addresses
 from jsctl.broker.server.interfaces import reached_at
@@ -26,10 +26,10 @@ from jsctl.broker.server.tls import HandshakeFailed, ServerSide, peer_certificat
 from jsctl.broker.server.turns import Clock, NodeLike, Reloadable, Turns
 from jsctl.broker.server.verify import Verifier
 from jsctl.broker.turn import (
+    BriefBatch,
     Command,
     ConnKind,
     Dial,
-    DiskBatch,
     LinkDial,
     LogLevel,
     Query,
@@ -64,10 +64,18 @@ class Renewal:
 
 
 class Edge:
-    """One running server. Create it in the loop, `bind`, `start`, `serve`, then `run`."""
+    """One running server. Create it in the loop, `bind`, `start`, `serve`, then `run`.
+
+    `looks` is the selector of the loop, if it is one that reads by itself.
+    """
 
     def __init__(
-        self, node: NodeLike, options: Options, log: ServerLog, reload: Callable[[], str]
+        self,
+        node: NodeLike,
+        options: Options,
+        log: ServerLog,
+        reload: Callable[[], str],
+        looks: Looks | None = None,
     ) -> None:
         """`reload` reads the configuration again for a request, and gives the reason for which it
         does not. Raises ConfigError for certificates of no use."""
@@ -78,7 +86,8 @@ class Edge:
         self._loop = asyncio.get_running_loop()
         self._finished: asyncio.Future[tuple[str, int]] = self._loop.create_future()
         self._turns = Turns(node, self._perform, self._crashed, Clock(), options.edge)
-        self._connections = Connections(self._turns, options.edge, _write_limits(options))
+        plain = looks.plain if looks is not None else {}
+        self._connections = Connections(self._turns, options.edge, _write_limits(options), plain)
         self._disk = DiskWorker(self._synced, self._crashed, options.edge.loop_sync_ns_max)
         self._verifier = Verifier(options.edge.verify_threads, self._verified)
         self._monitor = Monitor(options.monitoring, self._ask)
@@ -88,6 +97,8 @@ class Edge:
         self._running: set[asyncio.Task[None]] = set()
         self._lame = False
         self._reload_wanted = reload
+        self._unfinished: BriefBatch | None = None
+        """What was synced here is durable, and the rest of it is to be done."""
         self._listeners: dict[str, Listener] = {}
         self._certificates = Certificates.read(options)
         monitor = self._certificates.monitor
@@ -217,7 +228,7 @@ class Edge:
         """A socket was accepted: announce it, after its handshake where that comes first."""
         tls = self._certificates.of(connection.kind)
         if tls is None:
-            connection.announce(tls=False)
+            connection.announce_plain()
         else:
             connection.pause_reading()
             self._spawn(self._secure(connection, tls))
@@ -243,8 +254,11 @@ class Edge:
             self._turns.inputs.secured.append((connection.id, found))
 
     def _perform(self, outputs: TurnOutputs) -> None:
-        alone = self._disk.may_run_here(outputs.disk) and self._turns.is_alone(outputs)
-        if not alone:
+        brief = self._disk.may_run_here(outputs.disk)
+        if brief is not None and not self._turns.is_alone(outputs):
+            brief = None
+        if brief is None and outputs.disk:
+            self._finish_batch()
             for batch in outputs.disk:
                 self._disk.submit(batch)
         by_id = self._connections.by_id
@@ -258,20 +272,32 @@ class Edge:
             self._spawn(self._dial(wanted))
         self._perform_rest(outputs)
         self._relief.turned()
-        if alone:
-            self._sync_here(outputs.disk[0])
+        self._finish_batch()
+        if brief is not None:
+            self._sync_here(brief, asked=bool(outputs.writes))
 
-    def _sync_here(self, batch: DiskBatch) -> None:
+    def _sync_here(self, batch: BriefBatch, *, asked: bool) -> None:
         """Everything else is sent: do what the disk thread would do, without the ways there and
-        back, and go on with what waited for it."""
+        back, and go on with what waited for it. `asked`: somebody may have answered meanwhile,
+        as followers do, and is read first."""
         ran = self._disk.run_here(batch)
         if ran is None:
             return
         if ran.reason is None:
             self._turns.inputs.synced.append(batch.ticket)
+            self._unfinished = batch
         else:
             self._turns.inputs.disk_failed.append((batch.ticket, ran.reason))
-        self._turns.follow(ran.took_ns)
+        if asked:
+            self._finish_batch()
+        self._turns.follow(ran.took_ns, straight=not asked)
+
+    def _finish_batch(self) -> None:
+        """What was synced here is told to whom it concerns: do what is left of its batch."""
+        batch, self._unfinished = self._unfinished, None
+        if batch is not None and (reason := self._disk.finish_here(batch)) is not None:
+            self._turns.inputs.disk_failed.append((batch.ticket, reason))
+            self._turns.wake()
 
     def _dial(self, wanted: Dial) -> Coroutine[None, None, None]:
         if not isinstance(wanted, LinkDial):

@@ -44,7 +44,10 @@ class LinkDialer:
             raise
         else:
             connection.credentials = credentials
-            connection.announce(tls=secured)
+            if secured:
+                connection.announce(tls=True)
+            else:
+                connection.announce_plain()
 
     async def _connect(self, wanted: LinkDial) -> Connection:
         connection = Connection(self._shared, wanted.kind, wanted)

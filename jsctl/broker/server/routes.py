@@ -31,7 +31,7 @@ class RouteDialer:
             self._failed(wanted, reason or "i/o timeout")
             return
         if self._context is None:
-            connection.announce(tls=False)
+            connection.announce_plain()
             return
         try:
             await self._secure(connection, self._context)

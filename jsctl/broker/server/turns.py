@@ -134,11 +134,14 @@ class Turns:
             and outputs.exit is None
         )
 
-    def follow(self, took_ns: int) -> None:
+    def follow(self, took_ns: int, *, straight: bool) -> None:
         """Something was done for so long while everybody waited: what is in `inputs` is for the
-        next turn, which is straight after this one."""
-        self._follows = True
+        next turn, which is straight after this one, or behind a look at the sockets."""
         self._held_ns = took_ns
+        if straight:
+            self._follows = True
+        else:
+            self.wake()
 
     def stop(self) -> None:
         """No turn runs after this."""

@@ -110,7 +110,7 @@ class RealFile:
             self._write(offset, parts)
 
     def _write(self, offset: int, parts: Sequence[Piece]) -> None:
-        with _mapped("write", self.path):
+        try:
             for start in range(0, len(parts), _VECTORS_MAX):
                 some = parts[start : start + _VECTORS_MAX]
                 total = sum(map(len, some))
@@ -118,6 +118,8 @@ class RealFile:
                 if wrote < total:
                     self._write_rest(offset + wrote, b"".join(some)[wrote:])
                 offset += total
+        except OSError as error:
+            raise _as_ours(error, "write", self.path) from error
 
     def _write_rest(self, offset: int, rest: bytes) -> None:
         """Finish a short write; what stops it is raised by the next call."""

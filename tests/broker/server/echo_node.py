@@ -28,12 +28,23 @@ class Batch:
     failure: Exception | None = None
     is_brief: bool = True
 
+    @property
+    def brief(self) -> "Batch | None":
+        return self if self.is_brief else None
+
     def run(self) -> None:
+        self.promise()
+        self.finish()
+
+    def promise(self) -> None:
         import threading
 
         self.ran.append(threading.current_thread().name)
         if self.failure is not None:
             raise self.failure
+
+    def finish(self) -> None:
+        """Nothing is left."""
 
 
 class EchoNode:
@@ -55,6 +66,8 @@ class EchoNode:
         """The threads that ran batches."""
         self.disk_failure: Exception | None = None
         self.batch = Batch
+        self.again = False
+        """The turn that is told of a batch has another one."""
         self.raise_in_turn: Exception | None = None
         self.raise_in_reload: Exception | None = None
         self.reloaded: list[Options] = []
@@ -128,7 +141,7 @@ class EchoNode:
         for _, reason in inputs.disk_failed:
             out.exit = reason
         for ticket in inputs.synced:
-            out.writes.append((self.writing.pop(ticket), b"SYNCED\r\n"))
+            self.synced(ticket, out)
         for dial, _ in inputs.dial_failed:
             out.writes.append((self.dialing.pop(dial.token), b"NOT DIALED\r\n"))
         for query in inputs.queries:
@@ -144,6 +157,13 @@ class EchoNode:
                 out.stop_accepting = True
             if command is Command.SHUTDOWN:
                 out.exit = "asked"
+
+    def synced(self, ticket: int, out: TurnOutputs) -> None:
+        conn = self.writing.pop(ticket)
+        out.writes.append((conn, b"SYNCED\r\n"))
+        if self.again:
+            self.again = False
+            self.line(conn, ["DISK"], 0, out)
 
     def due(self, now_ns: int, out: TurnOutputs) -> None:
         for at, conn in list(self.later):

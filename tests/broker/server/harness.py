@@ -3,10 +3,14 @@
 import asyncio
 import io
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from jsctl.broker.options import Listen, Options
+from jsctl.broker.server.connection import Looks
 from jsctl.broker.server.edge import Edge
 from jsctl.broker.server.listener import bind_all
 from jsctl.broker.server.logfile import ServerLog
@@ -15,6 +19,26 @@ from tests.broker.server.echo_node import EchoNode
 
 LOCAL = Listen("127.0.0.1", -1)
 DEADLINE_S = 30.0
+looks_of: WeakKeyDictionary[asyncio.AbstractEventLoop, Looks] = WeakKeyDictionary()
+"""The selectors of loops that were made as the broker's is."""
+
+
+def looking(test: Callable[..., Coroutine[None, None, None]]) -> Callable[..., None]:
+    """Run a test in a loop as the broker's, which reads plain connections while it looks."""
+
+    @wraps(test)
+    def run(*words: Any, **fields: Any) -> None:
+        with asyncio.Runner(loop_factory=_looking_loop) as runner:
+            runner.run(test(*words, **fields))
+
+    return run
+
+
+def _looking_loop() -> asyncio.AbstractEventLoop:
+    looks = Looks()
+    loop = asyncio.SelectorEventLoop(looks)
+    looks_of[loop] = looks
+    return loop
 
 
 class Running:
@@ -24,7 +48,9 @@ class Running:
         self.output = io.StringIO()
         self.node = EchoNode(options)
         self.clients: list[LineClient] = []
-        self.edge = Edge(self.node, options, ServerLog(options.log, self.output), str)
+        self.looks = looks_of.get(asyncio.get_running_loop())
+        log = ServerLog(options.log, self.output)
+        self.edge = Edge(self.node, options, log, str, self.looks)
 
     def port(self, kind: str = "client") -> int:
         address = self.edge.address(kind)

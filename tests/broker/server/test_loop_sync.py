@@ -1,6 +1,8 @@
 """A brief batch that is alone is synced in the loop's thread, as long as syncs are quick."""
 
 import asyncio
+import os
+import select
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +14,7 @@ from jsctl.broker.options import EdgeLimits, Listen, Options
 from jsctl.broker.server import turns
 from jsctl.broker.server.disk_worker import MEAN_OF, DiskWorker
 from tests.broker.server.echo_node import Batch
-from tests.broker.server.harness import running
+from tests.broker.server.harness import looking, running
 from tests.support.waiting import eventually
 
 OPTIONS = Options(listen=Listen("127.0.0.1", -1))
@@ -55,8 +57,8 @@ class Worker:
 class Slow(Batch):
     """A sync that takes its time."""
 
-    def run(self) -> None:
-        super().run()
+    def promise(self) -> None:
+        super().promise()
         end = time.monotonic() + 0.05
         while time.monotonic() < end:
             pass
@@ -142,6 +144,96 @@ async def test_the_edge_syncs_for_one_client_in_the_loop_and_for_many_in_the_thr
         client.writer.write(b"DISK\r\nDISK\r\n")
         assert [await client.line(), await client.line()] == ["SYNCED"] * 2
         assert server.node.ran == [DISK] * 2
+        await client.close()
+
+
+async def test_who_waits_is_told_before_the_rest_of_the_batch() -> None:
+    async with running(replace(OPTIONS, edge=PATIENT)) as server:
+        client = await server.client()
+        await client.line()
+        for _ in range(WARM):
+            assert await client.ask("DISK") == "SYNCED"
+        told: list[bool] = []
+
+        class Noting(Batch):
+            def finish(self) -> None:
+                ready, _, _ = select.select([client.writer.get_extra_info("socket")], [], [], 0)
+                told.append(bool(ready))
+
+        server.node.batch = Noting
+        assert await client.ask("DISK") == "SYNCED"
+        assert server.node.ran[-1] == HERE and told == [True]
+        await client.close()
+
+
+async def test_the_rest_of_a_batch_comes_before_the_next_one() -> None:
+    """Also where the turn that is told of the sync has another batch."""
+    async with running(replace(OPTIONS, edge=PATIENT)) as server:
+        client = await server.client()
+        await client.line()
+        for _ in range(WARM):
+            assert await client.ask("DISK") == "SYNCED"
+        steps: list[str] = []
+
+        class Steps(Batch):
+            def promise(self) -> None:
+                super().promise()
+                steps.append(f"promise {self.ran[-1]}")
+
+            def finish(self) -> None:
+                steps.append("finish")
+
+        server.node.batch = Steps
+        server.node.again = True
+        assert await client.ask("DISK") == "SYNCED"
+        assert await client.line() == "SYNCED"
+        assert steps[:3] == [f"promise {HERE}", "finish", f"promise {DISK}"]
+        await client.close()
+
+
+async def test_a_rest_that_fails_is_told_to_the_node() -> None:
+    async with running(replace(OPTIONS, edge=PATIENT)) as server:
+        client = await server.client()
+        await client.line()
+        for _ in range(WARM):
+            assert await client.ask("DISK") == "SYNCED"
+
+        class Broken(Batch):
+            def finish(self) -> None:
+                raise DiskError("the disk is gone")
+
+        server.node.batch = Broken
+        assert await client.ask("DISK") == "SYNCED"
+
+        async def failed() -> list[str]:
+            return [reason for one in server.node.seen for _, reason in one.disk_failed]
+
+        assert await eventually(failed, "the node hears of it") == ["the disk is gone"]
+
+
+@looking
+async def test_who_was_told_something_may_answer_while_the_loop_syncs() -> None:
+    """One turn takes the answer and the sync, as of a follower that was sent an entry."""
+    async with running(replace(OPTIONS, edge=PATIENT)) as server:
+        client = await server.client()
+        await client.line()
+        for _ in range(WARM):
+            assert await client.ask("DISK") == "SYNCED"
+        follower = await server.client()
+        await follower.line()
+
+        class Answered(Batch):
+            def promise(self) -> None:
+                super().promise()
+                os.write(follower.writer.get_extra_info("socket").fileno(), b"PING\r\n")
+
+        server.node.batch = Answered
+        client.writer.write(b"PING\r\nDISK\r\n")
+        assert [await client.line(), await client.line()] == ["PONG", "SYNCED"]
+        both = [one for one in server.node.seen if one.synced][-1]
+        assert server.node.ran[-1] == HERE
+        assert [chunk for _, chunk in both.chunks] == [b"PING\r\n"]
+        await follower.close()
         await client.close()
 
 

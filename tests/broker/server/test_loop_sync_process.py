@@ -40,8 +40,9 @@ def stored(broker: Broker) -> list[bytes]:
 
 
 def publish(client: WireClient, number: int) -> int:
-    """The sequence that is acknowledged."""
-    return int(json.loads(client.request(b"s", b"%d" % number))["seq"])
+    """The sequence that is acknowledged; right behind a start nobody may lead the stream yet."""
+    answer = wait_for(lambda: client.request(b"s", b"%d" % number), "an acknowledgement")
+    return int(json.loads(answer)["seq"])
 
 
 def test_what_was_acknowledged_outlives_kills() -> None:

@@ -12,7 +12,7 @@ from jsctl.broker.errors import ConfigError
 from jsctl.broker.options import ClusterOptions, MonitorOptions, Options
 from jsctl.broker.server.tls import public_key, server_context
 from jsctl.broker.tls_options import HandshakeFirst, TlsOptions
-from tests.broker.server.harness import LOCAL, LineClient, Running, running
+from tests.broker.server.harness import LOCAL, LineClient, Running, looking, running
 from tests.support.certificates import make_certificates, openssl
 
 
@@ -45,11 +45,13 @@ async def upgraded(server: Running, context: ssl.SSLContext) -> LineClient:
     return client
 
 
+@looking
 async def test_info_comes_first_then_the_handshake(certificates: Path) -> None:
     async with running(Options(listen=LOCAL, tls=block(certificates))) as server:
         client = await upgraded(server, client_context(certificates))
         assert await client.ask("PING") == "PONG"
         assert server.node.seen[1].accepted[0].tls or server.node.seen[0].accepted[0].tls
+        assert server.looks is not None and not server.looks.plain
         await client.close()
 
 
@@ -94,6 +96,7 @@ async def test_auto_sends_info_to_a_client_that_waits(certificates: Path) -> Non
         await client.close()
 
 
+@looking
 async def test_plain_clients_may_be_allowed(certificates: Path) -> None:
     options = Options(listen=LOCAL, tls=block(certificates), allow_non_tls=True)
     async with running(options) as server:
@@ -102,6 +105,7 @@ async def test_plain_clients_may_be_allowed(certificates: Path) -> None:
         assert await plain.ask("PING") == "PONG"
         secure = await upgraded(server, client_context(certificates))
         assert await secure.ask("PING") == "PONG"
+        assert server.looks is not None and not server.looks.plain
         await plain.close()
         await secure.close()
 

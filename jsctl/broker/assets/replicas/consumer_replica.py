@@ -9,7 +9,7 @@ from dataclasses import InitVar, field
 from itertools import filterfalse
 
 from jsctl.api.consumer import ConsumerConfig
-from jsctl.api.words import AckPolicy
+from jsctl.api.words import AckPolicy, Retention
 from jsctl.broker.assets.replicas.assigned import Assigned
 from jsctl.broker.assets.replicas.facts import ConsumerAdvisories, ConsumerServes
 from jsctl.broker.assets.replicas.listening import Listening
@@ -81,6 +81,8 @@ class ConsumerReplica:
         name = newest.group.name
         self.account = newest.account
         self.group = RaftGroup(name, name.encode(), GroupKind.CONSUMER, raft, self, {})
+        # Elsewhere progress is only kept, unless a stream lets go of what was consumed.
+        self.group.patient = lambda: self.stream.stream.config.retention is Retention.LIMITS
         self.assigned = Assigned(self.context, newest, self.group)
         self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
         self.filed = Sink(self)

@@ -229,7 +229,7 @@ class Inbound:
 
     def next_due_ns(self) -> int | None:
         """When there is something to do even if nothing comes in."""
-        return min(self._due(), default=None)
+        return min(self._due(), default=None) if self._lines else None
 
     def _due(self) -> Iterator[int]:
         for line in self._lines.values():

@@ -19,6 +19,7 @@ from jsctl.broker.assets.replicas.facts import BatchesAbandoned
 from jsctl.broker.assets.replicas.inbound import Inbound
 from jsctl.broker.assets.replicas.listening import Listening
 from jsctl.broker.assets.replicas.replica_context import REFUSED_NS, ConsumerWatcher, ReplicaContext
+from jsctl.broker.deadlines import earliest
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.meta.assignments import StreamAssignment
 from jsctl.broker.jetstream.streams.admission import StreamLeader
@@ -211,8 +212,8 @@ class LeadingStream:
         """When there is something to do even if nothing happens."""
         if self._unsure:
             return self._context.now_ns + REFUSED_NS
-        due = [self._retry_ns or self.admission.next_due_ns(), self.inbound.next_due_ns()]
-        return min([at for at in due if at is not None], default=None)
+        due_ns = self._retry_ns or self.admission.next_due_ns()
+        return earliest(due_ns, self.inbound.next_due_ns())
 
     def _propose(self, admitted: Admitted) -> bool:
         """Whether the log took it."""

@@ -98,6 +98,7 @@ class StreamReplica:
         self.key = newest.account, newest.name
         self.volatile = self.stored.volatile
         self.group = RaftGroup(name, name.encode(), GroupKind.STREAM, raft, self, {})
+        self.group.patient = self._is_patient
         self.assigned = Assigned(self.context, newest, self.group)
         self.sink = Sink(self, stream=newest.name)
 
@@ -125,6 +126,11 @@ class StreamReplica:
     def leader(self) -> StreamLeader | None:
         """The admission, while this server leads."""
         return None if self.leading is None else self.leading.admission
+
+    def _is_patient(self) -> bool:
+        """Whether nobody reads messages at other servers, who would wait for them."""
+        config = self.stored.stream.config
+        return not (config.allow_direct or config.mirror_direct or self.watchers or self.absent)
 
     # group.Replica
 

@@ -19,6 +19,7 @@ from jsctl.api.errors import ApiError, api_error
 from jsctl.api.stream import StreamConfig
 from jsctl.broker import lazy
 from jsctl.broker.accel.choice import column_loops
+from jsctl.broker.deadlines import earliest
 from jsctl.broker.jetstream.batches.words import BatchEnd
 from jsctl.broker.jetstream.config_texts import STREAMS
 from jsctl.broker.jetstream.streams.absent import is_ingest
@@ -440,13 +441,13 @@ class StreamLeader:
 
     def next_due_ns(self) -> int | None:
         """When `expire` should be called next; None if nothing is to expire."""
-        due = [self._timers.next_due_ns()]
+        due_ns = self._timers.next_due_ns()
         if self._batches is not None:
-            due.append(self._batches.next_due_ns())
+            due_ns = earliest(due_ns, self._batches.next_due_ns())
         schedules = self.stream.schedules
         if schedules is not None and (schedules or schedules.scan) and not self._timers.waiting:
-            due.append(self._due_schedules().next_due_ns(schedules))
-        return min([at for at in due if at], default=None)
+            due_ns = earliest(due_ns, self._due_schedules().next_due_ns(schedules))
+        return due_ns
 
     # The log.
 

@@ -5,6 +5,7 @@ round of removals is in flight.
 """
 
 from jsctl.api.times import format_duration
+from jsctl.broker.deadlines import earliest
 from jsctl.broker.errors import Damaged
 from jsctl.broker.jetstream.streams.entries import (
     Flags,
@@ -55,9 +56,9 @@ class Timers:
         """The earliest time at which something is due; None while a round is in flight."""
         if self._waiting:
             return None
-        due = [self._age_due_ns(), self._stream.ttls.next_due_ns()]
-        due.append(self._stream.dedupe.empty_at_ns())
-        return min([at for at in due if at is not None], default=None)
+        stream = self._stream
+        age_due_ns = self._age_due_ns() if stream.config.max_age > 0 else None
+        return earliest(age_due_ns, stream.ttls.next_due_ns(), stream.dedupe.empty_at_ns())
 
     def _first_mortal(self) -> tuple[int, int] | None:
         """(sequence, time) of the first message that `max_age` applies to."""

@@ -1,5 +1,6 @@
 """The disk thread's side of the log: writing one frame, and making and reusing segments."""
 
+from collections.abc import Callable
 from dataclasses import field
 from typing import NamedTuple
 
@@ -158,17 +159,29 @@ class WalBatch:
     reserve_error: str = ""
 
     @property
-    def is_brief(self) -> bool:
-        """Whether `run` is one small write and its sync: no segment begins or goes."""
+    def brief(self) -> "WalBatch | None":
+        """If `run` is one small write and its sync: no segment begins or goes."""
         housekeeping = self.create or self.reserve is not None or self.retired
-        return not housekeeping and self.size <= BRIEF_BYTES_MAX
+        return None if housekeeping or self.size > BRIEF_BYTES_MAX else self
 
     def run(self) -> None:
         """Write and sync. Raises DiskFull (may be run again), SyncFailed or DiskError (final)."""
+        self.promise()
+        self.finish()
+
+    def promise(self) -> None:
+        """Until the frame is durable."""
+        self._do(self._write)
+
+    def finish(self) -> None:
+        """What says so, and the segments that are to be made or to go."""
+        self._do(self._note)
+
+    def _do(self, work: Callable[[], None]) -> None:
         if self.writer.broken:
             raise SyncFailed(self.writer.broken)
         try:
-            self._write()
+            work()
         except DiskFull:
             raise
         except DiskError as error:
@@ -183,8 +196,11 @@ class WalBatch:
         file = writer.file(*self.segment)
         if not self.claim.hash:
             self._write_frame(file)
-        self._mirror(file)
-        self._keep_house()
+
+    def _note(self) -> None:
+        self._mirror(self.writer.file(*self.segment))
+        if self.reserve is not None or self.retired:
+            self._keep_house()
 
     def _write_frame(self, file: File) -> None:
         """Once only, even if what follows finds no room: a frame names the hash of the last."""
