@@ -18,12 +18,15 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, MISSING, Field, FrozenInstanceError, InitVar, field, fields
 from dataclasses import dataclass as declared
 from dataclasses import replace as replaced
+from functools import partial
 from itertools import repeat
 from operator import attrgetter, call
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_origin
 
 T = TypeVar("T")
+FILLED_MAX = 4
+"""Objects of a class that are made before its `__init__` is written."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -148,17 +151,41 @@ _IS_KNOWN = sys.version_info < (3, 14)
 
 
 class _Init:
-    """In place of the `__init__` of a class, until somebody asks for it."""
+    """In place of the `__init__` of a class, until it is worth to be written: writing takes as
+    long as to fill twenty objects field by field, and most classes have one or two at a start."""
 
-    __slots__ = ("_cls", "_frozen")
+    __slots__ = ("_cls", "_frozen", "_left")
 
     def __init__(self, cls: type, *, frozen: bool) -> None:
         self._cls = cls
         self._frozen = frozen
+        self._left = FILLED_MAX
         _unwritten.append(self)
 
     def __get__(self, instance: object, owner: type) -> Any:
-        return self.write().__get__(instance, owner)
+        if instance is None or not self._left:
+            return self.write().__get__(instance, owner)
+        self._left -= 1
+        return partial(self._fill, instance)
+
+    def _fill(self, instance: Any, /, *given: Any, **named: Any) -> None:
+        """What the function would do."""
+        cls, found = self._cls, _bound(self._cls, given, named)
+        if found is None:
+            self.write()(instance, *given, **named)  # It says what is wrong.
+            return
+        handed_on: list[Any] = []
+        for one, value in found:
+            if isinstance(one.type, InitVar):
+                handed_on.append(value)
+            elif value is MISSING:
+                pass  # `__post_init__` sets it.
+            elif self._frozen:
+                getattr(cls, one.name).__set__(instance, value)
+            else:
+                setattr(instance, one.name, value)
+        if hasattr(cls, "__post_init__"):
+            instance.__post_init__(*handed_on)
 
     def write(self) -> Any:
         """Put the function in its place, unless it is there."""
@@ -168,6 +195,31 @@ class _Init:
             _written.add(made)
             setattr(cls, "__init__", made)  # noqa: B010 (mypy: fixed)
         return cls.__dict__["__init__"]
+
+
+def _bound(
+    cls: type, given: tuple[Any, ...], named: dict[str, Any]
+) -> "list[tuple[Field[Any], Any]] | None":
+    """What each parameter is for a call; None for one that does not fit."""
+    places, left = iter(given), dict(named)
+    found: list[tuple[Field[Any], Any]] = []
+    for one in _parameters(cls):
+        value: Any = MISSING
+        if one.init:
+            value = MISSING if one.kw_only else next(places, MISSING)
+            if value is MISSING:
+                value = left.pop(one.name, MISSING)
+        found.append((one, _own(one) if value is MISSING else value))
+        if one.init and found[-1][1] is MISSING:
+            return None
+    return None if left or next(places, MISSING) is not MISSING else found
+
+
+def _own(one: Field[Any]) -> Any:
+    """What a field has of which nothing is said; MISSING for none."""
+    if one.default is MISSING and one.default_factory is not MISSING:
+        return one.default_factory()
+    return one.default
 
 
 _unwritten: list[_Init] = []
@@ -213,6 +265,7 @@ _copiers: dict[type, Copy] = {}
 def _copier(cls: Any) -> Copy:
     """By slots, where `__init__` does nothing but set them."""
     init = next(one.__dict__["__init__"] for one in cls.__mro__ if "__init__" in one.__dict__)
+    init = init.write() if isinstance(init, _Init) else init
     parameters = _parameters(cls)
     settable = all(one.init and not isinstance(one.type, InitVar) for one in parameters)
     if init not in _written or not settable or hasattr(cls, "__post_init__") or not parameters:
