@@ -1,12 +1,12 @@
-"""Dataclasses that are declared in no time: `__init__` is written when it is first called.
+"""Dataclasses that are declared in no time: `__init__` is written when it was called some times.
 
 The standard library writes up to six functions for each class as text and compiles them, 0.35 ms
 for a frozen one; for the four hundred classes of a broker that was half of its start (decision 28).
 Here one function for all classes, or a closure, does for `__repr__`, `__eq__`, `__hash__` and the
 refusal to change what is frozen, as they need no text. `__init__` does, for its parameters: a
-descriptor stands in its place, and puts what it wrote there. A class that has fields alone, and
-inherits none, gets its fields and slots here, too (decision 58). Everything else (other classes,
-`match`, `replace`, `asdict`) is the standard library's own.
+descriptor stands in its place, fills the first objects, and puts what it wrote there (decision
+64). A class that has fields alone, and inherits none, gets its fields and slots here, too (decision
+58). Everything else (other classes, `match`, `replace`, `asdict`) is the standard library's own.
 
 For the type checker this is `dataclasses.dataclass` itself. Differences at runtime: slots are the
 rule, there is no `order`, and that a field without a default follows one with a default is told
