@@ -1,12 +1,12 @@
-"""Dataclasses that are declared in no time: `__init__` is written when it is first called.
+"""Dataclasses that are declared in no time: `__init__` is written when it was called some times.
 
 The standard library writes up to six functions for each class as text and compiles them, 0.35 ms
 for a frozen one; for the four hundred classes of a broker that was half of its start (decision 28).
 Here one function for all classes, or a closure, does for `__repr__`, `__eq__`, `__hash__` and the
 refusal to change what is frozen, as they need no text. `__init__` does, for its parameters: a
-descriptor stands in its place, and puts what it wrote there. A class that has fields alone, and
-inherits none, gets its fields and slots here, too (decision 58). Everything else (other classes,
-`match`, `replace`, `asdict`) is the standard library's own.
+descriptor stands in its place, fills the first objects, and puts what it wrote there (decision
+64). A class that has fields alone, and inherits none, gets its fields and slots here, too (decision
+58). Everything else (other classes, `match`, `replace`, `asdict`) is the standard library's own.
 
 For the type checker this is `dataclasses.dataclass` itself. Differences at runtime: slots are the
 rule, there is no `order`, and that a field without a default follows one with a default is told
@@ -18,12 +18,15 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, MISSING, Field, FrozenInstanceError, InitVar, field, fields
 from dataclasses import dataclass as declared
 from dataclasses import replace as replaced
+from functools import partial
 from itertools import repeat
 from operator import attrgetter, call
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, get_origin
 
 T = TypeVar("T")
+FILLED_MAX = 4
+"""Objects of a class that are made before its `__init__` is written."""
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
@@ -61,15 +64,22 @@ def _made(
         own.remove("__hash__")  # Python's own doing
     if not cls.__doc__:
         cls.__doc__ = cls.__name__  # The library would put together a signature for it.
-    made = _plain(cls, kw_only) or _by_library(cls, kw_only)
-    methods: dict[str, object] = {"__init__": _Init(made, frozen=frozen), "__repr__": _repr}
+    some = _fields_of(cls, kw_only)
+    made = _by_library(cls, kw_only) if some is None else cls
+    every = fields(made) if some is None else some.values()  # type: ignore[arg-type]
+    init = _Init(frozen=frozen)
+    methods: dict[str, object] = {"__init__": init, "__repr__": _repr}
     if eq:
-        methods |= _comparing(made, frozen=frozen)
+        methods |= _comparing([one.name for one in every if one.compare], frozen=frozen)
     if frozen:
-        methods |= _freezing(made)
-    for name, method in methods.items():
-        if name not in own:
+        methods |= _freezing(init, frozenset([one.name for one in every]))
+    methods = {name: method for name, method in methods.items() if name not in own}
+    if some is not None:
+        made = _plain(cls, kw_only, some, methods)
+    else:
+        for name, method in methods.items():
             setattr(made, name, method)
+    init.stands_for(made)
     return made
 
 
@@ -78,12 +88,12 @@ def _by_library(cls: type[T], kw_only: bool) -> type[T]:
     return declared(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
 
 
-def _plain(cls: type[T], kw_only: bool) -> type[T] | None:
-    """The same in half of the time, for a class that has fields alone and inherits none; None for
-    others, and for those that the library refuses."""
-    own, some = cls.__dict__, _fields_of(cls, kw_only)
-    if some is None or any(base.__dict__.get("__slots__") for base in cls.__mro__[1:-1]):
-        return None
+def _plain(
+    cls: type[T], kw_only: bool, some: "dict[str, Field[Any]]", methods: dict[str, object]
+) -> type[T]:
+    """The same in a third of the time, methods included, for a class that has fields alone and
+    inherits none."""
+    own = cls.__dict__
     template = _TEMPLATES[kw_only]
     body = {name: value for name, value in own.items() if name not in some}
     body.pop("__dict__", None)
@@ -92,6 +102,7 @@ def _plain(cls: type[T], kw_only: bool) -> type[T] | None:
     body["__dataclass_fields__"] = some
     body["__dataclass_params__"] = template.__dict__["__dataclass_params__"]
     body.setdefault("__match_args__", tuple(one.name for one in some.values() if not one.kw_only))
+    body |= methods
     make: Any = type(cls)
     made: type[T] = make(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
@@ -99,6 +110,9 @@ def _plain(cls: type[T], kw_only: bool) -> type[T] | None:
 
 
 def _fields_of(cls: type, kw_only: bool) -> "dict[str, Field[Any]] | None":
+    """None for a class that inherits some, has others, or that the library refuses."""
+    if any(base.__dict__.get("__slots__") for base in cls.__mro__[1:-1]):
+        return None
     own, some = cls.__dict__, dict[str, Field[Any]]()
     if not _IS_KNOWN or hasattr(cls, "__dataclass_fields__") or "__slots__" in own:
         return None
@@ -148,26 +162,80 @@ _IS_KNOWN = sys.version_info < (3, 14)
 
 
 class _Init:
-    """In place of the `__init__` of a class, until somebody asks for it."""
+    """In place of the `__init__` of a class, until it is worth to be written: writing takes as
+    long as to fill twenty objects field by field, and most classes have one or two at a start."""
 
-    __slots__ = ("_cls", "_frozen")
+    __slots__ = ("_frozen", "_left", "cls")
 
-    def __init__(self, cls: type, *, frozen: bool) -> None:
-        self._cls = cls
+    def __init__(self, *, frozen: bool) -> None:
+        self.cls: Any = object
         self._frozen = frozen
-        _unwritten.append(self)
+        self._left = FILLED_MAX
+
+    def stands_for(self, cls: type) -> None:
+        """Know the class, which is made last."""
+        self.cls = cls
+        if cls.__dict__["__init__"] is self:
+            _unwritten.append(self)
 
     def __get__(self, instance: object, owner: type) -> Any:
-        return self.write().__get__(instance, owner)
+        if instance is None or not self._left:
+            return self.write().__get__(instance, owner)
+        self._left -= 1
+        return partial(self._fill, instance)
+
+    def _fill(self, instance: Any, /, *given: Any, **named: Any) -> None:
+        """What the function would do."""
+        cls, found = self.cls, _bound(self.cls, given, named)
+        if found is None:
+            self.write()(instance, *given, **named)  # It says what is wrong.
+            return
+        handed_on: list[Any] = []
+        for one, value in found:
+            if isinstance(one.type, InitVar):
+                handed_on.append(value)
+            elif value is MISSING:
+                pass  # `__post_init__` sets it.
+            elif self._frozen:
+                getattr(cls, one.name).__set__(instance, value)
+            else:
+                setattr(instance, one.name, value)
+        if hasattr(cls, "__post_init__"):
+            instance.__post_init__(*handed_on)
 
     def write(self) -> Any:
         """Put the function in its place, unless it is there."""
-        cls = self._cls
+        cls = self.cls
         if cls.__dict__["__init__"] is self:
             made = _init(cls, frozen=self._frozen)
             _written.add(made)
             setattr(cls, "__init__", made)  # noqa: B010 (mypy: fixed)
         return cls.__dict__["__init__"]
+
+
+def _bound(
+    cls: type, given: tuple[Any, ...], named: dict[str, Any]
+) -> "list[tuple[Field[Any], Any]] | None":
+    """What each parameter is for a call; None for one that does not fit."""
+    places, left = iter(given), dict(named)
+    found: list[tuple[Field[Any], Any]] = []
+    for one in _parameters(cls):
+        value: Any = MISSING
+        if one.init:
+            value = MISSING if one.kw_only else next(places, MISSING)
+            if value is MISSING:
+                value = left.pop(one.name, MISSING)
+        found.append((one, _own(one) if value is MISSING else value))
+        if one.init and found[-1][1] is MISSING:
+            return None
+    return None if left or next(places, MISSING) is not MISSING else found
+
+
+def _own(one: Field[Any]) -> Any:
+    """What a field has of which nothing is said; MISSING for none."""
+    if one.default is MISSING and one.default_factory is not MISSING:
+        return one.default_factory()
+    return one.default
 
 
 _unwritten: list[_Init] = []
@@ -213,6 +281,7 @@ _copiers: dict[type, Copy] = {}
 def _copier(cls: Any) -> Copy:
     """By slots, where `__init__` does nothing but set them."""
     init = next(one.__dict__["__init__"] for one in cls.__mro__ if "__init__" in one.__dict__)
+    init = init.write() if isinstance(init, _Init) else init
     parameters = _parameters(cls)
     settable = all(one.init and not isinstance(one.type, InitVar) for one in parameters)
     if init not in _written or not settable or hasattr(cls, "__post_init__") or not parameters:
@@ -287,9 +356,9 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _comparing(cls: Any, *, frozen: bool) -> dict[str, object]:
+def _comparing(names: list[str], *, frozen: bool) -> dict[str, object]:
     """Equality by fields; with it a hash, if they stay as they are, or none."""
-    key = _key([one.name for one in fields(cls) if one.compare])
+    key = _key(names)
 
     def __eq__(self: object, other: object) -> bool:
         return key(self) == key(other) if type(self) is type(other) else NotImplemented
@@ -307,19 +376,18 @@ def _key(names: list[str]) -> Callable[[Any], tuple[object, ...]]:
     return get if len(names) > 1 else lambda one: (get(one),)
 
 
-def _freezing(cls: Any) -> dict[str, object]:
+def _freezing(of: _Init, names: frozenset[str]) -> dict[str, object]:
     """Fields stay as they were made, and objects of just this class as a whole."""
-    names = frozenset(one.name for one in fields(cls))
 
     def __setattr__(self: object, name: str, value: object) -> None:
-        if type(self) is cls or name in names:
+        if type(self) is of.cls or name in names:
             raise FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(cls, self).__setattr__(name, value)
+        super(of.cls, self).__setattr__(name, value)
 
     def __delattr__(self: object, name: str) -> None:
-        if type(self) is cls or name in names:
+        if type(self) is of.cls or name in names:
             raise FrozenInstanceError(f"cannot delete field {name!r}")
-        super(cls, self).__delattr__(name)
+        super(of.cls, self).__delattr__(name)
 
     return {
         "__setattr__": __setattr__,

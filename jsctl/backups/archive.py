@@ -33,6 +33,11 @@ HEAD_PAD = 320
 """Room for the state in an archive's head, so that it can be written again."""
 LENGTHS_KEPT = 4096
 """Lengths whose bytes are kept; messages of a stream have few."""
+_WHOLE_BYTES_MIN = 64
+"""More than the numbers of an entry take."""
+_MORE_OF_EIGHT = int.from_bytes(b"\x80" * 8, "little")
+_MORE_OF_ALL = _MORE_OF_EIGHT << 8 | 0x80
+"""The bits that say that a number goes on, of nine bytes."""
 _LOW_BITS = 14
 _LOW = 1 << _LOW_BITS
 _LOW_MASK = _LOW - 1
@@ -123,6 +128,9 @@ class EntryParser:
         self._consumers_left = 0
         self._sequence = 0
         self._head: _Head | None = None
+        self._nine = b""
+        """How the last time was written, and which it is: many messages have the same."""
+        self._time_ns = 0
 
     @property
     def last(self) -> str:
@@ -143,6 +151,10 @@ class EntryParser:
             return None
         if self._head is None:
             self._bytes.join()
+            if self._state is not None and not self._consumers_left:
+                message = self._whole_message()
+                if message is not None:
+                    return message
             self._head = self._next_head()
         head = self._head
         if head is None or self._bytes.ahead < head.bytes:
@@ -169,6 +181,38 @@ class EntryParser:
                 raise NotABackup(NOT_A_BACKUP)
             self._begun = True
         return self._begun
+
+    def _whole_message(self) -> MessageEntry | None:
+        """The next message if it is all there, and of the form that nearly all have; whatever it
+        is else, or is wrong with it, is found step by step."""
+        data, begin = self._bytes.data, self._bytes.at
+        if len(data) - begin < _WHOLE_BYTES_MIN or data[begin] >= 0x80:
+            return None
+        nine = data[begin + 1 : begin + 10]
+        if nine != self._nine:
+            word = int.from_bytes(nine, "little")
+            if word & _MORE_OF_ALL != _MORE_OF_EIGHT:
+                return None
+            self._nine, self._time_ns = nine, signed(_of_nine(word))
+        numbers, at = [], begin + 10
+        for _ in range(3):
+            found = varint_at(data, at)
+            if found is None:
+                return None
+            numbers.append(found[0])
+            at = found[1]
+        sequence, headers, payload = numbers
+        body = at + data[begin]
+        end = body + headers + payload
+        is_next = sequence > max(self._sequence, 0)
+        if end > len(data) or not is_next or end - body > self._body_bytes_max:
+            return None
+        name = data[at:body].decode("utf-8", self._errors)
+        self._bytes.skip_to(end)
+        self._sequence = sequence
+        self._good(name, sequence)
+        behind = body + headers
+        return MessageEntry(name, sequence, self._time_ns, data[body:behind], data[behind:end])
 
     def _next_head(self) -> _Head | None:
         """The head that begins here; None if it is not all there. Its lengths are in bounds."""
@@ -277,6 +321,8 @@ def varint_at(data: bytes, at: int) -> tuple[int, int] | None:
     BrokenStream."""
     if at < len(data) and data[at] < 0x80:
         return data[at], at + 1  # Most are lengths, which are short.
+    if at + 1 < len(data) and data[at + 1] < 0x80:
+        return data[at] & 0x7F | data[at + 1] << 7, at + 2
     value = 0
     for count, byte in enumerate(data[at : at + VARINT_BYTES_MAX]):
         value |= (byte & 0x7F) << 7 * count
@@ -288,6 +334,21 @@ def varint_at(data: bytes, at: int) -> tuple[int, int] | None:
         if len(data) - at < VARINT_BYTES_MAX:
             return None
     raise BrokenStream(INVALID)
+
+
+def _of_nine(word: int) -> int:
+    """A number of nine bytes, as times of this century have: seven bits of each."""
+    return (
+        word & 0x7F
+        | word >> 1 & 0x7F << 7
+        | word >> 2 & 0x7F << 14
+        | word >> 3 & 0x7F << 21
+        | word >> 4 & 0x7F << 28
+        | word >> 5 & 0x7F << 35
+        | word >> 6 & 0x7F << 42
+        | word >> 7 & 0x7F << 49
+        | word >> 8 & 0x7F << 56
+    )
 
 
 def _document(body: bytes, problem: str) -> dict[str, object]:

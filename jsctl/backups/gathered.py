@@ -24,6 +24,12 @@ class Gathered:
             self.at = 0
             self._parts.clear()
 
+    def skip_to(self, at: int) -> None:
+        """What was joined is taken up to here."""
+        assert self.at <= at <= len(self.data), "what was joined is taken"
+        self.ahead -= at - self.at
+        self.at = at
+
     def take(self, count: int) -> bytes:
         """The next bytes; there have to be as many."""
         assert count <= self.ahead, "what is there is taken"

@@ -124,3 +124,53 @@ def test_numbers_have_64_bits(data: bytes) -> None:
     else:
         value, end = found
         assert 0 <= value < 1 << 64 and data[end - 1] < 0x80
+
+
+def outcome(data: bytes, step: int) -> tuple[list[Entry], str, str]:
+    """Entries of plain bytes that come in pieces, what was wrong, and the last good entry."""
+    parser, found = EntryParser(body_bytes_max=400), list[Entry]()
+    try:
+        for at in range(0, len(data), step):
+            parser.feed(data[at : at + step])
+            while (entry := parser.next()) is not None:
+                found.append(entry)
+        parser.finish()
+    except BrokenStream as error:
+        return found, str(error), parser.last
+    return found, "", parser.last
+
+
+TIMES = (0, 1, 1 << 53, 1_700_000_000 * 10**9, (1 << 62) - 1, 1 << 62, (1 << 63) - 1, -5)
+FORMS = st.lists(
+    st.tuples(
+        st.sampled_from(TIMES) | st.integers(1_600_000_000 * 10**9, 1_900_000_000 * 10**9),
+        st.sampled_from([0, 1, 1, 1, 2, 130, 20_000]),
+        st.sampled_from([b"a", b"a.b", b"n" * 127, b"n" * 128, b"\xff"]),
+        st.sampled_from([0, 0, 40, 130]),
+        st.sampled_from([0, 100, 128, 300, 400, 401]),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=examples(120), deadline=None)
+@given(FORMS, st.sampled_from([0, 1, 7]), st.binary(max_size=80), st.data())
+def test_messages_that_are_there_as_a_whole_are_those_that_come_byte_by_byte(
+    forms: list[tuple[int, int, bytes, int, int]], first: int, behind: bytes, data: st.DataObject
+) -> None:
+    """One look at a message does what the steps do, whatever is wrong with it."""
+    parts, seq = [archive.begin_bytes(1, {"first_seq": first, "last_seq": 9})], first
+    for time_ns, gap, name, headers, payload in forms:
+        seq += gap
+        encoded = bytearray(archive.entry_bytes("", time_ns, seq, b"h" * headers, b"p" * payload))
+        encoded[0:1] = bytes([len(name)]) if len(name) < 128 else bytes([len(name) & 127 | 128, 1])
+        head = len(encoded) - headers - payload
+        parts.append(bytes(encoded[:head] + name + encoded[head:]))
+    made = bytearray(b"".join((*parts, archive.end_bytes(), behind)))
+    if data.draw(st.booleans()):
+        made[data.draw(st.integers(len(parts[0]), len(made) - 1))] ^= 1 << data.draw(
+            st.integers(0, 7)
+        )
+    want = outcome(bytes(made), 1)
+    assert outcome(bytes(made), len(made)) == want
+    assert outcome(bytes(made), 97) == want

@@ -237,14 +237,7 @@ class Groups:
         if ready.untold:
             self._untold.pop(group.name, None)
             self._untold[group.name] = self.now_ns + TELL_NS, group
-        write = self.durability.write
-        # Strangers may be answered, too: who has left, or does not know yet that it has not come.
-        if not ready.send and not ready.send_after_sync:
-            if regained:
-                write = self.durability.found
-            elif _passes(group, ready):
-                write = self.durability.pass_by
-        free = write(group, ready)
+        free = self._write(group, ready, regained)
         if free is not None:
             self._release(free)
         if ready.send:
@@ -259,6 +252,16 @@ class Groups:
             self.needs_state.extend((group, peer) for peer in ready.needs_snapshot)
         self.reads.take(group, ready)
         self._follow_role(group)
+
+    def _write(self, group: RaftGroup, ready: Ready, regained: bool) -> Withheld | None:
+        """What waits for nothing."""
+        # Strangers may be answered, too: who has left, or does not know yet that it has not come.
+        if not ready.send and not ready.send_after_sync:
+            if regained:
+                return self.durability.found(group, ready)
+            if _passes(group, ready):
+                return self.durability.pass_by(group, ready)
+        return self.durability.write(group, ready)
 
     def _apply(self, group: RaftGroup, ready: Ready) -> None:
         unit, waiting = group.unit, group.waiting

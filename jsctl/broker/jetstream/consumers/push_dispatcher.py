@@ -126,8 +126,8 @@ class PushDispatcher:
         rows = self._paced(rows, now_ns)
         if not rows:
             return 0
-        if again or self.flow is not None or self.rate is not None:
-            items = [delivery.item(row, self.subject, at, again) for at, row in enumerate(rows)]
+        if again:
+            items = [delivery.item(row, self.subject, at, True) for at, row in enumerate(rows)]
         else:
             items = delivery.items_new(rows, repeat(self.subject))
         items = self._metered(items, now_ns)

@@ -67,6 +67,8 @@ def is_control(headers: bytes, payload: bytes) -> bool:
 
 def without_conditions(headers: bytes, *, of_source: bool) -> bytes:
     """A header block without what only its first publish was judged by."""
+    if not headers:
+        return headers
     unwanted = _UNWANTED_OF_SOURCES if of_source else _UNWANTED
     if not any([one in headers for one in unwanted]):
         return headers

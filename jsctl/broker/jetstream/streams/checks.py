@@ -168,7 +168,9 @@ class Checks:
         if config.sealed:
             return api_error("JSStreamSealedErr")
         taken = Taken(self._stored_subject(subject), headers, payload)
-        fields = nats_fields(headers) if headers else {}
+        if not headers:
+            return self._fitting(taken)
+        fields = nats_fields(headers)
         message_id = fields.get(known.MSG_ID, b"")
         if message_id:
             # A mirror has what its origin has.
