@@ -36,6 +36,7 @@ WAIT_S, ACK_S, INTEREST_S, CATCHES_UP_S = 60.0, 1.0, 2.0, 60.0
 ENOUGH = 50
 LONG_S = 0.075
 CUT_S = 3.0
+UNAVAILABLE = 10008
 SOURCED = {"name": "EDGE", "external": {"api": "$JS.leaf.API"}}
 SYSTEM = 'system_account: "$SYS"\n'
 
@@ -304,10 +305,16 @@ async def staged(stack: AsyncExitStack) -> Stage:
 
 
 async def made(client: Client, name: str, **config: object) -> None:
-    """Have a stream."""
+    """Have a stream; who is told that nobody answers just now asks again."""
     said = json.dumps({"name": name, "storage": "file", **config}).encode()
-    answer = await client.request(f"$JS.API.STREAM.CREATE.{name}", said, timeout=WAIT_S)
-    assert "error" not in json.loads(answer.data), answer.data
+
+    async def there() -> bool:
+        answer = await client.request(f"$JS.API.STREAM.CREATE.{name}", said, timeout=WAIT_S)
+        error = json.loads(answer.data).get("error")
+        assert error is None or error["err_code"] == UNAVAILABLE, answer.data
+        return error is None
+
+    await eventually(there, f"{name} is made", WAIT_S)
 
 
 async def play(name: str, pause_s: float) -> str:
