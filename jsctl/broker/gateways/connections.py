@@ -19,7 +19,6 @@ from jsctl.dataclass import dataclass
 
 PAYLOAD_BYTES_MAX = 64 << 20
 """What another server may make this one hold for one message; frames of brokers are far smaller."""
-UNAUTHORIZED = ("Authorization Violation", "Authentication Failure")
 DUPLICATE_NAME = "Duplicate Server Name"
 
 
@@ -117,7 +116,7 @@ class GateConnections:
         elif block.user and not (
             _same(said.user, block.user) and _same(said.password, block.password)
         ):
-            self.refuse(gate, *UNAUTHORIZED)
+            self.refuse(gate, *fields.UNAUTHORIZED)
         elif said.gateway == self.settings.name or not self._is_known(said.gateway):
             self.log(LogLevel.ERROR, gate, f'Rejecting connection from gateway "{said.gateway}"')
             text = f'Connection to gateway "{self.settings.name}" rejected'
@@ -136,7 +135,7 @@ class GateConnections:
             self.refuse(gate, str(error), "Protocol Violation")
             return
         if gate.stage is GateStage.CONNECT:
-            self.refuse(gate, *UNAUTHORIZED)
+            self.refuse(gate, *fields.UNAUTHORIZED)
         elif gate.stage is GateStage.INFO:
             if gate.remote is not None:
                 self._first_dialed(gate, gate.remote, told, now_ns)

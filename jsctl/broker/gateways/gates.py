@@ -248,8 +248,12 @@ class Gates:
                 text = op.text.decode("utf-8", "replace")
                 connections.log(LogLevel.ERROR, gate, f"Gateway Error {text}")
             case Bad():
-                text = op.text.decode("utf-8", "replace")
-                connections.refuse(gate, text or op.reason, op.reason)
+                text = op.text.decode("utf-8", "replace") or op.reason
+                if gate.stage is GateStage.CONNECT:
+                    connections.log(LogLevel.ERROR, gate, f"authentication error: {text}")
+                    connections.refuse(gate, *fields.UNAUTHORIZED)
+                else:
+                    connections.refuse(gate, text, op.reason)
             case _:
                 assert isinstance(op, Ok)
 

@@ -317,8 +317,12 @@ class Leafs:
             case PeerError():
                 dialed.error(connections, leaf, op.text.decode("utf-8", "replace"))
             case Bad():
-                text = op.text.decode("utf-8", "replace")
-                connections.refuse(leaf, text or op.reason, op.reason)
+                text = op.text.decode("utf-8", "replace") or op.reason
+                if leaf.stage is LeafStage.CONNECT:
+                    connections.log(LogLevel.ERROR, leaf, f"authentication error: {text}")
+                    connections.refuse(leaf, *fields.UNAUTHORIZED)
+                else:
+                    connections.refuse(leaf, text, op.reason)
             case _:
                 assert isinstance(op, Ok)
 

@@ -12,6 +12,8 @@ SERVER_PROTO = 3
 """Level of the protocol between servers spoken here: accounts and message tracing."""
 TRACING_FROM = 3
 """Peers of this level trace messages."""
+UNAUTHORIZED = ("Authorization Violation", "Authentication Failure")
+"""What a stranger is told, and why his connection ends."""
 PING = b"PING\r\n"
 PONG = b"PONG\r\n"
 NONCE_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

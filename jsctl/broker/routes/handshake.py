@@ -3,6 +3,7 @@
 import hmac
 from collections.abc import Collection, Container
 
+from jsctl.broker.linking.fields import UNAUTHORIZED
 from jsctl.broker.routes.state import Link, RouteAddress, RoutePeer
 from jsctl.broker.routes.types import MeshOptions
 from jsctl.broker.routes.wire import RouteConnect, RouteInfo
@@ -11,9 +12,6 @@ from jsctl.broker.routes.wire import RouteConnect, RouteInfo
 def _same(given: str, expected: str) -> bool:
     """Compared in a time that tells nothing; also what is no UTF-8 may be given."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
-
-
-UNAUTHORIZED = ("Authorization Violation", "Authentication Failure")
 
 
 def connect_refusal(options: MeshOptions, connect: RouteConnect) -> tuple[str, str] | None:

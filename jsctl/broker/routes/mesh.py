@@ -25,7 +25,6 @@ from jsctl.broker.routes import wire
 from jsctl.broker.routes.dials import DialSchedule
 from jsctl.broker.routes.gossip import Gossip
 from jsctl.broker.routes.handshake import (
-    UNAUTHORIZED,
     connect_refusal,
     loses_place,
     may_connect,
@@ -224,7 +223,7 @@ class Mesh:
         gone = self._dialer.change_options(options, now_ns)
         for link in list(self._links.values()):
             if not link.solicited and not may_connect(options, link.user, link.password):
-                self._refuse(link, *UNAUTHORIZED, now_ns)
+                self._refuse(link, *fields.UNAUTHORIZED, now_ns)
             elif loses_place(link, before, options, gone):
                 self._close(link, "Route Removed", now_ns)
         self._urls_touched = True

@@ -240,7 +240,8 @@ class Edge:
             if self._certificates.unpinned(connection):
                 raise HandshakeFailed("certificate not pinned")  # since a reload meanwhile
         except HandshakeFailed as error:
-            self._log.line(LogLevel.ERROR, f"cid:{connection.id} - TLS handshake error: {error}")
+            why = str(error) or "the other side closed the connection"
+            self._log.line(LogLevel.ERROR, f"cid:{connection.id} - TLS handshake error: {why}")
             connection.abort(TLS_FAILED)
         except Exception:
             connection.abort(TLS_FAILED)
