@@ -2,10 +2,12 @@
 
 The destination's tokens are literals, `$n`, or functions in double braces: `wildcard(n)`,
 `partition(n[,t1,t2..])`, `split(t,delim)`, `splitFromLeft(t,i)`, `splitFromRight(t,i)`,
-`sliceFromLeft(t,n)`, `sliceFromRight(t,n)`, `left(t,n)`, `right(t,n)`. Token numbers are
-1-based ordinals of the source's wildcards. A source's `>` tail goes to a destination's `>`.
+`sliceFromLeft(t,n)`, `sliceFromRight(t,n)`, `left(t,n)`, `right(t,n)`, `random(n)`. Token numbers
+are 1-based ordinals of the source's wildcards. A source's `>` tail goes to a destination's `>`, and
+neither is without the other.
 """
 
+import itertools
 import re
 from collections.abc import Callable
 
@@ -71,8 +73,9 @@ def compile_transform(source: bytes, destination: bytes) -> Transform:
     if b".".join(names) != destination:
         raise ConfigError("invalid mapping destination", remedy=f"got {destination!r}")
     last_is_tail = bool(names) and names[-1] == b">"
-    if last_is_tail and not tail:
-        raise ConfigError("invalid mapping destination", remedy="`>` needs a source with `>`")
+    if last_is_tail != tail:
+        where = "source" if last_is_tail else "destination"
+        raise ConfigError("invalid mapping destination", remedy=f"`>` needs a {where} with `>`")
     heads = names[:-1] if last_is_tail else names
     parts = [_part(name.decode(), ordinals) for name in heads]
     if last_is_tail:
@@ -93,6 +96,8 @@ def _part(name: str, ordinals: int) -> Part:
     arguments = [one.strip() for one in function[2].split(",")]
     if kind == "partition":
         return _partition(arguments, ordinals, name)
+    if kind == "random":
+        return _spread(arguments, name)
     if kind == "wildcard" and len(arguments) == 1:
         return _pick(_ordinal(arguments[0], ordinals, name))
     if kind not in _FUNCTIONS:
@@ -128,9 +133,7 @@ def _literal(token: bytes) -> Part:
 
 
 def _partition(arguments: list[str], ordinals: int, token: str) -> Part:
-    count = _number(arguments[0])
-    if count < 1:
-        raise ConfigError("mapping partitions must be positive", remedy=f"got {count}")
+    count = _number(arguments[0]) or 1  # no partitions: all go to the first
     positions = [_ordinal(one, ordinals, token) for one in arguments[1:]]
 
     def part(values: tuple[bytes, ...], subject: bytes) -> bytes:
@@ -138,6 +141,17 @@ def _partition(arguments: list[str], ordinals: int, token: str) -> Part:
         return b"%d" % (fnv1a32(key) % count)
 
     return part
+
+
+def _spread(arguments: list[str], token: str) -> Part:
+    """One of so many numbers, each as often as another: what a message gets is never asked again.
+
+    They follow from how many there were, so that the same turns give the same numbers.
+    """
+    if len(arguments) != 1:
+        raise ConfigError("wrong number of mapping arguments", remedy=f"got {token!r}")
+    count, numbers = _number(arguments[0]) or 1, itertools.count()
+    return lambda values, subject: b"%d" % (fnv1a32(b"%d" % next(numbers)) % count)
 
 
 def _split(position: int, delimiter: bytes) -> Part:
