@@ -7,7 +7,7 @@ parser at all. Commands raise; this is the one place that prints errors and deci
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import takewhile
@@ -36,7 +36,7 @@ _SHORT = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
 _EXISTING = frozenset({"cert", "key", "ca"})
 """Of global flags: those that name files which are not made by anybody."""
 _HELP_WORDS = frozenset({"-h", "--help"})
-_MANUAL_WORD = "--help-man"
+_MANUAL_WORD, _LONG_WORD = "--help-man", "--help-long"
 _SCRIPT_WORD = "--completion-script-"
 """As `nats` calls it, followed by the shell."""
 
@@ -164,13 +164,16 @@ def walk(words: Sequence[str]) -> Found:
     node: Command | Group = root()
     path: tuple[str, ...] = (PROGRAM,)
     inherited: tuple[Option, ...] = ()
-    waiting, carried = list(words), list[str]()
+    waiting, carried, plain = list(words), list[str](), list[str]()
     while isinstance(node, Group) and waiting:
         word = waiting.pop(0)
-        if word.startswith("-") and word not in (*_HELP_WORDS, "-"):
+        if word == "--" and not plain:  # what follows has no flags, and may name a command
+            plain = [word]
+            continue
+        if not plain and word.startswith("-") and word not in (*_HELP_WORDS, "-"):
             _carry(word, Found(node, path, inherited, ()), carried)
             continue
-        if word in _HELP_WORDS:
+        if not plain and word in _HELP_WORDS:
             carried.append(word)
             continue
         child = node.find(word) or (_plugin(word) if node.name == PROGRAM else None)
@@ -179,7 +182,7 @@ def walk(words: Sequence[str]) -> Found:
         known = {one.name for one in inherited}
         inherited += tuple(one for one in node.options if one.name not in known)
         node, path = _loaded(child, path), (*path, child.name)
-    return Found(node, path, inherited, (*carried, *waiting))
+    return Found(node, path, inherited, (*carried, *plain, *waiting))
 
 
 def _carry(word: str, found: Found, carried: list[str]) -> None:
@@ -254,7 +257,10 @@ def _dispatch(flags: dict[str, str], words: list[str]) -> int:
     if words[:1] and words[0].startswith(_SCRIPT_WORD):
         words = ["completion", words[0].removeprefix(_SCRIPT_WORD)]
     if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
+        words = _help_words(words[1:])
+    if _LONG_WORD in before.split(" "):
+        print("\n\n".join(_pages(walk([]))))
+        return 0
     if _MANUAL_WORD in before.split(" "):
         print(_manual_of(walk([word for word in words if word != _MANUAL_WORD])), end="")
         return 0
@@ -268,6 +274,26 @@ def _dispatch(flags: dict[str, str], words: list[str]) -> int:
             return 0
         raise _incomplete(found)
     return _run(found, found.node, flags)
+
+
+def _help_words(words: list[str]) -> list[str]:
+    """Of `help COMMAND`. Raises UsageError for what is no command."""
+    try:
+        walk(words)
+    except UsageError as error:
+        what = str(error).partition(", use --help")[0]
+        raise UsageError(what, hints=error.hints) from None
+    return [*words, "--help"]
+
+
+def _pages(found: Found) -> Iterator[str]:
+    """The help of what a walk found, and of all commands below it."""
+    yield help_of(found, full=not found.path[1:]).rstrip()
+    if isinstance(found.node, Group):
+        for one in found.node.commands:
+            row = next((row for row in REGISTRY if (row.name,) == (one.name,)), None)
+            if not one.hidden and (found.path[1:] or row is None or row.attribute != "main"):
+                yield from _pages(walk([*found.path[1:], one.name]))
 
 
 def _manual_of(found: Found) -> str:

@@ -253,7 +253,7 @@ class ContextStore:
         if name:
             self.load(name)
         before = self.selected()
-        if before and before != name:
+        if before:
             self._write(self.root / "previous-context.txt", before)
         self._write(self.root / "context.txt", name)
 

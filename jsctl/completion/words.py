@@ -92,9 +92,24 @@ def complete(words: Sequence[str], environ: Mapping[str, str]) -> Answer:
         return Answer(_starting(_flag_names(place.found), word))
     node = place.found.node
     if isinstance(node, Group):
-        names = ((one.name, one.help) for one in node.commands if not one.hidden)
+        names = [(one.name, one.help) for one in node.commands if not one.hidden]
+        if len(place.found.path) == 1:
+            names += _plugins(environ)
         return Answer(_starting(names, word))
     return _argument(place, node, word, environ)
+
+
+def _plugins(environ: Mapping[str, str]) -> Iterator[Candidate]:
+    """Commands of other programs; one whose file is broken is not offered."""
+    from jsctl.commands.plugins.stored import plugin_named, plugin_names
+
+    for name in plugin_names(environ):
+        try:
+            found = plugin_named(name, environ)
+        except (JsctlError, OSError):
+            continue
+        if found is not None:
+            yield name, found.help
 
 
 def named_values(words: Sequence[str]) -> Iterator[tuple[str, str, Mapping[str, str]]]:

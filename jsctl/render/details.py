@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
 
+from jsctl.render.column import Column
 from jsctl.render.table import safe, width_of
 from jsctl.render.theme import PLAIN, Theme
 
@@ -25,6 +26,21 @@ class _Line(NamedTuple):
     label: str
     value: str
     indent: int
+
+
+class Fact(NamedTuple):
+    """A line of a screen as a row of its own."""
+
+    section: str
+    name: str
+    value: str
+
+
+FACT_COLUMNS: tuple[Column[Fact], ...] = (
+    Column("section", "Section", lambda row: row.section),
+    Column("name", "Name", lambda row: row.name),
+    Column("value", "Value", lambda row: row.value),
+)
 
 
 class Details:
@@ -83,6 +99,14 @@ class Details:
             else:
                 current[last] = f"{current[last]}\n{value}"
         return {title: rows for title, rows in found.items() if rows}
+
+    def facts(self) -> list[Fact]:
+        """The rows of all sections, for tables that programs read."""
+        return [
+            Fact(section, name, value)
+            for section, rows in self.sections().items()
+            for name, value in rows.items()
+        ]
 
     def render(self, theme: Theme = PLAIN) -> str:
         """The screen, ending with its last line's newline."""

@@ -1,12 +1,14 @@
 """Commands that other programs have."""
 
 import json
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from jsctl.completion.words import complete
 from tests.commands.conftest import Result
 from tests.support import nats_tool
 
@@ -86,6 +88,15 @@ def test_they_are_in_the_help(shop: Path, cli: Run) -> None:
     cli("plugins", "register", "shop", str(shop))
     assert "Looks after the shop" in cli("--help").out
     assert "Of which day" in cli("shop", "orders", "--help").out
+
+
+def test_they_are_offered_on_the_command_line(shop: Path, cli: Run, tmp_path: Path) -> None:
+    cli("plugins", "register", "shop", str(shop))
+    (tmp_path / "share" / "nats" / "cli" / "plugins" / "shod.json").write_bytes(b"{")
+    found = [complete(words, os.environ).candidates for words in (["sho"], ["shop", ""])]
+    assert found[0] == (("shop", "Looks after the shop"),)
+    assert "orders" in dict(found[1])
+    assert "shop" not in dict(complete(["stream", "sh"], os.environ).candidates)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Info screens: rows that line up, sections, and sentences in their place."""
 
-from jsctl.render.details import Details
+from jsctl.render.details import FACT_COLUMNS, Details
+from jsctl.render.formats import render_rows
 
 
 def test_a_line_stands_in_the_place_of_rows_and_keeps_its_section() -> None:
@@ -20,6 +21,15 @@ def test_a_line_stands_in_the_place_of_rows_and_keeps_its_section() -> None:
         "  Subscribe:\n\n"
         "    Allow: >\n"
     )
+
+
+def test_lines_are_rows_of_a_table() -> None:
+    screen = Details("Head")
+    screen.row("Name", "x")
+    screen.section("Publish")
+    screen.rows("Allow", ("a,b", "c"))
+    shown = render_rows(screen.facts(), FACT_COLUMNS, "csv")
+    assert shown == 'section,name,value\n,Name,x\nPublish,Allow,"a,b\nc"'
 
 
 def test_a_line_is_no_row_for_machines() -> None:

@@ -19,7 +19,7 @@ from jsctl.commands.bench.assets import (
 from jsctl.commands.bench.job import Job, Pace
 from jsctl.commands.bench.kinds import Benchmark, banner
 from jsctl.commands.bench.workers import ClientFailed, run_clients
-from jsctl.commands.toolkit.content.bodies import headers_of
+from jsctl.commands.toolkit.content.bodies import check_subject, headers_of
 from jsctl.commands.toolkit.content.templates import unique_id
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
@@ -158,7 +158,9 @@ async def _publish_stream(call: Call, kind: Benchmark) -> None:
 
 
 def check(call: Call) -> None:
-    """Raises UsageError for numbers that make no benchmark."""
+    """Raises UsageError for numbers, and for a subject, that make no benchmark."""
+    if call.given("subject"):
+        check_subject(call.text("subject"))
     total = _total(call)
     if total < 1:
         raise UsageError("number of messages should be greater than 0")

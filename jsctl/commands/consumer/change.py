@@ -73,7 +73,8 @@ def _until(call: Call) -> str:
     text = call.text("until")
     if not text:
         default = format_time(time_ns() + HOUR_NS)
-        text = call.prompts.ask("Pause until (time or duration)", default=default, check=str)
+        question = "Pause until (time or duration)"
+        text = call.prompts.ask(question, default=default, check=str, prefix="")
     return parse_until(text)
 
 

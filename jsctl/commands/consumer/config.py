@@ -103,9 +103,10 @@ def _asked(call: Call) -> ConsumerConfig:
         max_deliver=-1,
     )
     config = with_flags(call, config)
+    config = config if defaults else _more_questions(call, config)
     if config.backoff and config.max_deliver in (-1, 0):
         config = replace(config, max_deliver=len(config.backoff) + 1)
-    return config if defaults else _more_questions(call, config)
+    return config
 
 
 def _name(text: str) -> str:
@@ -157,7 +158,21 @@ def _more_questions(call: Call, config: ConsumerConfig) -> ConsumerConfig:
             )
             value = value_of(answer, declared, about)
         config = replace(config, **{attr: value})  # type: ignore[arg-type] # by value_of
+    if config.ack_policy is not AckPolicy.NONE and not call.given("backoff"):
+        config = replace(config, backoff=_asked_backoff(call))
     return _single_filter(config)
+
+
+def _asked_backoff(call: Call) -> tuple[int, ...]:
+    if not call.prompts.confirm("Add a Retry Backoff Policy"):
+        return ()
+    if call.prompts.choose("Backoff policy", (LINEAR, "none"), default="none") != LINEAR:
+        return ()
+    ask = call.prompts.ask
+    shortest_ns = ask("Minimum retry time", default="1m", check=parse_duration)
+    longest_ns = ask("Maximum retry time", default="10m", check=parse_duration)
+    steps = ask("Number of steps to generate in the policy", default="20", check=int)
+    return linear_backoff(steps, shortest_ns, longest_ns)
 
 
 def with_flags(call: Call, config: ConsumerConfig) -> ConsumerConfig:
@@ -204,7 +219,6 @@ def starting(config: ConsumerConfig, text: str) -> ConsumerConfig:
         "next": DeliverPolicy.NEW,
         "subject": DeliverPolicy.LAST_PER_SUBJECT,
         "last_per_subject": DeliverPolicy.LAST_PER_SUBJECT,
-        "1": DeliverPolicy.ALL,
     }
     if text in words:
         return replace(config, deliver_policy=words[text])

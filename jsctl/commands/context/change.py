@@ -70,7 +70,8 @@ def _embedded(context: Context) -> Context:
             try:
                 data = Path(text).expanduser().read_bytes()
             except OSError as error:
-                raise UsageError(f"cannot embed {text}: {error.strerror}") from None
+                problem = str(error.strerror).lower()
+                raise UsageError(f"open {text}: {problem}") from None
             contents[key] = "data:;base64," + base64.b64encode(data).decode()
     return replace(context, **contents)  # type: ignore[arg-type] # keys are text fields
 
@@ -114,7 +115,8 @@ def select(call: Call) -> None:
     if not name:
         name = call.prompts.choose("Select a Context", names, default=store.selected())
     if not store.exists(name):
-        raise NotFound("unknown context", hints=(*near_names(name, names), _known(names)))
+        hints = (*near_names(name, names), _known(names))
+        raise NotFound(f'context not found: "{name}"', hints=hints)
     store.select(name)
     show_context(call, name)
 

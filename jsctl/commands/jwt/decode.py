@@ -32,7 +32,7 @@ def decode(call: Call) -> None:
 def _token(text: str) -> str:
     """The JWT that a word is or that it names. Raises NotFound and UsageError."""
     path = Path(text)
-    if len(text) > NAME_MAX or "\0" in text or not path.exists():
+    if not text or len(text) > NAME_MAX or "\0" in text or not path.exists():
         if _is_jwt(text):
             return text
         raise NotFound(f'"{text[:NAME_MAX]}" is neither a file nor a JWT')

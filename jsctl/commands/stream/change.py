@@ -109,6 +109,8 @@ async def rmm(call: Call) -> None:
     async with call.manager() as manager:
         name = await _named(call, manager)
         seq = call.integer("id")
+        if not seq and call.given("id"):
+            raise UsageError("sequence number is required")
         if not seq:
             seq = call.prompts.ask("Message Sequence to remove", check=int)
         confirm_bucket(call, name)

@@ -121,7 +121,7 @@ async def add(call: Call) -> None:
 
 
 def _say(call: Call, sentence: str) -> None:
-    if call.as_json:
+    if call.as_json or call.output.machine:
         call.output.note(sentence.strip())
     else:
         call.output.print(sentence)

@@ -125,5 +125,5 @@ async def _filled(call: Call, copier: Copier, source: StreamInfo) -> None:
 
 
 def _say(call: Call, text: str) -> None:
-    if not call.as_json:
+    if not call.as_json and not call.output.machine:
         call.output.print(text)

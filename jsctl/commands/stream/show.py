@@ -157,7 +157,8 @@ async def subjects(call: Call) -> None:
         call.output.json(dict(counts))
         return
     if not counts:
-        call.output.print(f"No subjects found matching {wanted}")
+        tell = call.output.note if call.output.machine else call.output.print
+        tell(f"No subjects found matching {wanted}")
         return
     if call.flag("names"):
         for subject, _ in counts:

@@ -219,7 +219,7 @@ def _add_pull_limits(screen: Details, config: ConsumerConfig) -> None:
 
 
 def _backoff(steps: tuple[int, ...]) -> str:
-    texts = [duration(step) for step in steps]
+    texts = [format_duration(step) for step in steps]
     if len(texts) > BACKOFF_SHOWN:
         return f"{joined(texts[:5])} ... {joined(texts[-5:])} ({len(texts)} total)"
     return joined(texts)

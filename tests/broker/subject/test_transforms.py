@@ -28,6 +28,8 @@ from jsctl.broker.subject.transforms import compile_transform, fnv1a32
         (b"*", b"{{sliceFromRight(1,5)}}", b"1234567890", b"12345.67890"),
         (b"*", b"{{left(1,2)}}.{{right(1,2)}}", b"12345", b"12.45"),
         (b"*", b"{{left(1,0)}}", b"12345", b"12345"),
+        (b"*", b"{{partition(0,1)}}", b"12345", b"0"),
+        (b"a", b"b.{{random(0)}}", b"a", b"b.0"),
     ],
 )
 def test_mapping(source: bytes, destination: bytes, subject: bytes, mapped: bytes | None) -> None:
@@ -48,12 +50,24 @@ def test_mapping(source: bytes, destination: bytes, subject: bytes, mapped: byte
         (b"a.*", b"{{left(1)}}"),
         (b"a.*", b"{{left(1,2}}"),
         (b"a.*", b"{{split(1,)}}"),
-        (b"a.*", b"{{partition(0,1)}}"),
+        (b">", b"b.c"),
+        (b"a.*.>", b"b.$1"),
+        (b"a", b"{{random(x)}}"),
+        (b"a", b"{{random(1,2)}}"),
     ],
 )
 def test_bad_mappings_are_refused(source: bytes, destination: bytes) -> None:
     with pytest.raises(ConfigError):
         compile_transform(source, destination)
+
+
+def test_random_numbers_are_all_there_and_follow_from_their_count() -> None:
+    one, other = (compile_transform(b"a.*", b"b.{{Random(3)}}.$1") for _ in range(2))
+    found = [one.apply(b"a.x") for _ in range(300)]
+    assert found == [other.apply(b"a.x") for _ in range(300)]
+    counts = [found.count(b"b.%d.x" % number) for number in range(3)]
+    assert sum(counts) == 300
+    assert min(counts) > 60
 
 
 def test_known_hashes() -> None:

@@ -74,12 +74,16 @@ VOLATILE = (
     (re.compile(r"^( *Client ID: )\d+", re.MULTILINE), r"\1N"),
     (re.compile(r"NATS CLI Version [\w.]+"), "jsctl"),
     (re.compile(r"\bcid:\d+"), "cid:N"),
+    (re.compile(r"_INBOX\.[\w.]+"), "INBOX"),
+    (re.compile(r"/tmp/\d+\.yaml"), "FILE"),
+    (re.compile(r"^goroutine \d+ \[running\]:\n(?:.*\n)*", re.MULTILINE), "PANIC"),
+    (re.compile(r"^\W*\[-+\] +\d+%\n?", re.MULTILINE), ""),
     (re.compile(r"^(.* batch ID: )\w+", re.MULTILINE), r"\1ID"),
     (re.compile(r"^( *Last Seen: )(?:never|AGE)$", re.MULTILINE), r"\1MOMENT"),
     (re.compile(r"[ ]+$", re.MULTILINE), ""),
 )
-"""Names of servers and keys, and what the server numbers. A source that has just been made was seen
-already or not: nobody can say which."""
+"""Names of servers, keys and inboxes, what the server numbers, and where the real tool crashed. A
+source that has just been made was seen already or not: nobody can say which."""
 
 WORDING = (
     (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b"), r"1 \1"),

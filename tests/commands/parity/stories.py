@@ -76,7 +76,7 @@ DIFFERENT = "! "
 """Before a line which the tools answer differently for a reason that docs/differences.md gives."""
 
 OTHER_SERVER = "~ "
-"""The same where it is the servers that differ."""
+"""The same where it is the servers that differ; after the other mark, where both do."""
 
 AGAIN = "? "
 """Before a line that changes nothing and is asked again when the answers differ: the real tool

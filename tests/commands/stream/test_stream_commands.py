@@ -1,5 +1,6 @@
 """`jsctl stream` against real servers: answers, messages, exit codes."""
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,20 @@ def test_add_with_json_keeps_stdout_a_document(run: Run) -> None:
     result = add(run, "A", "-j")
     assert json.loads(result.out)["config"]["name"] == "A"
     assert result.err == "Stream A was created\n"
+
+
+def test_an_info_screen_is_rows_for_programs_and_markdown_for_readers(run: Run) -> None:
+    result = add(run, "A", "-o", "csv")
+    assert result.err == "Stream A was created\n"
+    head, *rows = csv.reader(result.out.splitlines())
+    assert head == ["section", "name", "value"]
+    assert [row for row in rows if row[1] in ("Subjects", "Maximum Messages")] == [
+        ["", "Subjects", "a.>"],
+        ["Limits", "Maximum Messages", "unlimited"],
+    ]
+    assert "- **Subjects:** a.>\n" in run("stream", "info", "A", "-o", "md").out
+    told = run("stream", "subjects", "A", "-o", "csv")
+    assert (told.out, told.err) == ("", "No subjects found matching >\n")
 
 
 def test_every_flag_of_add_reaches_the_server(run: Run) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
-from jsctl.api.times import SECOND_NS, format_duration, format_time, parse_time
+from jsctl.api.times import SECOND_NS
 from jsctl.client.requests import Requester
+from jsctl.commands.messages.publish.schedules import schedule_headers
 from jsctl.commands.toolkit.content.bodies import (
     HeaderPairs,
     bodies_of,
@@ -36,11 +37,14 @@ BATCH_ID, BATCH_SEQUENCE, BATCH_COMMIT = (
 
 async def publish(call: Call) -> None:
     """Sends the body, `--count` times, or every line that comes in."""
-    check_subject(call.text("subject"))
+    if not _is_template(call):
+        check_subject(call.text("subject"))
     if call.text("reply"):
         check_subject(call.text("reply"))
-    headers = [*header_pairs(call), *_schedule(call).items()]
+    headers, schedule = header_pairs(call), schedule_headers(call)
     if call.flag("atomic"):
+        if schedule:
+            raise UsageError("atomic batch publishing does not support schedules")
         await _publish_batch(call, headers)
         return
     count = max(1, call.integer("count", 1))
@@ -49,11 +53,11 @@ async def publish(call: Call) -> None:
     sent = total_bytes = 0
     began_s = 0.0
     async with call.client() as client:
-        sender = _Sender(client, call, headers, log)
+        sender = _Sender(client, call, headers, schedule, log)
         for body in bodies_of(call):
-            for _ in range(count):
+            for number in range(1, count + 1):
                 began_s = await _pause(call, began_s)
-                total_bytes += await sender.send(body, sent)
+                total_bytes += await sender.send(body, number)
                 sent += 1
         await client.flush()
     if count > LINES_MAX and not call.flag("quiet"):
@@ -69,6 +73,22 @@ async def _pause(call: Call, before_s: float) -> float:
     return time.monotonic()
 
 
+def _is_template(call: Call) -> bool:
+    """Whether the subject has to be filled in before it can be judged."""
+    return call.flag("templates") and "{{" in call.text("subject")
+
+
+def _filled(call: Call, body: str, number: int) -> tuple[str, bytes]:
+    """Subject and body of the message of that number, from 1. Raises UsageError."""
+    subject = call.text("subject")
+    if call.flag("templates"):
+        body = fill(body, number, what="body", log=call.output.log)
+        subject = fill(subject, number, what="subject", log=call.output.log)
+    if _is_template(call):
+        check_subject(subject)
+    return subject, body.encode("utf-8", "surrogateescape")
+
+
 def _silent(_text: str) -> None:
     """Nobody wants to hear it."""
 
@@ -77,24 +97,26 @@ class _Sender:
     """Sends one message after the other, by JetStream if asked."""
 
     def __init__(
-        self, client: "NatsClient", call: Call, headers: HeaderPairs, log: Callable[[str], None]
+        self,
+        client: "NatsClient",
+        call: Call,
+        headers: HeaderPairs,
+        schedule: HeaderPairs,
+        log: Callable[[str], None],
     ) -> None:
         self._client = client
         self._call = call
-        self._headers = headers
+        self._headers, self._schedule = headers, schedule
+        self._stores = call.flag("jetstream") or bool(schedule)
         self._log = log
         self._requests = Requester(client, call.settings)
 
     async def send(self, body: str, number: int) -> int:
         """The size of the body that was sent."""
         call = self._call
-        subject = call.text("subject")
-        if call.flag("templates"):
-            body = fill(body, number + 1, what="body", log=call.output.log)
-            subject = fill(subject, number + 1, what="subject", log=call.output.log)
-        payload = body.encode("utf-8", "surrogateescape")
-        headers = filled_headers(self._headers, number + 1)
-        if not call.flag("jetstream"):
+        subject, payload = _filled(call, body, number)
+        headers = filled_headers(self._headers, number, behind=self._schedule)
+        if not self._stores:
             await self._client.publish(subject, payload, call.text("reply"), headers)
             if self._log is not _silent:  # what is told one by one is proved one by one
                 await self._client.flush()
@@ -140,64 +162,29 @@ def stored_text(document: dict[str, object]) -> str:
     return text
 
 
-def _schedule(call: Call) -> dict[str, str]:
-    """Headers of a scheduled message. Raises UsageError for more than one schedule."""
-    schedules: list[str] = []
-    if call.given("schedule-after"):
-        at_ns = time.time_ns() + call.duration("schedule-after")
-        schedules.append(f"@at {format_time(at_ns // SECOND_NS * SECOND_NS)}")
-    if call.given("schedule-at"):
-        schedules.append(f"@at {_moment(call.text('schedule-at'))}")
-    if call.given("schedule-every"):
-        schedules.append(f"@every {format_duration(call.duration('schedule-every'))}")
-    if call.given("schedule-cron"):
-        schedules.append(call.text("schedule-cron"))
-    if not schedules:
-        return {}
-    if len(schedules) > 1:
-        raise UsageError("only one schedule can be given")
-    if not call.text("schedule-dest"):
-        raise UsageError("schedule destination is required when setting schedule properties")
-    headers = {
-        "Nats-Schedule": schedules[0],
-        "Nats-Schedule-Target": call.text("schedule-dest"),
-    }
-    if call.text("schedule-source"):
-        headers["Nats-Schedule-Source"] = call.text("schedule-source")
-    if call.given("schedule-ttl"):
-        headers["Nats-Schedule-TTL"] = format_duration(call.duration("schedule-ttl"))
-    return headers
-
-
-def _moment(text: str) -> str:
-    try:
-        parse_time(text)
-    except ValueError as error:
-        raise UsageError(f"--schedule-at: {error}") from None
-    return text
-
-
 async def _publish_batch(call: Call, headers: HeaderPairs) -> None:
     """All lines of stdin, stored together or not at all."""
-    if not call.flag("jetstream") or call.text("send-on") != "newline" or call.given("body"):
+    if call.text("send-on") != "newline" or call.given("body"):
         raise UsageError(
             "atomic batch publishing requires JetStream and STDIN with --send-on=newline"
         )
-    subject, batch = call.text("subject"), unique_id()
-    bodies = [body.encode("utf-8", "surrogateescape") for body in bodies_of(call)]
-    if not bodies:
+    batch, count = unique_id(), max(1, call.integer("count", 1))
+    log: Callable[[str], None] = _silent if call.flag("quiet") else call.output.log
+    messages: list[tuple[int, str, bytes]] = []
+    for body in bodies_of(call):
+        for number in range(1, count + 1):
+            messages.append((number, *_filled(call, body, number)))
+            log(f'Adding {len(messages[-1][2])} bytes to batch on subject "{messages[-1][1]}"')
+    if not messages:
         return
     async with call.client() as client:
         requests = Requester(client, call.settings)
-        for at, body in enumerate(bodies, 1):
-            placed = [*headers, (BATCH_ID, batch), (BATCH_SEQUENCE, str(at))]
-            last = [(BATCH_COMMIT, "1")] if at == len(bodies) else []
-            more = filled_headers([*placed, *last], at)
-            call.output.log(f'Adding {len(body)} bytes to batch on subject "{subject}"')
-            if at < len(bodies):
-                await client.publish(subject, body, headers=more)
+        for at, (number, subject, payload) in enumerate(messages, 1):
+            place = [(BATCH_ID, batch), (BATCH_SEQUENCE, str(at))]
+            last = [(BATCH_COMMIT, "1")] if at == len(messages) else []
+            more = filled_headers(headers, number, behind=[*place, *last])
+            if not last:
+                await client.publish(subject, payload, headers=more)
                 continue
-            answer = await stored(requests, subject, body, more)
-    call.output.log(
-        f"Wrote batch ID: {batch} Messages: {len(bodies)} Sequence: {answer.get('seq')}"
-    )
+            answer = await stored(requests, subject, payload, more)
+    log(f"Wrote batch ID: {batch} Messages: {len(messages)} Sequence: {answer.get('seq')}")

@@ -7,6 +7,8 @@ from jsctl.commands.toolkit.invocation.call import Call
 
 async def request(call: Call) -> int:
     """Sends requests."""
-    subject = check_subject(call.text("subject"))
+    subject = call.text("subject")
+    if not call.flag("templates") or "{{" not in subject:
+        check_subject(subject)
     async with call.client() as client:
         return await ask_all(client, call, subject)

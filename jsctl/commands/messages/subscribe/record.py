@@ -65,7 +65,7 @@ async def recording(
         raise JsctlError(f"backup to {target} failed: {error.strerror}") from None
     call.output.log(
         f"Backup of {number(recorder.messages)} messages ({size(recorder.bytes)}) "
-        f"written to {target}, 0 dropped"
+        f"written to {Path(target).absolute()}, 0 dropped"
     )
 
 

@@ -37,7 +37,7 @@ async def subscribe(call: Call) -> int:
     """Shows what comes until stopped, or as the flags say."""
     subjects = call.texts("subjects")
     jetstream = any(call.flag(name) for name in _JETSTREAM_FLAGS) or any(
-        call.given(name) for name in _JETSTREAM_OPTIONS
+        call.text(name) for name in _JETSTREAM_OPTIONS
     )
     _check(call, subjects, jetstream=jetstream)
     if call.flag("graph"):
@@ -104,7 +104,7 @@ async def _subscribe_core(call: Call, subjects: list[str], shown: Shown) -> None
     queue = call.text("queue")
     arrived: Arrived = asyncio.Queue()
     async with call.client() as client:
-        if call.flag("inbox"):
+        if call.flag("inbox") and not subjects:
             subjects.append(client.new_inbox())
         for subject in subjects:
             await client.subscribe(subject, queue=queue, cb=_into(arrived, subject))

@@ -111,7 +111,9 @@ class Shown:
                 return
         if self.call.flag("raw"):
             print_body(self.call, data, raw=True)
-        elif self.call.output.form in ("json", "jsonl") or self.call.given("dump"):
+        elif self.call.given("dump"):
+            self._dump(subject, "", headers, data, what="_reply")
+        elif self.call.output.form in ("json", "jsonl"):
             document = self._document(subject, "", headers, data)
             self.call.output.print(json.dumps(document, ensure_ascii=False))
         else:
@@ -155,13 +157,19 @@ class Shown:
         }
 
     def _dump(
-        self, subject: str, reply: str, headers: Mapping[str, str] | None, data: bytes
+        self,
+        subject: str,
+        reply: str,
+        headers: Mapping[str, str] | None,
+        data: bytes,
+        what: str = "",
     ) -> None:
+        data = translated(self.call, data, subject)
         text = json.dumps({**self._document(subject, reply, headers, data), "Sub": None})
         if self._folder is None:
             write_bytes(self.call, text.encode() + b"\0")
             return
-        path = self._folder / f"{self.count}.json"
+        path = self._folder / f"{self.count}{what}.json"
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:

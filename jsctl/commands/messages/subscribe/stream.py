@@ -95,7 +95,7 @@ async def _stream(call: Call, manager: Manager, subject: str) -> str:
 def _start(call: Call) -> tuple[dict[str, object], str]:
     """Where a consumer starts: fields of its configuration, and how to say it."""
     given = [name for name in ("all", "new", "last", "last-per-subject") if call.flag(name)] + [
-        name for name in ("start-sequence", "since") if call.given(name)
+        name for name in ("start-sequence", "since") if call.text(name) not in ("", "0")
     ]
     if len(given) > 1:
         raise UsageError("only one of " + ", ".join(f"--{name}" for name in given) + " can be used")

@@ -5,7 +5,7 @@ from time import time_ns
 from jsctl.api.monitoring.accountz import Accountz
 from jsctl.api.server import EventFilterOptions
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import JsctlError, NotFound
+from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.render.reports.server.account import account_screen
 
 NO_RESPONSES = (
@@ -40,6 +40,8 @@ async def info(call: Call) -> None:
 async def purge(call: Call) -> None:
     """Everything that JetStream keeps for an account is deleted."""
     name = call.text("account")
+    if not name:
+        raise UsageError("account is required")
     if not call.flag("force"):
         call.output.note(
             f"This operation deletes all data from the {name} account and cannot be reversed.\n"

@@ -20,6 +20,9 @@ async def stream(call: Call) -> int:
 
 async def body(call: Call, result: CheckResult) -> None:
     """The check itself."""
+    if not call.text("stream"):
+        result.critical("stream name is required")
+        return
     async with manager_for(call, result) as manager:
         with critical_if_it_fails(result, NOT_LOADED):
             info = await manager.stream_info(check_name(call.text("stream"), "stream"))

@@ -58,9 +58,10 @@ def _compiled(source: str, destination: str) -> Transform:
 
 def _told(source: str, destination: str, otherwise: str) -> str:
     """Which token of the destination cannot be used, and why."""
+    heads = source.removesuffix(".>") if source != ">" else "all"
     for token in _TOKEN.findall(destination):
         try:
-            compile_transform(source.encode(), token.encode())
+            compile_transform(heads.encode(), token.encode())
         except ConfigError as error:
             return f"invalid mapping destination: {_reason(token, error)}"
     return otherwise

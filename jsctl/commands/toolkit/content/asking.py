@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.commands.toolkit.content.bodies import (
     bodies_of,
+    check_subject,
     filled_headers,
     header_lines,
     header_pairs,
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 NO_RESPONDERS = "503"
+UNCOUNTED = 32_767
+"""Requests where none, or fewer, are asked for, as with `nats`."""
 
 
 async def ask_all(client: "NatsClient", call: Call, subject: str, body: str = "body") -> int:
@@ -32,21 +35,17 @@ async def ask_all(client: "NatsClient", call: Call, subject: str, body: str = "b
     that of an unreachable server.
     """
     pairs = header_pairs(call)
+    count = call.integer("count", 1)
+    numbers = range(1, (count if count > 0 else UNCOUNTED) + 1)
     answered = True
-    number = 0
-    for text_in in bodies_of(call, body):
-        for _ in range(call.integer("count", 1)):
-            number += 1
-            text, where = text_in, subject
-            if call.flag("templates"):
-                log = call.output.log
-                text = fill(text_in, number, what="body", log=log)
-                where = fill(subject, number, what="subject", log=log)
-            payload = text.encode("utf-8", "surrogateescape")
-            headers = filled_headers(pairs, number)
-            answered = await _ask(client, call, where, payload, headers)
-            if not answered:
-                break
+    for body_in, number in ((one, at) for one in bodies_of(call, body) for at in numbers):
+        text, where = body_in, subject
+        if call.flag("templates"):
+            log = call.output.log
+            text = fill(text, number, what="body", log=log)
+            where = check_subject(fill(subject, number, what="subject", log=log))
+        payload = text.encode("utf-8", "surrogateescape")
+        answered = await _ask(client, call, where, payload, filled_headers(pairs, number))
         if not answered:
             break
     if not answered and call.environ.get("JSCTL_EXIT") == "detailed":
@@ -58,7 +57,8 @@ async def _ask(
     client: "NatsClient", call: Call, subject: str, payload: bytes, headers: dict[str, str] | None
 ) -> bool:
     """One request with all its replies; tells whether anybody answered."""
-    raw, wanted = call.flag("raw"), call.integer("replies", 1)
+    raw, until_empty = call.flag("raw"), call.flag("wait-for-empty")
+    wanted = 0 if until_empty else call.integer("replies", 1)
     if not raw:
         call.output.log(f'Sending request on "{subject}"')
     inbox = client.new_inbox()
@@ -80,7 +80,7 @@ async def _ask(
                 break
             count += 1
             _show(call, message, perf_counter_ns() - started, raw=raw)
-            if call.flag("wait-for-empty") and not message.data:
+            if until_empty and not message.data:
                 break
             wait = call.duration("reply-timeout") / SECOND_NS
     finally:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TextIO, TypeVar
 
 from jsctl.render.column import Column
-from jsctl.render.details import Details
+from jsctl.render.details import FACT_COLUMNS, Details
 from jsctl.render.humanize import counted
 from jsctl.render.table import table
 from jsctl.render.theme import PLAIN, Theme, theme_of
@@ -156,8 +156,14 @@ class Output:
         return shown
 
     def details(self, screen: Details) -> None:
-        """An info screen."""
-        self.stdout.write(screen.render(self.theme))
+        """An info screen; as rows of section, name and value where a table is asked for."""
+        if self.form in ("csv", "tsv"):
+            from jsctl.render.formats import render_rows
+
+            self.print(render_rows(screen.facts(), FACT_COLUMNS, self.form))
+            return
+        theme = replace(self.theme, markdown=True) if self.form == "md" else self.theme
+        self.stdout.write(screen.render(theme))
 
 
 def make_output(render: str, scheme: str, environ: Mapping[str, str]) -> Output:

@@ -36,6 +36,7 @@ PULL_QUESTIONS = (
     "Maximum Allowed Deliveries (-1)",
     "Maximum Acknowledgments Pending (0)",
     "Deliver headers only without bodies (y/N)",
+    "Add a Retry Backoff Policy (y/N)",
 )
 
 
@@ -82,12 +83,12 @@ def test_a_stream_from_its_first_to_its_last_question(run: Run, talk: Talk) -> N
 
 def test_consumers_from_their_first_to_their_last_question(run: Run, talk: Talk) -> None:
     assert run("stream", "add", "S", "--subjects", "s.>", "--defaults").code == 0
-    code, shown = talk(["consumer", "add", "S"], ["C", "", "", "", "", "s.a", "7", "", ""])
+    code, shown = talk(["consumer", "add", "S"], ["C", "", "", "", "", "s.a", "7", "", "", ""])
     assert code == 0, shown
     in_order(shown, PULL_QUESTIONS)
     made = info(run, "consumer", "info", "S", "C")
     assert (made["max_deliver"], made["filter_subject"]) == (7, "s.a")
-    code, shown = talk(["consumer", "add", "S", "P", "--target", "out"], [""] * 8)
+    code, shown = talk(["consumer", "add", "S", "P", "--target", "out"], [""] * 9)
     assert code == 0, shown
     assert info(run, "consumer", "info", "S", "P")["deliver_subject"] == "out"
     for answer, expected in (("n", 7), ("y", 9)):
