@@ -109,7 +109,7 @@ class CheckpointJob:
         self.disk.make_directory(self.directory)
         for number in self.unsynced:
             path = f"{self.directory}/{segment_name(number)}"
-            if number != self.durable.segment and not self.disk.exists(path):
+            if number != self.durable.segment and not self.disk.is_file(path):
                 # Somebody removed it: that is damage, of which reads and scrub tell.
                 continue
             file = self.disk.open(path)
@@ -168,7 +168,7 @@ class CheckpointJob:
     def _write_slot(self) -> None:
         path = f"{self.directory}/{DURABLE_NAME}"
         start = _SLOT_BYTES * (self.durable.generation % 2)
-        fresh = not self.disk.exists(path)
+        fresh = not self.disk.is_file(path)
         # A file that is there has a sound slot, so the first one gets its name when it is whole.
         file: File = self.disk.open(f"{path}.new" if fresh else path, create=fresh)
         try:

@@ -142,7 +142,7 @@ class MessageStore(StreamStore):
         files = self._files
         found: list[FileCheck] = []
         for one in files.segments:
-            if one.number in files.unsynced and not files.disk.exists(files.path(one.number)):
+            if one.number in files.unsynced and not files.disk.is_file(files.path(one.number)):
                 continue
             if waits_for_room(one):
                 continue  # It is not all in its file yet.
