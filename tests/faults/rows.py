@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from jsctl.testing import Broker
 from tests.faults import damage
+from tests.faults.broken_off import checked, repair_broken_off
 from tests.faults.rig import STREAM, Rig
 from tests.faults.volumes import Volume
 from tests.support.waiting import eventually
 
-REPAIRED_S = 30.0
-"""What a repair may take under load."""
 Fault = Callable[[Rig, dict[str, Volume]], Awaitable[None]]
 
 
@@ -98,18 +97,6 @@ async def damage_stopped(
 async def no_file_stopped(rig: Rig, volumes: dict[str, Volume]) -> None:
     """Something else is in the place of a file when a server starts."""
     await damage_stopped(rig, volumes, damage.STRANGERS)
-
-
-async def checked(rig: Rig) -> None:
-    """All replicas are read now: what is damaged is found, and repaired within the time that a
-    repair has."""
-
-    async def done() -> bool:
-        check = (await rig.ask(f"STREAM.CHECK.{STREAM}")).get("check")
-        return bool(check and check["done"])
-
-    await rig.ask(f"STREAM.CHECK.{STREAM}", start=True)
-    await eventually(done, "what is damaged is repaired", REPAIRED_S)
 
 
 async def no_file_live(rig: Rig, _: dict[str, Volume]) -> None:
@@ -377,6 +364,7 @@ ROWS = (
     Row(9, "damage, live", damage_live, 4.0, 30),
     Row(9, "no file, stopped", no_file_stopped, 4.0, 30),
     Row(9, "no file, live", no_file_live, 4.0, 30),
+    Row(9, "repair broken off", repair_broken_off, 8.0, 30),
     Row(10, "damaged log and one behind", damage_log_and_one_behind, 8.0, 30),
     Row(11, "damage, five servers", damage_stopped, 4.0, 30, servers=5, replicas=5),
     Row(12, "wiped disk", wipe, 4.0, 60),
