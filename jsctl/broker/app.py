@@ -25,7 +25,7 @@ from jsctl.broker.conf.flags import TLS_HELP, Parsed, UsageError, help_text, par
 from jsctl.broker.conf.override import override
 from jsctl.broker.conf.reload import plan
 from jsctl.broker.conf.units import host_text, size_text
-from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors
+from jsctl.broker.errors import BrokerError, ConfigError, ConfigErrors, Damaged
 from jsctl.broker.machine import (
     allow_many_connections,
     complete,
@@ -204,13 +204,17 @@ def real_node(options: Options, server_id: str, store: Path | None) -> NodeLike:
 
 
 def open_disk(store: Path | None) -> Disk:
-    """JetStream's directory, locked for this process; an empty disk without JetStream."""
+    """JetStream's directory, locked for this process, with files where there should be some; an
+    empty disk without JetStream. Raises DiskError."""
     if store is None:
         return NoDisk()
     from jsctl.broker.store.disk import RealDisk
+    from jsctl.broker.store.tree.strangers import settle
 
     disk = RealDisk(store)
     disk.lock()
+    for text in settle(disk):
+        logging.getLogger(__name__).error(text)
     return disk
 
 
@@ -254,7 +258,7 @@ class Server:
         try:
             await self._serve()
         except* BrokerError as group:
-            failures = [fatal_text(error) for error in leaves(group)]
+            failures = [fatal_text(error, self.options) for error in leaves(group)]
         except* Exception as group:  # noqa: BLE001 (top of the process: a bug is told and ends it)
             failures = [STOPS, *trace_lines(group)]
         finally:
@@ -489,8 +493,10 @@ def trace_lines(group: BaseException) -> list[str]:
     return "".join(traceback.format_exception(group)).splitlines()
 
 
-def fatal_text(error: BrokerError) -> str:
+def fatal_text(error: BrokerError, options: Options) -> str:
     """The line that a server dies with."""
+    if isinstance(error, Damaged):
+        return f"{store_path(options.jetstream)}/{error}"
     if isinstance(error, ConfigError) and error.place and error.place not in error.reason:
         tail = f"{error.place}; {error.remedy}" if error.remedy else error.place
         return f"{error.reason} ({tail})"

@@ -6,6 +6,7 @@ BrokerError
 │   └── ConfigErrors   all that is wrong with one configuration
 ├── DiskError          the world's fault: a file operation failed
 │   ├── DiskFull       no space; refuse new work, keep serving reads
+│   ├── NotAFile       a directory, a link, a pipe or a device is where a file should be
 │   └── SyncFailed     fsync failed: the file may not be trusted or written again
 └── Damaged            stored bytes do not match their checksum
 """
@@ -47,6 +48,10 @@ class DiskError(BrokerError):
 
 class DiskFull(DiskError):
     """There is no room for a write. Nothing of it was acknowledged."""
+
+
+class NotAFile(DiskError):
+    """Something else is in the place of a file: as good as a file that is lost."""
 
 
 class SyncFailed(DiskError):

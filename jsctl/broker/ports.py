@@ -40,7 +40,10 @@ class Disk(Protocol):
         """Open for reading and writing. Raises DiskError when missing and not `create`."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file or directory is there."""
+        """Whether anything is there that can be reached."""
+
+    def is_file(self, path: str) -> bool:
+        """Whether a file is there, and no directory, link or pipe in its place."""
 
     def list(self, directory: str) -> list[str]:
         """Sorted names in a directory; empty when there is none."""

@@ -1,8 +1,11 @@
 """What happens to files of a server whose disk goes bad."""
 
+import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+Way = Callable[[Path, random.Random], str]
 
 CLASSES: dict[str, Callable[[Path], bool]] = {
     "segment": lambda path: path.suffix == ".seg",
@@ -10,7 +13,8 @@ CLASSES: dict[str, Callable[[Path], bool]] = {
     "state": lambda path: path.name.startswith("state."),
     "durable": lambda path: path.name == "durable",
     "index": lambda path: path.name == "index",
-    "log": lambda path: path.parent.name == "log",
+    "log": lambda path: path.suffix == ".wal",
+    "identity": lambda path: path.name.startswith("identity."),
 }
 """Kinds of files, by how they are known."""
 
@@ -56,7 +60,23 @@ def wipe(path: Path, rng: random.Random) -> str:
     return "zeroed"
 
 
-WAYS = (flip, zero, cut, remove)
+def become_directory(path: Path, rng: random.Random) -> str:
+    """A directory is in its place, with something in it."""
+    path.unlink()
+    path.mkdir()
+    (path / "inside").write_text("what somebody else has")
+    return "a directory"
+
+
+def become_pipe(path: Path, rng: random.Random) -> str:
+    """A pipe is in its place: who opens it to read waits for a writer."""
+    path.unlink()
+    os.mkfifo(path)
+    return "a pipe"
+
+
+STRANGERS = (become_directory, become_pipe)
+WAYS = (flip, zero, cut, remove, *STRANGERS)
 WAYS_OF_LOGS = (*WAYS, wipe)
 """A log is read by its files, one behind the other: one of zeros must not be taken for new."""
 
@@ -68,11 +88,11 @@ def files(store: Path, kind: str) -> list[Path]:
     return [path for path in found if path.stat().st_size]
 
 
-def damage(store: Path, kind: str, rng: random.Random) -> str:
+def damage(store: Path, kind: str, rng: random.Random, ways: Sequence[Way] | None = None) -> str:
     """Do something to a file of a kind; what, for the log. Empty if there is none."""
     found = files(store, kind)
     if not found:
         return ""
     path = rng.choice(found)
-    way = rng.choice(WAYS_OF_LOGS if kind == "log" else WAYS)
+    way = rng.choice(ways or (WAYS_OF_LOGS if kind == "log" else WAYS))
     return f"{path.relative_to(store)}: {way(path, rng)}"

@@ -2,11 +2,12 @@
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from jsctl.testing import Broker
 from tests.faults import damage
+from tests.faults.broken_off import checked, repair_broken_off
 from tests.faults.rig import STREAM, Rig
 from tests.faults.volumes import Volume
 from tests.support.waiting import eventually
@@ -78,20 +79,36 @@ async def pause_leader(rig: Rig, _: dict[str, Volume]) -> None:
     await rig.acks(20, 60)
 
 
-async def _damage_stopped(rig: Rig, victim: Broker, kind: str) -> None:
-    victim.kill()
-    done = damage.damage(victim.store_dir, kind, rig.rng)
-    rig.notes.append(f"{victim.name}: {done or 'nothing of ' + kind}")
-    await rig.acks(5, 40)
-    await rig.start(victim)
-
-
-async def damage_stopped(rig: Rig, _: dict[str, Volume]) -> None:
+async def damage_stopped(
+    rig: Rig, _: dict[str, Volume], ways: Sequence[damage.Way] | None = None
+) -> None:
     """A file of a server that is down."""
     await rig.whole_s(30)
     kind = rig.rng.choice(list(damage.CLASSES))
     victim = await (rig.leader() if rig.rng.random() < 0.5 else rig.follower())
-    await _damage_stopped(rig, victim, kind)
+    victim.kill()
+    done = damage.damage(victim.store_dir, kind, rig.rng, ways)
+    rig.notes.append(f"{victim.name}: {done or 'nothing of ' + kind}")
+    await rig.acks(5, 40)
+    await rig.start(victim)
+    await rig.acks(20, 60)
+
+
+async def no_file_stopped(rig: Rig, volumes: dict[str, Volume]) -> None:
+    """Something else is in the place of a file when a server starts."""
+    await damage_stopped(rig, volumes, damage.STRANGERS)
+
+
+async def no_file_live(rig: Rig, _: dict[str, Volume]) -> None:
+    """Something else takes the place of a file of a stream while its server runs."""
+    await rig.whole_s(30)
+    kind = rig.rng.choice(["segment", "catalogue", "state", "durable"])
+    victim = await (rig.leader() if rig.rng.random() < 0.5 else rig.follower())
+    done = damage.damage(
+        victim.store_dir / "jetstream" / "streams", kind, rig.rng, damage.STRANGERS
+    )
+    rig.notes.append(f"{victim.name}: {done or 'nothing of ' + kind}, live")
+    await checked(rig)
     await rig.acks(20, 60)
 
 
@@ -345,6 +362,9 @@ ROWS = (
     Row(8, "the same, five servers", power_and_pauses, 8.0, 30, 5, 5, volumes=True),
     Row(9, "damage, stopped", damage_stopped, 4.0, 30),
     Row(9, "damage, live", damage_live, 4.0, 30),
+    Row(9, "no file, stopped", no_file_stopped, 4.0, 30),
+    Row(9, "no file, live", no_file_live, 4.0, 30),
+    Row(9, "repair broken off", repair_broken_off, 8.0, 30),
     Row(10, "damaged log and one behind", damage_log_and_one_behind, 8.0, 30),
     Row(11, "damage, five servers", damage_stopped, 4.0, 30, servers=5, replicas=5),
     Row(12, "wiped disk", wipe, 4.0, 60),

@@ -101,7 +101,15 @@ def test_each_way_changes_a_file(way: object, tmp_path: Path) -> None:
 
 
 def test_kinds_of_files_are_found(tmp_path: Path) -> None:
-    for name in ("a/1.seg", "a/1.cat", "a/state.0", "a/durable", "a/index", "log/1.wal", "lock"):
+    for name in (
+        "a/1.seg",
+        "a/1.cat",
+        "a/state.0",
+        "a/durable",
+        "a/index",
+        "log/1.wal",
+        "identity.0",
+    ):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x" * 10)

@@ -183,7 +183,7 @@ def state_files() -> Target:
 
     def encode(made: object) -> bytes:
         assert isinstance(made, state_file.GroupState)
-        return state_file.encode(made)
+        return state_file.encode(made, "")
 
     return Decoder(
         "state-file", [encode(state)], lambda data: state_file.decode(data, "p"), Damaged, encode

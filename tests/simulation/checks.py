@@ -162,8 +162,10 @@ class Checker:
             return
         if group.name in machine.decay.doubtful:
             machine.decay.doubtful.discard(group.name)
-            machine.decay.lacking.pop(group.name, None)
-            if raft.standing.kind is StandingKind.WHOLE:
+            lacks = machine.decay.lacking.pop(group.name, None) is not None
+            # With a sound log, all that the damaged copy of a state said may be known without it.
+            lacks = lacks or raft.last_index < machine.log.states.get(group.name, 0)
+            if lacks and raft.standing.kind is StandingKind.WHOLE:
                 raise Violation(f"{machine.name} takes what is left of {group.name} for whole")
         known = machine.log.groups.get(group.name)
         begun = 0 if known is None else known.last

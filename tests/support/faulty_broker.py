@@ -42,6 +42,9 @@ class FaultyDisk:
     def exists(self, path: str) -> bool:
         return self.disk.exists(path)
 
+    def is_file(self, path: str) -> bool:
+        return self.disk.is_file(path)
+
     def list(self, directory: str) -> list[str]:
         return self.disk.list(directory)
 

@@ -172,6 +172,9 @@ class SimDisk:
     def exists(self, path: str) -> bool:
         return path in self._names or path in self._directories
 
+    def is_file(self, path: str) -> bool:
+        return path in self._names
+
     def list(self, directory: str) -> list[str]:
         prefix = f"{directory}/" if directory else ""
         every = (*self._names, *self._directories)

@@ -34,7 +34,7 @@ from jsctl.broker.jetstream.meta.state import ChangeKind, MetaChange
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import Timing
 from jsctl.broker.replication import state_file
-from jsctl.broker.replication.bootstrap import GroupBootstrap
+from jsctl.broker.replication.bootstrap import GroupBootstrap, consequence
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.turn import LogLevel
@@ -208,32 +208,33 @@ class Assets:
     def _load(self, directory: str, name: str) -> LoadedState:
         if self.starter.left_over(name.encode()):
             self.context.disk.remove_tree(directory)
-        loaded = state_file.load(self.context.disk, directory)
-        for damage in loaded.damage:
-            self.context.log(
-                LogLevel.ERROR, f"Damaged state: {damage}; it is fetched from a peer that has it"
-            )
-        return loaded
+        return state_file.load(self.context.disk, directory)
 
     def _raft(
         self,
         group: GroupAssignment,
         loaded: LoadedState,
         *,
+        doubt: bool = False,
         salvage: bool = False,
         reached: int = 0,
     ) -> Raft:
-        return self.starter.start(
+        raft = self.starter.start(
             group.name.encode(),
             loaded.state,
             peers=group.members,
             founders=group.founders,
             life=group.incarnations.get(self.context.me),
             volatile=group.storage == "memory",
-            doubt=bool(loaded.damage),
+            damaged=bool(loaded.damage),
+            doubt=doubt,
             salvage=salvage,
             reached=reached,
         )
+        where = consequence(raft, alone=len(group.members) == 1)
+        for damage in loaded.damage:
+            self.context.log(LogLevel.ERROR, f"Damaged state: {damage}; {where}")
+        return raft
 
     def _build_stream(self, assignment: StreamAssignment) -> StreamReplica:
         group, key = assignment.group, (assignment.account, assignment.name)
@@ -244,12 +245,14 @@ class Assets:
         directory = f"streams/{group.name}"
         loaded = self._load(directory, group.name)
         stored = StoredStream.load(self.context, directory, assignment, loaded)
+        doubt = bool(loaded.damage) and stored.overtaken
         if stored.forgets_removals and len(group.members) > 1:
             # A removal is in no message that a peer could be asked for: all of it is fetched.
             stored = stored.anew(assignment)
             loaded = LoadedState(None, (Damaged("what was removed is lost", path=directory),))
+            doubt = True
         reached = 0 if stored.volatile else stored.stream.store.mark
-        raft = self._raft(group, loaded, salvage=True, reached=reached)
+        raft = self._raft(group, loaded, doubt=doubt, salvage=True, reached=reached)
         replica = StreamReplica(self.context, assignment, stored, raft)
         self._add(replica.group, loaded)
         self.streams[key] = replica

@@ -17,6 +17,7 @@ from jsctl.broker.assets.meta.member import MetaMember
 from jsctl.broker.assets.own_news import OwnNews
 from jsctl.broker.assets.peer_exchange import PeerExchange
 from jsctl.broker.assets.reconfigurator import Reconfigurator
+from jsctl.broker.assets.repair.scrub_targets import mend_at_start
 from jsctl.broker.assets.repair.upkeep import Upkeep
 from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.direct_consumers import DirectConsumer
@@ -147,6 +148,7 @@ class Engine:
         """Take up what is on the disk; without any, begin to found or to join."""
         self._now(now_ns)
         self._last_tick_ns = now_ns
+        mend_at_start(self.context)
         self.meta.start(now_ns)
 
     def _now(self, now_ns: int) -> None:

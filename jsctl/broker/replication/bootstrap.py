@@ -119,6 +119,7 @@ class GroupBootstrap:
         founders: Sequence[str],
         life: int | None,
         volatile: bool,
+        damaged: bool = False,
         doubt: bool = False,
         salvage: bool = False,
         reached: int = 0,
@@ -127,12 +128,15 @@ class GroupBootstrap:
 
         `peers` are all that hold or are to hold a replica, `founders` those it began with.
         `life` is the one of this server that was given the replica, None when it is not known;
-        `doubt`: the state on the disk is damaged. `salvage`: what is left of it then may be of
-        use, so that the group does not start over even if nobody has more. `reached`: up to which
-        entry what is on the disk besides the state has the log applied.
+        `damaged`: a copy of the state on the disk is. The log keeps all entries behind the base
+        that it has itself: with every one of them behind the copy that is left nothing is missing.
+        `doubt`: the log cannot tell that. `salvage`: what is left of a state then may be of use,
+        so that the group does not start over even if nobody has more. `reached`: up to which entry
+        what is on the disk besides the state has the log applied.
         """
         found = self.recovered.pop(key, None)
         self.tombstones.pop(key, None)
+        doubt = doubt or (damaged and found is None)
         mine = life == (self.boot if volatile else self.life) and not doubt
         mine = mine and (volatile or not self.lost)
         if volatile and (found is not None or state is not None or not mine):
@@ -164,7 +168,8 @@ class GroupBootstrap:
             members = Members(tuple(founders))
             self.wal.add_base(key, 0, 0, codec.encode_members(members))
             return self._raft(members, 0, "", standing=WHOLE, volatile=volatile)
-        return self._from_disk(key, state, found, doubt, salvage, reached)
+        defends = damaged or doubt or self._lost_before(found, life)
+        return self._from_disk(key, state, found, doubt, salvage and defends, salvage, reached)
 
     def begin(self, key: bytes, members: Members, index: int, term: int, volatile: bool) -> Raft:
         """The raft of a group that begins with a state on its only member, as the log knows."""
@@ -179,6 +184,7 @@ class GroupBootstrap:
         state: GroupState | None,
         found: RecoveredGroup | None,
         doubt: bool,
+        defends: bool,
         salvage: bool,
         reached: int,
     ) -> Raft:
@@ -221,9 +227,16 @@ class GroupBootstrap:
             base=(index, base_term),
             entries=entries,
             hard_state_known=votes_known if standing == UNKNOWN else None,
-            salvageable=salvage and (doubt or torn),
+            salvageable=defends or (salvage and (torn or reached > index)),
             reached=reached,
         )
+
+    def _lost_before(self, found: RecoveredGroup | None, life: int | None) -> bool:
+        """Whether an earlier start with this very disk found that what it had is lost: there may
+        be something to defend, although nothing tells of it any more."""
+        if found is None or life != self.life:
+            return False
+        return found.standing == "unknown" and found.suspect_index != JOINED
 
     def _joined(self, found: RecoveredGroup) -> bool:
         """Whether the doubt that the log tells of is that of a member that joined."""
@@ -262,6 +275,16 @@ class GroupBootstrap:
             jitter=self.jitter,
             limits=self.limits,
         )
+
+
+def consequence(raft: Raft, *, alone: bool) -> str:
+    """What it means for a group that a copy of its state is damaged; `alone`: on the only server
+    that has one."""
+    if raft.standing == WHOLE:
+        return "the other copy and the log have what it said"
+    if alone:
+        return "no other server has it; `jsctl stream cluster rescue` goes on with what is left"
+    return "it is fetched from a peer that has it"
 
 
 def _entries(found: RecoveredGroup | None, base: int, base_term: int) -> list[Entry]:

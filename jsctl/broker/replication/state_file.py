@@ -6,11 +6,15 @@ damage, never "no state".
 
     slot  magic 4s "JSST", version u8, generation u64, index u64, term u64,
           members length u32, snapshot length u64, members, snapshot, crc32 u32 over all before
+
+The checksum begins with that of the directory's name: a state of another group is damage. Those of
+former versions begin with zero.
 """
 
 import struct
 import zlib
 from collections.abc import Sequence
+from functools import partial
 
 from jsctl.broker.errors import Damaged, DiskError
 from jsctl.broker.pieces import Piece, gathered, total
@@ -37,12 +41,12 @@ class GroupState:
     snapshot: bytes
 
 
-def encode(state: GroupState) -> bytes:
-    """The bytes of a slot."""
-    return b"".join(encode_pieces(state, ()))
+def encode(state: GroupState, directory: str) -> bytes:
+    """The bytes of a slot in a directory."""
+    return b"".join(encode_pieces(state, (), directory))
 
 
-def encode_pieces(state: GroupState, more: Sequence[Piece]) -> list[Piece]:
+def encode_pieces(state: GroupState, more: Sequence[Piece], directory: str) -> list[Piece]:
     """The same in pieces; `more` is the rest of the snapshot."""
     head = _HEAD.pack(
         _MAGIC,
@@ -54,7 +58,7 @@ def encode_pieces(state: GroupState, more: Sequence[Piece]) -> list[Piece]:
         len(state.snapshot) + total(more),
     )
     body = [head + state.members + state.snapshot, *more]
-    crc = 0
+    crc = zlib.crc32(directory.encode())
     for piece in body:
         crc = zlib.crc32(piece, crc)
     return gathered([*body, _CRC.pack(crc)])
@@ -70,7 +74,11 @@ def decode(data: bytes, path: str) -> GroupState:
     end = _HEAD.size + members + snapshot
     if len(data) != end + _CRC.size:
         raise Damaged(f"state has {len(data)} bytes instead of {end + _CRC.size}", path=path)
-    if _CRC.unpack_from(data, end)[0] != zlib.crc32(memoryview(data)[:end]):
+    home = zlib.crc32(path.rpartition("/")[0].encode())
+    if _CRC.unpack_from(data, end)[0] not in (
+        zlib.crc32(memoryview(data)[:end], home),
+        zlib.crc32(memoryview(data)[:end]),
+    ):
         raise Damaged("state does not match its checksum", path=path)
     at = _HEAD.size + members
     return GroupState(generation, index, term, data[_HEAD.size : at], data[at:end])
@@ -79,11 +87,13 @@ def decode(data: bytes, path: str) -> GroupState:
 def resting(directory: str) -> list[FileCheck]:
     """Checks of the copies of a state."""
 
-    def verify(data: bytes) -> str:
-        decode(data, directory)
-        return ""
+    paths = [f"{directory}/{name}" for name in _SLOTS]
+    return [SmallCheck(path, partial(_verify, path=path)) for path in paths]
 
-    return [SmallCheck(f"{directory}/{name}", verify) for name in _SLOTS]
+
+def _verify(data: bytes, path: str) -> str:
+    decode(data, path)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +157,7 @@ class WriteState:
         self.disk.make_directory(self.directory)
         slot = _SLOTS[self.state.generation % 2]
         path = f"{self.directory}/{slot}"
-        data = encode_pieces(self.state, self.more)
+        data = encode_pieces(self.state, self.more, self.directory)
         temporary = f"{path}.new"
         file = self.disk.open(temporary, create=True)
         try:

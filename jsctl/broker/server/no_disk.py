@@ -17,6 +17,10 @@ class NoDisk:
         """Nothing exists."""
         return False
 
+    def is_file(self, path: str) -> bool:
+        """Nothing is there."""
+        return False
+
     def list(self, directory: str) -> list[str]:
         """Nothing is there."""
         return []

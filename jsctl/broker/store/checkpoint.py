@@ -43,8 +43,8 @@ class Durable(NamedTuple):
     """Bytes of the newest segment's catalogue; 0: it has none that is of use."""
 
 
-def encode_slot(durable: Durable) -> bytes:
-    """One slot of the `durable` file."""
+def encode_slot(durable: Durable, directory: str) -> bytes:
+    """One slot of the `durable` file of a store; that of another stream does not check there."""
     packed = _SLOT.pack(
         _SLOT_MAGICS[1],
         durable.generation,
@@ -56,15 +56,24 @@ def encode_slot(durable: Durable) -> bytes:
         durable.last_time,
         durable.catalogue,
     )
-    return packed + crc32(packed).to_bytes(4, "little")
+    return packed + crc32(packed, _seed(directory)).to_bytes(4, "little")
 
 
-def damage_of_slots(data: bytes) -> str:
+def _seed(directory: str) -> int:
+    return crc32((directory.rpartition("/")[0] or directory).encode())
+
+
+def _checks(packed: bytes, crc: bytes, directory: str) -> bool:
+    """Whether a slot is sound; those of a former version do not say whose they are."""
+    return int.from_bytes(crc, "little") in (crc32(packed, _seed(directory)), crc32(packed))
+
+
+def damage_of_slots(data: bytes, directory: str) -> str:
     """What is wrong with the content of a `durable` file; empty if nothing is."""
     for start in _PLACES:
         packed = data[start : start + _SLOT.size]
         crc = data[start + _SLOT.size : start + _SLOT.size + 4]
-        if any(packed) and crc32(packed).to_bytes(4, "little") != crc:
+        if any(packed) and not _checks(packed, crc, directory):
             return f"the copy at byte {start} does not check"
     return ""
 
@@ -84,7 +93,7 @@ def read_durable(disk: Disk, directory: str) -> tuple[Durable | None, bool]:
         finally:
             file.close()
         packed, crc = data[: _SLOT.size], data[_SLOT.size : _SLOT.size + 4]
-        if len(packed) == _SLOT.size and crc32(packed).to_bytes(4, "little") == crc:
+        if len(packed) == _SLOT.size and _checks(packed, crc, directory):
             magic, *rest = _SLOT.unpack(packed)
             if magic == _SLOT_MAGICS[1] or (magic == _SLOT_MAGICS[0] and not rest[-1]):
                 found.append(Durable(*rest))
@@ -109,7 +118,7 @@ class CheckpointJob:
         self.disk.make_directory(self.directory)
         for number in self.unsynced:
             path = f"{self.directory}/{segment_name(number)}"
-            if number != self.durable.segment and not self.disk.exists(path):
+            if number != self.durable.segment and not self.disk.is_file(path):
                 # Somebody removed it: that is damage, of which reads and scrub tell.
                 continue
             file = self.disk.open(path)
@@ -168,11 +177,11 @@ class CheckpointJob:
     def _write_slot(self) -> None:
         path = f"{self.directory}/{DURABLE_NAME}"
         start = _SLOT_BYTES * (self.durable.generation % 2)
-        fresh = not self.disk.exists(path)
+        fresh = not self.disk.is_file(path)
         # A file that is there has a sound slot, so the first one gets its name when it is whole.
         file: File = self.disk.open(f"{path}.new" if fresh else path, create=fresh)
         try:
-            slot = encode_slot(self.durable)
+            slot = encode_slot(self.durable, self.directory)
             file.write(start, (slot,))
             file.write(start + _COPY_BYTES, (slot,))
             file.sync()

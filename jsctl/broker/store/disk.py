@@ -2,22 +2,42 @@
 
 Foreign errors are mapped here and nowhere else: ENOSPC and EDQUOT to DiskFull, a failed fsync to
 SyncFailed, everything else to DiskError. Directories are 0700, files 0600.
+
+Only files are opened: a pipe or a device might wait, or do something, and a link leads to what is
+not the store's. What is in the way of a file that is made, or gets its name, is set aside.
 """
 
 import errno
 import fcntl
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import takewhile
+from itertools import count, takewhile
 from pathlib import Path
 
-from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
+from jsctl.broker.errors import DiskError, DiskFull, NotAFile, SyncFailed
 from jsctl.broker.pieces import Piece
 
 _VECTORS_MAX = 512
 _ZEROS = bytes(1 << 20)
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_OTHERS = (errno.EISDIR, errno.ELOOP, errno.ENXIO)
+"""What opening a directory, a link and a socket ends with."""
+_FORBIDDEN = (errno.EACCES, errno.EPERM)
+_FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+ASIDE = ".set-aside"
+"""What the name of something ends with that was in the way."""
+FILE, DIRECTORY, LINK = "file", "directory", "symbolic link"
+_KINDS = {
+    stat.S_IFREG: FILE,
+    stat.S_IFDIR: DIRECTORY,
+    stat.S_IFLNK: LINK,
+    stat.S_IFIFO: "pipe",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
 LOCK_NAME = "lock"
 HELD_NAME = "held-room"
 HELD_BYTES = 16 * 1024 * 1024
@@ -34,7 +54,8 @@ def _mapped(what: str, path: str) -> Iterator[None]:
 
 def _as_ours(error: OSError, what: str, path: str) -> DiskError:
     kind = DiskFull if error.errno in _FULL else DiskError
-    return kind(f"{path}: cannot {what}: {error.strerror or error}")
+    remedy = "; let the server's user read and write it" if error.errno in _FORBIDDEN else ""
+    return kind(f"{path}: cannot {what}: {error.strerror or error}{remedy}")
 
 
 class HeldRoom:
@@ -55,7 +76,7 @@ class HeldRoom:
         if self._held:
             return
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = os.open(self._path, _FLAGS | os.O_CREAT, 0o600)
             try:
                 os.posix_fallocate(fd, 0, HELD_BYTES)
                 self._held = True
@@ -160,7 +181,7 @@ class RealDisk:
     """A directory of the file system. `lock` keeps a second process out."""
 
     def __init__(self, root: str | Path) -> None:
-        self._root = Path(root)
+        self._root = self.root = Path(root)
         self._text = f"{self._root}/"
         self._lock: int | None = None
         self._held = HeldRoom(self._root / HELD_NAME)
@@ -170,9 +191,7 @@ class RealDisk:
 
     def lock(self) -> None:
         """Own this directory until `unlock` or the end of the process. Raises DiskError."""
-        path = self._root / LOCK_NAME
-        with _mapped("open", str(path)):
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = _open_file(f"{self._text}{LOCK_NAME}", os.O_CREAT)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -193,13 +212,23 @@ class RealDisk:
             self._lock = None
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         full = self._text + path
-        with _mapped("open", full):
-            return RealFile(os.open(full, flags, 0o600), full, self._held)
+        try:
+            fd = _open_file(full, os.O_CREAT if create else 0)
+        except NotAFile:
+            if not create:
+                raise
+            self.set_aside(path)
+            fd = _open_file(full, os.O_CREAT)
+        return RealFile(fd, full, self._held)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self._text + path)  # noqa: PTH110 (asked for each file at a start)
+
+    def is_file(self, path: str) -> bool:
+        with suppress(OSError):
+            return stat.S_ISREG(os.lstat(self._text + path).st_mode)
+        return False
 
     def list(self, directory: str) -> list[str]:
         full = self._text + directory
@@ -229,12 +258,42 @@ class RealDisk:
                     self._settled.add(one)
 
     def rename(self, old: str, new: str) -> None:
-        with _mapped("rename", str(self._path(old))):
-            self._path(old).replace(self._path(new))
+        source, target = self._path(old), self._path(new)
+        with _mapped("rename", str(source)):
+            try:
+                source.replace(target)
+            except IsADirectoryError:
+                self.set_aside(new)
+                source.replace(target)
+
+    def set_aside(self, path: str) -> str:
+        """Give what is there another name, which is durable; that name."""
+        full = self._path(path)
+        name = full.name + ASIDE
+        taken = set(self.list(path.rpartition("/")[0]))
+        free = next(one for n in count(1) if (one := f"{name}.{n}" if n > 1 else name) not in taken)
+        with _mapped("rename", str(full)):
+            full.rename(full.with_name(free))
+        _sync_directory(full.parent)
+        return free
+
+    def is_directory(self, path: str) -> bool:
+        """Whether that is where a path leads."""
+        return self._path(path).is_dir()
+
+    def entries(self, directory: str) -> Sequence[tuple[str, str]]:
+        """Names in a directory, and what each is: in words, of which `FILE`, `LINK` and
+        `DIRECTORY` are some."""
+        full = self._text + directory
+        with _mapped("list", full), os.scandir(full) as found:
+            return sorted((one.name, _kind(one)) for one in found)
 
     def remove(self, path: str) -> None:
         with _mapped("remove", str(self._path(path))):
-            self._path(path).unlink(missing_ok=True)
+            try:
+                self._path(path).unlink(missing_ok=True)
+            except IsADirectoryError:
+                self.set_aside(path)
 
     def remove_tree(self, path: str) -> None:
         import shutil  # loaded late, as few servers begin with it: it brings compression along
@@ -259,6 +318,34 @@ class RealDisk:
 
     def _path(self, path: str) -> Path:
         return self._root / path
+
+
+def _open_file(path: str, more: int) -> int:
+    """Raises NotAFile, DiskError."""
+    with _mapped("open", path):
+        try:
+            fd = os.open(path, _FLAGS | more, 0o600)
+        except OSError as error:
+            if error.errno in _OTHERS:
+                raise _not_a_file(path) from error
+            raise
+        if stat.S_ISREG(os.fstat(fd).st_mode):
+            return fd
+        os.close(fd)
+    raise _not_a_file(path)
+
+
+def _not_a_file(path: str) -> NotAFile:
+    kind = _KINDS.get(stat.S_IFMT(os.lstat(path).st_mode), "unknown")
+    return NotAFile(f"{path}: is a {kind}, not a file; remove it")
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    if entry.is_file(follow_symlinks=False):
+        return FILE
+    if entry.is_dir(follow_symlinks=False):
+        return DIRECTORY
+    return _KINDS.get(stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode), "unknown")
 
 
 def _sync_directory(path: Path) -> None:

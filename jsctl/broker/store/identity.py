@@ -78,7 +78,11 @@ def read(disk: Disk) -> StoreIdentity | None:
         if identity is not None:
             found.append(identity)
     if not found and seen:
-        raise Damaged("no copy of the store's identity checks", path=_SLOTS[0])
+        raise Damaged(
+            f"no copy of the store's identity checks, nor does {_SLOTS[1]}; restore one of them, or"
+            " empty the store to join again",
+            path=_SLOTS[0],
+        )
     return max(found, key=lambda one: one.generation, default=None)
 
 

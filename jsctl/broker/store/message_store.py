@@ -5,6 +5,8 @@ Appends are not synced: the caller's log is. A checkpoint job syncs segments, sa
 dead ones.
 """
 
+from functools import partial
+
 from jsctl.broker.ports import Disk
 from jsctl.broker.store.checkpoint import (
     DURABLE_NAME,
@@ -142,7 +144,7 @@ class MessageStore(StreamStore):
         files = self._files
         found: list[FileCheck] = []
         for one in files.segments:
-            if one.number in files.unsynced and not files.disk.exists(files.path(one.number)):
+            if one.number in files.unsynced and not files.disk.is_file(files.path(one.number)):
                 continue
             if waits_for_room(one):
                 continue  # It is not all in its file yet.
@@ -153,9 +155,9 @@ class MessageStore(StreamStore):
             elif size:
                 found.append(EnvelopeCheck(path, size, of=one))
         if self._durable is not None:
-            found.append(
-                SmallCheck(f"{files.directory}/{DURABLE_NAME}", damage_of_slots, required=True)
-            )
+            place = f"{files.directory}/{DURABLE_NAME}"
+            verify = partial(damage_of_slots, directory=files.directory)
+            found.append(SmallCheck(place, verify, required=True))
         found.append(SummedCheck(f"{files.directory}/{INDEX_NAME}"))
         return found
 

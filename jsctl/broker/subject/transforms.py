@@ -169,7 +169,7 @@ def _literal(token: bytes) -> Part:
 
 
 def _partition(arguments: list[str], ordinals: int, token: str, wild: bool) -> Part:
-    parts = _positive(arguments[0], token)
+    parts = _number(arguments[0], token) or 1  # no partitions: all go to the first
     positions = [_ordinal(one, ordinals, token, wild) for one in arguments[1:]]
 
     def part(values: tuple[bytes, ...], subject: bytes) -> bytes:
@@ -183,20 +183,13 @@ def _random(arguments: list[str], token: str) -> Part:
     """Evenly spread, and the same row of numbers every time: chance is for the edge."""
     if len(arguments) != 1:
         raise _wrong("not enough arguments passed to the function", token)
-    most = _positive(arguments[0], token)
+    most = _number(arguments[0], token) or 1
     numbers = count(1)
 
     def part(values: tuple[bytes, ...], subject: bytes) -> bytes:
         return b"%d" % (fnv1a32(b"%d" % next(numbers)) % most)
 
     return part
-
-
-def _positive(text: str, token: str) -> int:
-    number = _number(text, token)
-    if number < 1:
-        raise _wrong("function argument is invalid or in the wrong format", token)
-    return number
 
 
 def _split(position: int, text: str, token: str) -> Part:

@@ -1,10 +1,12 @@
 """`stream check`: have what the replicas of streams have on their disks read, and wait for it."""
 
 import asyncio
+from collections.abc import Awaitable
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from jsctl.api.errors import ApiError
 from jsctl.api.stream import StreamCheck
 from jsctl.api.times import SECOND_NS
 from jsctl.commands.toolkit.assets.picking import check_name
@@ -17,7 +19,12 @@ from jsctl.render.reports.stream.checks import CHECK_COLUMNS, check_rows
 if TYPE_CHECKING:
     from jsctl.client.manager import Manager
 
+T = TypeVar("T")
 POLL_S = 0.2
+ASKED_MAX = 5
+"""How often a check is asked for."""
+NOT_AVAILABLE = 10008
+"""The error of a group without a leader."""
 
 
 async def check(call: Call) -> int:
@@ -45,11 +52,11 @@ async def _check_all(call: Call, manager: "Manager", names: list[str]) -> dict[s
     """Checks run side by side; each server takes one stream after the other."""
     until = monotonic() + call.duration("deadline") / SECOND_NS
     found: dict[str, StreamCheck] = {}
-    for name in names:
-        found[name] = _known(name, await manager.check_stream(name, start=True))
     total = 0
-    for name, one in found.items():
-        total += (await manager.stream_info(name)).state.bytes * len(one.replicas)
+    for name in names:
+        found[name] = one = await _begun(manager, name)
+        with suppress(Unreachable):  # It only says how long the bar is.
+            total += (await manager.stream_info(name)).state.bytes * len(one.replicas)
     bar, shown = Progress(call, total), 0
     try:
         while not all(one.done for one in found.values()):
@@ -58,9 +65,7 @@ async def _check_all(call: Call, manager: "Manager", names: list[str]) -> dict[s
             await asyncio.sleep(POLL_S)
             for name, one in found.items():
                 if not one.done:
-                    # A leader that changes, or is busy, may leave a question unanswered.
-                    with suppress(Unreachable):
-                        found[name] = await _look(manager, name, one)
+                    found[name] = await _patiently(_look(manager, name, one), one)
             read = sum(replica.bytes for one in found.values() for replica in one.replicas)
             bar.add(max(0, read - shown))
             shown = max(shown, read)
@@ -69,15 +74,35 @@ async def _check_all(call: Call, manager: "Manager", names: list[str]) -> dict[s
     return found
 
 
+async def _begun(manager: "Manager", name: str) -> StreamCheck:
+    """A check that has begun."""
+    for _ in range(ASKED_MAX - 1):
+        begun = await _patiently(manager.check_stream(name, start=True), None)
+        if begun is not None:
+            return begun
+        await asyncio.sleep(POLL_S)
+    begun = await manager.check_stream(name, start=True)
+    if begun is None:
+        raise JsctlError(f"the leader of stream {name} does not lead it any more; try again")
+    return begun
+
+
 async def _look(manager: "Manager", name: str, before: StreamCheck) -> StreamCheck:
     """How far a check is; a leader that was elected since knows nothing of it, and begins anew."""
     check = await manager.check_stream(name)
     if check is None or check.id < before.id:
         check = await manager.check_stream(name, start=True)
-    return _known(name, check)
+    return check or before
 
 
-def _known(name: str, check: StreamCheck | None) -> StreamCheck:
-    if check is None:
-        raise JsctlError(f"the leader of stream {name} does not lead it any more; try again")
-    return check
+async def _patiently(asked: Awaitable[T], otherwise: T) -> T:
+    """A leader that changes, or is busy, may leave a question unanswered, or say that it cannot
+    tell yet: who asks asks again."""
+    try:
+        return await asked
+    except Unreachable:
+        return otherwise
+    except ApiError as error:
+        if error.err_code != NOT_AVAILABLE:
+            raise
+        return otherwise

@@ -4,6 +4,8 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from jsctl.broker.raft import codec
 from jsctl.broker.raft.core import Raft
 from jsctl.broker.raft.types import Members, Role, Standing, StandingKind, Timing, VoteRequest
@@ -125,6 +127,29 @@ def test_damaged_state_is_doubt_even_of_a_founder() -> None:
     server.sync()
     raft = server.restarted(doubt=True)
     assert raft.standing.kind is StandingKind.UNKNOWN and not votes(raft)
+
+
+@pytest.mark.parametrize("copy", [None, 1, 4], ids=["none", "older", "as the log"])
+def test_a_log_that_has_all_behind_the_sound_copy_says_what_the_damaged_one_said(
+    copy: int | None,
+) -> None:
+    base = 4 if copy == 4 else 0
+    server = logged(*range(base + 1, 8), base=base)
+    raft = server.restarted(state(copy) if copy is not None else None, damaged=True)
+    assert raft.standing.kind is StandingKind.WHOLE
+    assert (raft.base_index, raft.last_index) == (copy or 0, 7) and not raft.salvageable
+
+
+@pytest.mark.parametrize("copy", [None, 3], ids=["none", "older"])
+def test_a_log_that_let_go_of_what_the_damaged_copy_had_is_doubt(copy: int | None) -> None:
+    server = logged(*range(5, 8), base=4)
+    found = state(copy) if copy is not None else None
+    raft = server.restarted(found, damaged=True, salvage=True)
+    assert raft.standing.kind is StandingKind.UNKNOWN and raft.salvageable and not votes(raft)
+
+
+def test_a_damaged_state_without_a_log_is_doubt() -> None:
+    assert Server().start(damaged=True).standing.kind is StandingKind.UNKNOWN
 
 
 def test_log_and_vote_come_back() -> None:

@@ -35,11 +35,11 @@ def test_round_trip(
     generation: int, index: int, term: int, members: bytes, snapshot: bytes
 ) -> None:
     state = GroupState(generation, index, term, members, snapshot)
-    assert decode(encode(state), "p") == state
+    assert decode(encode(state, "d"), "d/p") == state
 
 
 def test_every_flipped_bit_is_found() -> None:
-    good = encode(STATE)
+    good = encode(STATE, "")
     for bit in range(len(good) * 8):
         bad = bytearray(good)
         bad[bit // 8] ^= 1 << (bit % 8)
@@ -48,7 +48,7 @@ def test_every_flipped_bit_is_found() -> None:
 
 
 def test_every_truncation_and_every_addition_is_found() -> None:
-    good = encode(STATE)
+    good = encode(STATE, "")
     for size in range(len(good)):
         with pytest.raises(Damaged):
             decode(good[:size], "p")
@@ -139,3 +139,18 @@ def test_a_failed_sync_leaves_the_state_before() -> None:
     write(one, 2, b"shorter")
     found = load(one, "d").state
     assert found is not None and found.snapshot == b"shorter"
+
+
+def test_the_state_of_another_group_is_damage() -> None:
+    one = disk()
+    write(one, 1)
+    write(one, 2)
+    WriteState(one, "other", GroupState(9, 900, 7, b"m", b"foreign"), ()).run()
+    one.overwrite("d/state.0", one.content("other/state.1"))
+    loaded = load(one, "d")
+    assert loaded.state is not None and loaded.state.generation == 1
+    assert [damage.path for damage in loaded.damage] == ["d/state.0"]
+
+
+def test_a_state_that_does_not_say_whose_it_is_was_written_by_a_former_version() -> None:
+    assert decode(encode(STATE, ""), "d/state.0") == STATE

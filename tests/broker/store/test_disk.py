@@ -10,7 +10,7 @@ import pytest
 
 from jsctl.broker.errors import DiskError, DiskFull, SyncFailed
 from jsctl.broker.ports import Disk
-from jsctl.broker.store.disk import HELD_BYTES, HELD_NAME, RealDisk
+from jsctl.broker.store.disk import HELD_BYTES, HELD_NAME, RealDisk, RealFile
 from tests.support.sim_disk import SECTOR, SimDisk
 
 
@@ -73,8 +73,7 @@ def test_a_second_owner_is_told_who_the_first_is(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_and_a_failed_sync_have_errors_of_their_own() -> None:
-    full = RealDisk("/dev")
-    file = full.open("full")
+    file = RealFile(os.open("/dev/full", os.O_RDWR), "/dev/full")
     with pytest.raises(DiskFull):
         file.write(0, [b"x"])
     file.close()

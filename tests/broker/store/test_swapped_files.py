@@ -87,3 +87,52 @@ def test_bounds_of_a_former_version_tell_the_number_only() -> None:
     assert not belongs(home_of("streams/T/store.0", 7).to_bytes(8, "little"), begin, home)
     assert not belongs(home.to_bytes(8, "little"), begin._replace(kind=2), home)
     assert home == home_of("streams/S/store.1", 7), "a received copy is the same stream's"
+
+
+@cache
+def later() -> tuple[SimDisk, tuple[object, ...]]:
+    """A store in which more was appended and removed since it was `kept`."""
+    filled, _ = kept(True)
+    disk = filled.copy()
+    store = MessageStore.open(disk, "s", OPTIONS)
+    first, mark = store.last_seq + 1, store.mark + 1
+    store.append(frame_of([row(seq) for seq in range(first, first + 9)]), mark)
+    store.remove([3, first], mark + 1)
+    settle(store, index=True)
+    found = retained(store)
+    store.close()
+    return disk, found
+
+
+@pytest.mark.parametrize("name", ["index", "durable"])
+@pytest.mark.parametrize("whose", ["its own of before", "another's"])
+def test_a_small_file_that_is_not_of_here_and_now(whose: str, name: str) -> None:
+    """It is sound, and speaks of something else: the segments decide."""
+    disk, want = later()
+    disk = disk.copy()
+    disk.make_directory("s")
+    before = kept(True)[0].content(f"s/{name}") if whose != "another's" else None
+    given = before if before is not None else foreign()[f"t/{name}"]
+    assert given != disk.content(f"s/{name}")
+    disk.overwrite(f"s/{name}", given)
+    for _ in range(2):
+        store = MessageStore.open(disk, "s", OPTIONS)
+        read_all(store)
+        assert retained(store) == want
+        assert not store.lost
+        store.check_totals()
+        settle(store)
+        store.close()
+
+
+@cache
+def foreign() -> dict[str, bytes]:
+    """The small files of another stream, which goes further than this one."""
+    disk = SimDisk(random.Random(5))
+    store = MessageStore.open(disk, "t", OPTIONS)
+    for mark, first in enumerate(range(1, 4 * COUNT, 3), 1):
+        store.append(frame_of([row(seq) for seq in range(first, first + 3)]), mark)
+    store.remove(list(range(1, 2 * COUNT)), mark + 1)
+    settle(store, index=True)
+    store.close()
+    return {path: disk.content(path) for path in disk.paths()}

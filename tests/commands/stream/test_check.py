@@ -1,12 +1,16 @@
 """`jsctl stream check` against brokers: damage is found, told, repaired; scripts hear of it."""
 
+import asyncio
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import nats
 import pytest
+from nats.aio.msg import Msg
 
-from jsctl.testing import Cluster
+from jsctl.testing import BrokerFactory, Cluster
 from tests.commands.conftest import Result
 
 Run = Callable[..., Result]
@@ -87,3 +91,36 @@ def test_what_is_lost_on_all_is_told_and_ends_with_status_1(ask: Run, brokers: C
     assert result.code == int(lost), result
     if not lost:
         assert "repaired" in result.out, "the log still had it"
+
+
+async def test_a_leader_that_is_busy_is_asked_again(jsctl_broker: BrokerFactory) -> None:
+    """Who answers stands in for a stream's leader that changes, or has no time."""
+    broker = jsctl_broker()
+    asked: list[bool] = []
+
+    async def answer(message: Msg) -> None:
+        if "CHECK" not in message.subject:
+            return
+        asked.append(b'"start":true' in message.data)
+        number = len(asked)
+        if number in (2, 5):
+            text = b'{"error":{"code":503,"err_code":10008,"description":"unavailable"}}'
+        else:
+            replica = {"name": "n1", "done": number > 6}
+            check = {"id": 7, "done": number > 6, "replicas": [replica]}
+            text = json.dumps({"type": "", "check": check}).encode()
+        if number not in (1, 4):
+            await message.respond(text)
+
+    client = await nats.connect(broker.url)
+    await client.subscribe("$JS.API.STREAM.>", cb=answer)
+    await client.flush()
+    words = ("-s", broker.url, "--timeout", "1s", "stream", "check", "S", "-j")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "jsctl", *words, stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await process.communicate()
+    await client.close()
+    assert process.returncode == 0
+    assert json.loads(out)["whole"]
+    assert asked == [True, True, True, False, False, False, False]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from jsctl.broker.assets.assets import Assets
 from jsctl.broker.assets.cluster_view import ClusterView
+from jsctl.broker.assets.lost_log import REMEDY
 from jsctl.broker.assets.meta.bootstrap import Bootstrap, Seen, conflict, hopeless
 from jsctl.broker.assets.meta.group_file import (
     META_DIRECTORY,
@@ -137,7 +138,7 @@ class MetaMember:
             founders=founding.members,
             life=founding.life_of(context.me),
             volatile=False,
-            doubt=bool(loaded.damage),
+            damaged=bool(loaded.damage),
             salvage=True,
         )
         self.founding = founding
@@ -148,6 +149,9 @@ class MetaMember:
         else:
             # What it lacks may have named groups whose records must not be forgotten meanwhile.
             starter.doubtful = True
+            if not self._cluster.options.clustered and not starter.lost:
+                text = f"The state of what there is on this server is lost; {REMEDY}"
+                context.log(LogLevel.ERROR, text)
         self.replica.caught_up()
 
     # What it is now

@@ -16,7 +16,8 @@ from jsctl.broker.ports import Disk
 from jsctl.broker.replication import state_file
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.store import identity
-from jsctl.broker.store.scrub import FileCheck, LogCheck
+from jsctl.broker.store.scrub import SMALL_BYTES_MAX, FileCheck, LogCheck
+from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
 
@@ -57,16 +58,29 @@ class ServerTarget:
         return True
 
 
-def write_anew(disk: Disk, path: str) -> None:
-    """Have both copies of what a damaged file said, from the sound one. Raises DiskError."""
+def mend_at_start(context: ReplicaContext) -> None:
+    """One copy of what says who this server is may be damaged: the next damage must not meet the
+    other one first. Raises Damaged when both are, DiskError."""
+    for check in (*identity.resting(), *state_file.resting(group_file.DIRECTORY)):
+        check.step(context.disk, SMALL_BYTES_MAX)
+        # Without room for it, the next pass finds the same again.
+        with suppress(DiskFull):
+            if check.damage and write_anew(context.disk, check.path):
+                context.log(LogLevel.ERROR, f"Damaged: {check.damage}; it was written anew")
+
+
+def write_anew(disk: Disk, path: str) -> bool:
+    """Have both copies of what a damaged file said, from the sound one; False if there is none.
+    Raises Damaged when both are damaged, DiskError."""
     if path.startswith(group_file.DIRECTORY):
         founding = group_file.read_founding(disk)
         if founding is not None:
             group_file.write_founding(disk, founding)
-    else:
-        known = identity.read(disk)
-        if known is not None:
-            identity.write(disk, known)
+        return founding is not None
+    known = identity.read(disk)
+    if known is not None:
+        identity.write(disk, known)
+    return known is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,9 +64,12 @@ class StoredStream:
         if snapshot:
             stream.restore(snapshot)
         stream.chained.started()
-        made = StoredStream(context, stream, stores, files, number, stores.newest())
-        made.tell_damage()
-        return made
+        return StoredStream(context, stream, stores, files, number, stores.newest())
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether a newer store is there than the one in use: who spoke of that may be damaged."""
+        return self.number != self._newest_number
 
     @property
     def forgets_removals(self) -> bool:
@@ -89,16 +92,6 @@ class StoredStream:
         store = self.stores.open(number)
         stream = Stream(assignment.account, assignment.config, assignment.created_ns, store)
         return StoredStream(self.context, stream, self.stores, self.files, number, number)
-
-    def tell_damage(self) -> None:
-        """Have operators know what is not whole of a state that comes into use."""
-        stream = self.stream
-        for first, last in stream.store.state().lost:
-            self.context.log(
-                LogLevel.ERROR,
-                f"Stream '{stream.account} > {stream.config.name}': messages {first} to {last}"
-                " are damaged on this server",
-            )
 
     @property
     def volatile(self) -> bool:

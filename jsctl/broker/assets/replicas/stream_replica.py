@@ -386,7 +386,6 @@ class StreamReplica:
 
     def _replaced(self) -> None:
         assert self.leading is None, "a leader's state replaces that of others"
-        self.stored.tell_damage()
         for watcher in self.watchers.values():
             watcher.stream_changed()
 

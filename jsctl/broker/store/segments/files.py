@@ -199,7 +199,7 @@ class SegmentFiles:
         for one in self._open:
             path = self.path(one.number)
             known = one.number not in self.unsynced or waits_for_room(one)
-            if not known and one.file is not None and not self.disk.exists(path):
+            if not known and one.file is not None and not self.disk.is_file(path):
                 kept = readable(one.file, one.size)
                 one.file.close()
                 one.file = PatientFile(self.disk, path, None, kept)

@@ -50,11 +50,13 @@ class WalWriter:
         It gets its name when it is complete and durable. Raises DiskFull, DiskError.
         """
         path = f"{self._directory}/{segment_name(*wanted)}"
-        if spare is not None and not self._disk.exists(path):
-            old = f"{self._directory}/{segment_name(*spare)}"
+        old = f"{self._directory}/{segment_name(*spare)}" if spare is not None else ""
+        if self._disk.is_file(path):
+            pass  # It was made before the process, or the one before it, ended.
+        elif old and self._disk.is_file(old):
             self._blank(old, wanted.length)
             self._disk.rename(old, path)
-        elif not self._disk.exists(path):
+        else:
             self._make(path, wanted.length)
         self._disk.sync_directory(self._directory)
 
@@ -109,7 +111,7 @@ class WalWriter:
         It takes the place of the claim of that last one, which may not be durable yet and which
         the new frame repeats: so a crash tears one copy at most.
         """
-        if not self._disk.exists(f"{self._directory}/{segment_name(*segment)}"):
+        if not self._disk.is_file(f"{self._directory}/{segment_name(*segment)}"):
             return  # The next start finds that it is missing.
         file = self.file(*segment)
         notice = Claim(claim.number, claim.hash, complete=False)

@@ -169,7 +169,7 @@ def test_what_an_earlier_version_wrote_counts_where_nothing_else_does(disk: SimD
         state = GroupState(0, 0, 0, b"", json.dumps(stream_document(older)).encode())
         disk.make_directory(f"streams/S-{name}")
         file = disk.open(f"streams/S-{name}/{OLDER_FILE}", create=True)
-        file.write(0, [encode(state)])
+        file.write(0, [encode(state, f"streams/S-{name}")])
     write(disk, stream("S", "s.>"))
     found = [made for _, made in read_all(disk)]
     assert [one.revision for one in found if one is not None] == [1, 7]

@@ -97,6 +97,15 @@ def test_what_is_lost_on_all_replicas_is_told_as_such() -> None:
         assert f"{COUNT} of them on all replicas" in one.get("/healthz")[1]["error"]
 
 
+def test_damage_that_a_start_finds_is_one_line() -> None:
+    cluster = filled()
+    victim = follower(cluster)
+    spoil_at_rest(victim, lambda disk, path: zero_all(disk, path))
+    cluster.run(3)
+    lines = [line for line in victim.logs if "are damaged on this server" in line]
+    assert lines == [f"Stream 'A > S': {COUNT} messages are damaged on this server: 1 to {COUNT}"]
+
+
 def test_a_scrub_tells_how_far_it_is() -> None:
     cluster = filled()
     victim = follower(cluster)

@@ -1,0 +1,1 @@
+"""What lies in the directory of a store, as the system shows it."""
