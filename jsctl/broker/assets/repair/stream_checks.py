@@ -20,6 +20,8 @@ from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
 REPORT_NS = 200_000_000
+SILENT_NS = 2_000_000_000
+"""Who has said nothing of its check for so long is asked again."""
 COMPARE_NS = 10_000_000_000
 DIGEST_BYTES = 20
 STARTED_MAX = 1000
@@ -46,6 +48,8 @@ class StreamCheckup:
     began_ns: int
     reports: dict[str, ReplicaReport | None]
     """What each peer said last."""
+    heard_ns: dict[str, int] = field(default_factory=dict)
+    """When that was."""
 
     @property
     def is_done(self) -> bool:
@@ -97,10 +101,15 @@ class StreamChecks:
     def _ask(self, checkup: StreamCheckup) -> None:
         group = checkup.replica.group
         request = CheckRequest(group.key, checkup.token)
+        silent_ns = self._context.now_ns - SILENT_NS
         for peer, report in checkup.reports.items():
-            if report is None and peer == self._context.me:
+            # A server that began anew since knows nothing of it.
+            silent = report is None or checkup.heard_ns[peer] < silent_ns
+            if not silent or (report is not None and report.done):
+                continue
+            if peer == self._context.me:
                 self.asked(peer, request)
-            elif report is None and self._online(peer):
+            elif self._online(peer):
                 self._outbox.parcel(peer).checks.append(request)
 
     def told(self, peer: str, report: ReplicaReport) -> None:
@@ -112,6 +121,7 @@ class StreamChecks:
         checkup = self.checkups.get(group.name)
         if checkup is not None and checkup.token == report.token and peer in checkup.reports:
             checkup.reports[peer] = report
+            checkup.heard_ns[peer] = self._context.now_ns
         if replica.leading is not None and peer != self._context.me:
             self._compare(replica, peer, report)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from jsctl.broker.assets.engine_options import ScrubLimits
 from jsctl.broker.assets.repair.differences import Differences, Search
 from jsctl.broker.store.record import Record
 from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
@@ -90,6 +91,21 @@ def test_a_server_that_is_away_is_named_and_not_waited_for() -> None:
     check = json.loads(answer)["check"]
     assert check["done"]
     assert [one["name"] for one in check["replicas"] if one.get("offline")] == [victim.name]
+
+
+def test_a_server_that_begins_anew_in_the_middle_of_a_check_is_asked_again() -> None:
+    cluster = filled()
+    group = cluster.group_of("S")
+    leader, victim = cluster.leader(group), follower(cluster)
+    scrubber = victim.engine.upkeep.scrubber
+    scrubber.limits = ScrubLimits(scrubber.limits.interval_ns, 1000)
+    ask(cluster, leader, SUBJECT, 0.3, start=True)
+    checkup = leader.engine.upkeep.checks.checkups[group]
+    cluster.wait(lambda: checkup.reports[victim.peer] is not None, "it has said how far it is")
+    assert not checkup.is_done
+    victim.halt()
+    victim.begin()
+    cluster.wait(lambda: checkup.is_done, "the check is done", 15)
 
 
 def test_replicas_that_differ_without_damage_are_told_of() -> None:
