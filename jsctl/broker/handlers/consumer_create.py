@@ -11,6 +11,7 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import api_error
 from jsctl.api.requests import ConsumerCreateRequest
 from jsctl.api.subjects import ApiCall
+from jsctl.api.times import format_time, parse_time
 from jsctl.api.words import ConsumerAction, Retention, Storage
 from jsctl.broker.handlers import sourcing_consumers
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
@@ -54,6 +55,8 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
         # A pause is changed by a request of its own.
         config = replace(config, pause_until=old.config.pause_until)
         config = sourcing_consumers.continued(old.config, config)
+    if config.pause_until:
+        config = replace(config, pause_until=format_time(parse_time(config.pause_until)))
     config = rules.with_level(config)
     config = rules.with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
     rules.check(config, stream.config, limits)

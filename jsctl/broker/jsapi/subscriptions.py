@@ -20,6 +20,7 @@ _CONSUMER_WORDS = [
     "RESET",
     "WAITING",
     "LEADER",
+    "PEER",
 ]
 PATTERNS = (
     "INFO",

@@ -59,8 +59,10 @@ def checked(
     _check_lengths(config)
     config = _with_defaults(config, pedantic)
     config = _with_window(config, pedantic, limits or ConfigLimits())
-    _check_policies(config)
+    if config.deny_purge and config.allow_rollup_hdrs:
+        raise invalid("roll-ups require the purge permission")
     _check_features(config, _COUNTER_RULES)
+    _check_discards(config)
     config = _with_markers(config, pedantic)
     config = _with_schedules(config, pedantic)
     _check_features(config, _PERSIST_RULES)
@@ -160,9 +162,7 @@ def _check_times(config: StreamConfig, window_max_ns: int) -> None:
         raise invalid("duplicates window needs to be >= 100ms")
 
 
-def _check_policies(config: StreamConfig) -> None:
-    if config.deny_purge and config.allow_rollup_hdrs:
-        raise invalid("roll-ups require the purge permission")
+def _check_discards(config: StreamConfig) -> None:
     if config.discard_new_per_subject:
         if config.discard is not Discard.NEW:
             raise invalid("discard new per subject requires discard new policy to be set")
