@@ -64,8 +64,10 @@ def _listed(info: StreamInfo) -> StreamInfo:
 
 def _consumer_listed(info: ConsumerInfo) -> ConsumerInfo:
     """The same for a consumer."""
-    metadata = {key: value for key, value in info.config.metadata.items() if key not in SHOWN_KEYS}
-    return replace(info, config=replace(info.config, metadata=metadata))
+    config = info.config
+    assert config is not None
+    metadata = {key: value for key, value in config.metadata.items() if key not in SHOWN_KEYS}
+    return replace(info, config=replace(config, metadata=metadata))
 
 
 def finish(

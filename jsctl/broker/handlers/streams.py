@@ -254,6 +254,8 @@ def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     if stream is None:
         return Silent()
     subjects_filter, offset = body.subjects_filter.encode(), max(body.page.offset, 0)
+    if subjects_filter and offset:
+        offset = min(offset, stream.count_subjects(subjects_filter))
     shown = stream_info(
         view,
         found,

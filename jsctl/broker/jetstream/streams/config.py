@@ -39,9 +39,13 @@ _RESERVED_KEYS = (LEVEL_KEY, "_nats.ver", "_nats.level")
 
 @dataclass(frozen=True, slots=True)
 class ConfigLimits:
-    """What the server adds to the rules. -1 or 0: unlimited."""
+    """What the server adds to the rules of streams and consumers. -1 or 0: unlimited."""
 
     duplicate_window_max_ns: int = 0
+    ack_pending_max: int = 0
+    request_batch_max: int = 0
+    consumers_default_max: int = 1000
+    """Of streams that have no limit, in accounts that have none either."""
 
 
 def checked(
