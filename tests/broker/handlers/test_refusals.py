@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from jsctl.api.errors import ApiErrorBody
-from jsctl.api.stream import StreamSource
+from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.errors import ApiError, ApiErrorBody
+from jsctl.api.stream import StreamConfig, StreamSource
+from jsctl.broker.jetstream.consumers.config import check, with_defaults
 from jsctl.broker.jetstream.sourcing.asking import read_answer
 from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from tests.support.jetstream_rig import Rig
@@ -59,3 +61,11 @@ def test_origins_that_do_not_answer(
 def test_a_mirror_begins_in_one_way() -> None:
     mirror = {"name": "O", "opt_start_seq": 2, "opt_start_time": "2020-01-01T00:00:00Z"}
     assert code(Rig().ask("STREAM.CREATE.M", {"name": "M", "mirror": mirror})) == 10032
+
+
+def test_a_durable_consumer_has_one_name() -> None:
+    """Requests give it the name in their subject; archives may have two."""
+    config = with_defaults(ConsumerConfig(name="a", durable_name="b"))
+    with pytest.raises(ApiError) as refused:
+        check(config, StreamConfig())
+    assert refused.value.err_code == 10132
