@@ -205,7 +205,26 @@ def loads(cls: type[T], payload: bytes | str, *, strict: bool = False) -> T:
     """
     if not payload.strip():
         return cls()
-    return decode(cls, jsontext.parse(payload), strict=strict)
+    try:
+        document = jsontext.parse(payload)
+    except DecodeError:
+        if strict:
+            return _last_of(cls, payload)
+        raise
+    if document is None and strict:
+        return cls()
+    return decode(cls, document, strict=strict)
+
+
+def _last_of(cls: type[T], payload: bytes | str) -> T:
+    """Of several documents each adds to those before; the first mistake is named."""
+    added: dict[str, object] = {}
+    for document in jsontext.parse_row(payload):
+        if document is not None:
+            decode(cls, document, strict=True)
+            assert isinstance(document, dict)
+            added.update(document)
+    return decode(cls, added, strict=True)
 
 
 def dumps(value: object, *, indent: int | None = None) -> bytes:

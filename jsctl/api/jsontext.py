@@ -10,9 +10,10 @@ Cost is linear in the size of the text. Of a name that is given twice the last o
 import json
 import math
 import re
+from collections.abc import Iterator
 from itertools import accumulate
 
-from jsctl.api.strict import DecodeError, syntax_error
+from jsctl.api.strict import DecodeError
 
 DEPTH_MAX = 128
 """Levels of arrays and objects. The real server reads 10,000; no document of the API has ten, and
@@ -23,6 +24,13 @@ OWN_BYTES_MAX = 1 << 62
 """For what this server wrote itself."""
 SHOWN_DIGITS_MAX = 40
 
+_SPACES = re.compile(r"[ \t\r\n]*")
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_HEX = "0123456789abcdefABCDEF"
+_LITERALS = {"t": "true", "f": "false", "n": "null"}
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NUMBER_BEGUN = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.|(?:\.[0-9]+)?[eE][+-]?)?)?")
+_NAMED = {"'": r"\'", "\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\"}
 _CONSTANTS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|-?(?:NaN|Infinity)', re.DOTALL)
 """Strings as a whole, so that nothing in them counts; possessive, so that it stays linear."""
 _BRACKETS = b"[{]}"
@@ -44,8 +52,8 @@ def parse(text: bytes | str, *, bytes_max: int = TEXT_BYTES_MAX) -> object:
         raise DecodeError(_about_constant(decoded, error.args[0])) from None
     except DecodeError:
         raise
-    except json.JSONDecodeError as error:
-        raise DecodeError(syntax_error(decoded, error)) from None
+    except json.JSONDecodeError:
+        raise _broken(decoded) from None
     except ValueError:
         # The interpreter converts no integer of some thousand digits.
         raise DecodeError("json: cannot unmarshal number: value out of range") from None
@@ -56,6 +64,28 @@ def parse(text: bytes | str, *, bytes_max: int = TEXT_BYTES_MAX) -> object:
     if "\\u" in decoded and _SURROGATE.search(decoded) is not None:
         _check_surrogates(document)
     return document
+
+
+def _broken(text: str) -> DecodeError:
+    """What is wrong with text that is not one document."""
+    try:
+        end = _end_of_document(text, 0)
+    except DecodeError as error:
+        return error
+    at = _skip_spaces(text, end)
+    mark, place = text[at : at + 1], len(text[: at + 1].encode())
+    return DecodeError(f"invalid character '{mark}' after top-level value at offset {place}")
+
+
+def parse_row(text: bytes | str) -> Iterator[object]:
+    """The documents of text that is not one of them: the real server reads requests so, one
+    document after the other. Raises DecodeError where one is broken."""
+    decoded, _ = _decoded(text)
+    at = _skip_spaces(decoded, 0)
+    while at < len(decoded):
+        end = _end_of_document(decoded, at)
+        yield parse(decoded[at:end])
+        at = _skip_spaces(decoded, end)
 
 
 def parse_object(text: bytes | str, *, bytes_max: int = TEXT_BYTES_MAX) -> dict[str, object]:
@@ -76,7 +106,7 @@ def _decoded(text: bytes | str) -> tuple[str, int]:
         data = text.encode() if isinstance(text, str) else text
         return data.decode(), 0
     except UnicodeDecodeError as error:
-        return data.decode("utf-8", "replace"), error.start + 1
+        return data.decode("utf-8", "surrogateescape"), error.start + 1
     except UnicodeEncodeError as error:
         raise DecodeError(f"invalid UTF-8 at offset {error.start + 1}") from None
 
@@ -98,8 +128,16 @@ def _check_surrogates(document: object) -> None:
         raise DecodeError("invalid surrogate pair in string literal") from None
 
 
+class _Fraction(float):
+    """A number that knows how it was written."""
+
+    __slots__ = ("raw",)
+    raw: str
+
+
 def _finite(text: str) -> float:
-    number = float(text)
+    number = _Fraction(text)
+    number.raw = text
     if math.isinf(number):
         shown = text[:SHOWN_DIGITS_MAX]
         raise DecodeError(f"json: cannot unmarshal number {shown} into Go value of type float64")
@@ -120,3 +158,141 @@ def _about_constant(text: str, word: str) -> str:
     if word.startswith("-"):
         return f"invalid character 'I' in numeric literal at offset {at + 1}"
     return f"invalid character '{word[0]}' looking for beginning of value at offset {at}"
+
+
+# What is wrong with text that is no JSON, where, and in which words: those of the real server.
+# Only looked at once the text is known to be broken, or to hold several documents. Offsets are
+# counted in bytes, and end behind the character that is wrong.
+
+
+def _skip_spaces(text: str, at: int) -> int:
+    """Where the next document begins, or the text ends."""
+    found = _SPACES.match(text, at)
+    assert found is not None
+    return found.end()
+
+
+def _end_of_document(text: str, at: int) -> int:
+    """Where the document that begins at `at` ends. Raises DecodeError."""
+    open_: list[str] = []
+    """The brackets that the place is in, innermost last."""
+    while True:
+        at = _value(text, _skip_spaces(text, at), open_)
+        at = _behind_value(text, at, open_)
+        if not open_:
+            return at
+
+
+def _value(text: str, at: int, open_: list[str]) -> int:
+    """The end of a value that is none of others, else the place of the first one in it."""
+    begin = text[at : at + 1]
+    while begin in ("{", "["):
+        at = _skip_spaces(text, at + 1)
+        if text[at : at + 1] == ("}" if begin == "{" else "]"):
+            return at + 1
+        open_.append(begin)
+        if begin == "{":
+            at = _key(text, at)
+        begin = text[at : at + 1]
+    if begin == '"':
+        return _string(text, at)
+    if begin in _LITERALS:
+        return _literal(text, at, _LITERALS[begin])
+    if begin and begin in "-0123456789":
+        return _number(text, at)
+    raise _wrong(text, at, "looking for beginning of value")
+
+
+def _behind_value(text: str, at: int, open_: list[str]) -> int:
+    """Behind what may follow a value: the place of the next one, or the end."""
+    while open_:
+        at = _skip_spaces(text, at)
+        mark, end = text[at : at + 1], "}" if open_[-1] == "{" else "]"
+        if mark == ",":
+            at = _skip_spaces(text, at + 1)
+            return _key(text, at) if end == "}" else at
+        if mark != end:
+            pair = "after object key:value pair" if end == "}" else "after array element"
+            raise _wrong(text, at, pair)
+        open_.pop()
+        at += 1
+    return at
+
+
+def _key(text: str, at: int) -> int:
+    if text[at : at + 1] != '"':
+        raise _wrong(text, at, "looking for beginning of object key string")
+    at = _skip_spaces(text, _string(text, at))
+    if text[at : at + 1] != ":":
+        raise _wrong(text, at, "after object key")
+    return _skip_spaces(text, at + 1)
+
+
+def _string(text: str, at: int) -> int:
+    at += 1
+    while True:
+        found = _PLAIN.match(text, at)
+        assert found is not None
+        at = found.end()
+        mark = text[at : at + 1]
+        if mark == '"':
+            return at + 1
+        if mark != "\\":
+            raise _wrong(text, at, "in string")
+        at = _escape(text, at)
+
+
+def _escape(text: str, begin: int) -> int:
+    kind = text[begin + 1 : begin + 2]
+    if kind and kind in '"\\/bfnrt':
+        return begin + 2
+    at = begin + 1
+    if kind == "u":
+        at += 1
+        while at < begin + 6 and text[at : at + 1] and text[at] in _HEX:
+            at += 1
+        if at == begin + 6:
+            return at
+    if at >= len(text):
+        raise DecodeError("unexpected EOF")
+    shown = text[begin : at + 1]
+    raise DecodeError(f"invalid escape sequence `{shown}` in string at offset {_offset(text, at)}")
+
+
+def _literal(text: str, at: int, word: str) -> int:
+    for index, letter in enumerate(word):
+        if text[at + index : at + index + 1] != letter:
+            raise _wrong(text, at + index, f"in literal {word} (expecting '{letter}')")
+    return at + len(word)
+
+
+def _number(text: str, at: int) -> int:
+    found, begun = _NUMBER.match(text, at), _NUMBER_BEGUN.match(text, at)
+    assert begun is not None
+    if found is None or begun.end() > found.end():
+        raise _wrong(text, begun.end(), "in numeric literal")
+    return found.end()
+
+
+def _wrong(text: str, at: int, where: str) -> DecodeError:
+    if at >= len(text):
+        return DecodeError("unexpected EOF")
+    return DecodeError(
+        f"invalid character '{_shown(text[at])}' {where} at offset {_offset(text, at)}"
+    )
+
+
+def _shown(mark: str) -> str:
+    if mark in _NAMED:
+        return _NAMED[mark]
+    if mark.isprintable():
+        return mark
+    code = ord(mark)
+    if 0xDC80 <= code <= 0xDCFF:  # A byte that is no UTF-8.
+        code -= 0xDC00
+        return f"\\x{code:02x}"
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}"
+
+
+def _offset(text: str, at: int) -> int:
+    return len(text[: at + 1].encode("utf-8", "surrogateescape"))

@@ -61,6 +61,15 @@ class StreamListRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumersRequest:
+    """`CONSUMER.NAMES` and `CONSUMER.LIST`."""
+
+    GO_NAME: ClassVar[str] = "JSApiConsumersRequest"
+
+    page: ApiPagedRequest = embed(ApiPagedRequest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamPurgeRequest:
     """`STREAM.PURGE`; `seq` and `keep` exclude each other."""
 
@@ -156,6 +165,15 @@ class StreamRemovePeerRequest:
     """`STREAM.PEER.REMOVE`; a server name or peer id."""
 
     GO_NAME: ClassVar[str] = "JSApiStreamRemovePeerRequest"
+
+    peer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerRemovePeerRequest:
+    """`CONSUMER.PEER.REMOVE` and `EVACUATE`; a server name or peer id."""
+
+    GO_NAME: ClassVar[str] = "JSApiConsumerRemovePeerRequest"
 
     peer: str = ""
 

@@ -60,7 +60,7 @@ def check_integer(value: object, wanted: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
         return value
     found = kind_of(value)
-    raise Mismatch(f"number {value}" if found == "number" else found, wanted)
+    raise Mismatch(f"number {getattr(value, 'raw', value)}" if found == "number" else found, wanted)
 
 
 def check_float(value: object) -> float:
@@ -140,23 +140,3 @@ def check_word(words: Words, value: object) -> Enum:
         raw = json.dumps(document, ensure_ascii=False)
         raise DecodeError(words.refusal.replace("{raw}", raw).replace("{value}", document))
     return member
-
-
-def syntax_error(payload: bytes | str, error: ValueError) -> str:
-    """The server's words for text that is not JSON at all."""
-    text = payload.decode("utf-8", "replace") if isinstance(payload, bytes) else payload
-    if not isinstance(error, json.JSONDecodeError):
-        return f"invalid character '{text[:1]}' looking for beginning of value at offset 1"
-    at = error.pos
-    if at >= len(text.rstrip()) or error.msg.startswith("Unterminated"):
-        return "unexpected EOF"
-    where = "after object key:value pair"
-    if "property name" in error.msg:
-        where = "looking for beginning of object key string"
-    elif error.msg.startswith("Expecting value"):
-        where = "looking for beginning of value"
-    elif error.msg.startswith("Extra data"):
-        where = "after top-level value"
-    elif "':'" in error.msg:
-        where = "after object key"
-    return f"invalid character '{text[at]}' {where} at offset {at + 1}"

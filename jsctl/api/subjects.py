@@ -52,6 +52,8 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
     ("consumer_waiting", "CONSUMER.WAITING", 2),
     ("consumer_msg_next", "CONSUMER.MSG.NEXT", 2),
     ("consumer_leader_stepdown", "CONSUMER.LEADER.STEPDOWN", 2),
+    ("consumer_remove_peer", "CONSUMER.PEER.REMOVE", 2),
+    ("consumer_evacuate_peer", "CONSUMER.PEER.EVACUATE", 2),
     ("direct_get", "DIRECT.GET", 1),
     ("meta_leader_stepdown", "META.LEADER.STEPDOWN", 0),
     ("meta_rescue", "META.RESCUE", 0),
@@ -63,10 +65,7 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
 )
 """Every API request. `consumer_create` and `direct_get` may carry more tokens."""
 
-_NOT_SERVED = {"consumer_evacuate_peer": "CONSUMER.PEER.EVACUATE"}
-"""What clients ask of other servers, and the broker does not answer."""
-
-_WORDS = {operation: words for operation, words, _ in ROUTES} | _NOT_SERVED
+_WORDS = {operation: words for operation, words, _ in ROUTES}
 _BY_WORDS = {words.encode(): (operation, names) for operation, words, names in ROUTES}
 _OPEN_ENDED = frozenset({"consumer_create", "direct_get"})
 

@@ -40,7 +40,10 @@ def test_what_is_a_document(text: bytes, wanted: object) -> None:
         ('"\ud800"', "invalid UTF-8 at offset 2"),
         (b'"\xed\xa0\x80"', "invalid UTF-8 at offset 2"),
         (b'"\xff"', "invalid UTF-8 at offset 2"),
-        ('{"a":1}'.encode("utf-16-le"), "invalid character '\0' looking for beginning of object"),
+        (
+            '{"a":1}'.encode("utf-16-le"),
+            r"invalid character '\x00' looking for beginning of object",
+        ),
         (b"[" * NESTED + b"]" * NESTED, "exceeded max depth"),
         (b'{"a":' * 100_000, "exceeded max depth"),
         (b"[" * 1_000_000, "exceeded max depth"),

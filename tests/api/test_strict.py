@@ -76,13 +76,48 @@ def test_times_that_are_none(text: str, reason: str) -> None:
         (b"{} x", "invalid character 'x' after top-level value at offset 4"),
         (b'{"a" 1}', "invalid character '1' after object key at offset 6"),
         (b'{"a', "unexpected EOF"),
-        (b"\xff", "invalid character '\ufffd' looking for beginning of value at offset 1"),
+        (b"\xff", r"invalid character '\xff' looking for beginning of value at offset 1"),
     ],
 )
 def test_broken_json(payload: bytes, text: str) -> None:
     with pytest.raises(DecodeError) as refused:
         loads(StreamConfig, payload)
     assert str(refused.value) == text
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (b"[1 2]", "invalid character '2' after array element at offset 4"),
+        (b'{"a":tru}', "invalid character '}' in literal true (expecting 'e') at offset 9"),
+        (b'{"a":"\\x"}', r"invalid escape sequence `\x` in string at offset 8"),
+        (b'"\\u12"', r'invalid escape sequence `\u12"` in string at offset 6'),
+        (b'{"a":"\n"}', r"invalid character '\n' in string at offset 7"),
+        (b"-x", "invalid character 'x' in numeric literal at offset 2"),
+        (b'{"a":1e}', "invalid character '}' in numeric literal at offset 8"),
+        (
+            b"{'a':1}",
+            r"invalid character '\'' looking for beginning of object key string at offset 2",
+        ),
+        (
+            b"\xef\xbb\xbf{}",
+            r"invalid character '\ufeff' looking for beginning of value at offset 3",
+        ),
+        (b"1.", "unexpected EOF"),
+        (b'{"name":"x"}x', "invalid character 'x' looking for beginning of value at offset 13"),
+        (b'{"nome":"x"} x', 'json: unknown field "nome"'),
+        (b'{"first_seq":1e5}', "number 1e5 into"),
+    ],
+)
+def test_broken_requests(payload: bytes, text: str) -> None:
+    with pytest.raises(DecodeError) as refused:
+        loads(StreamConfig, payload, strict=True)
+    assert text in str(refused.value)
+
+
+def test_requests_of_several_documents() -> None:
+    assert loads(StreamConfig, b'{"name":"a"} {"name":"b"}null', strict=True).name == "b"
+    assert loads(StreamConfig, b"null", strict=True) == StreamConfig()
 
 
 def test_containers_of_another_kind() -> None:

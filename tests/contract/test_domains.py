@@ -52,3 +52,17 @@ async def test_streams_are_read_below_the_prefix_of_the_domain(
 async def test_other_domains_are_not_there(client: Client) -> None:
     with pytest.raises(NoRespondersError):
         await client.request("$JS.moon.API.CONSUMER.MSG.NEXT.S.D", b"1", timeout=30)
+
+
+@pytest.mark.parametrize("kind", ["$KV", "$OBJ"])
+async def test_buckets_are_written_below_the_prefix_of_the_domain(
+    client: Client, kind: str
+) -> None:
+    js = client.jetstream()
+    name = kind[1:]
+    await js.add_stream(name=name, subjects=[f"{kind}.B.>"])
+    subject = f"$JS.hub.API.{kind}.B.key"
+    answer = await client.request(subject, b"1", headers={"Mine": "x"}, timeout=30)
+    assert b'"seq":1' in answer.data
+    stored = await js.get_msg(name, 1)
+    assert (stored.subject, stored.data, stored.headers) == (f"{kind}.B.key", b"1", {"Mine": "x"})

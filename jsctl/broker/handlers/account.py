@@ -4,7 +4,7 @@ from jsctl.api.account import AccountInfo, AccountLimits, ApiStats
 from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
 from jsctl.api.responses import AccountInfoResponse
-from jsctl.broker.handlers.answers import expect_empty, head
+from jsctl.broker.handlers.answers import head
 from jsctl.broker.handlers.decisions import Decision, Reply
 from jsctl.broker.handlers.streams import reservation
 from jsctl.broker.handlers.view import AccountQuota, View
@@ -14,7 +14,6 @@ from jsctl.broker.options import COMPATIBLE_API_LEVEL
 
 def info(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     """INFO"""
-    expect_empty(request)
     facts = view.account(request.account)
     if facts is None or not facts.enabled:
         raise api_error("JSNotEnabledForAccountErr")

@@ -1,5 +1,6 @@
 """Bodies of requests and answers: the few lines that all handlers share."""
 
+import re
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -26,6 +27,7 @@ _LEVEL_KEY = "_nats.level"
 _VERSION_KEY = "_nats.ver"
 SHOWN_KEYS = (_LEVEL_KEY, _VERSION_KEY)
 """Metadata that is only in answers."""
+_EMPTY = re.compile(rb"[ \t\r\n]*\{[ \t\r\n]*\}[ \t\r\n]*")
 Handler = Callable[[View, ApiRequest, tuple[str, ...]], Decision]
 """`handler(view, request, names)`; names are the parameters in the subject. Raises ApiError."""
 
@@ -49,9 +51,15 @@ def parsed(cls: type[T], request: ApiRequest) -> T:
         raise api_error("JSInvalidJSONErr", err=error) from None
 
 
+def parsed_maybe(cls: type[T], request: ApiRequest) -> T:
+    """The same for requests that need no body: what is no object or array counts as none."""
+    begins = request.payload.lstrip()[:1]
+    return parsed(cls, request) if begins in (b"{", b"[") and begins else cls()
+
+
 def is_empty(request: ApiRequest) -> bool:
     """Whether a request has no body, or an empty object."""
-    return request.payload.strip() in (b"", b"{}")
+    return not request.payload or _EMPTY.fullmatch(request.payload) is not None
 
 
 def expect_empty(request: ApiRequest) -> None:

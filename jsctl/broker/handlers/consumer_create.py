@@ -11,6 +11,7 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import api_error
 from jsctl.api.requests import ConsumerCreateRequest
 from jsctl.api.subjects import ApiCall
+from jsctl.api.times import format_time, parse_time
 from jsctl.api.words import ConsumerAction, Retention, Storage
 from jsctl.broker.handlers import sourcing_consumers
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta
@@ -29,8 +30,6 @@ from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.dataclass import replace
 
 NAME_LENGTH = 8
-CONSUMERS_DEFAULT_MAX = 1000
-"""Consumers of a stream when neither stream nor account has a limit of its own."""
 
 
 def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
@@ -46,7 +45,7 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
     if stream is None:
         raise api_error("JSStreamNotFoundErr")
     account = view.account(request.account)
-    limits = _limits(account)
+    limits = _limits(view, account)
     config = sourcing_consumers.adapted(config, stream.config)
     sourcing_consumers.check_identity(request, config, stream)
     old = view.meta.consumer(request.account, stream.name, config.name) if config.name else None
@@ -54,6 +53,8 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
         # A pause is changed by a request of its own.
         config = replace(config, pause_until=old.config.pause_until)
         config = sourcing_consumers.continued(old.config, config)
+    if config.pause_until:
+        config = replace(config, pause_until=format_time(parse_time(config.pause_until)))
     config = rules.with_level(config)
     config = rules.with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
     rules.check(config, stream.config, limits)
@@ -89,8 +90,12 @@ def _named(asked: ConsumerCreateRequest, call: ApiCall) -> ConsumerConfig:
     return config if name == config.name else replace(config, name=name)
 
 
-def _limits(account: AccountQuota | None) -> ConsumerLimits:
-    return ConsumerLimits(account_ack_pending_max=0 if account is None else account.ack_pending_max)
+def _limits(view: View, account: AccountQuota | None) -> ConsumerLimits:
+    return ConsumerLimits(
+        server_ack_pending_max=view.config_limits.ack_pending_max,
+        account_ack_pending_max=0 if account is None else account.ack_pending_max,
+        request_batch_max=view.config_limits.request_batch_max,
+    )
 
 
 def _updated(
@@ -131,11 +136,11 @@ def _created(
     if action is ConsumerAction.UPDATE:
         raise api_error("JSConsumerDoesNotExist")
     meta, work_queue = view.meta, stream.config.retention is Retention.WORK_QUEUE
-    most = consumers_max(stream, account)
-    if work_queue or meta.consumer_count(request.account, stream.name) >= most:
+    most = consumers_max(stream, account, view.config_limits.consumers_default_max)
+    if work_queue or 0 <= most <= meta.consumer_count(request.account, stream.name):
         others = [other.config for other in meta.consumers(request.account, stream.name).values()]
         counted = [other for other in others if not other.direct and not other.sourcing]
-        if len(counted) >= most:
+        if 0 <= most <= len(counted):
             raise api_error("JSMaximumConsumersLimitErr")
         if work_queue:
             rules.check_work_queue(config, counted, exists=False)
@@ -157,12 +162,12 @@ def _created(
     )
 
 
-def consumers_max(stream: StreamAssignment, account: AccountQuota | None) -> int:
-    """How many consumers a stream may have."""
+def consumers_max(stream: StreamAssignment, account: AccountQuota | None, default: int) -> int:
+    """How many consumers a stream may have, `default` if nobody says; below 0: any number."""
     own = stream.config.max_consumers
     most = -1 if account is None else account.consumers_max
     known = [limit for limit in (own, most) if limit > 0]
-    return min(known, default=CONSUMERS_DEFAULT_MAX)
+    return min(known, default=default)
 
 
 def restored(
@@ -180,7 +185,7 @@ def restored(
     config = replace(config, name=name)
     if not view.clustered and config.num_replicas > 1:
         raise api_error("JSStreamReplicasNotSupportedErr")
-    limits = _limits(view.account(stream.account))
+    limits = _limits(view, view.account(stream.account))
     config = rules.with_defaults(config, stream.config, limits, pedantic=False)
     rules.check(config, stream.config, limits)
     if stream.config.retention is Retention.WORK_QUEUE:

@@ -8,12 +8,13 @@ meta leader, so that only one server says so.
 
 from collections.abc import Callable
 
-from jsctl.api.codec import DecodeError, dumps, loads
+from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.requests import (
-    ApiPagedRequest,
     ConsumerPauseRequest,
+    ConsumerRemovePeerRequest,
     ConsumerResetRequest,
+    ConsumersRequest,
     ConsumerUnpinRequest,
     LeaderStepdownRequest,
 )
@@ -22,12 +23,20 @@ from jsctl.api.responses import (
     ConsumerInfoResponse,
     ConsumerNamesResponse,
     ConsumerPauseResponse,
+    ConsumerResetResponse,
     SuccessResponse,
 )
 from jsctl.api.subjects import ApiCall
 from jsctl.api.times import format_time, parse_time
 from jsctl.api.words import DeliverPolicy
-from jsctl.broker.handlers import reports
+from jsctl.broker.handlers import placing, reports
+from jsctl.broker.handlers.answers import (
+    expect_empty,
+    is_empty,
+    parsed,
+    parsed_maybe,
+    success,
+)
 from jsctl.broker.handlers.consumer_create import create
 from jsctl.broker.handlers.consumer_info import (
     ConsumersView,
@@ -45,6 +54,7 @@ from jsctl.broker.handlers.decisions import (
     Silent,
     StepDown,
 )
+from jsctl.broker.handlers.stream_groups import member, require_cluster
 from jsctl.broker.jetstream.consumers.config import GROUP_NAME, with_level
 from jsctl.broker.jetstream.consumers.consumer import Consumer
 from jsctl.broker.jetstream.consumers.entries import encode_reset
@@ -74,10 +84,12 @@ def handle(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
 def _refusal(kind: str, error: ApiError) -> bytes:
     start = head(kind, error)
     if kind in ("consumer_names", "consumer_list"):
-        return dumps(ConsumerNamesResponse(head=start))
+        return dumps(ConsumerNamesResponse(head=start, consumers=()))
     if kind == "consumer_pause":
         return dumps(ConsumerPauseResponse(head=start))
-    if kind in ("consumer_create", "consumer_info", "consumer_reset"):
+    if kind == "consumer_reset":
+        return dumps(ConsumerResetResponse(head=start))
+    if kind in ("consumer_create", "consumer_info"):
         return dumps(ConsumerInfoResponse(head=start))
     return dumps(SuccessResponse(head=start))
 
@@ -102,8 +114,7 @@ def _led(view: ConsumersView, made: ConsumerAssignment) -> Consumer | None:
 
 
 def _delete(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
-    if request.payload.strip() not in (b"", b"{}"):
-        raise api_error("JSNotEmptyRequestErr")
+    expect_empty(request)
     made = _assigned(view, request, call)
     entry = remove_consumer(made.account, made.stream, made.name)
     reply = dumps(SuccessResponse(head=head("consumer_delete"), success=True))
@@ -127,37 +138,56 @@ def _list(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
 def _page(
     view: ConsumersView, request: ApiRequest, call: ApiCall, limit: int
 ) -> tuple[list[str], int]:
-    try:
-        asked = loads(ApiPagedRequest, request.payload, strict=True)
-    except DecodeError as error:
-        raise api_error("JSInvalidJSONErr", err=error) from None
+    asked = parsed_maybe(ConsumersRequest, request)
     if view.meta.stream(request.account, call.stream) is None:
         raise api_error("JSStreamNotFoundErr")
     found = view.meta.consumers(request.account, call.stream)
     names = sorted(name for name, made in found.items() if not made.config.direct)
-    return names, min(max(asked.offset, 0), len(names))
+    return names, min(max(asked.page.offset, 0), len(names))
 
 
 def _pause(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     """The consumer's leader answers, once it holds its deliveries or goes on with them."""
-    until = ""
-    if request.payload.strip().startswith((b"{", b"[")):
-        try:
-            asked = loads(ConsumerPauseRequest, request.payload, strict=True)
-        except DecodeError as error:
-            raise api_error("JSInvalidJSONErr", err=error) from None
-        until_ns = parse_time(asked.pause_until)
-        until = format_time(until_ns) if until_ns else ""
+    until_ns = parse_time(parsed_maybe(ConsumerPauseRequest, request).pause_until)
+    until = format_time(until_ns) if until_ns else ""
     made = _assigned(view, request, call)
     config = with_level(replace(made.config, pause_until=until))
     changed = replace(made, config=config, request=request, revision=made.revision + 1)
     return ProposeMeta([assign_consumer(changed)], None)
 
 
+def _remove_peer(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    return _replace_peer(view, request, call, "consumer_remove_peer")
+
+
+def _evacuate_peer(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    return _replace_peer(view, request, call, "consumer_evacuate_peer")
+
+
+def _replace_peer(view: ConsumersView, request: ApiRequest, call: ApiCall, kind: str) -> Decision:
+    """Another of the stream's servers has the replica; the stream stays where it is."""
+    require_cluster(view)
+    if is_empty(request):
+        raise api_error("JSBadRequestErr")
+    asked = parsed(ConsumerRemovePeerRequest, request)
+    if not asked.peer:
+        raise api_error("JSBadRequestErr")
+    made = _assigned(view, request, call)
+    stream = view.meta.stream(made.account, made.stream)
+    assert stream is not None
+    peer = member(view, made.group, asked.peer)
+    peers = placing.without_peer(view, stream, made, peer)
+    if peers is None:
+        raise api_error("JSPeerRemapErr")
+    group = placing.regrouped(view, made.group, peers)
+    return ProposeMeta([assign_consumer(replace(made, group=group, request=None))], success(kind))
+
+
 # Answered by the consumer's leader.
 
 
 def _info(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
+    expect_empty(request)
     made = _assigned(view, request, call)
     consumer = _led(view, made)
     if consumer is None:
@@ -174,18 +204,15 @@ def _waiting(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decisio
 
 def _unpin(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     """Releases the pin at once; the node gives the leader a turn for what follows."""
-    made = _assigned(view, request, call)
-    leader = view.consumer_leader(made.account, made.stream, made.name)
-    if leader is None:
-        return Silent()
-    try:
-        group = loads(ConsumerUnpinRequest, request.payload, strict=True).group
-    except DecodeError as error:
-        raise api_error("JSInvalidJSONErr", err=error) from None
+    group = parsed(ConsumerUnpinRequest, request).group
     if not group:
         raise api_error("JSInvalidJSONErr", err="consumer group not specified")
     if not GROUP_NAME.fullmatch(group):
         raise api_error("JSConsumerInvalidGroupNameErr")
+    made = _assigned(view, request, call)
+    leader = view.consumer_leader(made.account, made.stream, made.name)
+    if leader is None:
+        return Silent()
     if group not in made.config.priority_groups:
         raise api_error("JSConsumerInvalidPriorityGroupErr")
     leader.unpin()
@@ -197,10 +224,7 @@ def _reset(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     consumer = _led(view, made)
     if consumer is None:
         return Silent()
-    try:
-        seq = loads(ConsumerResetRequest, request.payload, strict=True).seq
-    except DecodeError as error:
-        raise api_error("JSInvalidJSONErr", err=error) from None
+    seq = parsed(ConsumerResetRequest, request).seq
     first = max(1, _reset_to(view, made, consumer, seq))
 
     def answer(started: int) -> bytes:
@@ -238,10 +262,7 @@ def _step_down(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decis
     made = _assigned(view, request, call)
     if view.consumer_leader(made.account, made.stream, made.name) is None:
         return Silent()
-    try:
-        asked = loads(LeaderStepdownRequest, request.payload, strict=True)
-    except DecodeError as error:
-        raise api_error("JSInvalidJSONErr", err=error) from None
+    asked = parsed_maybe(LeaderStepdownRequest, request)
     candidates = _candidates(view, made, asked)
     reply = dumps(SuccessResponse(head=head("consumer_leader_stepdown"), success=True))
     return StepDown(made.group.name, candidates, reply)
@@ -276,6 +297,8 @@ HANDLERS: dict[str, tuple[str, Decider, Handler]] = {
     "consumer_names": ("consumer_names", Decider.META_LEADER, _names),
     "consumer_list": ("consumer_list", Decider.META_LEADER, _list),
     "consumer_pause": ("consumer_pause", Decider.META_LEADER, _pause),
+    "consumer_remove_peer": ("consumer_remove_peer", Decider.META_LEADER, _remove_peer),
+    "consumer_evacuate_peer": ("consumer_evacuate_peer", Decider.META_LEADER, _evacuate_peer),
     "consumer_info": ("consumer_info", Decider.CONSUMER_LEADER, _info),
     "consumer_unpin": ("consumer_unpin", Decider.CONSUMER_LEADER, _unpin),
     "consumer_reset": ("consumer_reset", Decider.CONSUMER_LEADER, _reset),

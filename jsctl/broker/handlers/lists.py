@@ -12,7 +12,7 @@ from jsctl.api.responses import (
     StreamNamesResponse,
 )
 from jsctl.api.stream import StreamInfo
-from jsctl.broker.handlers.answers import SHOWN_KEYS, head, parsed
+from jsctl.broker.handlers.answers import SHOWN_KEYS, head, parsed_maybe
 from jsctl.broker.handlers.decisions import Decision, Gather, Reply
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -36,7 +36,7 @@ def _page(offset: int, total: int) -> int:
 
 def names(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     """STREAM.NAMES"""
-    body = parsed(StreamNamesRequest, request)
+    body = parsed_maybe(StreamNamesRequest, request)
     found = _matching(view, request.account, body.subject)
     offset = _page(body.page.offset, len(found))
     page = ApiPaged(total=len(found), offset=offset, limit=NAMES_PER_PAGE)
@@ -47,7 +47,7 @@ def names(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
 
 def infos(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     """STREAM.LIST"""
-    body = parsed(StreamListRequest, request)
+    body = parsed_maybe(StreamListRequest, request)
     found = _matching(view, request.account, body.subject)
     offset = _page(body.page.offset, len(found))
     assets = [(name, "") for name in found[offset : offset + INFOS_PER_PAGE]]
@@ -60,6 +60,14 @@ def _listed(info: StreamInfo) -> StreamInfo:
     alone = info.cluster is not None and not info.cluster.name
     cluster = None if alone else info.cluster
     return replace(info, config=replace(info.config, metadata=metadata), cluster=cluster)
+
+
+def _consumer_listed(info: ConsumerInfo) -> ConsumerInfo:
+    """The same for a consumer."""
+    config = info.config
+    assert config is not None
+    metadata = {key: value for key, value in config.metadata.items() if key not in SHOWN_KEYS}
+    return replace(info, config=replace(config, metadata=metadata))
 
 
 def finish(
@@ -95,7 +103,9 @@ def finish(
         ConsumerListResponse(
             head=head("consumer_list"),
             page=page,
-            consumers=tuple(one for one in ordered if isinstance(one, ConsumerInfo)),
+            consumers=tuple(
+                _consumer_listed(one) for one in ordered if isinstance(one, ConsumerInfo)
+            ),
             missing=missing,
             offline=reasons,
         )

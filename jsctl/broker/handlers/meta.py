@@ -5,7 +5,7 @@ from jsctl.api.errors import api_error
 from jsctl.api.requests import MetaServerRemoveRequest
 from jsctl.api.responses import AccountPurgeResponse
 from jsctl.broker.handlers import placing
-from jsctl.broker.handlers.answers import expect_empty, head, parsed, success
+from jsctl.broker.handlers.answers import expect_empty, head, is_empty, parsed, success
 from jsctl.broker.handlers.decisions import (
     Decision,
     ProposeMeta,
@@ -32,7 +32,7 @@ def step_down(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
 def remove(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     """SERVER.REMOVE: the server leaves the cluster, its replicas go elsewhere."""
     require_cluster(view)
-    if not request.payload.strip():
+    if is_empty(request):
         raise api_error("JSBadRequestErr")
     body = parsed(MetaServerRemoveRequest, request)
     peer = _server(view, body.peer, body.peer_id)
@@ -62,7 +62,7 @@ def _require_majority_without(view: View, peer: str) -> None:
 def evacuate(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     """SERVER.EVACUATE: all replicas of a server go elsewhere, or none."""
     require_cluster(view)
-    if not request.payload.strip():
+    if is_empty(request):
         raise api_error("JSBadRequestErr")
     body = parsed(MetaServerRemoveRequest, request)
     peer = _server(view, body.peer, body.peer_id)

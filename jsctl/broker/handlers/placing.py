@@ -197,6 +197,21 @@ def regrouped(view: View, group: GroupAssignment, peers: Sequence[str]) -> Group
     )
 
 
+def without_peer(
+    view: View, stream: StreamAssignment, consumer: ConsumerAssignment, peer: str
+) -> tuple[str, ...] | None:
+    """A consumer's peers with another one of its stream's in place of `peer`, online if there is
+    one; None if there is none."""
+    kept = tuple(one for one in consumer.group.peers if one != peer)
+    spare = [one for one in stream.group.peers if one != peer and one not in kept]
+    known = standings(view, stream.group.name)
+    online = [one for one in spare if known.get(one, ReplicaStanding(online=False)).online]
+    chosen = online or spare
+    if not chosen:
+        return None
+    return (*kept, chosen[view.jitter(len(chosen))])
+
+
 def follow(view: View, stream: StreamAssignment) -> list[bytes]:
     """Entries that bring a stream's consumers to its new peers."""
     entries = []

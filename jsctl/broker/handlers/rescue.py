@@ -7,7 +7,7 @@ from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
 from jsctl.api.requests import MetaRescueRequest, StreamRescueRequest
 from jsctl.api.responses import StreamRescueResponse
-from jsctl.broker.handlers.answers import head, parsed
+from jsctl.broker.handlers.answers import head, is_empty, parsed
 from jsctl.broker.handlers.decisions import Decision, Reply, Rescue, Silent
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
@@ -20,7 +20,7 @@ def meta(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     """META.RESCUE: so many servers are to be enough for the meta group."""
     if view.group(META_GROUP) is None:
         return Silent()
-    if not request.payload.strip():
+    if is_empty(request):
         raise api_error("JSBadRequestErr")
     body = parsed(MetaRescueRequest, request)
     return Rescue("meta_rescue", META_GROUP, (), body.quorum_needed)

@@ -8,11 +8,11 @@ from jsctl.api.requests import (
     StreamRemovePeerRequest,
 )
 from jsctl.broker.handlers import placing
-from jsctl.broker.handlers.answers import expect_empty, parsed, success
+from jsctl.broker.handlers.answers import expect_empty, is_empty, parsed, parsed_maybe, success
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, StepDown
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
-from jsctl.broker.jetstream.meta.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta.assignments import GroupAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream
 from jsctl.broker.jetstream.meta.placement import Placed, ServerFacts, choose_replacement
 from jsctl.broker.jetstream.requests import ApiRequest
@@ -29,7 +29,7 @@ def candidates(
     view: View, request: ApiRequest, leader: str, members: list[ServerFacts]
 ) -> list[str]:
     """Peers that may take over, best first. Raises ApiError where the request rules all out."""
-    body = parsed(LeaderStepdownRequest, request)
+    body = parsed_maybe(LeaderStepdownRequest, request)
     asked = body.placement or Placement()
     online = [one for one in members if one.online and one.peer != leader]
     if asked.preferred:
@@ -59,17 +59,18 @@ def step_down(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decisi
     servers = [one for one in view.servers() if one.peer in found.group.members]
     leader = view.leader_of(found.group.name)
     if len(found.group.members) == 1:
-        parsed(LeaderStepdownRequest, request)
+        parsed_maybe(LeaderStepdownRequest, request)
         return Reply(success("stream_leader_stepdown"))
     best = candidates(view, request, leader, servers)
     return StepDown(found.group.name, best, success("stream_leader_stepdown"))
 
 
-def _member(view: View, found: StreamAssignment, name: str) -> str:
+def member(view: View, group: GroupAssignment, name: str) -> str:
+    """The peer of a group that is named, or whose server is. Raises ApiError."""
     for server in view.servers():
-        if name in (server.name, server.peer) and server.peer in found.group.peers:
+        if name in (server.name, server.peer) and server.peer in group.peers:
             return server.peer
-    if name in found.group.peers:
+    if name in group.peers:
         return name
     raise api_error("JSClusterPeerNotMemberErr")
 
@@ -88,13 +89,13 @@ def _replace_peer(
     view: View, request: ApiRequest, names: tuple[str, ...], evacuate: bool
 ) -> Decision:
     require_cluster(view)
-    if not request.payload.strip():
+    if is_empty(request):
         raise api_error("JSBadRequestErr")
     body = parsed(StreamRemovePeerRequest, request)
     if not body.peer:
         raise api_error("JSBadRequestErr")
     found = existing(view, request.account, names[0])
-    peer = _member(view, found, body.peer)
+    peer = member(view, found.group, body.peer)
     made = without_peer(view, found, peer)
     if made is None:
         raise api_error("JSPeerRemapErr")
@@ -128,7 +129,7 @@ def move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     found = existing(view, names[0], names[1])
     excluded: tuple[str, ...] = ()
     if body.server:
-        excluded = (_member(view, found, body.server),)
+        excluded = (member(view, found.group, body.server),)
     old = found.config.placement or Placement()
     placement = replace(old, cluster=body.cluster or old.cluster, tags=body.tags or old.tags)
     config = replace(found.config, placement=placement if placement != Placement() else None)

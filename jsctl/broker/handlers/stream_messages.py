@@ -8,7 +8,7 @@ from jsctl.api.stream import RawStreamMsg
 from jsctl.api.times import format_time, parse_time
 from jsctl.api.words import Storage
 from jsctl.broker.errors import Damaged
-from jsctl.broker.handlers.answers import head, parsed, success
+from jsctl.broker.handlers.answers import head, is_empty, parsed, success
 from jsctl.broker.handlers.decisions import AwaitRepair, Decision, ProposeGroup, Reply, Silent
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
@@ -44,7 +44,7 @@ def _purged(count: int) -> bytes:
 
 def delete(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.MSG.DELETE.<stream>"""
-    if not request.payload.strip():
+    if is_empty(request):
         raise api_error("JSBadRequestErr")
     body = parsed(MsgDeleteRequest, request)
     found = existing(view, request.account, names[0])
@@ -77,7 +77,7 @@ def _deleted(count: int, seq: int) -> bytes:
 
 def get(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.MSG.GET.<stream>; the leader answers, so that the answer is not stale."""
-    if not request.payload.strip():
+    if is_empty(request):
         raise api_error("JSBadRequestErr")
     body = parsed(MsgGetRequest, request)
     if not _is_sensible(body):
@@ -113,14 +113,13 @@ def damage_text(damage: Damaged) -> str:
 
 
 def _is_sensible(body: MsgGetRequest) -> bool:
-    """One way of naming the message, and nothing that only direct get knows."""
-    if body.batch or body.max_bytes or body.multi_last or body.up_to_seq or body.up_to_time:
+    """One way to say which message; what only direct gets know is passed over, but for batches."""
+    ways = (body.seq > 0, bool(body.last_by_subj), bool(body.start_time))
+    if body.batch > 0 or body.max_bytes > 0 or sum(ways) > 1:
         return False
-    if body.seq and (body.last_by_subj or body.start_time):
+    if body.last_by_subj and body.next_by_subj:
         return False
-    if body.last_by_subj and (body.next_by_subj or body.start_time):
-        return False
-    return bool(body.seq or body.last_by_subj or body.next_by_subj or body.start_time)
+    return any(ways) or bool(body.next_by_subj)
 
 
 def last_of(stream: Stream, subject: bytes) -> Record | None:

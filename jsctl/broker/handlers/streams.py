@@ -17,6 +17,7 @@ from jsctl.broker.handlers.answers import (
     expect_empty,
     head,
     parsed,
+    parsed_maybe,
     shown_metadata,
     success,
 )
@@ -104,10 +105,13 @@ def _answer_again(view: View, request: ApiRequest, old: StreamAssignment) -> Dec
 
 def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.UPDATE.<stream>"""
-    config = _checked(view, request, parsed(StreamConfigRequest, request))
+    body = parsed(StreamConfigRequest, request)
+    config = _checked(view, request, body)
     if config.name != names[0]:
         raise api_error("JSStreamMismatchErr")
     old = existing(view, request.account, config.name)
+    # What was filled in has to go together, too: updates are looked at twice there.
+    config = _checked(view, request, replace(body, config=config))
     _check_replicas(view, config)
     config = updated(old.config, config)
     _check_account(view, request, config, old)
@@ -244,27 +248,29 @@ def delete(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
 
 def info(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """STREAM.INFO.<stream>"""
-    body = parsed(StreamInfoRequest, request)
+    body = parsed_maybe(StreamInfoRequest, request)
     found = existing(view, request.account, names[0])
     stream = view.stream(found.account, found.name)
     if stream is None:
         return Silent()
-    subjects_filter = body.subjects_filter.encode()
+    subjects_filter, offset = body.subjects_filter.encode(), max(body.page.offset, 0)
+    if subjects_filter and offset:
+        offset = min(offset, stream.count_subjects(subjects_filter))
     shown = stream_info(
         view,
         found,
         stream,
         subjects_filter=subjects_filter,
-        offset=body.page.offset,
+        offset=offset,
         deleted_details=body.deleted_details,
     )
     shown = replace(shown, alternates=_alternates(view, found))
     page = ApiPaged()
     if subjects_filter:
         total = len(shown.state.subjects)
-        if total == SUBJECTS_PER_PAGE or body.page.offset:
+        if total == SUBJECTS_PER_PAGE or offset:
             total = stream.count_subjects(subjects_filter)
-        page = ApiPaged(total=total, offset=body.page.offset, limit=SUBJECTS_PER_PAGE)
+        page = ApiPaged(total=total, offset=offset, limit=SUBJECTS_PER_PAGE)
     return Reply(dumps(StreamInfoResponse(head=head("stream_info"), page=page, info=shown)))
 
 
@@ -315,6 +321,8 @@ def create_response(view: View, assignment: StreamAssignment, stream: Stream) ->
     """What the stream's leader answers to the request named in the assignment."""
     kind = _kind(assignment)
     shown = stream_info(view, assignment, stream, of_cluster=view.clustered)
+    if kind == "stream_create" and not view.clustered:
+        shown = replace(shown, domain="")  # A server alone tells it of what is there already.
     response = StreamCreateResponse(
         head=head(kind),
         info=shown,

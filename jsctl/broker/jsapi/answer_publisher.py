@@ -18,6 +18,14 @@ class AnswerPublisher:
         if found is not None:
             self.router.publish(found, subject, payload, headers=headers)
 
+    def on(
+        self, account: str, subject: bytes, reply: bytes, headers: bytes, payload: bytes
+    ) -> None:
+        """Publish what somebody sent on, under the subject that was meant."""
+        found = self.router.accounts.get(account)
+        if found is not None:
+            self.router.publish(found, subject, payload, reply=reply, headers=headers)
+
     def at(self, account: str, peer: str, subject: bytes, headers: bytes, payload: bytes) -> bool:
         """Have a peer publish it; False without a link that can carry it there."""
         found = self.router.accounts.get(account)

@@ -6,7 +6,13 @@ from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import Captured, RouteLink, Sink
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jsapi.service import ApiService
-from jsctl.broker.jsapi.subscriptions import ApiSubscriptions, from_server, is_twin, request_of
+from jsctl.broker.jsapi.subscriptions import (
+    ApiSubscriptions,
+    from_server,
+    is_twin,
+    meant_in_domain,
+    request_of,
+)
 from jsctl.broker.routing.limits import ServerIdentity
 from jsctl.broker.sessions.last_line import LastLine, client_of
 from jsctl.dataclass import dataclass
@@ -28,6 +34,11 @@ class RequestIntake:
             if link is not None and not self._answers_for(link):
                 continue
             if link is not None and is_twin(subscriptions, captured):
+                continue
+            subject = meant_in_domain(subscriptions, captured)
+            if subject:
+                _, reply, headers, payload, _ = captured
+                self.api.publisher.on(subscriptions.account, subject, reply, headers, payload)
                 continue
             found: list[ApiRequest] = []
             if self.line.run(

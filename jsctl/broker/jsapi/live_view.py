@@ -1,7 +1,6 @@
 """The broker as API handlers see it."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 
 from jsctl.api.stream import ReplicaDamage, SequenceRange, SourceInfo
 from jsctl.broker.assets.engine import Engine
@@ -39,7 +38,17 @@ class ApiView:
     options: Options
     usage: Usage
     jitter: Jitter
-    config_limits: ConfigLimits = field(default_factory=ConfigLimits)
+
+    @property
+    def config_limits(self) -> ConfigLimits:
+        """What the configuration of this server limits."""
+        limits = self.options.jetstream.limits
+        return ConfigLimits(
+            duplicate_window_max_ns=limits.duplicate_window_ns,
+            ack_pending_max=limits.ack_pending_max,
+            request_batch_max=limits.request_batch_max,
+            consumers_default_max=limits.consumers_default_max,
+        )
 
     @property
     def now_ns(self) -> int:

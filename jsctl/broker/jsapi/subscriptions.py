@@ -20,6 +20,7 @@ _CONSUMER_WORDS = [
     "RESET",
     "WAITING",
     "LEADER",
+    "PEER",
 ]
 PATTERNS = (
     "INFO",
@@ -31,6 +32,8 @@ PATTERNS = (
 )
 """What is listened to below the API prefix. Not in here: MSG.NEXT and DIRECT.GET, which are
 interest of whoever serves them, so that a request without a server gets "no responders"."""
+VIEWS = (b"$KV.", b"$OBJ.")
+"""Subjects of buckets, which are reached below a domain's prefix as its API is."""
 PREFIX = b"$JS.API."
 IMPORTED = b"Nats-Request-Info:"
 """The header by which nats-server tells an importing account's client."""
@@ -60,6 +63,7 @@ def subscribe_api(router: Router, domain: str) -> None:
         sink = Sink(owner, account, service=system.name if system and elsewhere else "")
         prefixes = filter(None, (PREFIX, alias))
         patterns = [prefix + one.encode() for prefix in prefixes for one in PATTERNS]
+        patterns += [alias + one + b">" for one in VIEWS if alias]
         return [router.subscribe(account, pattern, sink) for pattern in patterns]
 
     router.services.offer(install)
@@ -96,6 +100,15 @@ def request_of(
         entry=me,
         system=owner.system,
     )
+
+
+def meant_in_domain(owner: ApiSubscriptions, captured: Captured) -> bytes:
+    """The subject of a bucket that a message below the domain's prefix is for; empty: it is a
+    request."""
+    if not owner.alias or not captured[0].startswith(owner.alias):
+        return b""
+    subject = captured[0][len(owner.alias) :]
+    return subject if subject.startswith(VIEWS) else b""
 
 
 def is_twin(owner: ApiSubscriptions, captured: Captured) -> bool:

@@ -17,12 +17,7 @@ from jsctl.broker.jetstream.consumers.consumer import filters_of
 from jsctl.broker.jetstream.consumers.dead_letters import check_target
 from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.patterns import Budget, PatternSet, Tangled
-from jsctl.broker.subject.validity import (
-    SUBJECT_BYTES_MAX,
-    has_wildcard,
-    is_too_long,
-    is_valid_subject,
-)
+from jsctl.broker.subject.validity import SUBJECT_BYTES_MAX, is_too_long, is_valid_subject
 from jsctl.dataclass import dataclass, replace
 
 SECOND_NS = 1_000_000_000
@@ -267,7 +262,7 @@ def _check_push(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLi
     subject = config.deliver_subject.encode()
     if not subject:
         return
-    if has_wildcard(subject):
+    if {b"*", b">"} & set(subject.split(b".")):  # Wherever they stand.
         raise api_error("JSConsumerDeliverToWildcardsErr")
     if not is_valid_subject(subject):
         raise api_error("JSConsumerInvalidDeliverSubject")

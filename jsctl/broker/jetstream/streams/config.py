@@ -39,9 +39,13 @@ _RESERVED_KEYS = (LEVEL_KEY, "_nats.ver", "_nats.level")
 
 @dataclass(frozen=True, slots=True)
 class ConfigLimits:
-    """What the server adds to the rules. -1 or 0: unlimited."""
+    """What the server adds to the rules of streams and consumers. -1 or 0: unlimited."""
 
     duplicate_window_max_ns: int = 0
+    ack_pending_max: int = 0
+    request_batch_max: int = 0
+    consumers_default_max: int = 1000
+    """Of streams that have no limit, in accounts that have none either."""
 
 
 def checked(
@@ -59,8 +63,10 @@ def checked(
     _check_lengths(config)
     config = _with_defaults(config, pedantic)
     config = _with_window(config, pedantic, limits or ConfigLimits())
-    _check_policies(config)
+    if config.deny_purge and config.allow_rollup_hdrs:
+        raise invalid("roll-ups require the purge permission")
     _check_features(config, _COUNTER_RULES)
+    _check_discards(config)
     config = _with_markers(config, pedantic)
     config = _with_schedules(config, pedantic)
     _check_features(config, _PERSIST_RULES)
@@ -160,9 +166,7 @@ def _check_times(config: StreamConfig, window_max_ns: int) -> None:
         raise invalid("duplicates window needs to be >= 100ms")
 
 
-def _check_policies(config: StreamConfig) -> None:
-    if config.deny_purge and config.allow_rollup_hdrs:
-        raise invalid("roll-ups require the purge permission")
+def _check_discards(config: StreamConfig) -> None:
     if config.discard_new_per_subject:
         if config.discard is not Discard.NEW:
             raise invalid("discard new per subject requires discard new policy to be set")

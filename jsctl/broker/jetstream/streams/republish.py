@@ -23,14 +23,16 @@ def stored_records(entry: StreamEntry) -> list[Record]:
 
 
 class Republisher:
-    """One stream's `republish`; make a new one when the config changes."""
+    """One stream's `republish`; make a new one when the config changes. Without a destination
+    nothing is republished: messages would come back to their stream for ever."""
 
     __slots__ = ("_headers_only", "_stream", "_transform")
 
     def __init__(self, stream: str, republish: Republish) -> None:
         self._stream = stream.encode()
         self._headers_only = republish.headers_only
-        self._transform = compile_transform(republish.src.encode(), republish.dest.encode())
+        source, destination = republish.src.encode(), republish.dest.encode()
+        self._transform = compile_transform(source, destination) if destination else None
 
     def copies(
         self, records: Sequence[Record], last_for: Callable[[bytes], int | None]
@@ -40,6 +42,8 @@ class Republisher:
         `last_for` is asked for the last sequence of a subject before them.
         """
         made: list[Copy] = []
+        if self._transform is None:
+            return made
         last: dict[bytes, int] = {}
         for record in records:
             subject = record.subject

@@ -8,6 +8,7 @@ answered when all replicas that are there have everything: until then the loss o
 stop the stream.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import field
 
@@ -121,6 +122,11 @@ class Restores:
     def _refuse(self, request: ApiRequest, error: ApiError) -> None:
         self.answer(request, dumps(StreamRestoreResponse(head=head("stream_restore", error))))
 
+    def _consumers_max(self, made: StreamAssignment) -> int:
+        default = self.view.config_limits.consumers_default_max
+        most = consumer_create.consumers_max(made, self.view.account(made.account), default)
+        return most if most >= 0 else sys.maxsize
+
     def _new(self, made: StreamAssignment) -> Restore:
         context, group = self.engine.context, made.group
         directory = f"streams/{group.name}"
@@ -131,7 +137,7 @@ class Restores:
             stored.stream,
             self.view.now_ns,
             options.client.payload_bytes_max,
-            consumer_create.consumers_max(made, self.view.account(made.account)),
+            self._consumers_max(made),
         )
         number = self.view.new_name(ID_LENGTH)
         return Restore(

@@ -59,3 +59,8 @@ def test_other_subjects_and_other_entries_have_no_copies() -> None:
     ours = Republisher("S", Republish(src="a", dest="r"))
     assert ours.copies([Record(1, 1, b"b", b"", b"")], _never_seen) == []
     assert stored_records(decode(encode_expire(1, 1))) == []
+
+
+def test_without_a_destination_nothing_is_republished() -> None:
+    ours = Republisher("S", Republish(src="s.>"))
+    assert ours.copies([Record(1, 7, b"s.a", b"", b"data")], lambda _: None) == []
