@@ -163,18 +163,16 @@ def test_config(parsed: Parsed) -> int:
     loaded = _load(path)
     if loaded.strict_errors:
         raise ConfigErrors(list(loaded.strict_errors))
-    block = loaded.options.leafnodes
-    gateway = loaded.options.gateway
-    for tls in (loaded.options.tls, loaded.options.cluster.tls, block.tls, gateway.tls):
+    options = loaded.options
+    dialed = [one.tls for one in options.leafnodes.remotes]
+    for tls in (options.tls, options.cluster.tls, options.leafnodes.tls, options.gateway.tls):
         if tls is not None and tls.cert_file:
             server_context(tls)
-    dialed = [one.tls for one in block.remotes] + [one.tls for one in gateway.remotes]
-    for tls in dialed:
-        if tls is not None:
-            dialing_context(tls)
-    for warning in loaded.options.warnings:
+    for tls in filter(None, dialed + [one.tls for one in options.gateway.remotes]):
+        dialing_context(tls)
+    for warning in options.warnings:
         print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
-    digest = loaded.options.config_digest
+    digest = options.config_digest
     print(f"{PROGRAM}: configuration file {path} is valid ({digest})", file=sys.stderr)
     return 0
 
@@ -222,12 +220,7 @@ class Server:
     """One life of the server process."""
 
     def __init__(
-        self,
-        options: Options,
-        parsed: Parsed,
-        make_node: NodeMaker,
-        leave: Leave,
-        looks: Looks,
+        self, options: Options, parsed: Parsed, make_node: NodeMaker, leave: Leave, looks: Looks
     ) -> None:
         self._looks = looks
         self._parsed = parsed

@@ -7,6 +7,7 @@ where nothing is damaged is told of, and nothing is done about it: who is right 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 
 from jsctl.broker.assets.repair.differences import Differences
 from jsctl.broker.assets.repair.repairs import Repairs
