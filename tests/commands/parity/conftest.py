@@ -74,7 +74,7 @@ VOLATILE = (
     (re.compile(r"^( *Client ID: )\d+", re.MULTILINE), r"\1N"),
     (re.compile(r"NATS CLI Version [\w.]+"), "jsctl"),
     (re.compile(r"\bcid:\d+"), "cid:N"),
-    (re.compile(r"_INBOX\.[\w.]+"), "INBOX"),
+    (re.compile(r"_INBOX\.[\w.]+\*?"), "INBOX"),
     (re.compile(r"/tmp/\d+\.yaml"), "FILE"),
     (re.compile(r"^goroutine \d+ \[running\]:\n(?:.*\n)*", re.MULTILINE), "PANIC"),
     (re.compile(r"^\W*\[-+\] +\d+%\n?", re.MULTILINE), ""),
