@@ -86,7 +86,7 @@ VOLATILE = (
 source that has just been made was seen already or not: nobody can say which."""
 
 WORDING = (
-    (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b"), r"1 \1"),
+    (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b(?!:)"), r"1 \1"),
     (re.compile(r'"nats (\w+ \w+(?: \w+)?)"'), r'"jsctl \1"'),
     (re.compile(r"\n*WARNING: Shell environment .*\n*"), ""),
     (re.compile(r"^CLOCK (?:Starting restore of|Sent \d+ chunk).*\n?", re.MULTILINE), ""),
