@@ -74,7 +74,7 @@ VOLATILE = (
     (re.compile(r"^( *Client ID: )\d+", re.MULTILINE), r"\1N"),
     (re.compile(r"NATS CLI Version [\w.]+"), "jsctl"),
     (re.compile(r"\bcid:\d+"), "cid:N"),
-    (re.compile(r"_INBOX\.[\w.]+"), "INBOX"),
+    (re.compile(r"_INBOX\.[\w.]+\*?"), "INBOX"),
     (re.compile(r"/tmp/\d+\.yaml"), "FILE"),
     (re.compile(r"^goroutine \d+ \[running\]:\n(?:.*\n)*", re.MULTILINE), "PANIC"),
     (re.compile(r"^\W*\[-+\] +\d+%\n?", re.MULTILINE), ""),
@@ -86,7 +86,7 @@ VOLATILE = (
 source that has just been made was seen already or not: nobody can say which."""
 
 WORDING = (
-    (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b"), r"1 \1"),
+    (re.compile(r"\b1 (\w+?)(?:ies|y|s)\b(?!:)"), r"1 \1"),
     (re.compile(r'"nats (\w+ \w+(?: \w+)?)"'), r'"jsctl \1"'),
     (re.compile(r"\n*WARNING: Shell environment .*\n*"), ""),
     (re.compile(r"^CLOCK (?:Starting restore of|Sent \d+ chunk).*\n?", re.MULTILINE), ""),
