@@ -73,8 +73,7 @@ def _broken(text: str) -> DecodeError:
     except DecodeError as error:
         return error
     at = _skip_spaces(text, end)
-    mark, place = text[at : at + 1], len(text[: at + 1].encode())
-    return DecodeError(f"invalid character '{mark}' after top-level value at offset {place}")
+    return _wrong(text, at, "after top-level value")
 
 
 def parse_row(text: bytes | str) -> Iterator[object]:
@@ -115,7 +114,7 @@ def _check_depth(text: str) -> None:
     """Without looking at single characters here: what is in strings is cut out, of the rest the
     brackets are left and added up. Escapes are only in strings, if the text is JSON at all."""
     outside = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
-    steps = outside.encode().translate(_STEPS, _NO_BRACKETS)
+    steps = outside.encode("utf-8", "surrogateescape").translate(_STEPS, _NO_BRACKETS)
     if max(accumulate(memoryview(steps).cast("b")), default=0) > DEPTH_MAX:
         raise DecodeError("exceeded max depth")
 
@@ -255,7 +254,7 @@ def _escape(text: str, begin: int) -> int:
             return at
     if at >= len(text):
         raise DecodeError("unexpected EOF")
-    shown = text[begin : at + 1]
+    shown = text[begin : at + 1].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     raise DecodeError(f"invalid escape sequence `{shown}` in string at offset {_offset(text, at)}")
 
 

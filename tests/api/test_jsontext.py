@@ -40,6 +40,9 @@ def test_what_is_a_document(text: bytes, wanted: object) -> None:
         ('"\ud800"', "invalid UTF-8 at offset 2"),
         (b'"\xed\xa0\x80"', "invalid UTF-8 at offset 2"),
         (b'"\xff"', "invalid UTF-8 at offset 2"),
+        (b"0\x80", r"invalid character '\x80' after top-level value at offset 2"),
+        (b"\x89" + b"[" * NESTED, "exceeded max depth"),
+        (b'"\\\xff"', "invalid escape sequence"),
         (
             '{"a":1}'.encode("utf-16-le"),
             r"invalid character '\x00' looking for beginning of object",

@@ -3,11 +3,17 @@
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jsctl.api.fields import ZERO_TIME
-from jsctl.api.times import format_duration, format_time, parse_duration, parse_time
+from jsctl.api.times import (
+    format_duration,
+    format_time,
+    parse_duration,
+    parse_time,
+    time_error,
+)
 
 
 @given(st.integers(min_value=-62_000_000_000 * 10**9, max_value=250_000_000_000 * 10**9))
@@ -19,6 +25,19 @@ def test_times_come_back(time_ns: int) -> None:
 def test_times_agree_with_the_calendar(moment: datetime) -> None:
     moment = moment.replace(microsecond=0, tzinfo=UTC)
     assert format_time(int(moment.timestamp()) * 10**9 or 1)[:10] == moment.isoformat()[:10]
+
+
+@given(
+    st.from_regex(
+        r"[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-9]{1,2}:[0-9]{2}:[0-9]{2}([.,][0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})",
+        fullmatch=True,
+    )
+)
+@example("0000-01-01T0:00:00Z")
+@example("2026-02-29T00:00:00Z")
+def test_what_is_taken_from_others_has_a_number(text: str) -> None:
+    if not time_error(text):
+        parse_time(text)
 
 
 def test_spellings_of_times() -> None:
