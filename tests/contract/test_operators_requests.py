@@ -74,7 +74,8 @@ class Asking:
 
 @pytest.fixture(scope="module", params=list(KINDS))
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Three servers."""
+    """Three servers. The real ones are only asked for what they refuse: one replica after the
+    other leaves streams and consumers without a leader there, for minutes."""
     with Cluster(3, config=CONFIG, server=KINDS[str(request.param)]) as running:
         yield running
 
@@ -111,6 +112,10 @@ def test_what_is_refused(ask: Asking, admin: Asking) -> None:
     assert codes(admin, SYSTEM_REFUSED) == [code for _, _, code in SYSTEM_REFUSED]
 
 
+OURS = pytest.mark.parametrize("cluster", ["jsctl"], indirect=True)
+
+
+@OURS
 @pytest.mark.parametrize("word", ["EVACUATE", "REMOVE"])
 @pytest.mark.parametrize(("kind", "names"), [("CONSUMER", "R3.one"), ("STREAM", "R1")])
 def test_replicas_go_elsewhere(ask: Asking, kind: str, names: str, word: str) -> None:
@@ -125,6 +130,7 @@ def test_replicas_go_elsewhere(ask: Asking, kind: str, names: str, word: str) ->
     wait_for(lambda: leader() not in ("", before), f"{names} is led elsewhere", 25.0)
 
 
+@OURS
 def test_a_stream_is_moved(ask: Asking, admin: Asking) -> None:
     ask.make("STREAM.CREATE.MOVED", name="MOVED", subjects=["moved.>"])
 
@@ -137,6 +143,7 @@ def test_a_stream_is_moved(ask: Asking, admin: Asking) -> None:
     wait_for(lambda: leader() not in ("", before), "it is led elsewhere")
 
 
+@OURS
 def test_an_account_is_emptied(cluster: Cluster, admin: Asking) -> None:
     other = Asking(cluster.urls[0], "b")
     for name in ("X", "Y"):

@@ -23,6 +23,7 @@ import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error
+from nats.js.api import AckPolicy, ConsumerConfig
 from nats.js.errors import APIError
 
 from jsctl.testing import HOST, Broker
@@ -132,7 +133,10 @@ class Stage:
     async def stored(self, name: str, publishing: Publishing, *, sourced: bool = False) -> int:
         """What was acknowledged is in a stream, once; how many messages there are."""
         context = self.clients["b"].jetstream(timeout=WAIT_S)
-        reader = await context.pull_subscribe(stream=name, subject=">" if sourced else "S.>")
+        # Nothing is delivered again, however long this takes.
+        told_once = ConsumerConfig(ack_policy=AckPolicy.NONE)
+        subject = ">" if sourced else "S.>"
+        reader = await context.pull_subscribe(stream=name, subject=subject, config=told_once)
         found: dict[int, int] = {}
         wanted = dict(publishing.acked)
         end = asyncio.get_running_loop().time() + CATCHES_UP_S

@@ -11,6 +11,7 @@ import pytest
 from jsctl.broker.interest.kinds import PeerKind
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import QueueGroup, Subscription
+from jsctl.broker.jsapi import forwarded
 from jsctl.broker.peers.api_counts import ApiCounts, Lost
 from jsctl.broker.peers.items import ApiCount
 from jsctl.broker.raft import reads
@@ -154,5 +155,7 @@ def test_interest_that_is_wrong_is_found(
 def test_a_request_without_an_answer_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
+    # The last resort, which would answer that nobody did.
+    monkeypatch.setattr(forwarded, "ANSWERED_NS", 60 * SECOND)
     plans = ((f"draw_far{one}", draw_far(*one)) for one in FOUND)
     hunt(plant, plans, monkeypatch)
