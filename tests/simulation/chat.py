@@ -77,13 +77,17 @@ class Room:
         """Talker -> number of the last message that all should have heard by now."""
 
     def enter(
-        self, name: bytes, send: Callable[[bytes], None], alive: Callable[[], bool]
+        self,
+        name: bytes,
+        send: Callable[[bytes], None],
+        alive: Callable[[], bool],
+        link: Callable[[], int] = lambda: 0,
     ) -> "Talker":
-        """A server began to run, and takes a talker."""
+        """A server began to run, and takes a talker. `link`: its newest connection to others."""
         number = name.partition(b"x")[0]
         for old in [one for one in self.talkers if one.partition(b"x")[0] == number]:
             del self.talkers[old]
-        self.talkers[name] = talker = Talker(self, name, send, alive)
+        self.talkers[name] = talker = Talker(self, name, send, alive, link)
         talker.open()
         return talker
 
@@ -111,7 +115,7 @@ class Room:
                 continue
             said = {(name, mark - at) for at in range(RUN_MAX)}
             for other, listener in present.items():
-                if not said <= listener.heard:
+                if not said <= listener.heard.keys():
                     yield f"{other.decode()} does not hear {name.decode()}"
                 if self.places.many and (name, mark) not in listener.called:
                     yield f"{name.decode()} does not reach {other.decode()}"
@@ -137,7 +141,12 @@ class Talker:
     """One of them."""
 
     def __init__(
-        self, room: Room, name: bytes, send: Callable[[bytes], None], alive: Callable[[], bool]
+        self,
+        room: Room,
+        name: bytes,
+        send: Callable[[bytes], None],
+        alive: Callable[[], bool],
+        link: Callable[[], int],
     ) -> None:
         self.room = room
         self.name = name
@@ -146,8 +155,9 @@ class Talker:
         self.count = 0
         self.last: dict[bytes, int] = {}
         """Talker -> number of its last message that was heard."""
-        self.heard: set[tuple[bytes, int]] = set()
-        """(talker, number) of all that was heard."""
+        self.heard: dict[Said, int] = {}
+        """All that was heard, and by which connection of a leaf node."""
+        self._link = link
         self.called: set[Said] = set()
         """What came to the own subject."""
         self._send = send
@@ -262,10 +272,10 @@ class Talker:
             heard[source, number] = self.place
         elif sid == ALL:
             last = self.last.get(source, 0)
-            if (source, number) in self.heard or self._is_late(source, number, last):
+            if self._is_again((source, number)) or self._is_late(source, number, last):
                 raise Violation(f"talker {who} hears {payload!r} behind {last}")
             self.last[source] = max(number, last)
-            self.heard.add((source, number))
+            self.heard[source, number] = self._link()
         elif sid in self._auto:
             self._auto[sid] += 1
             if self._auto[sid] > AUTO_MAX:
@@ -276,6 +286,13 @@ class Talker:
         if said in self.called or subject != b"corner." + self.name:
             raise Violation(f"talker {self.name.decode()} hears {said} on {subject!r}")
         self.called.add(said)
+
+    def _is_again(self, said: Said) -> bool:
+        """Whether a message comes twice: to a leaf node one may, which the hub that it was with
+        had passed on to the one that it is with now, and that one comes to it only then."""
+        if self.place != self.room.places.leaf or self.room.places.of(said[0]) == self.place:
+            return said in self.heard
+        return self.heard.get(said) == self._link()
 
     def _is_late(self, source: bytes, number: int, last: int) -> bool:
         """Whether a message comes out of order: on the way between clusters, where servers that

@@ -352,7 +352,9 @@ class Process:
 
         self._inputs.accepted.append(Accepted(conn, ConnKind.CLIENT, "talker", conn))
         name = b"%dx%d" % (self.number, self.machine.runs)
-        self._clients[conn] = room.enter(name, send, lambda: self.alive)
+        self._clients[conn] = room.enter(
+            name, send, lambda: self.alive, lambda: max(self.sockets, default=0)
+        )
         deaf = self.new_conn()
         self.unread[deaf] = 0
         self._inputs.accepted.append(Accepted(deaf, ConnKind.CLIENT, "deaf", deaf))
