@@ -77,8 +77,8 @@ class Forwarded:
         self, request: ApiRequest, peer: str, now_ns: int, asked_ns: int, *, again: bool = False
     ) -> None:
         """A request leaves for a server, or, if that is "", waits for others here. `again`: it has
-        come back meanwhile."""
-        if not request.reply:
+        come back meanwhile. Where nobody waits any more it only goes on."""
+        if not request.reply or (request.account, request.reply) in self._given_up:
             return
         one = SentRequest(request, peer, self.boot_of(peer) if peer else 0, now_ns, asked_ns)
         waiting = self._open.setdefault((request.account, request.reply), deque())

@@ -123,3 +123,18 @@ def test_words_that_are_lost_may_be_any_answer() -> None:
         open_.sent(request(number, b"r%d" % number), "pq"[number % 2], number, 0)
     open_.interrupted_all(2)
     assert subjects(open_.unanswered(3 + INTERRUPTED_NS)) == [0, 1, 2]
+
+
+def test_who_was_told_that_nobody_answers_is_not_answered_when_the_request_passes_by_again() -> (
+    None
+):
+    open_ = Forwarded(lambda peer: 1)
+    open_.sent(request(1), "p", 0, 0)
+    assert open_.answered_here("A", b"r")
+    open_.give_up(request(1))
+    open_.sent(request(1), "q", 9, 0, again=True)
+    assert not open_.answered("A", b"r")
+    assert open_.late(2 * ANSWERED_NS) == [], "nor told so again"
+    open_.anew(request(2))
+    open_.sent(request(2), "p", 10, 10)
+    assert open_.answered("A", b"r")
