@@ -154,6 +154,8 @@ async def test_requests_and_replies(pair: tuple[Client, Client]) -> None:
 
 async def test_jetstream_is_used_through_the_nats_server(mixed: Mixed) -> None:
     async with connection([mixed.real.url]) as client:
+        # The first words of a client may be lost while the routes of its account are young.
+        await reaches(client, "$JS.API.INFO")
         js = client.jetstream(timeout=WAIT_S)
         for number in range(5):
             name = f"FAR{number}"
