@@ -3,8 +3,10 @@
 import os
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -27,6 +29,7 @@ FILES = (
     "streams/S-1/store.0/index",
     "consumers/C-1/state.0",
 )
+NOBODY = 65534
 DIRECTORIES = ("log", "meta", "streams", "streams/S-1", "streams/S-1/store.0", "assigned")
 MISSING_TELLS_MORE = ("held-room", "log/0000000001-00100000.wal", "streams/S-1/state.1.new")
 
@@ -173,11 +176,27 @@ def test_a_directory_in_the_way_of_a_name_is_set_aside(tmp_path: Path) -> None:
     assert not (tmp_path / "y").exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_names_the_remedy(tmp_path: Path) -> None:
-    (tmp_path / "x").touch(mode=0)
-    with pytest.raises(DiskError, match="x: cannot open: Permission denied; let the server's user"):
-        RealDisk(tmp_path).open("x")
+@contextmanager
+def without_privileges() -> Iterator[None]:
+    """As root, who may read everything, be nobody for a while."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
+
+
+def test_a_file_that_may_not_be_read_names_the_remedy() -> None:
+    # Not below pytest's directory, into which only its owner may look.
+    with TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        disk = RealDisk(Path(place))
+        (Path(place) / "x").touch(mode=0)
+        remedy = "x: cannot open: Permission denied; let the server's user"
+        with without_privileges(), pytest.raises(DiskError, match=remedy):
+            disk.open("x")
 
 
 def test_a_lock_that_is_no_file_is_refused(tmp_path: Path) -> None:
