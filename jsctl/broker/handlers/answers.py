@@ -54,7 +54,7 @@ def parsed(cls: type[T], request: ApiRequest) -> T:
 def parsed_maybe(cls: type[T], request: ApiRequest) -> T:
     """The same for requests that need no body: what is no object or array counts as none."""
     begins = request.payload.lstrip()[:1]
-    return parsed(cls, request) if begins in (b"{", b"[") and begins else cls()
+    return parsed(cls, request) if begins in (b"{", b"[") else cls()
 
 
 def is_empty(request: ApiRequest) -> bool:
