@@ -42,10 +42,10 @@ class Gossip:
         return lines
 
     def heard(self, info: RouteInfo, now_ns: int) -> None:
-        """A peer told of another server: dial it, unless it is known."""
+        """A peer told of another server: dial it, unless its pool is here."""
         address = split_url(info.ip)
         known = self._peers.get(info.server_id)
-        if known is not None or address is None:
+        if address is None or (known is not None and (info.account or any(known.pool))):
             return
         self._dialer.learn(info.server_id, *address, info.gossip_mode, now_ns)
 

@@ -432,7 +432,7 @@ class Mesh:
             peer = self._peers.get(target.server_id)
             if peer is None:
                 self._dialer.dial(target, "")
-            elif peer.target is target:
+            elif peer.adopt(target):
                 self._fill(peer)
         for link in list(self._links.values()):
             if link.handshake_by_ns is not None:

@@ -95,6 +95,16 @@ class RoutePeer:
         """The first empty slot of the pool."""
         return next((i for i, link in enumerate(self.pool) if link is None), None)
 
+    def adopt(self, target: RouteAddress) -> bool:
+        """Dial what is missing at this address, if there is no other; whether it is the one.
+
+        A nats-server is told of the pool and of each account on their own and dials only what it
+        was told of: who dialed us for an account alone leaves the pool to us.
+        """
+        if self.target is None and not any(self.pool):
+            self.target = target
+        return self.target is target
+
     def choose_index(self, link: Link) -> None:
         """Set a pool link's slot: the dialer's choice, which on this side is the first free."""
         if self.no_pool:

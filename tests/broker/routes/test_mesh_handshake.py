@@ -164,6 +164,26 @@ def test_news_on_an_established_link(
     assert told == ([GatewayTold("G", (), "NX")] if "gateway" in news else [])
 
 
+@pytest.mark.parametrize("told_first", [False, True])
+@pytest.mark.parametrize(("account", "dials"), [("", 0), ("$SYS", 1)], ids=["pool", "account"])
+def test_a_peer_that_dialed_for_an_account_alone_is_dialed_for_the_pool(
+    account: str, dials: int, told_first: bool
+) -> None:
+    """A nats-server dials what it was told of, be that an account or the pool, and no more."""
+    mesh = registered_peer()
+    other = {**INFO, "server_id": "NY", "server_name": "y"}
+    gossip = json.dumps({**other, "ip": "nats-route://10.0.0.7:6222/"}).encode()
+    if told_first:
+        mesh.info(1, gossip, 0)
+    mesh.opened(Accepted(2, ConnKind.ROUTE, "10.0.0.7", 5), 0)
+    mesh.info(2, json.dumps({**other, "route_account": account}).encode(), 0)
+    assert mesh.registered(2)
+    for _ in range(2):
+        mesh.info(1, gossip, 0)
+        mesh.tick(0)
+    assert len(mesh.take().dials) == dials
+
+
 def test_an_implicit_route_is_given_up_after_some_tries() -> None:
     mesh = registered_peer()
     gossip = {**INFO, "server_id": "NY", "ip": "nats-route://10.0.0.7:6222/"}
