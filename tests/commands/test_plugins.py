@@ -12,6 +12,8 @@ from jsctl.completion.words import complete
 from tests.commands.conftest import Result
 from tests.support import nats_tool
 
+pytestmark = pytest.mark.processes
+
 Run = Callable[..., Result]
 
 MODEL = {

@@ -59,6 +59,7 @@ def test_commands_that_never_end_are_commands() -> None:
     assert {("plugins", "register"), ("bench", "sub"), ("stream", "graph")} <= every
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_any_words_are_answered(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
