@@ -10,6 +10,10 @@ class Guard(Protocol):
     def takes_all(self) -> bool:
         """Whether nothing of what the other side says is refused."""
 
+    @property
+    def tracks_replies(self) -> bool:
+        """Whether `note_reply` is to be told of each request."""
+
     def may_send(self, subject: bytes) -> bool:
         """Whether the other side may have a message."""
 

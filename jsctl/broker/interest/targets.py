@@ -139,17 +139,26 @@ class LeafLink(ServerLink):
     )
 
     def __init__(
-        self, conn: int, leaf_id: int, account: Namespace, *, hub: bool, peer: str, cluster: bytes
+        self,
+        conn: int,
+        leaf_id: int,
+        account: Namespace,
+        *,
+        hub: bool,
+        peer: str,
+        cluster: bytes,
+        guard: Guard | None = None,
+        isolated: bool = False,
     ) -> None:
         super().__init__(conn, HUB if hub else LEAF, peer)
         self.account = account
         self.cluster = cluster
-        self.guard: Guard | None = None
-        self.isolated = False
+        self.guard = guard
+        self.isolated = isolated
         self.leaf_id = leaf_id
         self.subscriptions: dict[Key, Subscription] = {}
         self.told: dict[Key, int] = {}
-        self.tracks_replies = False
+        self.tracks_replies = guard is not None and guard.tracks_replies
 
     @property
     def number(self) -> int:

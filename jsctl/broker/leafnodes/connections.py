@@ -113,10 +113,7 @@ class LeafConnections:
             self.log(LogLevel.INFO, leaf, note)
         if leaf.barrier.warning:
             self.log(LogLevel.WARNING, leaf, leaf.barrier.warning)
-        link = LeafPeer(leaf, account, self.settings)
-        link.guard = leaf.guard()
-        link.tracks_replies = link.guard is not None and link.guard.tracks_replies
-        link.isolated = self._isolated(leaf)
+        link = LeafPeer(leaf, account, self.settings, isolated=self._isolated(leaf))
         leaf.link = link
         leaf.parser.payload_max = settings.max_payload + PAYLOAD_EXCESS
         account.leafs += 1

@@ -198,7 +198,9 @@ class LeafPeer(LeafLink):
 
     __slots__ = ("_leaf", "_settings")
 
-    def __init__(self, leaf: Leaf, account: Account, settings: LeafSettings) -> None:
+    def __init__(
+        self, leaf: Leaf, account: Account, settings: LeafSettings, *, isolated: bool
+    ) -> None:
         found = leaf.told or leaf.said
         assert found is not None
         super().__init__(
@@ -208,6 +210,8 @@ class LeafPeer(LeafLink):
             hub=leaf.is_hub,
             peer=found.server_id,
             cluster=leaf.cluster.encode(),
+            guard=leaf.guard(),
+            isolated=isolated,
         )
         self.name = leaf.server_name
         self.headers = found.headers and settings.headers

@@ -46,7 +46,7 @@ from jsctl.broker.routes.types import (
     PeerFacts,
     PeerUp,
 )
-from jsctl.broker.routes.wire import RouteInfo
+from jsctl.broker.routes.wire import GOSSIP_DEFAULT, RouteInfo
 from jsctl.broker.turn import Accepted, Jitter, LogLevel, LogLine
 
 
@@ -79,32 +79,33 @@ class Mesh:
 
     def opened(self, accepted: Accepted, now_ns: int) -> None:
         """A connection is there: accepted, or the outcome of a dial."""
+        purpose = self._dialer.arrived(accepted.dial_token) if accepted.dial_token else None
+        if accepted.dial_token and purpose is None:
+            self._out.closes.append((accepted.conn, "Route Removed"))
+            return
+        target, account = purpose or (None, "")
         link = Link(
             conn=accepted.conn,
             host=accepted.remote_host,
             port=accepted.remote_port,
             opened_ns=now_ns,
+            target=target,
+            account=account,
+            authenticated=target is not None or not self.options.user,
             handshake_by_ns=now_ns + self.options.auth_timeout_ns,
+            gossip_mode=GOSSIP_DEFAULT if target is None else target.gossip_mode,
             ping_due_ns=now_ns + FIRST_PING_NS,
         )
-        purpose = self._dialer.arrived(accepted.dial_token) if accepted.dial_token else None
-        if accepted.dial_token and purpose is None:
-            self._out.closes.append((link.conn, "Route Removed"))
-            return
         self._handshakes += 1
         self._links[link.conn] = link
-        if purpose is None and self._handshakes > HANDSHAKES_MAX:
+        if target is None and self._handshakes > HANDSHAKES_MAX:
             self._close(link, "Maximum Connections Exceeded", now_ns)
             return
         self._wake(link.handshake_by_ns)
-        if purpose is None:
-            link.authenticated = not self.options.user
+        if target is None:
             self._send(link, self._info(link))
             return
-        link.target, link.account = purpose
-        link.gossip_mode = link.target.gossip_mode
-        link.authenticated = True
-        user, password = link.target.user, link.target.password
+        user, password = target.user, target.password
         self._send(link, wire.connect_line(self.options, self.cluster, user, password))
         if self.options.pool_size < 1:
             self._send(link, self._info(link))

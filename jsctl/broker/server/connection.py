@@ -112,7 +112,15 @@ class Connection(asyncio.BufferedProtocol):
         "transport",
     )
 
-    def __init__(self, shared: Connections, kind: ConnKind, dial: Dial | None = None) -> None:
+    def __init__(
+        self,
+        shared: Connections,
+        kind: ConnKind,
+        dial: Dial | None = None,
+        *,
+        first_line: asyncio.Future[bytes] | None = None,
+        credentials: str = "",
+    ) -> None:
         self.id = shared.new_id()
         self.kind = kind
         self.dial = dial
@@ -122,9 +130,9 @@ class Connection(asyncio.BufferedProtocol):
         """Not None while a handshake runs: what the node wrote meanwhile."""
         self.spoke: asyncio.Future[None] | None = None
         """Resolved by the node's first write, for handshakes that follow INFO."""
-        self.first_line: asyncio.Future[bytes] | None = None
+        self.first_line = first_line
         """Resolved by the first line that comes before the node knows of the connection."""
-        self.credentials = ""
+        self.credentials = credentials
         """See `turn.Accepted`."""
         self.first_sign: asyncio.Future[None] | None = None
         """Resolved when something can be read, for a look at the first byte."""

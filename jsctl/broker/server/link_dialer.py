@@ -33,7 +33,7 @@ class LinkDialer:
         try:
             credentials = _read(wanted.credentials) if wanted.credentials else ""
             async with asyncio.timeout(wanted.timeout_ns / NANOSECONDS):
-                connection = await self._connect(wanted)
+                connection = await self._connect(wanted, credentials)
             secured = await self._prepare(connection, wanted)
         except (OSError, ValueError, HandshakeFailed) as error:
             # A name that no resolver takes is a ValueError; hubs tell names of other hubs.
@@ -43,16 +43,20 @@ class LinkDialer:
             self._failed(wanted, connection, "internal error")
             raise
         else:
-            connection.credentials = credentials
             if secured:
                 connection.announce(tls=True)
             else:
                 connection.announce_plain()
 
-    async def _connect(self, wanted: LinkDial) -> Connection:
-        connection = Connection(self._shared, wanted.kind, wanted)
+    async def _connect(self, wanted: LinkDial, credentials: str) -> Connection:
         loop = asyncio.get_running_loop()
-        connection.first_line = loop.create_future()
+        connection = Connection(
+            self._shared,
+            wanted.kind,
+            wanted,
+            first_line=loop.create_future(),
+            credentials=credentials,
+        )
         await loop.create_connection(lambda: connection, wanted.host, wanted.port)
         return connection
 

@@ -40,8 +40,9 @@ class MetaReplica:
     """Index of the last change that was applied from the log."""
 
     def __post_init__(self, raft: Raft, loaded: LoadedState) -> None:
-        self.group = RaftGroup(META_GROUP, META_GROUP.encode(), GroupKind.META, raft, self, {})
-        self.group.passes = self._passes
+        self.group = RaftGroup(
+            META_GROUP, META_GROUP.encode(), GroupKind.META, raft, self, {}, passes=self._passes
+        )
         self.files = ReplicaFiles(self.context.disk, META_DIRECTORY)
         self._history = raft.last_index
         if loaded.state is not None:

@@ -80,9 +80,9 @@ class ConsumerReplica:
         assert self.stream.key == (newest.account, newest.stream)
         name = newest.group.name
         self.account = newest.account
-        self.group = RaftGroup(name, name.encode(), GroupKind.CONSUMER, raft, self, {})
-        # Elsewhere progress is only kept, unless a stream lets go of what was consumed.
-        self.group.patient = lambda: self.stream.stream.config.retention is Retention.LIMITS
+        self.group = RaftGroup(
+            name, name.encode(), GroupKind.CONSUMER, raft, self, {}, patient=self._is_patient
+        )
         self.assigned = Assigned(self.context, newest, self.group)
         self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
         self.filed = Sink(self)
@@ -97,6 +97,10 @@ class ConsumerReplica:
         """Whether somebody began to listen since the last turn, or nobody does any more."""
         push = None if self.leader is None else self.leader.push
         return push is not None and push.wanted() != push.active
+
+    def _is_patient(self) -> bool:
+        """Whether other servers only keep the progress: no stream lets go of what was consumed."""
+        return self.stream.stream.config.retention is Retention.LIMITS
 
     # group.Replica
 

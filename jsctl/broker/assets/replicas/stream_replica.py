@@ -97,8 +97,9 @@ class StreamReplica:
         name = newest.group.name
         self.key = newest.account, newest.name
         self.volatile = self.stored.volatile
-        self.group = RaftGroup(name, name.encode(), GroupKind.STREAM, raft, self, {})
-        self.group.patient = self._is_patient
+        self.group = RaftGroup(
+            name, name.encode(), GroupKind.STREAM, raft, self, {}, patient=self._is_patient
+        )
         self.assigned = Assigned(self.context, newest, self.group)
         self.sink = Sink(self, stream=newest.name)
 
