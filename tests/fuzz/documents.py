@@ -21,6 +21,7 @@ from jsctl.api.words import Retention
 from jsctl.broker.handlers import api, direct
 from jsctl.broker.handlers.decisions import ProposeMeta, RemoveMetaPeer, Replies, Reply, StepDown
 from jsctl.broker.jetstream.consumers import config as consumer_rules
+from jsctl.broker.jetstream.consumers.defaults import with_defaults
 from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assignment_from, check_entry
 from jsctl.broker.jetstream.requests import ApiRequest, ClientInfo
@@ -207,7 +208,7 @@ def check_kind(kind: type[object], document: object) -> None:
             check_stream(stream_rules.checked(made.config, pedantic=made.pedantic))
         elif isinstance(made, bodies.ConsumerCreateRequest):
             for stream in STREAMS:
-                full = consumer_rules.with_defaults(made.config, stream, pedantic=made.pedantic)
+                full = with_defaults(made.config, stream, pedantic=made.pedantic)
                 consumer_rules.check(full, stream)
                 check_consumer(full, stream)
 
@@ -230,7 +231,7 @@ def check_consumer(config: ConsumerConfig, stream: StreamConfig) -> None:
     subjects = (config.deliver_subject, config.filter_subject, *config.filter_subjects)
     assert all(is_valid_subject(subject.encode()) for subject in subjects if subject)
     try:
-        assert consumer_rules.with_defaults(config, stream) == config, "nothing is left"
+        assert with_defaults(config, stream) == config, "nothing is left"
         consumer_rules.check(config, stream)
         consumer_rules.check_update(config, config, bound=True)
     except ApiError as error:

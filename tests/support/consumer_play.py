@@ -6,8 +6,8 @@ from dataclasses import replace
 from jsctl.api.codec import decode, encode
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.times import format_duration, format_time, parse_duration
-from jsctl.broker.jetstream.consumers.config import with_defaults
 from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
+from jsctl.broker.jetstream.consumers.defaults import with_defaults
 from jsctl.broker.jetstream.consumers.entries import encode_reset
 from jsctl.broker.jetstream.consumers.facts import Advisory, ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader

@@ -18,7 +18,7 @@ from jsctl.broker.handlers.decisions import Decision, ProposeMeta
 from jsctl.broker.handlers.placing import incarnations
 from jsctl.broker.handlers.view import AccountQuota, View
 from jsctl.broker.jetstream.consumers import config as rules
-from jsctl.broker.jetstream.consumers.config import ConsumerLimits
+from jsctl.broker.jetstream.consumers.defaults import ConsumerLimits, with_defaults
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
     GroupAssignment,
@@ -56,7 +56,7 @@ def create(view: View, request: ApiRequest, call: ApiCall) -> Decision:
     if config.pause_until:
         config = replace(config, pause_until=format_time(parse_time(config.pause_until)))
     config = rules.with_level(config)
-    config = rules.with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
+    config = with_defaults(config, stream.config, limits, pedantic=asked.pedantic)
     rules.check(config, stream.config, limits)
     if sourcing_consumers.is_direct(config, stream.config):
         return sourcing_consumers.create(view, request, stream, config)
@@ -186,7 +186,7 @@ def restored(
     if not view.clustered and config.num_replicas > 1:
         raise api_error("JSStreamReplicasNotSupportedErr")
     limits = _limits(view, view.account(stream.account))
-    config = rules.with_defaults(config, stream.config, limits, pedantic=False)
+    config = with_defaults(config, stream.config, limits, pedantic=False)
     rules.check(config, stream.config, limits)
     if stream.config.retention is Retention.WORK_QUEUE:
         rules.check_work_queue(config, others, exists=False)

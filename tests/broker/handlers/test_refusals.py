@@ -8,7 +8,8 @@ import pytest
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError, ApiErrorBody
 from jsctl.api.stream import StreamConfig, StreamSource
-from jsctl.broker.jetstream.consumers.config import check, with_defaults
+from jsctl.broker.jetstream.consumers.config import check
+from jsctl.broker.jetstream.consumers.defaults import with_defaults
 from jsctl.broker.jetstream.sourcing.asking import read_answer
 from jsctl.broker.jetstream.sourcing.origin import UpstreamOrigin
 from tests.support.jetstream_rig import Rig

@@ -1,4 +1,4 @@
-"""What a consumer's config may be: defaults, validation, what may change, who may overlap.
+"""What a consumer's config may be: validation, what may change, who may overlap.
 
 Every check raises `ApiError` with the code of the real server; the order is its order, so that
 a config with two mistakes is refused for the same one.
@@ -15,21 +15,18 @@ from jsctl.api.times import format_duration, parse_time
 from jsctl.api.words import AckPolicy, DeliverPolicy, PriorityPolicy, Retention
 from jsctl.broker.jetstream.consumers.consumer import filters_of
 from jsctl.broker.jetstream.consumers.dead_letters import check_target
+from jsctl.broker.jetstream.consumers.defaults import (
+    FLOW_CONTROL_HEARTBEAT_NS,
+    NO_LIMITS,
+    ConsumerLimits,
+)
 from jsctl.broker.subject.matching import subset
 from jsctl.broker.subject.patterns import Budget, PatternSet, Tangled
 from jsctl.broker.subject.validity import SUBJECT_BYTES_MAX, is_too_long, is_valid_subject
-from jsctl.dataclass import dataclass, replace
+from jsctl.dataclass import replace
 
-SECOND_NS = 1_000_000_000
-ACK_WAIT_NS = 30 * SECOND_NS
-INACTIVE_THRESHOLD_NS = 5 * SECOND_NS
-"""For consumers without a durable name."""
-PINNED_TTL_NS = 120 * SECOND_NS
-FLOW_CONTROL_HEARTBEAT_NS = SECOND_NS
 HEARTBEAT_NS_MIN = 100_000_000
 EXPIRES_NS_MIN = 1_000_000
-MAX_WAITING = 512
-MAX_ACK_PENDING = 1000
 NAME_LENGTH_MAX = 255
 DESCRIPTION_LENGTH_MAX = 4096
 METADATA_BYTES_MAX = 128 * 1024
@@ -38,19 +35,6 @@ GROUP_NAME = re.compile(r"[a-zA-Z0-9/_=-]{1,16}")
 _TOLD_KEYS = ("_nats.ver", "_nats.level")
 LEVEL_KEY = "_nats.req.level"
 TANGLED = "filter subjects have too many wildcards to be compared"
-_NO_STREAM = StreamConfig()
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerLimits:
-    """What server and account allow; 0 or below: no limit."""
-
-    server_ack_pending_max: int = 0
-    account_ack_pending_max: int = 0
-    request_batch_max: int = 0
-
-
-_NO_LIMITS = ConsumerLimits()
 Check = Callable[[ConsumerConfig, StreamConfig, ConsumerLimits], None]
 
 
@@ -75,105 +59,6 @@ def replicas_of(config: ConsumerConfig, stream: StreamConfig) -> int:
     return 1
 
 
-# Defaults.
-
-_FLOORS: tuple[tuple[str, int, str], ...] = (
-    ("max_waiting", 0, "max_waiting must not be negative"),
-    ("max_ack_pending", -1, "max_ack_pending must be set to -1"),
-    ("max_batch", 0, "max_batch must not be negative"),
-    ("max_expires", 0, "max_expires must not be negative"),
-    ("max_bytes", 0, "max_bytes must not be negative"),
-    ("idle_heartbeat", 0, "idle_heartbeat must not be negative"),
-    ("inactive_threshold", 0, "inactive_threshold must not be negative"),
-    ("priority_timeout", 0, "priority_timeout must not be negative"),
-)
-"""Fields whose values below the floor become the floor."""
-
-
-def with_defaults(
-    config: ConsumerConfig,
-    stream: StreamConfig = _NO_STREAM,
-    limits: ConsumerLimits = _NO_LIMITS,
-    *,
-    pedantic: bool = False,
-) -> ConsumerConfig:
-    """The config with everything set that was left open.
-
-    `pedantic` refuses what would have to be changed. Raises ApiError.
-    """
-    config = _floored(config, pedantic)
-    changed: dict[str, int | bool] = {}
-    if not config.deliver_subject and config.max_waiting == 0:
-        changed["max_waiting"] = MAX_WAITING
-    waits = config.ack_policy in (AckPolicy.EXPLICIT, AckPolicy.ALL)
-    ack_wait = config.ack_wait or (ACK_WAIT_NS if waits else 0)
-    if config.backoff:
-        if pedantic and ack_wait != config.backoff[0]:
-            raise _pedantic("first backoff value has to equal batch AckWait")
-        ack_wait = config.backoff[0]
-    changed["ack_wait"] = ack_wait
-    changed["max_ack_pending"] = _ack_pending(config, stream, limits, pedantic)
-    changed["inactive_threshold"] = _threshold(config, stream, pedantic)
-    if not config.deliver_subject and config.max_batch == 0 and limits.request_batch_max > 0:
-        if pedantic:
-            raise _pedantic("max_request_batch must be set if it's JetStream limits are set")
-        changed["max_batch"] = limits.request_batch_max
-    if config.priority_policy is PriorityPolicy.PINNED_CLIENT and not config.priority_timeout:
-        changed["priority_timeout"] = PINNED_TTL_NS
-    if config.ack_policy is AckPolicy.FLOW_CONTROL and not pedantic:
-        changed["flow_control"] = True
-        changed["idle_heartbeat"] = FLOW_CONTROL_HEARTBEAT_NS
-    new = {name: value for name, value in changed.items() if getattr(config, name) != value}
-    if not new:
-        return config
-    return replace(config, **new)  # type: ignore[arg-type]  # names of int and bool fields
-
-
-def _pedantic(text: str) -> ApiError:
-    return api_error("JSPedanticErrF", err=text)
-
-
-def _floored(config: ConsumerConfig, pedantic: bool) -> ConsumerConfig:
-    changed: dict[str, int] = {}
-    if config.max_deliver == 0 or config.max_deliver < -1:
-        if pedantic and config.max_deliver < -1:
-            raise _pedantic("max_deliver must be set to -1")
-        changed["max_deliver"] = -1
-    for name, floor, text in _FLOORS:
-        if getattr(config, name) < floor:
-            if pedantic:
-                raise _pedantic(text)
-            changed[name] = floor
-    if not changed:
-        return config
-    return replace(config, **changed)  # type: ignore[arg-type]  # names of int fields
-
-
-def _ack_pending(
-    config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits, pedantic: bool
-) -> int:
-    if config.max_ack_pending:
-        return config.max_ack_pending
-    inherited = stream.consumer_limits.max_ack_pending
-    if pedantic and inherited > 0:
-        raise _pedantic("max_ack_pending must be set if it's configured in stream limits")
-    if inherited or config.ack_policy is AckPolicy.NONE:
-        return inherited
-    most = (MAX_ACK_PENDING, limits.server_ack_pending_max, limits.account_ack_pending_max)
-    return min(limit for limit in most if limit > 0)
-
-
-def _threshold(config: ConsumerConfig, stream: StreamConfig, pedantic: bool) -> int:
-    if config.inactive_threshold:
-        return config.inactive_threshold
-    inherited = stream.consumer_limits.inactive_threshold
-    if pedantic and inherited > 0:
-        raise _pedantic("inactive_threshold must be set if it's configured in stream limits")
-    if inherited or config.durable_name:
-        return inherited
-    return INACTIVE_THRESHOLD_NS
-
-
 def required_level(config: ConsumerConfig) -> int:
     """The API level that a server needs to run this consumer."""
     if config.ack_policy is AckPolicy.FLOW_CONTROL:
@@ -193,9 +78,7 @@ def with_level(config: ConsumerConfig) -> ConsumerConfig:
 # Validation.
 
 
-def check(
-    config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits = _NO_LIMITS
-) -> None:
+def check(config: ConsumerConfig, stream: StreamConfig, limits: ConsumerLimits = NO_LIMITS) -> None:
     """Refuse a config (with defaults) that cannot be. Raises ApiError."""
     for one in _CHECKS:
         one(config, stream, limits)

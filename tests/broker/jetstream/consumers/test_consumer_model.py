@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.words import AckPolicy
-from jsctl.broker.jetstream.consumers.config import with_defaults
 from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.defaults import with_defaults
 from jsctl.broker.jetstream.consumers.entries import ConsumerProgress, apply_progress
 from jsctl.broker.jetstream.consumers.facts import AdvisoryKind, ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader

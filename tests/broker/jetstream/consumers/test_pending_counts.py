@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.words import DeliverPolicy
-from jsctl.broker.jetstream.consumers.config import with_defaults
 from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.defaults import with_defaults
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
 from jsctl.broker.jetstream.consumers.starting import begin
 from jsctl.broker.store.contents import Contents

@@ -8,8 +8,8 @@ from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.pull import PriorityGroup
 from jsctl.api.words import AckPolicy
 from jsctl.broker.jetstream.consumers import pull_dispatcher as pull_desk
-from jsctl.broker.jetstream.consumers.config import with_defaults
 from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.defaults import with_defaults
 from jsctl.broker.jetstream.consumers.delivery import ConsumerDelivery
 from jsctl.broker.jetstream.consumers.pull import PullRequest, WaitQueue, parse
 from jsctl.broker.jetstream.consumers.pull_dispatcher import PullDispatcher

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jsctl.broker.store import subject_index
 from jsctl.broker.store.sequences import packed as packed_seqs
+from jsctl.broker.store.sequences import positions
 from jsctl.broker.store.sequences.packed import PackedSeqs
 from jsctl.broker.store.subject_index import SubjectIndex
 from tests.support.quick import examples
@@ -21,7 +22,8 @@ def _blocks_of_a_few() -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packed_seqs, "BLOCK_SEQS", 4)
         patch.setattr(packed_seqs, "TAIL_SEQS_MAX", 8)
-        patch.setattr(subject_index, "BLOCK_SEQS", 4)
+        patch.setattr(positions, "BLOCK_SEQS", 4)
+        patch.setattr(positions, "TAIL_SEQS_MAX", 8)
         patch.setattr(subject_index, "TAIL_SEQS_MAX", 8)
         yield
 
