@@ -191,6 +191,7 @@ def test_a_mistake_of_the_monitoring_port_is_found(
     assert any(told in finding.error for finding in outcome.findings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "name", "mistake", "told"),
     [

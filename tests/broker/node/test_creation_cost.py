@@ -184,6 +184,7 @@ SPREAD = 40
 """Calls that differ between creations: hash tables grow, lists of names are not all alike."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", ["file", "memory"])
 def test_creating_takes_no_more_where_there_are_many(storage: str) -> None:
     """Neither streams nor consumers look at those that are there already."""

@@ -223,6 +223,7 @@ def test_deliveries_show_their_subject_on_both_ways(server: Gateway) -> None:
     assert server.heard(OUT) == b"RMSG $G " + THEIRS + ack + b" 4\r\n+ACK\r\n"
 
 
+@pytest.mark.slow
 def test_replies_that_are_led_back_are_bounded() -> None:
     replies, account = replies_of("A", "N"), Accounts(Options()).default
     for number in range(WAYS_MAX + 5):

@@ -339,6 +339,7 @@ def test_the_clock_never_steps_back() -> None:
     assert clock.now_ns() == 9000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("timeout", [WriteTimeout.CLOSE, WriteTimeout.RETRY])
 async def test_who_takes_a_little_is_closed_or_kept(timeout: WriteTimeout) -> None:
     limits = ClientLimits(write_deadline_ns=200_000_000, write_timeout=timeout)

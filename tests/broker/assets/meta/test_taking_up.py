@@ -188,6 +188,7 @@ def test_what_is_over_does_not_come_back(disk: SimDisk) -> None:
     assert [key[1] for key in taken(disk)[0]] == ["T"]
 
 
+@pytest.mark.slow
 def test_files_do_not_grow_with_what_is_over(disk: SimDisk) -> None:
     jobs = SideJobs(count(1))
     files = AssignedFiles(disk, jobs, alone=True)
