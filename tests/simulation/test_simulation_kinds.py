@@ -15,6 +15,7 @@ from tests.simulation.plan import (
     draw_changes,
     draw_kinds,
     draw_storage,
+    draw_turmoil,
     shrink,
 )
 from tests.simulation.run import Simulation, failure
@@ -35,6 +36,8 @@ FOUND = [
     (draw_kinds, 8000032, 3),
     (draw_storage, 10000042, 5),
     (draw_kinds, 88002, 3),
+    # A stream's leader did not know yet of a consumer, and let go of what was for it.
+    (draw_turmoil, 96000010, 5),
 ]
 """(drawing, seed, servers)"""
 

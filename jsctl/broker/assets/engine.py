@@ -12,6 +12,7 @@ from jsctl.broker import lazy
 from jsctl.broker.assets.assets import Assets, StreamKey
 from jsctl.broker.assets.cluster_view import ClusterView
 from jsctl.broker.assets.engine_options import TICK_NS, EngineOptions, ServerCard
+from jsctl.broker.assets.introductions import Introductions
 from jsctl.broker.assets.lost_log import find_loss
 from jsctl.broker.assets.meta.member import MetaMember
 from jsctl.broker.assets.own_news import OwnNews
@@ -125,8 +126,15 @@ class Engine:
         self.upkeep = Upkeep(
             self.context, self.outbox, self.assets, self.cluster.online, options.scrub
         )
+        self.introductions = Introductions(self.context, self.outbox, self.cluster.leader_of)
         self.peers = PeerExchange(
-            self.context, self.cluster, self.meta, self.transfers, self.upkeep, self.outbox
+            self.context,
+            self.cluster,
+            self.meta,
+            self.transfers,
+            self.upkeep,
+            self.introductions,
+            self.outbox,
         )
         self.reconfigurator = Reconfigurator(
             self.context, self.assets, self.cluster.online, self.meta.submit
@@ -189,6 +197,7 @@ class Engine:
         """What time makes due besides the groups."""
         now_ns = self.context.now_ns
         self.peers.tick(now_ns)
+        self.introductions.tick(now_ns)
         self.upkeep.tick(now_ns)
         if self.meta.bootstrap is not None:
             self.meta.found(now_ns)
@@ -297,9 +306,14 @@ class Engine:
                     self.transfers.imported(group, work)
                 else:
                     self._salvaged(group, work)
-        if groups.reads.answers:
-            reads, groups.reads.answers = groups.reads.answers, []
-            self.reads.extend((token, good) for _, token, good in reads)
+        self._take_reads()
+        self.introductions.follow()
+
+    def _take_reads(self) -> None:
+        reads, self.groups.reads.answers = self.groups.reads.answers, []
+        for _, token, good in reads:
+            if not self.introductions.confirmed(token, good):
+                self.reads.append((token, good))
 
     def _salvaged(self, group: RaftGroup, work: SyncJob) -> None:
         assert isinstance(work, salvage.SalvageJob), "no other work comes back"
@@ -344,7 +358,8 @@ class Engine:
 
     def next_due_ns(self) -> int | None:
         """When `look` has something to do."""
-        due = [self._maintain_due_ns, self.peers.next_due_ns(), self.upkeep.next_due_ns()]
+        parts = (self.peers, self.introductions, self.upkeep)
+        due = [self._maintain_due_ns, *(part.next_due_ns() for part in parts)]
         if not self.groups.idle:
             due.append(self._disk_due_ns)
         if self.meta.bootstrap is not None:

@@ -4,6 +4,7 @@ there, how full they are, which groups they lead, which meta group they belong t
 from collections.abc import Iterable
 
 from jsctl.broker.assets.cluster_view import ClusterView
+from jsctl.broker.assets.introductions import Introductions
 from jsctl.broker.assets.meta.member import MetaMember
 from jsctl.broker.assets.repair.upkeep import Upkeep
 from jsctl.broker.assets.replicas.replica_context import ReplicaContext
@@ -29,6 +30,7 @@ class PeerExchange:
         meta: MetaMember,
         transfers: Transfers,
         upkeep: Upkeep,
+        introductions: Introductions,
         outbox: PeerOutbox,
     ) -> None:
         self._context = context
@@ -36,6 +38,7 @@ class PeerExchange:
         self._meta = meta
         self._transfers = transfers
         self._upkeep = upkeep
+        self._introductions = introductions
         self._outbox = outbox
         self._news_due_ns = 0
 
@@ -103,6 +106,7 @@ class PeerExchange:
         for ack in frame.acks:
             self._transfers.acked(peer, ack, now_ns)
         self._upkeep.receive(frame)
+        self._introductions.receive(frame)
         for proposal in frame.proposals:
             self._meta.submit(proposal.entries)
 

@@ -36,6 +36,8 @@ from jsctl.broker.peers.items import (
     Founding,
     GatherReply,
     GatherRequest,
+    Introduced,
+    Introduction,
     Item,
     MetaProposal,
     PeerFrame,
@@ -346,6 +348,24 @@ def _read_removals(data: FrameReader) -> Removals:
     return Removals(data.text(), data.text(), data.text(), data.each(data.u64))
 
 
+def _write_introduction(out: FrameWriter, item: Introduction) -> None:
+    out.small(item.key)
+    out.u64(item.token)
+    out.u64(item.seen)
+
+
+def _read_introduction(data: FrameReader) -> Introduction:
+    return Introduction(data.small(), data.u64(), data.u64())
+
+
+def _write_introduced(out: FrameWriter, item: Introduced) -> None:
+    out.u64(item.token)
+
+
+def _read_introduced(data: FrameReader) -> Introduced:
+    return Introduced(data.u64())
+
+
 def _write_founding(out: FrameWriter, item: Founding) -> None:
     out.text(item.meta_id)
     out.each(item.members, out.text)
@@ -449,6 +469,8 @@ _KINDS: dict[type, tuple[int, Callable[..., None], Callable[[FrameReader], Item]
     ReplicaReport: (19, repair_codec.write_report, repair_codec.read_report, "reports"),
     AuditRequest: (24, repair_codec.write_audit, repair_codec.read_audit, "audits"),
     AuditAnswer: (25, repair_codec.write_audited, repair_codec.read_audited, "audited"),
+    Introduction: (27, _write_introduction, _read_introduction, "introductions"),
+    Introduced: (28, _write_introduced, _read_introduced, "introduced"),
 }
 
 

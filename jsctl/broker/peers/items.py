@@ -190,6 +190,23 @@ class Removals:
 
 
 @dataclass(frozen=True, slots=True)
+class Introduction:
+    """The leader of a consumer to that of its stream: is all applied that the meta group had
+    decided up to `seen`? `key` is that of the stream's group."""
+
+    key: bytes
+    token: int
+    seen: int
+
+
+@dataclass(frozen=True, slots=True)
+class Introduced:
+    """It is, and the sender was the stream's leader then. `token` is that of the question."""
+
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class MetaProposal:
     """Entries for the meta group's log, from a server that saw the need for them."""
 
@@ -353,6 +370,8 @@ Item = (
     | ReplicaReport
     | AuditRequest
     | AuditAnswer
+    | Introduction
+    | Introduced
 )
 
 
@@ -386,6 +405,8 @@ class PeerFrame:
     counts: list[ApiCount] = field(default_factory=list)
     audits: list[AuditRequest] = field(default_factory=list)
     audited: list[AuditAnswer] = field(default_factory=list)
+    introductions: list[Introduction] = field(default_factory=list)
+    introduced: list[Introduced] = field(default_factory=list)
 
     def items(self) -> Iterator[Item]:
         """Everything in it, what is urgent first."""
@@ -431,5 +452,7 @@ class PeerFrame:
             self.reports,
             self.audits,
             self.audited,
+            self.introductions,
+            self.introduced,
             self.chunks,
         )

@@ -27,6 +27,8 @@ from jsctl.broker.peers.items import (
     ForwardReply,
     GatherReply,
     GatherRequest,
+    Introduced,
+    Introduction,
     PeerFrame,
     PeerHeartbeat,
     RaftBatch,
@@ -82,6 +84,8 @@ whole = st.builds(
     removals=st.lists(
         st.builds(Removals, text, text, text, st.lists(u64, max_size=3)), max_size=2
     ),
+    introductions=st.lists(st.builds(Introduction, small, u64, u64), max_size=2),
+    introduced=st.lists(st.builds(Introduced, u64), max_size=2),
     answered=st.lists(st.builds(Answered, text, small), max_size=2),
     returned=st.lists(st.builds(Returned, text, small, small, st.booleans()), max_size=2),
     damaged=st.lists(

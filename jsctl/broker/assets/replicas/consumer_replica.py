@@ -18,9 +18,13 @@ from jsctl.broker.assets.replicas.replica_files import ReplicaFiles
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.interest.targets import Sink
 from jsctl.broker.jetstream.consumers.acks import ack_pattern, flow_pattern, next_subject
-from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry
+from jsctl.broker.jetstream.consumers.consumer import Consumer, config_entry, filters_of
 from jsctl.broker.jetstream.consumers.dead_letters import LetterBox
-from jsctl.broker.jetstream.consumers.entries import ConsumerProgress, encode_reset
+from jsctl.broker.jetstream.consumers.entries import (
+    ConsumerEntryKind,
+    ConsumerProgress,
+    encode_reset,
+)
 from jsctl.broker.jetstream.consumers.facts import ConsumerTurn
 from jsctl.broker.jetstream.consumers.leader import (
     LEADERSHIP_CHANGE,
@@ -34,6 +38,7 @@ from jsctl.broker.raft.core import Raft
 from jsctl.broker.replication.group import GroupKind, RaftGroup, SyncJob
 from jsctl.broker.replication.state_import import StateImporter, pieces
 from jsctl.broker.store.stream_store import Removed
+from jsctl.broker.subject.matching import Filters
 from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
@@ -73,6 +78,10 @@ class ConsumerReplica:
     """The newest config that the log took while this server leads."""
     _reset_at: int = 0
     """The entry by which it begins again for who asked last."""
+    _known_as: ConsumerAssignment | None = None
+    """What the stream's leader said to know it as."""
+    _coming_filters: Filters | None = None
+    """Those that it is to have, while its log has others."""
     _said: list[OutgoingMessage] = field(default_factory=list)
     """To be published once the entries of this drain are applied."""
 
@@ -87,6 +96,7 @@ class ConsumerReplica:
         self.acks, self.pulls, self.flow = Sink(self), Sink(self), Sink(self)
         self.filed = Sink(self)
         self._listening = Listening(self.context, newest.account)
+        self._compare_filters()
 
     @property
     def assignment(self) -> ConsumerAssignment:
@@ -109,6 +119,8 @@ class ConsumerReplica:
         assert index > self._applied, f"entry {index} after {self._applied}"
         self._applied = index
         result = self.consumer.apply(index, data)
+        if data[0] == ConsumerEntryKind.CONFIG:
+            self._compare_filters()
         if self.leader is not None:
             # Who asked for the entry, and whoever asks after him, sees what it did.
             self.leader.follow_log(self.context.now_ns)
@@ -134,7 +146,7 @@ class ConsumerReplica:
         leader = self.leader
         if leader is None or not self.assigned.is_owed or self._applied < self._reset_at:
             return
-        if leader.ready and self._is_current():
+        if leader.ready and self._is_current() and self._is_introduced():
             request = self.assigned.take_request()
             if request is not None:
                 fact = ConsumerServes(self.assignment, self.consumer, leader, request)
@@ -150,7 +162,7 @@ class ConsumerReplica:
         server's log behind the choice, or gone with it. But others keep those of a replicated
         stream, and only some policies do not pass them over then.
         """
-        if self.stream.leader is None or self._waits_for_repair():
+        if self.stream.leader is None or self._waits_for_repair() or not self._is_known():
             return False
         if takes_long(self.consumer, self.stream.store):
             return False  # Who leads chooses.
@@ -294,7 +306,7 @@ class ConsumerReplica:
         only what it had when it was heard first counts; the next leader may not have all of it."""
         if leader.state.started:
             return True
-        if self._waits_for_repair():
+        if self._waits_for_repair() or not self._is_introduced():
             return False
         if self.stream.leader is not None:
             return True
@@ -304,6 +316,28 @@ class ConsumerReplica:
         if self._start_behind is None or self._start_behind[0] != raft.term:
             self._start_behind = raft.term, raft.leader_last
         return raft.applied >= self._start_behind[1]
+
+    def _is_known(self) -> bool:
+        """Whether the stream's leader surely keeps what is for this consumer, as it is wanted: one
+        that has not heard of it lets go of what only this one needs (decision 80)."""
+        stream = self.stream
+        wanted, applied = stream.assignment.config.retention, stream.stream.config.retention
+        if Retention.INTEREST not in (wanted, applied) or self._known_as is self.assignment:
+            return True
+        return stream.leader is not None and stream.group.raft.members.voters == (self.context.me,)
+
+    def _is_introduced(self) -> bool:
+        """The same; if not, the stream's leader is asked."""
+        known = self._is_known()
+        if not known:
+            self.context.strangers[self.group.name] = None
+        return known
+
+    def introduced(self, assignment: ConsumerAssignment) -> None:
+        """The stream's leader knows it as this."""
+        self._known_as = assignment
+        self._answer()
+        self.context.queue.wake(self.group.name, self)
 
     def _waits_for_repair(self) -> bool:
         """Whether a message that decides where to start may be damaged here, but not elsewhere."""
@@ -346,16 +380,23 @@ class ConsumerReplica:
 
     def needs(self, seq: int, subject: bytes) -> bool:
         """Whether this consumer still has to see a message, or waits for its ack."""
-        return self.consumer.needs(seq, subject)
+        if self.consumer.needs(seq, subject):
+            return True
+        coming, state = self._coming_filters, self.consumer.state
+        new = not state.started or seq > state.delivered_stream
+        return coming is not None and new and coming.match(subject)
 
     def interested(self, subject: bytes) -> bool:
         """Whether messages on a subject are for this consumer."""
-        return self.consumer.filters.match(subject)
+        coming = self._coming_filters
+        return self.consumer.filters.match(subject) or (
+            coming is not None and coming.match(subject)
+        )
 
     @property
     def takes_all(self) -> bool:
         """Whether every subject of the stream is for this consumer."""
-        return self.consumer.filters.is_all
+        return self.consumer.filters.is_all and self._coming_filters is None
 
     @property
     def leading(self) -> bool:
@@ -369,12 +410,20 @@ class ConsumerReplica:
         assert assignment.account == self.account and assignment.name == self.consumer.name
         asked = assignment.request != self.assigned.assignment.request
         self.assigned.renew(assignment)
+        self._compare_filters()
         self._propose_config()
         if asked and assignment.config.sourcing and self.leader is not None:
             # Another stream asks anew: what it did not acknowledge did not arrive.
             entry = encode_reset(self.leader.state.floor_stream + 1)
             self._reset_at = self.context.groups.propose(self.group, [entry], None) or 0
         self._answer()
+
+    def _compare_filters(self) -> None:
+        """What is for it from now on counts at once; what was, until its log says otherwise."""
+        wanted = filters_of(self.assignment.config)
+        self._coming_filters = None
+        if wanted != filters_of(self.consumer.config):
+            self._coming_filters = Filters(one.encode() for one in wanted)
 
     def _propose_config(self) -> None:
         self.assigned.config_refused = False
@@ -418,6 +467,7 @@ class ConsumerReplica:
     def _take(self, snapshot: bytes) -> None:
         assert self.leader is None, "a leader's state replaces that of others"
         self.consumer.restore(snapshot)
+        self._compare_filters()
         # A state does not tell which acks are new.
         self.stream.consumed_anew()
 

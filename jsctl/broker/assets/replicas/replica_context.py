@@ -126,6 +126,8 @@ class ReplicaContext:
     """What was found out since the node last asked."""
     damaged: dict[str, int] = field(default_factory=dict)
     """Streams' groups -> a message that somebody waits for and whose bytes are damaged here."""
+    strangers: dict[str, None] = field(default_factory=dict)
+    """Consumers' groups whose leader here waits until the stream's leader surely knows them."""
     unused: list[ConsumerAssignment] = field(default_factory=list)
     """Consumers that were not used for their threshold: they are to be deleted."""
     crowds: Crowds = field(default_factory=Crowds)

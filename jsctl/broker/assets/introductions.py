@@ -1,0 +1,154 @@
+"""A consumer of a stream with interest retention begins when the stream's leader surely knows it.
+
+That leader lets go of what no consumer needs that it knows. One that is an entry of the meta group
+behind does not know who was just made, or what it is to get from now on. So the consumer's leader
+asks it before a start is chosen and before anybody hears that it serves what was asked for
+(decision 80): the stream's leader answers once it has applied what the meta group had decided as
+the asker saw it, and has it confirmed then that it still leads. A question without an answer is
+asked again, maybe of another leader.
+"""
+
+from collections.abc import Callable
+
+from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
+from jsctl.broker.assets.replicas.replica_context import ReplicaContext
+from jsctl.broker.assets.replicas.stream_replica import StreamReplica
+from jsctl.broker.jetstream.meta.assignments import ConsumerAssignment
+from jsctl.broker.peers.items import Introduced, Introduction, PeerFrame
+from jsctl.broker.peers.outbox import PeerOutbox
+from jsctl.broker.replication.group import GroupKind
+from jsctl.dataclass import dataclass
+
+ASK_NS = 100_000_000
+"""After so long it is asked again."""
+EARLY_MAX = 10_000
+"""Questions of others that wait; more are dropped, and come again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of this server that is open."""
+
+    token: int
+    assignment: ConsumerAssignment
+    again_ns: int
+
+
+class Introductions:
+    """See the module. `leader_of`: peer id of a group's leader, as far as known here, or ""."""
+
+    def __init__(
+        self,
+        context: ReplicaContext,
+        outbox: PeerOutbox,
+        leader_of: Callable[[str], str],
+    ) -> None:
+        self._context = context
+        self._outbox = outbox
+        self._leader_of = leader_of
+        self._asked: dict[str, Asked] = {}
+        """By the name of the consumer's group."""
+        self._early: list[tuple[str, Introduction]] = []
+        """(peer, question) that speak of what is not applied here yet."""
+        self._reading: dict[int, tuple[str, Introduction]] = {}
+        """Token of a read of the stream's group -> who is answered when it is confirmed."""
+        self._tokens = 0
+
+    def _next_token(self) -> int:
+        self._tokens += 1
+        return self._tokens
+
+    @property
+    def _seen(self) -> int:
+        meta = self._context.groups.by_name.get(GroupKind.META.value)
+        return 0 if meta is None else meta.raft.applied
+
+    # At the consumer's leader
+
+    def follow(self) -> None:
+        """Ask for who waits, and go on with what others asked too early."""
+        if self._context.strangers:
+            strangers, self._context.strangers = self._context.strangers, {}
+            for name in strangers:
+                self._ask(name)
+        if self._early:
+            early, self._early = self._early, []
+            for peer, question in early:
+                self._hear(peer, question)
+
+    def _waiting(self, name: str) -> ConsumerReplica | None:
+        group = self._context.groups.by_name.get(name)
+        replica = None if group is None else group.unit
+        if isinstance(replica, ConsumerReplica) and replica.leader is not None:
+            return replica
+        return None
+
+    def _ask(self, name: str) -> None:
+        replica, asked, now_ns = self._waiting(name), self._asked.get(name), self._context.now_ns
+        if replica is None:
+            self._asked.pop(name, None)
+            return
+        made = replica.assignment
+        if asked is not None and asked.assignment is made and now_ns < asked.again_ns:
+            return
+        token, stream = self._next_token(), replica.stream.group
+        self._asked[name] = Asked(token, made, now_ns + ASK_NS)
+        question, leader = Introduction(stream.key, token, self._seen), self._leader_of(stream.name)
+        if leader == self._context.me:
+            self._hear(leader, question)
+        elif leader:
+            self._outbox.parcel(leader).introductions.append(question)
+
+    def _answered(self, told: Introduced) -> None:
+        for name, asked in self._asked.items():
+            if asked.token == told.token:
+                del self._asked[name]
+                replica = self._waiting(name)
+                if replica is not None:
+                    replica.introduced(asked.assignment)
+                return
+
+    def tick(self, now_ns: int) -> None:
+        """Ask once more for who still waits."""
+        for name, asked in list(self._asked.items()):
+            if now_ns >= asked.again_ns:
+                self._ask(name)
+
+    def next_due_ns(self) -> int | None:
+        """When `tick` has something to do."""
+        return min((one.again_ns for one in self._asked.values()), default=None)
+
+    # At the stream's leader
+
+    def receive(self, frame: PeerFrame) -> None:
+        """What a peer asks and answers."""
+        for question in frame.introductions:
+            self._hear(frame.sender, question)
+        for told in frame.introduced:
+            self._answered(told)
+
+    def _hear(self, peer: str, question: Introduction) -> None:
+        group = self._context.groups.by_key(question.key)
+        replica = None if group is None else group.unit
+        if group is None or not isinstance(replica, StreamReplica) or replica.leading is None:
+            return
+        if self._seen < question.seen:
+            if len(self._early) < EARLY_MAX:
+                self._early.append((peer, question))
+            return
+        # Those of requests count up from nothing.
+        token = -self._next_token()
+        self._reading[token] = peer, question
+        self._context.groups.read(group, token)
+
+    def confirmed(self, token: int, good: bool) -> bool:
+        """A read of a group ended; False: it was not of these."""
+        if token >= 0:
+            return False
+        peer, question = self._reading.pop(token)
+        told = Introduced(question.token)
+        if good and peer == self._context.me:
+            self._answered(told)
+        elif good:
+            self._outbox.parcel(peer).introduced.append(told)
+        return True
