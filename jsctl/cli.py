@@ -31,6 +31,7 @@ from jsctl.settings import GLOBAL_FLAGS, GlobalFlag, Settings, load
 PROGRAM = "jsctl"
 FORMATS = next(flag for flag in GLOBAL_FLAGS if flag.name == "render").choices
 INTERRUPTED = 130
+HINTS_MAX = 3
 _FLAGS = {name: flag for flag in GLOBAL_FLAGS for name in (flag.name, *flag.aliases)}
 _SHORT = {flag.short: flag for flag in GLOBAL_FLAGS if flag.short}
 _EXISTING = frozenset({"cert", "key", "ca"})
@@ -69,9 +70,9 @@ def main(arguments: Sequence[str] | None = None, hints: Hints = lambda _words: (
         return _dispatch(flags, words)
     except ApiError as error:
         failure = RequestFailed(error, prefix=getattr(error, "about", ""))
-        return _failed(_hinted(failure, flags, given, hints), flags)
+        return _failed(_hinted(failure, given, hints), flags)
     except JsctlError as error:
-        return _failed(_hinted(error, flags, given, hints), flags)
+        return _failed(_hinted(error, given, hints), flags)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -417,12 +418,9 @@ def _as_document(flags: dict[str, str]) -> bool:
     return form in ("json", "jsonl", "yaml")
 
 
-def _hinted(
-    error: JsctlError, flags: dict[str, str], words: Sequence[str], hints: Hints
-) -> JsctlError:
-    """With a hint about names, where somebody sees it and there is none yet."""
-    missing = error.kind == NotFound.kind and not error.hints
-    if missing and (sys.stderr.isatty() or _as_document(flags)):
+def _hinted(error: JsctlError, words: Sequence[str], hints: Hints) -> JsctlError:
+    """With a hint about names, if there is none yet."""
+    if error.kind == NotFound.kind and not error.hints:
         error.hints = hints(words)
     return error
 
@@ -452,7 +450,6 @@ def _failed(error: JsctlError, flags: dict[str, str]) -> int:
         print(error.page)
     else:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-    if sys.stderr.isatty():
-        for hint in error.hints[:3]:
-            print(f"  {hint}", file=sys.stderr)
+    for hint in error.hints[:HINTS_MAX]:
+        print(f"  {hint}", file=sys.stderr)
     return exit_code_of(error, os.environ)

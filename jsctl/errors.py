@@ -22,7 +22,7 @@ FULL = (ENOSPC, EDQUOT, EFBIG)
 
 
 class JsctlError(Exception):
-    """Base of all expected failures. `hints` are shown below the message on a terminal."""
+    """Base of all expected failures. `hints` are shown below the message."""
 
     kind = "error"
     exit_code = 1

@@ -5,6 +5,8 @@ its business, bytes are ours. Nothing reconnects here; what ends ends.
 """
 
 import asyncio
+import os
+import socket
 from contextlib import suppress
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
     from jsctl.client.library import NatsClient
 
 READ_BYTES = 256 * 1024
+ANSWER_BYTES = 16 * 1024
+LOOK_S = 0.2
+"""So long a connection that is alone keeps the loop waiting for silence."""
+LOOK_READS = 64
+"""So often it lets the loop see whether somebody wants it to end."""
 LINE_MAX = 64 * 1024
 """No line of a server is longer."""
 STATUS = b"NATS/1.0 "
@@ -62,12 +69,28 @@ class RawConnection:
         self._rest = b""
         self._pongs = 0
         self._next_sid = 1_000_000  # those of the library are below
+        self._socket: socket.socket | None = None
+        self._reads = 0
+        self.alone = False
+        """Whether nobody else needs the loop while this connection waits."""
 
     @classmethod
     async def take_over(cls, client: "NatsClient") -> "RawConnection":
         """The bytes of a connected client, which is not to be used any more."""
         reader, writer = await client.give_up_protocol()
         return cls(reader, writer)
+
+    async def wait_at_the_socket(self) -> None:
+        """From now on `read` waits for the system and not for the loop, which costs as much as the
+        rest of a round trip. Nothing changes for a connection that is not alone, or has TLS."""
+        transport = self._writer.transport
+        own = self._writer.get_extra_info("socket")
+        if not self.alone or self._socket or own is None or transport.get_extra_info("ssl_object"):
+            return
+        await self.flush()  # Whatever the loop has read is looked at: nothing is left there.
+        transport.pause_reading()
+        self._socket = socket.socket(fileno=os.dup(own.fileno()))
+        self._socket.settimeout(LOOK_S)
 
     def write(self, data: bytes) -> None:
         """Sends frames; `drain` waits until few are left to be sent."""
@@ -108,10 +131,29 @@ class RawConnection:
         return self.parse(await self._more())
 
     async def _more(self) -> bytes:
-        data = await self._reader.read(READ_BYTES)
+        if self._socket is None:
+            data = await self._reader.read(READ_BYTES)
+        else:
+            data = await self._waited(self._socket)
         if not data:
             raise Unreachable("nats: connection closed")
         return data
+
+    async def _waited(self, own: socket.socket) -> bytes:
+        self._reads += 1
+        if not self._reads % LOOK_READS:
+            await asyncio.sleep(0)
+        while True:
+            with suppress(TimeoutError):
+                return own.recv(ANSWER_BYTES)
+            await asyncio.sleep(0)  # Deadlines and Ctrl-C come by the loop.
+
+    def close(self) -> None:
+        """Ends the connection, whatever state it is in."""
+        if self._socket is not None:
+            self._socket.close()
+        with suppress(OSError, RuntimeError):
+            self._writer.transport.abort()
 
     def parse(self, data: bytes) -> list[Frame]:
         """The whole frames of what came; the rest waits for more."""
@@ -208,5 +250,4 @@ class Counted:
 
 async def closed(connection: RawConnection) -> None:
     """Ends a connection, whatever state it is in."""
-    with suppress(OSError, RuntimeError):
-        connection._writer.transport.abort()
+    connection.close()

@@ -1,7 +1,7 @@
 """Rows and documents as JSON, JSON lines, YAML, CSV, TSV, Markdown and bare names."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from jsctl.api.codec import encode
@@ -145,3 +145,46 @@ def render_rows(
     assert form == "md", form
     cells = [[column.cell(row) for column in columns] for row in rows]
     return as_markdown([column.title for column in columns], cells, title)
+
+
+def document_rows(value: object, form: str, *, headed: bool = True) -> str:
+    """A document in a format of rows.
+
+    A list has a row for each item and a column for each key that one of them has; of anything else
+    each value is a row, with the way to it as its name (`state.messages`). Without headings for
+    rows that go on below others.
+    """
+    document = plain(value)
+    if isinstance(document, list):
+        records = [dict(_leaves(one)) for one in document]
+        keys = list(dict.fromkeys(key for record in records for key in record))
+    else:
+        records = [{"name": name, "value": item} for name, item in _leaves(document)]
+        keys = ["name", "value"]
+    columns = [_of_key(key or "value") for key in keys]
+    rows = [{key or "value": item for key, item in record.items()} for record in records]
+    text = render_rows(rows, columns, form) if columns else ""
+    above = {"csv": 1, "tsv": 1, "md": 2}.get(form, 0)
+    return text if headed else "\n".join(text.split("\n")[above:])
+
+
+def _of_key(key: str) -> "Column[dict[str, object]]":
+    def shown(row: dict[str, object]) -> object:
+        value = row.get(key)
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return "" if value is None else _flat(value)
+
+    return Column(key, key, shown)
+
+
+def _leaves(value: object, name: str = "") -> Iterator[tuple[str, object]]:
+    """What a document says, by the way there; lists of plain values stay together."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _leaves(item, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        for at, item in enumerate(value):
+            yield from _leaves(item, f"{name}.{at}" if name else str(at))
+    else:
+        yield name, value

@@ -1,6 +1,7 @@
 """Names and flags that were meant; errors for programs; finer exit codes on request."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -69,8 +70,6 @@ def fails(
     def run(line: str) -> tuple[int, dict[str, object]]:
         capfd.readouterr()
         words = [*line.split(), "-o", "json"]
-        import os
-
         code = main(words, lambda given: near_hints(given, os.environ))
         told = capfd.readouterr()
         assert told.out == ""
@@ -97,14 +96,13 @@ def test_each_kind_of_error_has_a_status(line: str, kind: str, hint: str, fails:
     assert str(error["hint"]).startswith(hint) and bool(error["hint"]) == bool(hint)
 
 
-def test_nobody_is_asked_for_hints_that_nobody_sees(
-    cli: Run, broker: Broker, monkeypatch: pytest.MonkeyPatch
+def test_hints_are_below_the_error_wherever_it_goes(
+    fails: Fails, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("NATS_URL", broker.url)
-
-    def asked(_words: object) -> tuple[str, ...]:
-        raise AssertionError("standard error is no terminal")
-
-    assert main(["stream", "purge", "NONE", "-f"], asked) == 1
-    done = cli("stream", "purge", "NONE", "-f", "-j")
-    assert (done.code, done.err) == (1, 'jsctl: error: stream "NONE": stream not found (10059)\n')
+    assert fails("stream info ORDER")[1]["hint"]
+    for words in (["stream", "purge", "ORDER", "-f", "-j"], ["stream", "info", "ORDER"]):
+        assert main(words, lambda given: near_hints(given, os.environ)) == 3
+        said = capfd.readouterr()
+        error, hint = said.err.splitlines()
+        assert error == 'jsctl: error: stream "ORDER": stream not found (10059)'
+        assert (said.out, hint) == ("", "  did you mean ORDERS?")

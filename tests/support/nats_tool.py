@@ -15,6 +15,7 @@ import pytest
 
 NATS = which("nats") or which("nats", path=str(Path(sys.executable).parent))
 ANSWER_S = 30
+HINTS = re.compile(r"(^(?:jsctl: )?error: .*\n(?:\n)?)(?:  \S.*\n)+\Z", re.MULTILINE)
 PROGRAM = re.compile(r"^(usage: )?nats\b", re.MULTILINE)
 
 needed = pytest.mark.skipif(
@@ -66,10 +67,15 @@ def differences(
         pairs = (
             (str(theirs.returncode), str(ours.code)),
             (_comparable(theirs.stdout, normal), _comparable(ours.out, normal)),
-            (_comparable(theirs.stderr, normal), _comparable(ours.err, normal)),
+            (_comparable(theirs.stderr, normal), _comparable(without_hints(ours.err), normal)),
         )
         found += [f"{line}\n{_difference(them, we)}" for them, we in pairs if them != we]
     return found
+
+
+def without_hints(text: str) -> str:
+    """What this tool says below an error, and `nats` does not, left out."""
+    return HINTS.sub(r"\1", text)
 
 
 def _difference(theirs: str, ours: str) -> str:

@@ -151,7 +151,9 @@ def _loaded(path: str) -> Document:
 def _show(call: Call, report: Document, path: str, limit: int) -> None:
     if call.as_json:
         call.output.json(report)
-    elif call.flag("markdown"):
+    elif call.output.form in ("csv", "tsv", "names"):
+        call.output.json(_rows(report, limit))
+    elif call.flag("markdown") or call.output.asked:
         call.output.print(_markdown(report, limit))
     else:
         _show_lines(call, report, path, limit)
@@ -181,6 +183,20 @@ def _show_lines(call: Call, report: Document, path: str, limit: int) -> None:
     for outcome in sorted(counts, key=lambda one: (counts[one], one)):
         screen.row(outcome, counts[outcome])
     call.output.details(screen)
+
+
+def _rows(report: Document, limit: int) -> list[dict[str, object]]:
+    """A check in each."""
+    return [
+        {
+            "code": text(one, "check", "code"),
+            "suite": text(one, "check", "suite"),
+            "outcome": text(one, "outcome_string"),
+            "description": text(one, "check", "description"),
+            "examples": "; ".join(_limited(one, limit)),
+        }
+        for one in objects(report, "checks")
+    ]
 
 
 def _limited(result: Document, limit: int) -> list[str]:

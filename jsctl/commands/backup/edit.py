@@ -41,7 +41,7 @@ def edit(call: Call) -> None:
     per_subject = chosen.per_subject
     with reading(call, "Editing", source, 2 if per_subject else 1) as progress:
         done = edit_backup(source, target, replace(wanted, progress=progress))
-    if call.as_json:
+    if call.as_data:
         call.output.json(_document(done))
         return
     theme = call.output.theme
@@ -64,8 +64,12 @@ def _obfuscator(call: Call, keys: str) -> Obfuscator | None:
 def lookup(call: Call) -> None:
     """What obfuscated names stand for."""
     keys = Obfuscator.of_file(Path(call.text("keyfile")).expanduser())
+    found = {value: keys.reveal(value) for value in call.texts("value")}
+    if call.output.asked:
+        call.output.json([{"value": value, "is": name} for value, name in found.items()])
+        return
     for value in call.texts("value"):
-        call.output.print(keys.reveal(value))
+        call.output.print(found[value])
 
 
 def _filter(call: Call, now_ns: int) -> Filter:

@@ -18,7 +18,7 @@ def reading(
 ) -> Iterator[Callable[[int], None]]:
     """Gives the function that is told the bytes read."""
     total = archive_of(source).stat().st_size
-    shown = call.flag("progress") and not call.as_json
+    shown = call.flag("progress") and not call.as_data
     if shown:
         more = f" in {passes} passes" if passes > 1 else ""
         call.output.print(f"{verb} backup in {source} with {size(total)}{more}")

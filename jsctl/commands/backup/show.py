@@ -57,7 +57,7 @@ def validate(call: Call) -> None:
     source = Path(call.text("source"))
     with reading(call, "Validating", source) as progress:
         found = read_contents(source, progress)
-    if call.as_json:
+    if call.as_data:
         call.output.json({"entries": found.entries, **_document(found, subjects=False)})
         return
     first, last = number(found.first_sequence), number(found.last_sequence)

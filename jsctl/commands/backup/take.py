@@ -10,7 +10,9 @@ async def stream(call: Call) -> None:
     """One stream."""
     target = Path(call.text("target")).expanduser()
     async with call.manager() as manager:
-        await back_up(call, manager, call.text("stream"), target)
+        done = await back_up(call, manager, call.text("stream"), target)
+    if call.output.asked:
+        call.output.json(done)
 
 
 async def account(call: Call) -> None:

@@ -105,6 +105,7 @@ async def _one_by_one(connection: RawConnection, job: Job, made: Made, judged: J
     prefix = inbox()
     connection.subscribe(f"{prefix}.*")
     await connection.flush()
+    await connection.wait_at_the_socket()
     latencies: list[int] = []
     started = perf_counter_ns()
     for at in range(job.messages):

@@ -249,6 +249,7 @@ class _Asking:
         asking = cls(connection, job)
         connection.subscribe(asking._inbox)
         await connection.flush()
+        await connection.wait_at_the_socket()
         return asking
 
     async def one(self, subject: str, body: bytes) -> Frame:

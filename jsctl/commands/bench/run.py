@@ -298,7 +298,7 @@ async def run_jobs(call: Call, kind: Benchmark, jobs: Sequence[Job]) -> None:
 
 
 def _print(call: Call, kind: Benchmark, samples: "list[Sample]") -> None:
-    if call.output.form in ("json", "jsonl", "yaml"):
+    if call.output.asked:
         call.output.json(documents_of(kind.label, samples))
     else:
         for line in ["", *result_lines(kind.label, samples), ""]:

@@ -62,6 +62,7 @@ async def _run_here(
             client = await open_client(settings, what=f"client number {job.number}")
             stack.push_async_callback(client.close)
             connection = await RawConnection.take_over(client)
+            connection.alone = len(jobs) == 1
             stack.push_async_callback(closed, connection)
             connections.append(connection)
         waiting = ready()

@@ -2,7 +2,7 @@
 
 from time import time_ns
 
-from jsctl.api.consumer import ConsumerConfig
+from jsctl.api.consumer import ConsumerConfig, ConsumerInfo
 from jsctl.api.errors import ApiError
 from jsctl.api.times import (
     HOUR_NS,
@@ -66,7 +66,12 @@ async def pause(call: Call) -> None:
     seconds = round(left / SECOND_NS) if isinstance(left, int) else 0
     remaining = format_duration(seconds * SECOND_NS)
     name = f"{found.stream_name} > {found.name}"
-    call.output.print(f"Paused {name} until {moment(until)} ({remaining})")
+    document = {**_named(found), "paused": True, "pause_until": until, "pause_remaining": left}
+    call.output.tell(f"Paused {name} until {moment(until)} ({remaining})", document)
+
+
+def _named(found: ConsumerInfo) -> dict[str, object]:
+    return {"stream_name": found.stream_name, "name": found.name}
 
 
 def _until(call: Call) -> str:
@@ -104,7 +109,10 @@ async def resume(call: Call) -> None:
             return
         await manager.pause_consumer(found.stream_name, found.name, "")
     until = moment(found.config.pause_until if found.config else "")
-    call.output.print(f"Consumer {name} was resumed while previously paused until {until}")
+    call.output.tell(
+        f"Consumer {name} was resumed while previously paused until {until}",
+        {**_named(found), "paused": False},
+    )
 
 
 async def unpin(call: Call) -> None:
@@ -124,7 +132,10 @@ async def unpin(call: Call) -> None:
             return
         await manager.unpin_consumer(found.stream_name, found.name, group)
     client = pinned.get(group, "")
-    call.output.print(f"Unpinned client {client} from Priority Group {name} > {group}")
+    call.output.tell(
+        f"Unpinned client {client} from Priority Group {name} > {group}",
+        {**_named(found), "group": group, "unpinned": client},
+    )
 
 
 async def reset(call: Call) -> None:

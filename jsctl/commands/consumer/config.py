@@ -305,9 +305,9 @@ async def edit(call: Call) -> int | None:
         new = with_flags(call, new)
         lines = differences(old, new)
         if not lines:
-            call.output.print("No difference in configuration")
+            call.output.say("No difference in configuration")
             return 0
-        call.output.print("\n".join(["Differences (-old +new):", *lines]))
+        call.output.say("\n".join(["Differences (-old +new):", *lines]))
         if call.flag("dry-run"):
             return 1
         name = f"{found.stream_name} > {found.name}"

@@ -8,11 +8,12 @@ from jsctl.api.codec import dumps
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.errors import ApiError
 from jsctl.api.status import parse_status
-from jsctl.api.subjects import api_subject, parse_ack
+from jsctl.api.subjects import AckSubject, api_subject, parse_ack
 from jsctl.api.times import format_duration
 from jsctl.api.words import AckPolicy
 from jsctl.client.requests import api_prefix
 from jsctl.commands.toolkit.assets.picking import check_name, consumer_of
+from jsctl.commands.toolkit.content.bodies import message_document
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, RequestFailed, Unreachable, UsageError
 from jsctl.render.humanize import duration
@@ -91,6 +92,10 @@ def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:
         out.print(text)
         return
     ack = parse_ack(message.reply.encode())
+    if out.asked:
+        document = message_document(message.subject, message.headers, message.data)
+        out.json_line({**document, **_place(ack)})
+        return
     if ack is not None:
         out.print(
             f"[{strftime('%H:%M:%S')}] subj: {message.subject} / tries: {ack.deliveries} / "
@@ -102,6 +107,20 @@ def _print_message(call: Call, message: "Msg", *, pushed: bool = False) -> None:
             out.print(f"   {key}: {value}" if pushed else f"  {key}: {value}")
         out.print("\nData:" if pushed else "\nData:\n")
     out.print(text.removesuffix("\n") + "\n" if pushed else f"\n{text}")
+
+
+def _place(ack: AckSubject | None) -> dict[str, object]:
+    """Where a message is kept, and which try this is."""
+    if ack is None:
+        return {}
+    return {
+        "stream": ack.stream,
+        "consumer": ack.consumer,
+        "stream_seq": ack.stream_seq,
+        "consumer_seq": ack.consumer_seq,
+        "deliveries": ack.deliveries,
+        "pending": ack.pending,
+    }
 
 
 async def _acknowledge(call: Call, client: "NatsClient", message: "Msg") -> None:
@@ -118,7 +137,7 @@ async def _acknowledge(call: Call, client: "NatsClient", message: "Msg") -> None
     await client.publish(message.reply, payload)
     await client.flush()
     if not call.flag("raw"):
-        call.output.print(f"\n{sentence}\n")
+        call.output.say(f"\n{sentence}\n")
 
 
 async def subscribe(call: Call) -> None:
@@ -137,7 +156,7 @@ async def subscribe(call: Call) -> None:
 
 
 async def _pushed(call: Call, client: "NatsClient", config: ConsumerConfig, *, acked: bool) -> None:
-    if not call.flag("raw"):
+    if not call.flag("raw") and not call.output.asked:
         _tell_of(call, config, acked=acked)
     subscription = await client.subscribe(
         config.deliver_subject, queue=call.text("deliver-group") or config.deliver_group

@@ -114,8 +114,12 @@ def show_context(call: Call, name: str, *, connect: bool = False) -> bool:
         problem = _connect(name, call)
         rows.append(("Connection", problem or "OK"))
         sound = sound and not problem
-    call.output.details(context_screen(name, rows))
-    call.output.print()
+    if call.output.asked and call.output.form in ("json", "jsonl", "yaml", "names"):
+        found_rows = {label.lower().replace(" ", "_"): value for label, value in rows if value}
+        call.output.json_line({"name": name, **found_rows, "sound": sound})
+    else:
+        call.output.details(context_screen(name, rows))
+        call.output.print()
     found = [variable for variable in _SHADOWING if call.environ.get(variable)]
     if found:
         names = ", ".join(found)

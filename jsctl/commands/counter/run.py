@@ -98,7 +98,7 @@ def _sources(text: str) -> dict[str, dict[str, str]]:
 async def get(call: Call) -> None:
     """The value alone."""
     found = await _counter(call, "counter not initialized for subject: {}")
-    if call.as_json:
+    if call.as_data:
         call.output.json({"subject": found.subject, "value": str(found.value)})
     else:
         call.output.print(str(found.value))
@@ -149,7 +149,7 @@ async def _add(call: Call, *, negative: bool) -> None:
             raise worded(error, "failed to publish counter increment") from None
     if not made.val:
         raise JsctlError("counter increment response missing value")
-    if call.as_json:
+    if call.as_data:
         call.output.json({"subject": subject, "value": made.val})
     else:
         call.output.print(made.val)
@@ -165,7 +165,7 @@ async def ls(call: Call) -> None:
             found = sorted(await manager.stream_subjects(stream, subject or ">"))
     if not found:
         raise NotFound("no counters found")
-    if call.as_json:
+    if call.as_data:
         call.output.json(found)
         return
     for name in found:

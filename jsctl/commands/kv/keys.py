@@ -36,23 +36,29 @@ def _revision(call: Call) -> int:
 async def put(call: Call) -> None:
     """Sets a value and prints it."""
     async with opened(call) as (_, bucket):
-        await bucket.put(call.text("key"), _value(call))
-    call.output.print(call.text("value"))
+        revision = await bucket.put(call.text("key"), _value(call))
+    _told(call, revision)
 
 
 async def create(call: Call) -> None:
     """Sets the value of a new key and prints it."""
     async with opened(call) as (_, bucket):
-        await bucket.create(call.text("key"), _value(call), ttl_ns=call.duration("ttl"))
-    call.output.print(call.text("value"))
+        made = await bucket.create(call.text("key"), _value(call), ttl_ns=call.duration("ttl"))
+    _told(call, made)
 
 
 async def update(call: Call) -> None:
     """Sets a value that nobody else has changed meanwhile, and prints it."""
     revision = _revision(call)
     async with opened(call) as (_, bucket):
-        await bucket.update(call.text("key"), _value(call), revision)
-    call.output.print(call.text("value"))
+        made = await bucket.update(call.text("key"), _value(call), revision)
+    _told(call, made)
+
+
+def _told(call: Call, revision: int) -> None:
+    """The value that was given, or where it is now."""
+    document = {"bucket": call.text("bucket"), "key": call.text("key"), "revision": revision}
+    call.output.tell(call.text("value"), document)
 
 
 async def get(call: Call) -> None:
@@ -62,7 +68,7 @@ async def get(call: Call) -> None:
         entry = await bucket.get(call.text("key"), revision)
     if call.flag("raw"):
         write_bytes(call, entry.value)
-    elif call.as_json:
+    elif call.as_data:
         call.output.json(entry_document(bucket.name, entry))
     else:
         _print_entry(call, bucket.name, entry)

@@ -75,7 +75,7 @@ async def latency(call: Call) -> None:
 
 def _say(call: Call, *lines: str) -> None:
     """To people only: programs get a document in the end."""
-    if not call.output.machine:
+    if not call.output.asked:
         for line in lines:
             call.output.log(line)
 
@@ -152,7 +152,7 @@ def _tell(call: Call, run: _Run) -> None:
     if call.text("histogram"):
         _write(call.text("histogram"), run.latencies, ordered)
     rate = run.count * SECOND_NS // max(1, run.sent_ns - run.publishing_ns)
-    if call.output.machine:
+    if call.output.asked:
         call.output.json(_document(run, ordered, rate))
         return
     _say(call, "HDR Percentiles:")

@@ -113,7 +113,8 @@ async def get(call: Call) -> None:
     text = f"Wrote: {size(found.size)} to {target} in {duration(took_ns)}"
     if took_ns > RATE_FROM_NS:
         text += f" average {size(found.size * SECOND_NS // took_ns)}/s"
-    call.output.print(text)
+    document = {**found.document(), "file": str(target), "nanoseconds": took_ns}
+    call.output.tell(text, document)
 
 
 @contextmanager
@@ -150,5 +151,5 @@ async def delete(call: Call) -> None:
         await store.delete(name)
         state = await store.status()
     if not call.as_json:
-        call.output.print(f"Removed {bucket} > {name}")
+        call.output.say(f"Removed {bucket} > {name}")
     show_store(call, state)

@@ -51,6 +51,9 @@ async def rtt(call: Call) -> None:
     if call.as_json:
         call.output.json([_document(target) for target in targets])
         return
+    if call.output.asked:
+        call.output.json([one for target in targets for one in _rows(target)])
+        return
     width = max(len(result.address) for target in targets for result in target.results) + INDENT
     for target in targets:
         call.output.print(f"{shown_url(target.url)}:\n")
@@ -104,6 +107,14 @@ async def _measure(call: Call, target: _Target, result: _Result, count: int) -> 
         call.output.log(f"Failed to compute rtt for {result.address}: {error}")
         return
     result.rtt_ns = total_ns // count
+
+
+def _rows(target: _Target) -> list[dict[str, object]]:
+    """An address in each; one that failed has no time."""
+    return [
+        {"url": shown_url(target.url), "address": one.address, "rtt": one.rtt_ns or None}
+        for one in target.results
+    ]
 
 
 def _document(target: _Target) -> dict[str, object]:

@@ -21,7 +21,7 @@ def search(call: Call) -> None:
     except re.error as error:
         raise UsageError(f"search failed: error parsing regexp: {error}") from None
     found = [name for name in schema_names() if wanted.search(name)]
-    if call.as_json:
+    if call.as_data:
         call.output.json(found)
     elif found:
         names = "\n  ".join(found)
@@ -33,7 +33,7 @@ def search(call: Call) -> None:
 def info(call: Call) -> None:
     """A whole schema."""
     schema = _schema(call.text("schema"))
-    if call.flag("yaml"):
+    if call.flag("yaml") and not call.output.asked:
         call.output.print(formats.as_yaml(schema))
     else:
         call.output.json(schema)
@@ -45,7 +45,7 @@ def validate(call: Call) -> int:
     schema = _schema(name)
     document = _document(_read(place), place)
     wrong = violations(document, schema)
-    if call.as_json:
+    if call.as_data:
         call.output.json(wrong)
     elif wrong:
         lines = "\n  ".join(wrong)
@@ -66,7 +66,7 @@ async def request(call: Call) -> None:
         document = jsontext.parse(reply.data)
     except DecodeError as error:
         raise JsctlError(str(error)) from None
-    if call.flag("show"):
+    if call.flag("show") and not call.output.asked:
         call.output.json(document)
         call.output.print()
     told = document if isinstance(document, dict) else {}
@@ -76,11 +76,14 @@ async def request(call: Call) -> None:
     if call.text("schema") not in ("", name):
         raise Conflict(f"invalid message type {name}")
     wrong = violations(document, _schema(name))
+    shown = {"response": document} if call.flag("show") else {}
+    judged = {"schema": name, "valid": not wrong, "errors": wrong, **shown}
     if wrong:
         lines = "\n   ".join(wrong)
-        call.output.print(f"Message did not pass validation against {name}\n\n   {lines}")
+        text = f"Message did not pass validation against {name}\n\n   {lines}"
+        call.output.tell(text, judged)
     else:
-        call.output.print(f"Response is a valid {name} message")
+        call.output.tell(f"Response is a valid {name} message", judged)
 
 
 def _schema(name: str) -> dict[str, object]:

@@ -61,7 +61,7 @@ async def ping(call: Call) -> int:
                 "503 status from $SYS.REQ.SERVER.PING, ensure a system account is used "
                 "with appropriate permissions"
             ) from None
-    if call.as_json:
+    if call.as_data:
         call.output.json([_ping_document(reply) for reply in replies])
         return 0
     for reply in replies:

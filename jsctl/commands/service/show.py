@@ -128,7 +128,7 @@ async def ping(call: Call) -> None:
         try:
             async for one in answers(client, subject, call.settings.timeout, silence_s=0.0):
                 name, instance = text_of(one.document, "name"), text_of(one.document, "id")
-                if out.machine:
+                if out.asked:
                     out.json_line({"name": name, "id": instance, "rtt": one.rtt_ns})
                 else:
                     out.print(f"{f'{name} {instance}':<50} rtt={duration(one.rtt_ns)}")

@@ -54,7 +54,7 @@ async def audit(call: Call) -> int:
     else:
         call.output.table(audit_rows(found), AUDIT_COLUMNS, "Stream Audit")
         of, are = counted(len(found), "stream"), "is" if len(found) == 1 else "are"
-        call.output.print(f"{same} of {of} {are} the same on all replicas")
+        call.output.say(f"{same} of {of} {are} the same on all replicas")
     return 0 if same == len(found) else 1
 
 

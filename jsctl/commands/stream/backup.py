@@ -19,7 +19,9 @@ async def backup(call: Call) -> None:
     directory = Path(call.text("target")).expanduser()
     async with call.manager() as manager:
         name = await pick_stream(call, manager)
-        await back_up(call, manager, name, directory)
+        done = await back_up(call, manager, name, directory)
+    if call.output.asked:
+        call.output.json(done)
 
 
 async def restore_stream(call: Call) -> None:
@@ -28,4 +30,6 @@ async def restore_stream(call: Call) -> None:
     must_be_there(call.text("file"), Kind.FOLDER)
     directory = Path(call.text("file")).expanduser()
     async with call.manager() as manager:
-        await restore(call, manager, directory)
+        restored = await restore(call, manager, directory)
+    if call.output.asked:
+        call.output.json(restored)

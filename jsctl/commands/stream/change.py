@@ -99,7 +99,7 @@ async def purge(call: Call) -> int | None:
     if call.as_json:
         call.output.note(sentence.strip())
     else:
-        call.output.print(sentence)
+        call.output.say(sentence)
     show_stream(call, info, only_state=True)
     return None
 

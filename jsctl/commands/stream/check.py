@@ -44,7 +44,7 @@ async def check(call: Call) -> int:
     else:
         call.output.table(check_rows(found), CHECK_COLUMNS, "Stream Check")
         of, are = counted(len(found), "stream"), "is" if len(found) == 1 else "are"
-        call.output.print(f"{whole} of {of} {are} whole on all replicas")
+        call.output.say(f"{whole} of {of} {are} whole on all replicas")
     return 0 if whole == len(found) else 1
 
 

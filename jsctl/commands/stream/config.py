@@ -339,12 +339,10 @@ async def edit(call: Call) -> int | None:
         check_config(new)
         lines = differences(old, new)
         if not lines:
-            call.output.print("No difference in configuration")
+            call.output.say("No difference in configuration")
             return 0
         if not call.as_json:
-            call.output.print("Differences (-old +new):")
-            for line in lines:
-                call.output.print(line)
+            call.output.say("\n".join(["Differences (-old +new):", *lines]))
         if call.flag("dry-run"):
             return 1
         confirm_bucket(call, old.name)
@@ -352,7 +350,7 @@ async def edit(call: Call) -> int | None:
             return 0
         info = await _updated(call, manager, new)
     if not call.as_json:
-        call.output.print(f"Stream {old.name} was updated\n")
+        call.output.say(f"Stream {old.name} was updated\n")
     show_stream(call, info)
     return 0
 

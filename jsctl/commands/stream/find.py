@@ -99,7 +99,7 @@ def _joined(before: list[Gap], after: list[Gap]) -> list[Gap]:
 def _tell(call: Call, name: str, found: list[Gap]) -> None:
     if call.as_json:
         call.output.json([list(gap) for gap in found])
-    elif not found and not call.output.machine:
+    elif not found and not call.output.asked:
         call.output.print(f"No deleted messages in {name}")
     else:
         call.output.table(

@@ -157,8 +157,10 @@ async def subjects(call: Call) -> None:
         call.output.json(dict(counts))
         return
     if not counts:
-        tell = call.output.note if call.output.machine else call.output.print
-        tell(f"No subjects found matching {wanted}")
+        call.output.say(f"No subjects found matching {wanted}")
+        return
+    if call.output.asked:
+        call.output.json([{"subject": one, "messages": count} for one, count in counts])
         return
     if call.flag("names"):
         for subject, _ in counts:
@@ -199,7 +201,7 @@ async def get(call: Call) -> None:
         except ApiError as error:
             what = f": last message of {last_for}" if last_for else f"#{seq}"
             raise RequestFailed(error, prefix=f"could not retrieve {stream}{what}") from None
-    if call.as_json:
+    if call.as_data:
         call.output.json(_message_document(message))
         return
     _print_message(call, stream, message)
@@ -246,8 +248,9 @@ def header_lines(headers: bytes) -> list[str]:
 
 
 async def view(call: Call) -> None:
-    """Messages, page by page."""
-    if not call.prompts.possible:
+    """Messages, page by page; one page for programs, which ask for the next one by its `--id`."""
+    asked = call.output.asked
+    if not call.prompts.possible and not asked:
         raise NeedsConfirmation("interactive stream paging requires a valid terminal")
     size = call.integer("size", 10)
     if not 1 <= size <= VIEW_MAX:
@@ -263,7 +266,9 @@ async def view(call: Call) -> None:
                 return
             _print_viewed(call, message, stream)
             seq, shown = message.seq + 1, shown + 1
-            if shown % size == 0 and not call.prompts.confirm("Next Page?", default=True):
+            if shown % size == 0 and (
+                asked or not call.prompts.confirm("Next Page?", default=True)
+            ):
                 return
 
 
@@ -294,6 +299,13 @@ def _print_viewed(call: Call, message: RawStreamMsg, stream: str) -> None:
     text = translated(call, message.data, message.subject, stream).decode("utf-8", "replace")
     if call.flag("raw"):
         call.output.print(text)
+        return
+    if call.output.asked:
+        document = {"stream": stream, "seq": message.seq, "time": message.time}
+        headers = list(header_lines(message.hdrs))
+        call.output.json_line(
+            {**document, "subject": message.subject, "headers": headers, "data": text}
+        )
         return
     when = moment(message.time)
     call.output.print(f"[{message.seq}] Subject: {message.subject} Received: {when}")

@@ -46,12 +46,12 @@ async def verify(call: Call) -> int:
         call.output.json(document)
         return 0 if proved else 1
     call.output.table(audit_rows({name: found}), AUDIT_COLUMNS, "Stream Verification")
-    call.output.print(f"Head: sequence {now.seq}, {now.hash}, {_signed(now)}")
+    call.output.say(f"Head: sequence {now.seq}, {now.hash}, {_signed(now)}")
     if now.since:
-        call.output.print(f"Messages up to {now.since} were stored before there was a chain")
+        call.output.say(f"Messages up to {now.since} were stored before there was a chain")
     if problem:
-        call.output.print(problem)
-    call.output.print(f"Stream {name} is {'proved' if proved else 'NOT proved'}")
+        call.output.say(problem)
+    call.output.say(f"Stream {name} is {'proved' if proved else 'NOT proved'}")
     return 0 if proved else 1
 
 

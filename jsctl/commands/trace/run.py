@@ -19,13 +19,13 @@ async def trace_message(call: Call) -> None:
         version = client.connected_server_version
         if (version.major, version.minor) < VERSION_MIN:
             raise JsctlError("tracing messages require NATS Server 2.11")
-        if not out.machine:
+        if not out.asked:
             end = "with delivery to the final destination" if deliver else ""
             out.print(f"Tracing message route to subject {subject} {end}\n")
             out.stdout.flush()
         timeout = call.settings.timeout
         found = await trace(client, subject, payload, headers, deliver=deliver, timeout_s=timeout)
-    if out.machine:
+    if out.asked:
         out.json(passage_document(found))
         return
     for line in (*passage_lines(found, stamped=call.flag("timestamp")), *summary_lines(found)):

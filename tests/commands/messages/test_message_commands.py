@@ -115,7 +115,9 @@ def test_publish_to_a_stream(run: Run) -> None:
     assert refused.code == 1
     assert refused.err.endswith("jsctl: error: wrong last sequence: 6 (10071)\n")
     nobody = run("pub", "-J", "nobody", "x")
-    assert nobody.err.endswith("jsctl: error: nats: no responders available for request\n")
+    *_, error, hint = nobody.err.splitlines()
+    assert error == "jsctl: error: nats: no responders available for request"
+    assert hint == "  no stream listens on nobody"
 
 
 # With a generated inbox a subscription says that it is made, raw or not.

@@ -32,7 +32,8 @@ DIFFERENCES = re.compile(r"Differences \(-old \+new\):\n(?:.*\n)*?(?=Stream|Cons
 """Of a configuration that is edited: shown in a form of each tool's own."""
 END_OF_PULL = re.compile(
     r"^--- subject: _INBOX\S*\n\nHeaders:\n\n(?: .*\n)*? Status: 408\n(?: .*\n)*\nData:\n*"
-    r"|(?<=error: )could not Acknowledge message: nats: message does not have a reply",
+    r"|(?<=error: )could not (?:Acknowledge|Terminate) message"
+    r": nats: message does not have a reply",
     re.MULTILINE,
 )
 """Of a request that brought nothing: `nats` shows the server's answer as a message, if that comes

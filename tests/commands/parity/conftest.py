@@ -288,4 +288,4 @@ def own(
     capfd.readouterr()
     code = main(line.words)
     captured = capfd.readouterr()
-    return Said(code, captured.out, captured.err)
+    return Said(code, captured.out, nats_tool.without_hints(captured.err))

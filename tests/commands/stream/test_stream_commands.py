@@ -218,7 +218,7 @@ def test_a_stream_needs_a_yes_to_be_removed(run: Run) -> None:
     result = run("stream", "rm", "KEEP")
     assert result.err == (
         "jsctl: error: could not obtain confirmation: "
-        "cannot ask for confirmation without a terminal\n"
+        "cannot ask for confirmation without a terminal\n  --force skips the question\n"
     )
     assert run("stream", "rm", "KEEP", "-f").out == ""
     assert run("stream", "ls", "-n").out == ""

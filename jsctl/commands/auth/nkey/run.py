@@ -23,7 +23,7 @@ def gen(call: Call) -> None:
     if call.text("output"):
         write_whole(Path(call.text("output")), lines)
         return
-    if call.as_json:
+    if call.as_data:
         call.output.json({"seed": pair.seed, "public": pair.public})
         return
     call.output.stdout.write(lines)
@@ -47,7 +47,8 @@ def _entropy(call: Call) -> Callable[[int], bytes]:
 def show(call: Call) -> None:
     """The public key of a seed."""
     existing(call.text("key"))
-    call.output.print(from_seed(read_key_file(call.text("key"))).public)
+    public = from_seed(read_key_file(call.text("key"))).public
+    call.output.tell(public, {"public": public})
 
 
 def sign(call: Call) -> None:
@@ -55,7 +56,8 @@ def sign(call: Call) -> None:
     data, key = existing(call.text("file")), existing(call.text("key"))
     pair = from_seed(read_key_file(str(key)))
     signature = pair.sign(read_bytes(data))
-    call.output.print(base64.urlsafe_b64encode(signature).rstrip(b"=").decode())
+    text = base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
+    call.output.tell(text, {"signature": text})
 
 
 def verify(call: Call) -> None:
@@ -68,7 +70,7 @@ def verify(call: Call) -> None:
     except binascii.Error:
         raise UsageError(f"{written} holds no signature in base64") from None
     pair.verify(read_bytes(data), signature)
-    call.output.print("Verified OK")
+    call.output.tell("Verified OK", {"verified": True})
 
 
 def seal(call: Call) -> None:

@@ -11,4 +11,5 @@ ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 
 def gen(call: Call) -> None:
     """A name that nobody else will make: 22 letters and digits of chance."""
-    call.output.print("".join(secrets.choice(ALPHABET) for _ in range(LENGTH)))
+    made = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+    call.output.tell(made, {"nuid": made})

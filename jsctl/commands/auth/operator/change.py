@@ -101,4 +101,5 @@ def select(call: Call) -> None:
     """Makes an operator the default of all other commands."""
     operator = Auth(call).operator(call.text("name"), use_selected=False)
     select_operator(call, operator.name)
-    call.output.print(f'Selected operator "{operator.name}" as default')
+    text = f'Selected operator "{operator.name}" as default'
+    call.output.tell(text, {"operator": operator.name, "selected": True})

@@ -10,7 +10,9 @@ async def stream(call: Call) -> None:
     """A stream from its directory."""
     directory = Path(call.text("file")).expanduser()
     async with call.manager() as manager:
-        await restore(call, manager, directory)
+        restored = await restore(call, manager, directory)
+    if call.output.asked:
+        call.output.json(restored)
 
 
 async def account(call: Call) -> None:

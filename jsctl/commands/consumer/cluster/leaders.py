@@ -56,9 +56,10 @@ async def balance_leaders(call: Call) -> None:
 
         moved = await balance(call, groups, elect, "consumer")
     if moved is None:
-        call.output.print(f"No consumers on {stream}")
+        call.output.tell(f"No consumers on {stream}", {"stream": stream, "balanced": 0})
     else:
-        call.output.print(f"Balanced {counted(moved, 'consumer')} on {stream}")
+        text = f"Balanced {counted(moved, 'consumer')} on {stream}"
+        call.output.tell(text, {"stream": stream, "balanced": moved})
 
 
 def _consumer_look(manager: "Manager", stream: str, name: str) -> LookUp:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from jsctl.api.errors import ApiError
@@ -48,7 +48,7 @@ async def publish(call: Call) -> None:
         await _publish_batch(call, headers)
         return
     count = max(1, call.integer("count", 1))
-    quiet = call.flag("quiet") or count > LINES_MAX
+    quiet = call.flag("quiet") or call.output.asked or count > LINES_MAX
     log: Callable[[str], None] = _silent if quiet else call.output.log
     sent = total_bytes = 0
     began_s = 0.0
@@ -60,7 +60,9 @@ async def publish(call: Call) -> None:
                 total_bytes += await sender.send(body, number)
                 sent += 1
         await client.flush()
-    if count > LINES_MAX and not call.flag("quiet"):
+    if call.output.asked:
+        sender.tell()
+    elif count > LINES_MAX and not call.flag("quiet"):
         call.output.log(f"Published {counted(sent, 'message')}, {counted(total_bytes, 'byte')}")
 
 
@@ -109,6 +111,7 @@ class _Sender:
         self._headers, self._schedule = headers, schedule
         self._stores = call.flag("jetstream") or bool(schedule)
         self._log = log
+        self._told: list[dict[str, object]] = []
         self._requests = Requester(client, call.settings)
 
     async def send(self, body: str, number: int) -> int:
@@ -121,10 +124,31 @@ class _Sender:
             if self._log is not _silent:  # what is told one by one is proved one by one
                 await self._client.flush()
             self._log(f'Published {len(payload)} bytes to "{subject}"')
+            self._note(subject, payload)
             return len(payload)
         self._log(f'Published {len(payload)} bytes to "{subject}"')
-        self._log(stored_text(await stored(self._requests, subject, payload, headers)))
+        answer = await stored(self._requests, subject, payload, headers)
+        self._log(stored_text(answer))
+        self._note(subject, payload, answer)
         return len(payload)
+
+    def _note(
+        self, subject: str, payload: bytes, answer: Mapping[str, object] | None = None
+    ) -> None:
+        """For programs, which hear of all messages together, or line by line."""
+        output = self._call.output
+        if not output.asked:
+            return
+        document = {"subject": subject, "bytes": len(payload), **(answer or {})}
+        if output.form == "jsonl":
+            output.json_line(document)
+        else:
+            self._told.append(document)
+
+    def tell(self) -> None:
+        """The list of what was noted."""
+        if self._call.output.form != "jsonl":
+            self._call.output.json(self._told)
 
 
 async def stored(
@@ -188,3 +212,5 @@ async def _publish_batch(call: Call, headers: HeaderPairs) -> None:
                 continue
             answer = await stored(requests, subject, payload, more)
     log(f"Wrote batch ID: {batch} Messages: {len(messages)} Sequence: {answer.get('seq')}")
+    if call.output.asked:
+        call.output.json({**answer, "batch": batch, "count": len(messages)})

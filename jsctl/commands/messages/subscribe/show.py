@@ -100,6 +100,9 @@ class Shown:
             self.call.output.print(json.dumps(document, ensure_ascii=False))
             self.call.output.stdout.flush()
             return
+        if self.call.output.asked:
+            self._row(subject, headers, data)
+            return
         where = _received(subject, reply, stored, direct=direct)
         self._print(f"Received {where}", headers, data, subject)
 
@@ -116,8 +119,16 @@ class Shown:
         elif self.call.output.form in ("json", "jsonl"):
             document = self._document(subject, "", headers, data)
             self.call.output.print(json.dumps(document, ensure_ascii=False))
+        elif self.call.output.asked:
+            self._row(subject, headers, data)
         else:
             self._print(f'Matched reply on "{subject}"', headers, data, subject)
+
+    def _row(self, subject: str, headers: Mapping[str, str] | None, data: bytes) -> None:
+        text = translated(self.call, data, subject).decode("utf-8", "backslashreplace")
+        document = {"subject": subject, "headers": header_lines(headers), "data": text}
+        self.call.output.json_line(document)
+        self.call.output.stdout.flush()
 
     def _print(
         self,

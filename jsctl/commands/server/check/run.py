@@ -48,7 +48,7 @@ async def carried_out(call: Call, result: CheckResult, body: Body) -> None:
 
 
 def _format(call: Call) -> str:
-    if not call.given("format") and call.output.form in ("json", "jsonl", "yaml"):
+    if not call.given("format") and call.output.asked:
         return call.output.form
     return call.text("format")
 
@@ -63,6 +63,8 @@ def _rendered(call: Call, result: CheckResult, form: str) -> str:
     from jsctl.render import formats
 
     render = {"json": formats.as_json, "jsonl": formats.as_json_line, "yaml": formats.as_yaml}
+    if form not in render:
+        return formats.document_rows(result.document(), form)
     return render[form](result.document())
 
 

@@ -54,7 +54,7 @@ async def balance(call: Call) -> None:
         surplus = over_fair_share(chosen, len(servers))
         _tell(call, chosen, len(servers), len(surplus))
         balanced = await _kick(call, system, surplus)
-    if call.as_json:
+    if call.as_data:
         call.output.json({"balanced": balanced})
     else:
         call.output.print(f"\nBalanced {counted(balanced, 'connection')}")

@@ -68,7 +68,7 @@ async def step_down(call: Call) -> None:
             return ClusterInfo(name=found.name, leader=found.leader, replicas=found.replicas)
 
         await wait_for_replicas(call, look, meta.cluster_size, "the meta group")
-    if call.as_json:
+    if call.as_data:
         call.output.json({"previous_leader": meta.leader, "leader": leader})
 
 
@@ -90,7 +90,7 @@ async def peer_remove(call: Call) -> None:
                 return
         await Manager(client, call.settings).remove_server(peer_id=peer.peer)
         await wait_until_settled(client, call, peer.name)
-    if call.as_json:
+    if call.as_data:
         call.output.json({"removed": peer.name, "peer": peer.peer})
 
 
@@ -115,12 +115,12 @@ async def evacuate(call: Call) -> None:
         while (left := await _assets_on(client, call, name)) != (0, 0):
             if loop.time() > deadline:
                 raise Conflict(f'server "{name}" still has streams or consumers')
-            if left is not None and left != told and not call.as_json:
+            if left is not None and left != told and not call.as_data:
                 call.output.print(f'Server "{name}": Streams: {left[0]} Consumers: {left[1]}')
                 told = left
             await asyncio.sleep(EVACUATION_POLL_SECONDS)
         await wait_until_settled(client, call, name)
-    if call.as_json:
+    if call.as_data:
         call.output.json({"evacuated": name})
     else:
         call.output.print(f'Server "{name}": Streams: 0 Consumers: 0')

@@ -35,7 +35,7 @@ async def rescue(call: Call) -> None:
             raise Conflict("no server with JetStream answered, ensure a system account is used")
         if led := next((meta.leader for _, meta in here if meta.leader), ""):
             call.output.print("Cluster is healthy with a leader, no rescue needed")
-            if call.as_json:
+            if call.as_data:
                 call.output.json({"leader": led})
             return
         names, meta = [name for name, _ in here], here[0][1]
@@ -52,7 +52,7 @@ async def rescue(call: Call) -> None:
         done = sorted(one.server for one in answers if not one.head.error)
         leader = await _led(call, system, len(names))
     call.output.log(f'Quorum lowered to {len(names)} on {", ".join(done)}, "{leader}" leads')
-    if call.as_json:
+    if call.as_data:
         told = {"quorum": len(names), "servers": done, "refused": refused, "leader": leader}
         call.output.json(told)
 

@@ -48,12 +48,15 @@ async def downgrade(call: Call) -> None:
     if not text.isdigit():
         raise UsageError(f"expected an API level, got '{text}'")
     if not call.as_json:
-        call.output.print("Obtaining JetStream Asset information")
+        call.output.say("Obtaining JetStream Asset information")
     async with call.system() as system:
         accounts = await _collect(system)
     streams, consumers = _beyond(accounts, int(text), everything=call.flag("all"))
     if call.as_json:
         call.output.json(_document(streams, consumers))
+        return
+    if call.output.machine:  # one table of both, so that a program reads it
+        call.output.table([*streams, *consumers], CONSUMER_COLUMNS, "Assets")
         return
     if streams:
         call.output.table(streams, STREAM_COLUMNS, "Assets: Streams")

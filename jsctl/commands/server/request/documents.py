@@ -140,7 +140,7 @@ async def _print_replies(
         given = source_options(system, options)
         replies = await system.gather(kind, given, where=where, expected=expected)
     found = [reply for reply in replies if not skip_empty or reply.data.get("connections")]
-    if call.output.form in ("json", "yaml"):
+    if call.output.asked and call.output.form != "jsonl":
         call.output.json([reply.document for reply in found])
         return
     for reply in found:

@@ -85,7 +85,7 @@ def _reason(token: str, error: ConfigError) -> str:
 
 def _show(call: Call, transform: Transform, subject: str) -> None:
     mapped = transform.apply(subject.encode())
-    if call.as_json:
+    if call.as_data:
         call.output.json({"subject": subject, "mapped": mapped.decode() if mapped else None})
         return
     call.output.print(NO_MATCH if mapped is None else mapped.decode())

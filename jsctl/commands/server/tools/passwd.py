@@ -32,7 +32,7 @@ def passwd(call: Call) -> None:
     if len(password.encode()) > BYTES_MAX:
         raise UsageError("error producing bcrypt hash: bcrypt: password length exceeds 72 bytes")
     hashed = bcrypt.hashpw(password.encode(), bcrypt.gensalt(cost, prefix=b"2a")).decode()
-    if call.as_json:
+    if call.as_data:
         call.output.json({"password": password if made else "", "hash": hashed})
         return
     if made:

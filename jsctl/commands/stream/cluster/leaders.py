@@ -55,7 +55,7 @@ async def balance_leaders(call: Call) -> None:
 
         moved = await balance(call, groups, elect, "stream")
     if moved is not None:
-        call.output.print(f"Balanced {counted(moved, 'stream')}.")
+        call.output.tell(f"Balanced {counted(moved, 'stream')}.", {"balanced": moved})
 
 
 def _stream_look(manager: "Manager", name: str) -> LookUp:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jsctl.api.codec import encode
 from jsctl.api.errors import ApiError
-from jsctl.api.stream import StreamConfig
+from jsctl.api.stream import StreamConfig, StreamInfo
 from jsctl.api.times import SECOND_NS, format_duration
 from jsctl.auth.files import make_folder
 from jsctl.backups.directory import Description, description_of
@@ -32,12 +32,12 @@ def warn_of_old_words(call: Call, old: str, new: str) -> None:
     )
 
 
-async def back_up(call: Call, manager: "Manager", name: str, directory: Path) -> None:
-    """One stream into a directory that is new or empty."""
+async def back_up(call: Call, manager: "Manager", name: str, directory: Path) -> dict[str, object]:
+    """One stream into a directory that is new or empty; what was done."""
     held = (await manager.stream_info(name)).state.bytes
-    call.output.print(f'Starting backup of Stream "{name}" with {size(held)}')
+    call.output.say(f'Starting backup of Stream "{name}" with {size(held)}')
     if call.flag("check"):
-        call.output.print(
+        call.output.say(
             "\nHealth Check was requested, this can take a long time without progress reports\n"
         )
     try:
@@ -53,28 +53,39 @@ async def back_up(call: Call, manager: "Manager", name: str, directory: Path) ->
     except ApiError as error:
         raise RequestFailed(error, prefix=f"could not back up stream {name}") from None
     took = format_duration(round(done.seconds * SECOND_NS / MILLISECOND_NS) * MILLISECOND_NS)
-    call.output.print(
+    call.output.say(
         f"\nReceived {size(done.bytes)} compressed data in {counted(done.chunks, 'chunk')} for "
         f'stream "{name}" in {took}, {size(done.stream_bytes)} uncompressed'
     )
+    return {
+        "stream": name,
+        "directory": str(directory),
+        "compressed_bytes": done.bytes,
+        "chunks": done.chunks,
+        "stream_bytes": done.stream_bytes,
+        "seconds": done.seconds,
+    }
 
 
-async def restore(call: Call, manager: "Manager", directory: Path) -> None:
+async def restore(call: Call, manager: "Manager", directory: Path) -> StreamInfo:
     """One stream from a directory, where its options say. Raises Conflict if it is there."""
     description = description_of(directory)
     name = description.name
     if name in await manager.stream_names():
         raise Conflict(f'Stream "{name}" already exist')
     config = _configuration(call, description)
-    call.output.print(f'Starting restore of Stream "{name}" from file "{directory}"\n')
+    call.output.say(f'Starting restore of Stream "{name}" from file "{directory}"\n')
     try:
         done = await restore_stream(manager, directory, config, description.state)
     except ApiError as error:
         raise RequestFailed(error, prefix="restore failed") from None
     seconds = round(done.seconds)
-    call.output.print(f'\nRestored stream "{name}" in {format_duration(seconds * SECOND_NS)}\n')
-    call.output.details(stream_screen(await manager.stream_info(name)))
-    call.output.print()
+    call.output.say(f'\nRestored stream "{name}" in {format_duration(seconds * SECOND_NS)}\n')
+    info = await manager.stream_info(name)
+    if not call.output.asked:
+        call.output.details(stream_screen(info))
+        call.output.print()
+    return info
 
 
 def _configuration(call: Call, description: Description) -> dict[str, object]:
@@ -126,29 +137,30 @@ async def back_up_account(call: Call) -> None:
         screen.row("Streams", number(len(states)))
         screen.row("Size", size(sum(state.bytes for state in states)))
         screen.row("Consumers", number(sum(state.consumer_count for state in states)))
-        call.output.details(screen)
-        call.output.print()
+        if not call.output.asked:
+            call.output.details(screen)
+            call.output.print()
         if not call.confirm("Perform backup", prefix=""):
             return
         make_folder(target)
         failed = await _all(call, manager, [one.config.name for one in listing.items], target)
     if failed:
-        call.output.print("Backup failures: ")
-        for line in failed:
-            call.output.print(f"  {line}")
-        call.output.print()
+        call.output.say("\n".join(["Backup failures: ", *(f"  {one}" for one in failed), ""]))
         raise JsctlError("backup failed")
 
 
 async def _all(call: Call, manager: "Manager", names: list[str], target: Path) -> list[str]:
     failed: list[str] = []
+    done: list[dict[str, object]] = []
     for name in names:
         try:
-            await back_up(call, manager, name, target / name)
+            done.append(await back_up(call, manager, name, target / name))
         except JsctlError as error:
-            call.output.print(f"Backup of {name} failed: {error}")
+            call.output.say(f"Backup of {name} failed: {error}")
             failed.append(f"{name}: {error}")
         call.output.print()
+    if call.output.asked:
+        call.output.json(done)
     return failed
 
 
@@ -157,6 +169,7 @@ async def restore_account(call: Call) -> None:
     parent = Path(call.text("directory")).expanduser()
     async with call.manager() as manager:
         found = _backups_in(parent, await manager.stream_names())
-        call.output.print(f'Restoring backup of all {len(found)} streams in directory "{parent}"\n')
-        for directory in found:
-            await restore(call, manager, directory)
+        call.output.say(f'Restoring backup of all {len(found)} streams in directory "{parent}"\n')
+        restored = [await restore(call, manager, directory) for directory in found]
+    if call.output.asked:
+        call.output.json(restored)

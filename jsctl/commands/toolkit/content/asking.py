@@ -11,6 +11,7 @@ from jsctl.commands.toolkit.content.bodies import (
     filled_headers,
     header_lines,
     header_pairs,
+    message_document,
     print_body,
     translated,
 )
@@ -79,7 +80,13 @@ async def _ask(
                 call.output.log("No responders are available")
                 break
             count += 1
-            _show(call, message, perf_counter_ns() - started, raw=raw)
+            took_ns = perf_counter_ns() - started
+            if call.output.asked and not raw:
+                shown = translated(call, bytes(message.data), message.subject)
+                document = message_document(message.subject, message.headers, shown)
+                call.output.json_line({**document, "rtt": took_ns})
+            else:
+                _show(call, message, took_ns, raw=raw)
             if until_empty and not message.data:
                 break
             wait = call.duration("reply-timeout") / SECOND_NS

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -105,6 +106,17 @@ def header_lines(headers: Mapping[str, str] | None) -> list[str]:
         for key, last in sorted((headers or {}).items())
         for value in several.get(key, [last])
     ]
+
+
+def message_document(
+    subject: str, headers: Mapping[str, str] | None, data: bytes
+) -> dict[str, object]:
+    """A message for programs: its body as text if it is, else in base64."""
+    try:
+        body: dict[str, object] = {"data": data.decode()}
+    except UnicodeDecodeError:
+        body = {"data_base64": b64encode(data).decode()}
+    return {"subject": subject, "headers": header_lines(headers), **body}
 
 
 def print_body(call: Call, body: bytes, *, raw: bool) -> None:

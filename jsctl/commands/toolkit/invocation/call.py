@@ -104,6 +104,11 @@ class Call:
         return self.flag("json") or self.output.form in ("json", "jsonl", "yaml")
 
     @property
+    def as_data(self) -> bool:
+        """The same, or any other format that a document can have: of what has no table."""
+        return self.flag("json") or self.output.asked
+
+    @property
     def environ(self) -> Mapping[str, str]:
         """The environment of the process."""
         return os.environ

@@ -15,6 +15,7 @@ from jsctl.render.theme import PLAIN, Theme, theme_of
 
 R = TypeVar("R")
 _TABLE_FORMATS = {"markdown": "md"}
+_FORMATS_OF_ROWS = frozenset({"csv", "tsv", "md", "names"})
 _SEPARATORS = {"csv": ",", "tsv": "\t"}
 """Of tables as they are drawn; those of `-o csv` are for programs."""
 
@@ -23,13 +24,22 @@ class Output:
     """Prints for one run. `form` is table, json, jsonl, yaml, csv, tsv, md or names."""
 
     def __init__(
-        self, stdout: TextIO, stderr: TextIO, theme: Theme = PLAIN, form: str = "table"
+        self,
+        stdout: TextIO,
+        stderr: TextIO,
+        theme: Theme = PLAIN,
+        form: str = "table",
+        *,
+        asked: bool = False,
     ) -> None:
+        """`asked` says that the format was asked for by name, and not only a look of tables."""
         self.stdout = stdout
         self.stderr = stderr
         self.theme = theme
         self.form = form
+        self.asked = asked and form != "table"
         self._terminal = stdout
+        self._headed = False
 
     def redirect(self, stdout: TextIO) -> None:
         """The answer goes elsewhere; it is still laid out for the terminal it had."""
@@ -59,8 +69,23 @@ class Output:
         return self.form not in ("table", "md")
 
     def print(self, text: str = "") -> None:
-        """A line of the answer."""
-        self.stdout.write(text + "\n")
+        """A line of the answer; an empty one is for people."""
+        if text or not self.asked:
+            self.stdout.write(text + "\n")
+
+    def say(self, text: str) -> None:
+        """A sentence beside the answer: with it for people, apart from it for programs."""
+        if self.asked:
+            self.note(text.strip())
+        else:
+            self.print(text)
+
+    def tell(self, text: str, document: object) -> None:
+        """What was done: a sentence, or the same as a document where a format was asked for."""
+        if self.asked:
+            self.json(document)
+        else:
+            self.print(text)
 
     def note(self, text: str) -> None:
         """A line that is not part of the answer."""
@@ -73,9 +98,12 @@ class Output:
         self.note(f"{time.strftime('%H:%M:%S')} {text}")
 
     def json(self, value: object) -> None:
-        """A document in the chosen machine format; JSON unless another one was asked for."""
+        """A document in the chosen format; JSON unless another one was asked for."""
         from jsctl.render import formats
 
+        if self.asked and self.form in _FORMATS_OF_ROWS:
+            self.print(formats.document_rows(value, self.form))
+            return
         if self.form == "yaml":
             self.print(formats.as_yaml(value))
         elif self.form == "jsonl":
@@ -84,10 +112,16 @@ class Output:
             self.print(formats.as_json(value))
 
     def json_line(self, value: object) -> None:
-        """A document of many that come one by one: a line, or a YAML document."""
+        """A document of many that come one by one: a line, a YAML document, or a row.
+
+        Those of a run have the same keys where rows are asked for.
+        """
         from jsctl.render import formats
 
-        if self.form == "yaml":
+        if self.asked and self.form in _FORMATS_OF_ROWS:
+            self.print(formats.document_rows([value], self.form, headed=not self._headed))
+            self._headed = True
+        elif self.form == "yaml":
             self.print(f"---\n{formats.as_yaml(value)}")
         else:
             self.print(formats.as_json_line(value))
@@ -190,7 +224,7 @@ def make_output(render: str, scheme: str, environ: Mapping[str, str]) -> Output:
         separator=separator,
         markdown=for_models,
     )
-    return Output(sys.stdout, sys.stderr, theme, form)
+    return Output(sys.stdout, sys.stderr, theme, form, asked=bool(render))
 
 
 def _can_draw(stream: TextIO) -> bool:

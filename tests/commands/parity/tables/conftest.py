@@ -8,6 +8,7 @@ import pytest
 from jsctl.cli import main
 from tests.commands.parity.conftest import Line, Said
 from tests.commands.parity.stories import Own, Side
+from tests.support.nats_tool import without_hints
 
 
 @pytest.fixture
@@ -24,6 +25,6 @@ def own(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> O
             capfd.readouterr()
             code = main(line.words)
             captured = capfd.readouterr()
-        return Said(code, captured.out, captured.err)
+        return Said(code, captured.out, without_hints(captured.err))
 
     return run

@@ -26,7 +26,7 @@ def add(call: Call) -> None:
     operator = auth.operator(call.text("name"))
     key = auth.issuer.new_operator_key(operator)
     auth.store.save(operator)
-    call.output.print(key.public)
+    call.output.tell(key.public, {"key": key.public})
 
 
 def remove(call: Call) -> None:
@@ -45,4 +45,4 @@ def remove(call: Call) -> None:
     auth.issuer.change_operator(operator, replace(nats, signing_keys=left))
     operator.deleted_keys.append(public)
     auth.store.save(operator)
-    call.output.print("Signing key removed")
+    call.output.tell("Signing key removed", {"removed": public})
