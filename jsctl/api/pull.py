@@ -23,7 +23,8 @@ class PriorityGroup:
 class ConsumerGetNextRequest:
     """`CONSUMER.MSG.NEXT`."""
 
-    GO_NAME: ClassVar[str] = "JSApiConsumerGetNextRequest"
+    GO_NAME: ClassVar[str] = ""
+    """Mistakes in it are told without its name."""
 
     expires: Nanos = omit(0)
     batch: int = omit(0)

@@ -170,6 +170,15 @@ class StreamRemovePeerRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamEvacuatePeerRequest:
+    """`STREAM.PEER.EVACUATE`; the same."""
+
+    GO_NAME: ClassVar[str] = "JSApiStreamEvacuatePeerRequest"
+
+    peer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerRemovePeerRequest:
     """`CONSUMER.PEER.REMOVE` and `EVACUATE`; a server name or peer id."""
 
@@ -202,6 +211,16 @@ class MetaServerRemoveRequest:
     GO_NAME: ClassVar[str] = "JSApiMetaServerRemoveRequest"
 
     peer: str = ""
+    peer_id: str = omit("")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaServerEvacuateRequest:
+    """`SERVER.EVACUATE`."""
+
+    GO_NAME: ClassVar[str] = "JSApiMetaServerEvacuateRequest"
+
+    peer: str = omit("")
     peer_id: str = omit("")
 
 

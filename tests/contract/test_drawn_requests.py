@@ -2,13 +2,47 @@
 every answer is the same, but those of one list. `python -m tests.differential` draws more."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.differential.cases import CASES, played
-from tests.differential.twins import Twins, running
+from jsctl.api.subjects import ROUTES
+from tests.differential.bodies import DIRECT, OPERATORS, WORDS
+from tests.differential.cases import CASES, IN_CLUSTERS, SPREAD, played
+from tests.differential.twins import Twins, running, running_clusters
 
 SEEDS = range(1, 9)
+FEW = range(1, 4)
+"""In clusters."""
+DRAWN = {
+    **dict.fromkeys(("STREAM.CREATE", "STREAM.UPDATE"), "streams"),
+    **dict.fromkeys(("CONSUMER.CREATE", "CONSUMER.DURABLE.CREATE"), "consumers"),
+    "CONSUMER.MSG.NEXT": "pulls",
+    **{subject.partition(".{")[0]: "others" for subject in WORDS},
+    **{subject.partition(".{")[0]: "operators" for subject in OPERATORS},
+    **{subject.partition(".{")[0]: "direct" for subject in DIRECT},
+}
+"""Requests of both servers -> the case that draws them, valid ones and others."""
+OURS = {
+    "STREAM.CHECK": "broker/assets/repair/test_stream_checks.py",
+    "STREAM.AUDIT": "acceptance/test_audits.py",
+    "STREAM.VERIFY": "broker/assets/repair/test_chains.py",
+    "STREAM.HEAD": "broker/assets/repair/test_chains.py",
+    "STREAM.SCHEDULES": "broker/jsapi/test_waiting.py",
+    "STREAM.RESCUE": "broker/jsapi/test_rescue.py",
+    "CONSUMER.WAITING": "broker/jsapi/test_waiting.py",
+}
+"""Requests that only the broker knows -> the test that sends them."""
+NATS_SERVER = """
+INFO STREAM.CREATE STREAM.UPDATE STREAM.NAMES STREAM.LIST STREAM.INFO STREAM.DELETE STREAM.PURGE
+STREAM.SNAPSHOT STREAM.RESTORE STREAM.MSG.DELETE STREAM.MSG.GET DIRECT.GET CONSUMER.CREATE
+CONSUMER.DURABLE.CREATE CONSUMER.NAMES CONSUMER.LIST CONSUMER.INFO CONSUMER.DELETE CONSUMER.PAUSE
+CONSUMER.MSG.NEXT CONSUMER.RESET CONSUMER.UNPIN STREAM.PEER.REMOVE STREAM.PEER.EVACUATE
+STREAM.CANCEL_MOVE STREAM.LEADER.STEPDOWN CONSUMER.LEADER.STEPDOWN CONSUMER.PEER.REMOVE
+CONSUMER.PEER.EVACUATE META.LEADER.STEPDOWN SERVER.REMOVE SERVER.EVACUATE META.RESCUE ACCOUNT.PURGE
+ACCOUNT.STREAM.MOVE ACCOUNT.STREAM.CANCEL_MOVE
+"""
+"""What follows `$JS.API.` in all subjects that nats-server 2.15.1 answers."""
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +52,33 @@ def twins() -> Iterator[Twins]:
         yield both
 
 
+@pytest.fixture(scope="module")
+def clusters() -> Iterator[Twins]:
+    """Three of each."""
+    with running_clusters() as both:
+        yield both
+
+
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_answers_are_the_same(twins: Twins, name: str) -> None:
     different = {seed: found for seed in SEEDS if (found := played(twins, seed, CASES[name]))}
     assert not different
+
+
+@pytest.mark.parametrize("name", IN_CLUSTERS)
+def test_answers_of_clusters_are_the_same(clusters: Twins, name: str) -> None:
+    seeds = {seed: played(clusters, seed, CASES[name], SPREAD) for seed in FEW}
+    assert not {seed: found for seed, found in seeds.items() if found}
+
+
+def test_every_request_is_covered() -> None:
+    """By a case that is drawn for both servers, or by a test of the broker's own requests."""
+    assert {words for _, words, _ in ROUTES} == {*DRAWN, *OURS}
+    assert set(NATS_SERVER.split()) == set(DRAWN)
+    assert set(DRAWN.values()) == set(CASES)
+
+
+@pytest.mark.parametrize("words", sorted(OURS))
+def test_the_brokers_own_are_tested(words: str) -> None:
+    text = (Path(__file__).parents[1] / OURS[words]).read_text()
+    assert words in text

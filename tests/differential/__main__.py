@@ -4,24 +4,27 @@ import argparse
 import sys
 import time
 
-from tests.differential.cases import CASES, played
-from tests.differential.twins import running
+from tests.differential.cases import CASES, IN_CLUSTERS, SPREAD, played
+from tests.differential.twins import running, running_clusters
 
 
 def main() -> int:
     """Play seeds until there is no time left; each difference is printed where it is found."""
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--case", choices=sorted(CASES), action="append", help="only these")
+    parser.add_argument("--clusters", action="store_true", help="of three servers each")
     parser.add_argument("--from", type=int, default=1, dest="first", help="the first seed")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long")
     parser.add_argument("--seeds", type=int, default=1_000_000, help="how many at most")
     options = parser.parse_args()
     until = time.monotonic() + options.seconds
     seed, different = options.first, 0
-    with running() as twins:
+    names = options.case or (IN_CLUSTERS if options.clusters else sorted(CASES))
+    mark = SPREAD if options.clusters else ""
+    with running_clusters() if options.clusters else running() as twins:
         while time.monotonic() < until and seed < options.first + options.seeds:
-            for name in options.case or sorted(CASES):
-                for subject, body, lines in played(twins, seed, CASES[name]):
+            for name in names:
+                for subject, body, lines in played(twins, seed, CASES[name], mark):
                     different += 1
                     print(
                         f"{name} {seed}: {subject} {body[:600]}", *lines, sep="\n    ", flush=True

@@ -27,6 +27,45 @@ MESSAGE: Fields = {
     "up_to_time": MOMENTS,
     "no_hdr": (True, False),
 }
+PULL: Fields = {
+    "batch": (0, 1, 2, 5, 100, -1),
+    "expires": (0, 1, 100_000_000, 200_000_000, -1),
+    "max_bytes": (0, 1, 100, 10_000, -1),
+    "no_wait": (True, False),
+    "idle_heartbeat": (0, 1, 60_000_000, 10**9, -1),
+    "group": GROUPS,
+    "min_pending": (0, 1, 100, -1),
+    "min_ack_pending": (0, 1, 100, -1),
+    "id": ("", "x"),
+    "priority": (0, 1, 9, 10, -1),
+}
+DIRECT: dict[str, Fields] = {
+    "DIRECT.GET.{s}": MESSAGE,
+    "DIRECT.GET.{s}.origin.a": {"batch": NUMBERS, "seq": SEQUENCES},
+    "DIRECT.GET.{s}.wide.a": {},
+    "DIRECT.GET.{s}.a..b": {},
+}
+"""What is answered with messages."""
+MOVES: Fields = {
+    "server": PEERS[1:],
+    "domain": ("X", "D"),
+    "tags": (["nowhere"], ["nowhere", "here"]),
+}
+"""Nothing goes elsewhere by it."""
+PEER: Fields = {"peer": ("nobody", ""), "peer_id": ("nobody", "x" * 8)}
+OPERATORS: dict[str, Fields] = {
+    "INFO": {"x": (1,)},
+    "META.LEADER.STEPDOWN": {
+        "placement": ({"preferred": "nobody"}, {"cluster": "X"}, {"tags": ["nowhere"]}),
+    },
+    "META.RESCUE": {"quorum_needed": (0, -1, 3, 100)},
+    "SERVER.REMOVE": PEER,
+    "SERVER.EVACUATE": PEER,
+    "ACCOUNT.PURGE.{x}": {},
+    "ACCOUNT.STREAM.MOVE.{a}.{s}": MOVES,
+    "ACCOUNT.STREAM.CANCEL_MOVE.{a}.{s}": {},
+    "ACCOUNT.STREAM.MOVE.{a}": MOVES,
+}
 WORDS: dict[str, Fields] = {
     "STREAM.NAMES": {**PAGES, "subject": ("origin.a", "wide.>", *SUBJECTS)},
     "STREAM.LIST": {**PAGES, "subject": ("origin.a", "nobody.>")},
@@ -34,7 +73,8 @@ WORDS: dict[str, Fields] = {
         **PAGES,
         "subjects_filter": (">", "origin.*", "nobody"),
     },
-    "STREAM.DELETE.{s}": {"name": ("x",)},
+    "STREAM.DELETE.{r}": {"name": ("x",)},
+    "STREAM.DELETE.{x}": {"name": ("x",)},
     "STREAM.PURGE.{p}": {"seq": SEQUENCES, "keep": SEQUENCES, "filter": ("{p}.a", *SUBJECTS)},
     "STREAM.MSG.GET.{s}": MESSAGE,
     "STREAM.MSG.DELETE.{s}": {"seq": SEQUENCES, "no_erase": (True, False)},

@@ -14,7 +14,15 @@ from tests.differential.assets import (
     sensible_consumer,
     sensible_stream,
 )
-from tests.differential.bodies import WHO, WORDS, drawn_body
+from tests.differential.bodies import (
+    DIRECT,
+    OPERATORS,
+    PULL,
+    WHO,
+    WORDS,
+    Fields,
+    drawn_body,
+)
 from tests.differential.twins import Twins, differences
 from tests.differential.values import filled
 
@@ -27,7 +35,9 @@ STREAMS = (
 )
 UPDATED = {field: draw for field, draw in STREAM.items() if field != "first_seq"}
 """An update shows the first sequence as it is: docs/differences.md."""
-CARELESS = ("PURGE", "RESET", "UNPIN")
+CARELESS = ("PURGE", "RESET")
+MANY = "all of "
+"""Before a subject that is answered with several messages."""
 ACTIONS = ("", "", "create", "update", "other", None, 1)
 
 
@@ -35,7 +45,9 @@ class Apart(Exception):
     """The servers said different things, so that what they hold is different from here on."""
 
 
-def played(twins: Twins, seed: int, case: Callable[[Random, Ask, str], None]) -> list[Found]:
+def played(
+    twins: Twins, seed: int, case: Callable[[Random, Ask, str], None], mark: str = ""
+) -> list[Found]:
     """Play one case on both servers, up to the first answer that differs; what did."""
     found: list[Found] = []
     random = Random(seed)
@@ -44,17 +56,27 @@ def played(twins: Twins, seed: int, case: Callable[[Random, Ask, str], None]) ->
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
         prefix = "$JS.D.API." if random.random() < 0.2 else "$JS.API."
         plain = subject.islower()
-        real, ours = twins.ask(subject if plain else f"{prefix}{subject}", payload)
+        if subject.startswith(MANY):
+            real, ours = twins.ask_all(prefix + subject.removeprefix(MANY), payload)
+        else:
+            real, ours = twins.ask(subject if plain else f"{prefix}{subject}", payload)
         lines = list(differences(real, ours))
         if lines:
             found.append((subject, payload.decode("utf-8", "replace"), lines))
             raise Apart
+        if "LEADER.STEPDOWN." in subject and real.get("success"):
+            twins.settle("$JS.API." + subject.replace("LEADER.STEPDOWN", "INFO"))
         return real
 
     with suppress(Apart):
-        case(random, ask, f"C{seed}")
+        case(random, ask, f"C{seed}{mark}")
     twins.clear()
     return found
+
+
+def messages(ask: Ask, subject: str, body: Any) -> Any:
+    """Asks for what is answered with messages."""
+    return ask(f"{MANY}{subject}", body)
 
 
 def streams(random: Random, ask: Ask, name: str) -> None:
@@ -125,23 +147,108 @@ def consumer_request(
 def others(random: Random, ask: Ask, name: str) -> None:
     """Requests of all other kinds about what is there, and what is not."""
     prefix = name.lower()
-    ask(f"STREAM.CREATE.{name}", {"name": name, "subjects": [f"{prefix}.>"]})
+    replicas = random.choice((1, 3)) if SPREAD in name else 1
+    config = {"name": name, "subjects": [f"{prefix}.>"], "num_replicas": replicas}
+    ask(f"STREAM.CREATE.{name}", config)
     for _ in range(3):
         ask(f"{prefix}.a", b"message")
     config = {"name": "c", "durable_name": "c", "ack_policy": "explicit"}
     ask(f"CONSUMER.CREATE.{name}.c", {"stream_name": name, "config": config})
     for _ in range(8):
         subject, fields = random.choice(list(WORDS.items()))
-        names = {
-            "r": name,
-            "p": name,
-            "s": random.choice((name, name, *WHO)),
-            "c": random.choice(("c", "c", *WHO)),
-        }
-        # Broken bodies of these two are taken for none there: docs/differences.md.
-        careless = any(word in subject for word in CARELESS)
-        body = filled(drawn_body(random, fields, junk=not careless), prefix)
-        ask(subject.format(**names), body)
+        if SPREAD in name and "UNPIN" in subject:
+            continue
+        ask(*request(random, subject, fields, name))
 
 
-CASES = {"streams": streams, "consumers": consumers, "others": others}
+def request(random: Random, subject: str, fields: Fields, name: str) -> tuple[str, Any]:
+    """One of them: names and a body."""
+    names = {
+        "r": name,
+        "p": name,
+        "s": random.choice((name, name, *(THERE if SPREAD in name else WHO))),
+        "c": random.choice(("c", "c", *WHO)),
+        "a": random.choice(("A", "A", "SYS", "NOBODY")),
+        "x": random.choice(("NOBODY", "a", "b")),
+    }
+    # Broken bodies of these are taken for none there: docs/differences.md.
+    careless = any(word in subject for word in CARELESS)
+    careless = careless or (SPREAD in name and any(word in subject for word in ELSEWHERE))
+    if SPREAD in name:
+        fields = {key: some for key, some in fields.items() if key != "offset"}
+    body = filled(drawn_body(random, fields, junk=not careless), name.lower())
+    return subject.format(**names), body
+
+
+def operators(random: Random, ask: Ask, name: str) -> None:
+    """What only operators may ask; nothing that would be done in a cluster."""
+    ask(f"STREAM.CREATE.{name}", {"name": name, "subjects": [f"{name.lower()}.>"]})
+    words = [one for one in OPERATORS if SPREAD in name or one.startswith(ALONE)]
+    for _ in range(8):
+        subject = random.choice(words)
+        fields = OPERATORS[subject]
+        asked, body = request(random, subject, fields, name)
+        if asked.startswith(FATAL) and not (isinstance(body, dict) and forbids(body)):
+            continue
+        ask(asked, body)
+
+
+def forbids(body: Config) -> bool:
+    """Whether nobody fits."""
+    return "nobody" in str(body) or "nowhere" in str(body)
+
+
+def direct(random: Random, ask: Ask, name: str) -> None:
+    """Direct gets of one message and of many."""
+    prefix = name.lower()
+    config = {"name": name, "subjects": [f"{prefix}.>"], "allow_direct": True}
+    ask(f"STREAM.CREATE.{name}", config)
+    for token in "abcab":
+        ask(f"{prefix}.{token}", b"message of " + token.encode())
+    for _ in range(5):
+        subject, fields = random.choice(list(DIRECT.items()))
+        asked, body = request(random, subject, fields, name)
+        messages(ask, asked, body)
+
+
+def pulls(random: Random, ask: Ask, name: str) -> None:
+    """Requests for a consumer's next messages."""
+    prefix = name.lower()
+    ask(f"STREAM.CREATE.{name}", {"name": name, "subjects": [f"{prefix}.>"]})
+    for token in "abcab":
+        ask(f"{prefix}.{token}", b"message")
+    config: Config = {"durable_name": "c", "ack_policy": "explicit", "ack_wait": 10**12}
+    config |= random.choice(PULLED)
+    answer = ask(f"CONSUMER.CREATE.{name}.c", {"stream_name": name, "config": config})
+    if "error" not in answer:
+        for _ in range(3):
+            messages(ask, f"CONSUMER.MSG.NEXT.{name}.c", drawn_body(random, PULL))
+
+
+PULLED: tuple[Config, ...] = (
+    *({}, {}, {"max_batch": 2}, {"max_expires": 150_000_000}, {"max_bytes": 100}),
+    *({"max_ack_pending": 2}, {"filter_subject": "nothing.here"}, {"headers_only": True}),
+    *(
+        {"priority_groups": ["g"], "priority_policy": policy}
+        for policy in ("overflow", "pinned_client", "prioritized")
+    ),
+)
+SPREAD = "_3"
+"""In names of cases of three servers."""
+ALONE = ("INFO", "ACCOUNT.PURGE")
+"""What a server outside a cluster answers; silence is nats-server's for all else of operators."""
+ELSEWHERE = ("MSG.GET", "MSG.DELETE", "PURGE", "SNAPSHOT", "RESET")
+"""What clusters look at in another order, when more than one thing is wrong."""
+THERE = ("ORIGIN", "DENIED")
+"""In clusters nobody answers some requests for a stream that is not there: docs/differences.md."""
+FATAL = ("META.LEADER.STEPDOWN", "ACCOUNT.STREAM.MOVE")
+"""What happens, if its body does not forbid it: leaders and streams go elsewhere."""
+CASES = {
+    "streams": streams,
+    "consumers": consumers,
+    "others": others,
+    "operators": operators,
+    "direct": direct,
+    "pulls": pulls,
+}
+IN_CLUSTERS = ("consumers", "operators", "others", "streams")

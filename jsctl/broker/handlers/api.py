@@ -101,7 +101,7 @@ ROUTES: dict[str, Route] = {
     "account_purge": Route("account_purge", _META, meta.purge_account, system=True),
     "account_stream_move": Route("stream_update", _META, stream_groups.move, system=True),
     "account_stream_cancel_move": Route(
-        "stream_update", _META, stream_groups.cancel_account_move, system=True
+        "stream_cancel_move", _META, stream_groups.cancel_account_move, system=True
     ),
     **{
         operation: Route(kind, target, None)

@@ -48,6 +48,8 @@ def cluster_info(group: GroupView | None, me: str) -> ClusterInfo:
     """The group of a consumer; a server on its own is its leader."""
     if group is None:
         return ClusterInfo(leader=me)
+    if not group.replicas:
+        return ClusterInfo(name=group.cluster, leader=group.leader)
     return ClusterInfo(
         name=group.cluster,
         raft_group=group.name if group.cluster else "",

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from jsctl.api.codec import DecodeError, loads
+from jsctl.api import jsontext
+from jsctl.api.codec import DecodeError, decode
 from jsctl.api.requests import MsgGetRequest
 from jsctl.api.times import format_time, parse_time
 from jsctl.broker.errors import Damaged
@@ -23,6 +24,12 @@ BATCH_BYTES_MAX = 64 << 20
 _START = b"NATS/1.0\r\n"
 _END = b"\r\n"
 _PLAIN = MsgGetRequest()
+_KEYS = frozenset(
+    [
+        *("seq", "last_by_subj", "next_by_subj", "batch", "max_bytes", "start_time"),
+        *("multi_last", "up_to_seq", "up_to_time", "no_hdr"),
+    ]
+)
 _BY_SEQ = re.compile(rb'\{"seq": ?([1-9]\d{0,17})\}')
 """What clients send who want one message; everything else is read as JSON."""
 STEP_RECORDS = 256
@@ -70,7 +77,7 @@ def _understood(payload: bytes, subject: bytes) -> MsgGetRequest | Replies:
     if not payload.strip() and not subject:
         return _status(408, "Empty Request")
     try:
-        body = loads(MsgGetRequest, payload, strict=True)
+        body = _decoded(payload)
     except (DecodeError, TypeError, ValueError):
         return _status(408, "Malformed Request")
     if subject:
@@ -81,6 +88,14 @@ def _understood(payload: bytes, subject: bytes) -> MsgGetRequest | Replies:
     if not _is_sensible(body):
         return _status(408, "Bad Request")
     return body
+
+
+def _decoded(payload: bytes) -> MsgGetRequest:
+    """One document, in which unknown keys do not matter. Raises DecodeError."""
+    document = jsontext.parse(payload)
+    if isinstance(document, dict):
+        document = {key: value for key, value in document.items() if key in _KEYS}
+    return decode(MsgGetRequest, {} if document is None else document, strict=True)
 
 
 def _is_sensible(body: MsgGetRequest) -> bool:

@@ -2,10 +2,10 @@
 
 from jsctl.api.codec import dumps
 from jsctl.api.errors import api_error
-from jsctl.api.requests import MetaServerRemoveRequest
+from jsctl.api.requests import MetaServerEvacuateRequest, MetaServerRemoveRequest
 from jsctl.api.responses import AccountPurgeResponse
 from jsctl.broker.handlers import placing
-from jsctl.broker.handlers.answers import expect_empty, head, is_empty, parsed, success
+from jsctl.broker.handlers.answers import head, is_empty, parsed, success
 from jsctl.broker.handlers.decisions import (
     Decision,
     ProposeMeta,
@@ -64,7 +64,7 @@ def evacuate(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     require_cluster(view)
     if is_empty(request):
         raise api_error("JSBadRequestErr")
-    body = parsed(MetaServerRemoveRequest, request)
+    body = parsed(MetaServerEvacuateRequest, request)
     peer = _server(view, body.peer, body.peer_id)
     entries: list[bytes] = []
     for made in view.meta.assets():
@@ -104,10 +104,12 @@ def _reassigned(view: View, made: StreamAssignment, peer: str) -> list[bytes]:
     return [assign_stream(replaced), *placing.follow(view, replaced)]
 
 
-def purge_account(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
-    """ACCOUNT.PURGE.<account>: all streams of an account are deleted."""
-    expect_empty(request)
+def purge_account(view: View, _: ApiRequest, names: tuple[str, ...]) -> Decision:
+    """ACCOUNT.PURGE.<account>: all streams of an account are deleted, whatever the body says."""
     account = names[0]
+    if "/" in account or "\\" in account:
+        text = "account name can not contain path separators"
+        raise api_error("JSStreamGeneralErrorF", err=text)
     entries = [remove_stream(account, name) for name in view.meta.streams(account)]
     response = AccountPurgeResponse(head=head("account_purge"), initiated=True)
     return ProposeMeta(entries, dumps(response))

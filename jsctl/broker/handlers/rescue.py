@@ -4,9 +4,9 @@ Every server hears these requests, and each answers for what it has itself.
 """
 
 from jsctl.api.codec import dumps
-from jsctl.api.errors import api_error
+from jsctl.api.errors import ApiError, api_error
 from jsctl.api.requests import MetaRescueRequest, StreamRescueRequest
-from jsctl.api.responses import StreamRescueResponse
+from jsctl.api.responses import MetaRescueResponse, StreamRescueResponse
 from jsctl.broker.handlers.answers import head, is_empty, parsed
 from jsctl.broker.handlers.decisions import Decision, Reply, Rescue, Silent
 from jsctl.broker.handlers.streams import existing
@@ -20,9 +20,13 @@ def meta(view: View, request: ApiRequest, _: tuple[str, ...]) -> Decision:
     """META.RESCUE: so many servers are to be enough for the meta group."""
     if view.group(META_GROUP) is None:
         return Silent()
-    if is_empty(request):
-        raise api_error("JSBadRequestErr")
-    body = parsed(MetaRescueRequest, request)
+    try:
+        if is_empty(request):
+            raise api_error("JSBadRequestErr")
+        body = parsed(MetaRescueRequest, request)
+    except ApiError as error:
+        refused = head("meta_rescue", error)
+        return Reply(dumps(MetaRescueResponse(head=refused, server=view.server_name)))
     return Rescue("meta_rescue", META_GROUP, (), body.quorum_needed)
 
 

@@ -5,10 +5,11 @@ from jsctl.api.errors import api_error
 from jsctl.api.requests import (
     LeaderStepdownRequest,
     MetaServerStreamMoveRequest,
+    StreamEvacuatePeerRequest,
     StreamRemovePeerRequest,
 )
 from jsctl.broker.handlers import placing
-from jsctl.broker.handlers.answers import expect_empty, is_empty, parsed, parsed_maybe, success
+from jsctl.broker.handlers.answers import is_empty, parsed, parsed_maybe, success
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, StepDown
 from jsctl.broker.handlers.streams import existing
 from jsctl.broker.handlers.view import View
@@ -91,7 +92,7 @@ def _replace_peer(
     require_cluster(view)
     if is_empty(request):
         raise api_error("JSBadRequestErr")
-    body = parsed(StreamRemovePeerRequest, request)
+    body = parsed(StreamEvacuatePeerRequest if evacuate else StreamRemovePeerRequest, request)
     if not body.peer:
         raise api_error("JSBadRequestErr")
     found = existing(view, request.account, names[0])
@@ -126,9 +127,12 @@ def move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """ACCOUNT.STREAM.MOVE.<account>.<stream>, from the system account."""
     require_cluster(view)
     body = parsed(MetaServerStreamMoveRequest, request)
+    _require_account(view, names[0])
     found = existing(view, names[0], names[1])
     excluded: tuple[str, ...] = ()
     if body.server:
+        if not any(body.server in (one.name, one.peer) for one in view.servers()):
+            raise api_error("JSClusterServerNotMemberErr")
         excluded = (member(view, found.group, body.server),)
     old = found.config.placement or Placement()
     placement = replace(old, cluster=body.cluster or old.cluster, tags=body.tags or old.tags)
@@ -140,7 +144,14 @@ def move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
 
 def cancel_account_move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
     """ACCOUNT.STREAM.CANCEL_MOVE.<account>.<stream>, from the system account."""
+    require_cluster(view)
+    _require_account(view, names[0])
     return _cancel(view, request, names[0], names[1])
+
+
+def _require_account(view: View, name: str) -> None:
+    if view.account(name) is None:
+        raise api_error("JSNoAccountErr")
 
 
 def cancel_move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
@@ -150,7 +161,6 @@ def cancel_move(view: View, request: ApiRequest, names: tuple[str, ...]) -> Deci
 
 def _cancel(view: View, request: ApiRequest, account: str, name: str) -> Decision:
     require_cluster(view)
-    expect_empty(request)
     found = existing(view, account, name)
     origin = found.group.origin
     if origin is None:

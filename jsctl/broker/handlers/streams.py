@@ -24,7 +24,7 @@ from jsctl.broker.handlers.answers import (
 from jsctl.broker.handlers.decisions import Decision, ProposeMeta, Reply, Silent
 from jsctl.broker.handlers.view import View
 from jsctl.broker.jetstream.chains.chain_key import check_chain
-from jsctl.broker.jetstream.meta.assignments import StreamAssignment
+from jsctl.broker.jetstream.meta.assignments import FIRST_REVISION, StreamAssignment
 from jsctl.broker.jetstream.meta.entries import assign_stream, remove_stream
 from jsctl.broker.jetstream.requests import ApiRequest
 from jsctl.broker.jetstream.sourcing.rules import invalid
@@ -98,9 +98,10 @@ def _answer_again(view: View, request: ApiRequest, old: StreamAssignment) -> Dec
     """The same stream once more: its leader answers, which may be here."""
     stream = view.stream(old.account, old.name)
     group = view.group(old.group.name)
+    again = replace(old, request=request, revision=old.revision + 1)
     if stream is not None and group is not None and group.is_leader:
-        return Reply(create_response(view, replace(old, request=request), stream))
-    return ProposeMeta([assign_stream(replace(old, request=request))], None)
+        return Reply(create_response(view, again, stream))
+    return ProposeMeta([assign_stream(again)], None)
 
 
 def update(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decision:
@@ -321,12 +322,14 @@ def create_response(view: View, assignment: StreamAssignment, stream: Stream) ->
     """What the stream's leader answers to the request named in the assignment."""
     kind = _kind(assignment)
     shown = stream_info(view, assignment, stream, of_cluster=view.clustered)
-    if kind == "stream_create" and not view.clustered:
+    if kind == "stream_create" or view.clustered:
         shown = replace(shown, domain="")  # A server alone tells it of what is there already.
+    # A server alone says so of a stream that it has already, too.
+    is_new = assignment.revision == FIRST_REVISION or not view.clustered
     response = StreamCreateResponse(
         head=head(kind),
         info=shown,
-        did_create=kind == "stream_create" and not (view.clustered or _is_restored(assignment)),
+        did_create=kind == "stream_create" and is_new and not _is_restored(assignment),
     )
     return dumps(response)
 
@@ -342,5 +345,4 @@ def _kind(assignment: StreamAssignment) -> str:
     made_by = (b".STREAM.CREATE.", b".STREAM.RESTORE.")
     if request is None or any(words in request.subject for words in made_by):
         return "stream_create"
-    is_cancel = request.subject.startswith(b"$JS.API.STREAM.CANCEL_MOVE.")
-    return "stream_cancel_move" if is_cancel else "stream_update"
+    return "stream_cancel_move" if b".STREAM.CANCEL_MOVE." in request.subject else "stream_update"

@@ -161,12 +161,12 @@ def start(state: RaftState) -> None:
 def rescue(state: RaftState, quorum: int) -> str:
     """See `core.Raft.rescue`."""
     majority = quorum_size(len(state.members.voters))
-    if state.leader is not None:
-        return "the group has a leader"
-    if state.me not in state.members.voters:
-        return "this server has no vote in the group"
     if not 1 <= quorum <= majority:
-        return "the quorum can only be lowered"
+        return "raft: rescue quorum must be between 1 and current quorum"
+    if state.leader is not None:
+        return "raft: leader is known"
+    if state.me not in state.members.voters:
+        return "raft: not a voting member"
     if state.standing.kind != StandingKind.WHOLE:
         if quorum > 1:
             return (

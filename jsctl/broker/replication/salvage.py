@@ -60,7 +60,7 @@ def finish(groups: Groups, group: RaftGroup, job: SalvageJob) -> str:
     if raft.leader is not None or job.index <= raft.commit:
         group.unit.state_overtaken()
         groups.checkpoints.soon(group)
-        return "the group has a leader"
+        return "raft: leader is known"
     raft.restore(job.index, job.term, job.members)
     group.members, group.applied_term = job.members, job.term
     group.checkpointed = max(group.checkpointed, job.index)

@@ -68,7 +68,7 @@ def test_a_replicated_stream_shows_its_group() -> None:
     assert cluster["raft_group"].startswith("S-R3F-")
     assert cluster["traffic_account"] == "$SYS" and cluster["system_account"] is True
     assert [one["name"] for one in cluster["replicas"]] == ["n1", "n2"]
-    assert "did_create" not in answer
+    assert answer["did_create"] is True
     assert sorted(_stream(rig).group.peers) == ["peer0", "peer1", "peer2"]
 
 

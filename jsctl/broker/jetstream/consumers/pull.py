@@ -5,6 +5,7 @@ first. Knows nothing of messages or sequences; the leader asks it who is next an
 much each got.
 """
 
+import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -77,6 +78,10 @@ def pending_status(code: int, text: str, request: PullRequest) -> bytes:
     )
 
 
+_OFFSET = re.compile(r" at offset \d+$")
+"""Of a mistake in JSON; only answers of the API tell it."""
+
+
 def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
     """The request of a payload, or why it is a bad one."""
     text = payload.strip()
@@ -89,7 +94,7 @@ def parse(reply: bytes, payload: bytes, now_ns: int) -> PullRequest | str:
     try:
         asked = _asked(text)
     except DecodeError as error:
-        return str(error)
+        return _OFFSET.sub("", str(error))
     beat, expires, most = asked.idle_heartbeat, asked.expires, asked.max_bytes
     if beat > 0 and 2 * beat > expires:
         return "heartbeat value too large"

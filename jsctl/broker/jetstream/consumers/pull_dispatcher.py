@@ -311,6 +311,9 @@ class PullDispatcher:
                 out.append(_say(request.reply, ended))
                 queue.drop()
                 continue
+            if self._pins(request) and not self._listens(request, listening):
+                queue.drop()
+                continue
             verdict = self._judge_pin(request, now_ns, out)
             if verdict is _Verdict.SERVE:
                 backlog = delivery.num_pending + (1 if again else -given)
@@ -338,6 +341,11 @@ class PullDispatcher:
             return pending_status(408, "Request Timeout", request)
         return b""
 
+    def _pins(self, request: PullRequest) -> bool:
+        """Whether a request would be pinned: who is gone would keep all others waiting."""
+        pinned = self._policy is PriorityPolicy.PINNED_CLIENT
+        return pinned and not self.pin and not request.pin and request.group.group != ""
+
     def _judge_pin(self, request: PullRequest, now_ns: int, out: list[OutgoingMessage]) -> _Verdict:
         if self._policy is not PriorityPolicy.PINNED_CLIENT:
             return _Verdict.SERVE
@@ -348,6 +356,8 @@ class PullDispatcher:
             return _Verdict.DROP
         if self.pin:
             return _Verdict.PASS
+        if not request.group.group:
+            return _Verdict.SERVE  # An old client, or a person: it cannot say that it is pinned.
         self.pin = request.pin = self._new_id()
         self.pinned_ns = now_ns
         self.pin_due_ns = now_ns + self.consumer.config.priority_timeout

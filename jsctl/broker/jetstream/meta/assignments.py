@@ -17,6 +17,9 @@ from jsctl.dataclass import dataclass
 UNDATED = -1
 """Stands for the index of an entry that is not applied yet."""
 
+FIRST_REVISION = 1
+"""Of what was never changed, nor asked for once more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -77,7 +80,7 @@ class ConsumerAssignment:
     client: ClientInfo
     request: ApiRequest | None
     """Whom the consumer's leader answers when it serves; None if nobody waits."""
-    revision: int = 1
+    revision: int = FIRST_REVISION
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class StreamAssignment:
     client: ClientInfo
     request: ApiRequest | None
     """Whom the stream's leader answers when it serves; None if nobody waits."""
-    revision: int = 1
+    revision: int = FIRST_REVISION
     """Counts config changes; the stream's own log carries it with each."""
 
 
