@@ -25,6 +25,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from jsctl.testing import HOST, Broker, RealServer
+from tests.faults.topologies import passed
 from tests.support.gateways import block, free_port, page, remote
 from tests.support.waiting import eventually
 
@@ -58,25 +59,15 @@ class Start:
             name: [f"{name}{n + 1}" for n in range(size)]
             for name, size in zip("abc", sizes, strict=False)
         }
-        doors = {name: free_port() for several in made.clusters.values() for name in several}
-        leafs = {name: free_port() for name in doors}
+        every = [name for several in made.clusters.values() for name in several]
+        doors, leafs = ({name: free_port() for name in every} for _ in range(2))
         named_by_first = chance.random() < 0.3
-        for cluster, several in made.clusters.items():
-            near = {name: free_port() for name in several}
-            named = several if chance.random() < 0.5 else several[:1]
-            routes = ", ".join(f'"nats://{HOST}:{near[name]}"' for name in named)
-            known = [
-                remote(other, *(doors[name] for name in them[: chance.randint(1, len(them))]))
-                for other, them in made.clusters.items()
-                if (cluster == "a" and named_by_first) or (cluster != "a" and other == "a")
-            ]
-            for name in several:
-                config = f'cluster {{ name: {cluster}, listen: "{HOST}:{near[name]}",'
-                config += f" routes: [{routes}] }}\n"
-                if len(sizes) > 1:
-                    config += block(cluster, *known, port=doors[name])
-                config += f'leafnodes {{ listen: "{HOST}:{leafs[name]}" }}\n'
-                made.servers[name] = chance.choice(KINDS)(config=config + SYSTEM, name=name)
+        for cluster in made.clusters:
+            gates = ""
+            if len(sizes) > 1:
+                known = made._known(cluster, doors, chance, named_by_first=named_by_first)
+                gates = block(cluster, *known, port=0)
+            made._draw_cluster(cluster, gates, doors, leafs, chance)
         for name in ("x", "y")[: chance.randint(0, 2)]:
             cluster = made.hubs[name] = chance.choice(list(made.clusters))
             urls = ", ".join(f'"nats://{HOST}:{leafs[one]}"' for one in made.clusters[cluster])
@@ -85,6 +76,35 @@ class Start:
         apart_s = chance.choice((0.0, APART_S))
         made.begins = {name: chance.random() * apart_s for name in made.servers}
         return made
+
+    def _known(
+        self, cluster: str, doors: dict[str, int], chance: random.Random, *, named_by_first: bool
+    ) -> list[str]:
+        """The clusters that one names: others name the first one, which may name all."""
+        return [
+            remote(other, *(doors[name] for name in them[: chance.randint(1, len(them))]))
+            for other, them in self.clusters.items()
+            if (cluster == "a" and named_by_first) or (cluster != "a" and other == "a")
+        ]
+
+    def _draw_cluster(
+        self,
+        cluster: str,
+        gates: str,
+        doors: dict[str, int],
+        leafs: dict[str, int],
+        chance: random.Random,
+    ) -> None:
+        several = self.clusters[cluster]
+        near = {name: free_port() for name in several}
+        named = several if chance.random() < 0.5 else several[:1]
+        routes = ", ".join(f'"nats://{HOST}:{near[name]}"' for name in named)
+        for name in several:
+            config = f'cluster {{ name: {cluster}, listen: "{HOST}:{near[name]}",'
+            config += f" routes: [{routes}] }}\n"
+            config += gates.replace(f'"{HOST}:0"', f'"{HOST}:{doors[name]}"')
+            config += f'leafnodes {{ listen: "{HOST}:{leafs[name]}" }}\n'
+            self.servers[name] = chance.choice(KINDS)(config=config + SYSTEM, name=name)
 
     def __str__(self) -> str:
         kinds = {name: type(one).__name__[0] for name, one in self.servers.items()}
@@ -95,10 +115,12 @@ class Start:
         """Start all processes."""
 
         async def one(name: str) -> None:
-            await asyncio.sleep(self.begins[name])
+            await passed(self.begins[name])
             await asyncio.to_thread(self.servers[name].launch)
 
-        await asyncio.gather(*(one(name) for name in self.servers))
+        async with asyncio.TaskGroup() as tasks:
+            for name in self.servers:
+                tasks.create_task(one(name))
         for server in self.servers.values():
             await asyncio.to_thread(server.wait_ready, READY_S)
 
