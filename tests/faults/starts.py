@@ -257,6 +257,8 @@ async def play(seed: int, keep: Path | None = None) -> str:
         await made.whole()
         await made.words()
     except AssertionError as error:
+        if "address already in use" in str(error):
+            return await play(seed, keep)  # Somebody else has taken the port meanwhile.
         for name, server in made.servers.items() if keep is not None else ():
             assert keep is not None
             (keep / f"{seed}.{name}.log").write_text(f"{server.config}\n{server.logs}")
