@@ -12,6 +12,13 @@ from jsctl.broker.routes.wire import RouteConnect, RouteInfo
 from jsctl.broker.turn import Jitter
 
 
+ACCOUNT_REFUSALS = (
+    "No route for account",
+    "Unable to lookup account",
+    "Not possible to have a dedicated route",
+)
+
+
 def _same(given: str, expected: str) -> bool:
     """Compared in a time that tells nothing; also what is no UTF-8 may be given."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
@@ -82,6 +89,12 @@ def place_refusal(
     if account and account not in options.pinned:
         return f'No route for account "{account}"'
     return ""
+
+
+def refuses_account(text: str) -> bool:
+    """Whether a -ERR says that an account gets no link of its own; after any other one, as for a
+    handshake that took too long, it is dialed again."""
+    return any(words in text for words in ACCOUNT_REFUSALS)
 
 
 def yields(old: Link, new: Link, peer: RoutePeer, server_id: str) -> bool:

@@ -30,6 +30,7 @@ from jsctl.broker.routes.handshake import (
     loses_place,
     may_connect,
     place_refusal,
+    refuses_account,
     yields,
 )
 from jsctl.broker.routes.packing import PackedLinks
@@ -198,7 +199,7 @@ class Mesh:
         if link is None:
             return
         self._log(LogLevel.ERROR, f"{link.host}:{link.port} - Route Error {text}")
-        if link.account and link.target is not None and not link.confirmed:
+        if link.account and link.target is not None and refuses_account(text):
             link.target.refused.add(link.account)
 
     def bad(self, conn: int, text: str, reason: str, now_ns: int) -> None:
