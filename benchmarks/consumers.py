@@ -4,8 +4,8 @@ from time import perf_counter
 
 from jsctl.api.consumer import ConsumerConfig
 from jsctl.api.words import AckPolicy
-from jsctl.broker.jetstream.consumers.defaults import with_defaults
 from jsctl.broker.jetstream.consumers.consumer import Consumer
+from jsctl.broker.jetstream.consumers.defaults import with_defaults
 from jsctl.broker.jetstream.consumers.leader import ConsumerLeader
 from jsctl.broker.protocol.deliveries import singly
 from jsctl.broker.store.frame import frame_of

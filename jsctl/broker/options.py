@@ -8,6 +8,7 @@ unit (`_ns`, `_bytes`, `_max` for limits). Unless a field says otherwise a limit
 from dataclasses import field
 from enum import Enum
 
+from jsctl.broker.compression_options import ACCEPT, Compression
 from jsctl.broker.gateway_options import GatewayOptions
 from jsctl.broker.leafnode_options import LeafNodeOptions
 from jsctl.broker.tls_options import TlsOptions, login_time_ns
@@ -290,7 +291,7 @@ class ClusterOptions:
     connect_backoff: bool = False
     pool_size: int = 3
     accounts: tuple[str, ...] = ()
-    compression: str = "off"
+    compression: Compression = Compression(ACCEPT)
     ping_interval_ns: int = 30 * SECOND_NS
     pings_out_max: int = 2
     write_deadline_ns: int = 0

@@ -88,6 +88,7 @@ class RawConnection:
         if not self.alone or self._socket or own is None or transport.get_extra_info("ssl_object"):
             return
         await self.flush()  # Whatever the loop has read is looked at: nothing is left there.
+        assert isinstance(transport, asyncio.Transport)
         transport.pause_reading()
         self._socket = socket.socket(fileno=os.dup(own.fileno()))
         self._socket.settimeout(LOOK_S)

@@ -84,6 +84,11 @@ SAME: dict[str, Row] = {
     "ocsp_cache": adds("ocsp_cache: false", "Reloaded OCSP peer cache"),
     "proxy_protocol": adds("proxy_protocol: false"),
     "cluster.write_timeout": in_cluster("write_timeout: retry", *CLUSTER),
+    "cluster.compression": in_cluster("compression: s2_fast", *CLUSTER),
+    "compression.mode": in_cluster("compression { mode: s2_auto }", *CLUSTER),
+    "compression.rtt_thresholds": in_cluster(
+        "compression { mode: s2_auto, rtt_thresholds: [0s, 1s, 2s] }", *CLUSTER
+    ),
     "jetstream.enabled": in_jetstream("enabled: true"),
     "jetstream.meta_compact": in_jetstream("meta_compact: 50"),
     "jetstream.meta_compact_size": in_jetstream("meta_compact_size: 1MB"),
@@ -212,11 +217,6 @@ DIFFERENT: dict[str, Unlike] = {
     ),
     "jetstream.cipher": unlike(
         in_jetstream("cipher: aes"), "JetStreamCipher: old=ChaCha20-Poly1305, new=AES-GCM"
-    ),
-    "cluster.compression": unlike(in_cluster("compression: s2_fast"), CLUSTER),
-    "compression.mode": unlike(in_cluster("compression { mode: s2_auto }"), CLUSTER),
-    "compression.rtt_thresholds": unlike(
-        in_cluster("compression { mode: s2_auto, rtt_thresholds: [0s, 1s, 2s] }"), CLUSTER
     ),
     # Other defaults.
     "jetstream.sync": unlike(in_jetstream("sync: always"), "SyncAlways: old=false, new=true"),

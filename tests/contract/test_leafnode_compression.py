@@ -2,62 +2,21 @@
 all shapes pass, and what broken bytes cost."""
 
 import json
-import random
 import socket
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import pytest
-from nats.aio.client import Client
 
 from jsctl.backups.s2 import compressed, plain_chunk
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
+from tests.support.compression import AGREED, carried
 from tests.support.leafs import IDS, PAIRS, hub_block, leaf_port, leafz, linked, pair, remote
-from tests.support.listeners import WAIT_S, connected, known, listen, settle
+from tests.support.listeners import connected
 from tests.support.reloading import Reloading
-from tests.support.waiting import eventually, wait_for
+from tests.support.waiting import wait_for
 from tests.support.wire_client import WireClient
-
-REPEATED = b'{"order": 1, "state": "shipped", "customer": "somebody"}' * 700
-AGREED = [
-    # the hub's, the leaf node's, what the hub shows, what the leaf node shows
-    ("s2_fast", "s2_fast", "s2_fast", "s2_fast"),
-    ("s2_best", "s2_better", "s2_best", "s2_better"),
-    ("accept", "s2_better", "s2_better", "s2_better"),
-    ("s2_fast", "accept", "s2_fast", "s2_fast"),
-    ("accept", "accept", "off", "off"),
-    ("off", "s2_fast", "off", "off"),
-    ("s2_fast", "off", "off", "off"),
-    ("not_supported", "s2_fast", "not supported", "not supported"),
-    ("s2_fast", "not_supported", "not supported", "not supported"),
-    ("{ mode: s2_auto, rtt_thresholds: [ 10s, 20s ] }", "accept", "s2_uncompressed", "s2_fast"),
-    ("accept", "{ mode: s2_auto, rtt_thresholds: [ 0s, 0s, 10s ] }", "s2_fast", "s2_better"),
-    ("{ mode: s2_auto, rtt_thresholds: [ 0s, 10s ] }", "s2_best", "s2_fast", "s2_best"),
-]
-
-
-def bodies() -> list[bytes]:
-    """Payloads that compress well, badly, and to blocks of all lengths."""
-    noise = random.Random(1)
-    found = [b"", b"x", REPEATED, noise.randbytes(300_000), REPEATED * 20] * 3
-    return found + [noise.choice(found)[:at] for at in range(0, 4000, 7)]
-
-
-async def carried(source: Client, target: Client) -> None:
-    """All of them arrive, as they were, in their order."""
-    heard = await listen(target, "packed")
-    await known(source, "packed", heard)
-    heard.clear()
-    for body in bodies():
-        await source.publish("packed", body)
-
-    async def all_there() -> bool:
-        await settle(source)
-        return len(heard) >= len(bodies())
-
-    await eventually(all_there, "all messages", WAIT_S)
-    assert [message.data for message in heard] == bodies()
 
 
 @pytest.mark.parametrize("kinds", PAIRS, ids=IDS)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from jsctl.testing import Broker, Cluster, RealServer
@@ -126,7 +127,11 @@ class Twins:
     def settle(self, subject: str) -> None:
         """Wait until both know who leads: nobody answers for it before."""
         for side in self.sides:
-            wait_for(lambda side=side: led(side.ask(subject, b"")), "a leader")  # type: ignore[misc]
+            wait_for(partial(self._is_led, side, subject), "a leader")
+
+    @staticmethod
+    def _is_led(side: Side, subject: str) -> bool:
+        return led(side.ask(subject, b""))
 
     def close(self) -> None:
         """Hang up."""

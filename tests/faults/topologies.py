@@ -27,7 +27,7 @@ from nats.js.api import AckPolicy, ConsumerConfig
 from nats.js.errors import APIError
 
 from jsctl.testing import HOST, Broker
-from tests.support import gateways, leafs
+from tests.support import gateways
 from tests.support.super_clusters import ACCOUNTS, one_jetstream
 from tests.support.waiting import eventually
 from tests.support.ways import Way, way
@@ -261,6 +261,7 @@ async def staged(stack: AsyncExitStack) -> Stage:
     every = [name for several in names.values() for name in several]
     doors = {name: gateways.free_port() for name in every}
     near = {name: gateways.free_port() for name in every}
+    hung = {name: gateways.free_port() for name in names["a"]}
     ways = {name: await stack.enter_async_context(way(doors[name])) for name in every}
     remotes = [
         gateways.remote(cluster, *(ways[name].door for name in several))
@@ -275,15 +276,14 @@ async def staged(stack: AsyncExitStack) -> Stage:
             config = f"cluster {{ name: {cluster}, {listen}, routes: [{routes}] }}\n"
             config += gateways.block(cluster, *remotes, port=doors[name], more=told)
             if cluster == "a":
-                config += leafs.hub_block("no_advertise: true")
+                # The same port after a restart: the way there does not change.
+                config += f'leafnodes {{ listen: "{HOST}:{hung[name]}", no_advertise: true }}\n'
             config += "jetstream { domain: hub }\n" + SYSTEM + ACCOUNTS
             servers[name] = Broker(config=config, name=name)
             await asyncio.to_thread(servers[name].start)
             stack.callback(servers[name].close)
     await asyncio.to_thread(one_jetstream, servers)
-    hubs = [
-        await stack.enter_async_context(way(leafs.leaf_port(servers[name]))) for name in names["a"]
-    ]
+    hubs = [await stack.enter_async_context(way(port)) for port in hung.values()]
     urls = ", ".join(f'"nats://app:p@{HOST}:{one.door}"' for one in hubs)
     config = (
         f'leafnodes {{ reconnect: "100ms", remotes: [ {{ urls: [{urls}], account: APP }} ] }}\n'

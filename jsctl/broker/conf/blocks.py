@@ -2,13 +2,14 @@
 
 import re
 
-from jsctl.broker.compression_options import ACCEPT, FAST, NOT_SUPPORTED, OFF, Compression
+from jsctl.broker.compression_options import FAST
 from jsctl.broker.conf.fields import (
     Field,
     Reading,
     Section,
     array,
     boolean,
+    compression,
     count,
     duration,
     ignored,
@@ -32,9 +33,6 @@ from jsctl.broker.conf.fields import (
     word,
     write_timeout,
     wrong_kind,
-)
-from jsctl.broker.conf.fields import (
-    compression as link_compression,
 )
 from jsctl.broker.conf.tree import ConfigNode
 from jsctl.broker.conf.units import duration_ns, route_url
@@ -150,14 +148,6 @@ def complete_pair(node: ConfigNode, cert_file: str, key_file: str) -> None:
         raise node.error("missing 'cert_file' in TLS configuration", "add it")
     if cert_file and not key_file:
         raise node.error("missing 'key_file' in TLS configuration", "add it")
-
-
-def compression(node: ConfigNode, reading: Reading) -> str:
-    """Route compression: accepted, but routes are sent as they are."""
-    found = link_compression(FAST)(node, reading)
-    if isinstance(found, Compression) and found.mode not in (OFF, NOT_SUPPORTED, ACCEPT):
-        reading.no_effect(node, '"compression"', "routes are sent as they are")
-    return OFF
 
 
 def route_urls(node: ConfigNode, reading: Reading) -> tuple[Url, ...]:
@@ -422,7 +412,7 @@ CLUSTER = Section(
     ),
     Field(("pool_size",), "pool_size", in_range(-1, 1024)),
     Field(("accounts",), "accounts", texts),
-    Field(("compression",), "compression", compression),
+    Field(("compression",), "compression", compression(FAST)),
     Field(("ping_interval",), "ping_interval_ns", cluster_ping),
     Field(("ping_max",), "pings_out_max", int32),
     Field(("write_deadline",), "write_deadline_ns", positive(0)),

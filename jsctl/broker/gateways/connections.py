@@ -190,11 +190,9 @@ class GateConnections:
         self._link(gate, told, now_ns)
         text = f'Inbound gateway connection from "{told.gateway}" ({told.server_id}) registered'
         self.log(LogLevel.INFO, gate, text)
-        self.remotes.learn(told.gateway, told.urls, now_ns)
-        for name, remote in self.remotes.clusters.items():
-            if name != told.gateway and remote.urls:
-                line = wire.gossip_line(self.settings.server_id, name, remote.addresses)
-                self.send(gate, line)
+        self._learn(told.gateway, told.urls, now_ns)
+        for remote in self.remotes.clusters.values():
+            self._gossip(gate, remote)
 
     def _has_name(self, gate: Gate, name: str) -> bool:
         """Whether a server of this cluster has the name; the other one is closed then."""
@@ -231,7 +229,21 @@ class GateConnections:
     def heard(self, gateway: str, urls: tuple[str, ...], now_ns: int) -> None:
         """Somebody told of a cluster."""
         if self._is_known(gateway):
-            self.remotes.learn(gateway, urls, now_ns)
+            self._learn(gateway, urls, now_ns)
+
+    def _learn(self, gateway: str, urls: tuple[str, ...], now_ns: int) -> None:
+        """A cluster may be new. Who came before it is told, too: he and the new one may have come
+        to different servers at the same moment, and would not hear of each other."""
+        fresh = self.remotes.learn(gateway, urls, now_ns)
+        if fresh is not None:
+            for gate in self.linked():
+                if not gate.outbound:
+                    self._gossip(gate, fresh)
+
+    def _gossip(self, gate: Gate, remote: RemoteCluster) -> None:
+        if gate.gateway != remote.name and remote.urls:
+            line = wire.gossip_line(self.settings.server_id, remote.name, remote.addresses)
+            self.send(gate, line)
 
     def _link(self, gate: Gate, told: GatewayInfo, now_ns: int) -> None:
         gate.stage, gate.gateway = GateStage.LINKED, told.gateway

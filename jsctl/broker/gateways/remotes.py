@@ -14,6 +14,7 @@ from jsctl.broker.gateways.types import (
     CONNECT_RETRY_MAX_NS,
     CONNECT_RETRY_NS,
     FIRST_INFO_NS,
+    IMPLICIT_RETRIES,
     RECONNECT_JITTER_NS,
     REMOTES_MAX,
     URLS_MAX,
@@ -110,18 +111,20 @@ class RemoteClusters:
         for one in settings.block.others:
             self.clusters[one.name].configured = one
 
-    def learn(self, name: str, urls: tuple[str, ...], now_ns: int) -> None:
-        """Somebody told of a cluster: dial it, unless it is known."""
+    def learn(self, name: str, urls: tuple[str, ...], now_ns: int) -> RemoteCluster | None:
+        """Somebody told of a cluster: dial it, unless it is known. One that is new is returned."""
         if not name or name == self.settings.name:
-            return
+            return None
         known = self.clusters.get(name)
         if known is not None:
             known.told(urls)
-            return
+            return None
         made = RemoteCluster(name, None, due_ns=now_ns)
         made.told(urls)
-        if made.urls and len(self.clusters) < REMOTES_MAX:
-            self.clusters[name] = made
+        if not made.urls or len(self.clusters) >= REMOTES_MAX:
+            return None
+        self.clusters[name] = made
+        return made
 
     def tick(self, now_ns: int) -> None:
         """Dial what is due."""
@@ -189,7 +192,7 @@ class RemoteClusters:
             remote.due_ns = now_ns
             return
         remote.attempts += 1
-        retries = self.settings.block.connect_retries
+        retries = max(self.settings.block.connect_retries, IMPLICIT_RETRIES)
         if remote.is_implicit and remote.attempts > retries and not wanted:
             self.clusters.pop(remote.name, None)
             remote.due_ns = None

@@ -20,6 +20,8 @@ CONNECT_RETRY_NS = SECOND_NS
 CONNECT_RETRY_FIRST_NS = 50 * MILLISECOND_NS
 """The same while a server starts: doubles up to `CONNECT_RETRY_NS` until it first connected."""
 CONNECT_RETRY_MAX_NS = 30 * SECOND_NS
+IMPLICIT_RETRIES = 5
+"""How often a cluster that others told of is tried again, unless `connect_retries` says more."""
 RECONNECT_JITTER_NS = 100 * MILLISECOND_NS
 FIRST_INFO_NS = 2 * SECOND_NS
 HANDSHAKES_MAX = 512

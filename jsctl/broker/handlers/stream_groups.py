@@ -92,7 +92,11 @@ def _replace_peer(
     require_cluster(view)
     if is_empty(request):
         raise api_error("JSBadRequestErr")
-    body = parsed(StreamEvacuatePeerRequest if evacuate else StreamRemovePeerRequest, request)
+    body: StreamEvacuatePeerRequest | StreamRemovePeerRequest
+    if evacuate:
+        body = parsed(StreamEvacuatePeerRequest, request)
+    else:
+        body = parsed(StreamRemovePeerRequest, request)
     if not body.peer:
         raise api_error("JSBadRequestErr")
     found = existing(view, request.account, names[0])

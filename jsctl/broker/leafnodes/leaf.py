@@ -72,8 +72,6 @@ class Leaf:
     """How this side compresses, or why it does not; empty until that is settled."""
     unpacking: Unpacking | None = None
     """The way in of a connection that is compressed."""
-    paused: bool = False
-    """Its socket is not read."""
     closing: bool = False
 
     @property

@@ -25,7 +25,7 @@ from jsctl.broker.leafnodes.types import (
     LeafSettings,
 )
 from jsctl.broker.linking import fields
-from jsctl.broker.linking.compression import BACKLOG_BYTES_MAX, Unpacking, packed
+from jsctl.broker.linking.compression import Unpacking, packed
 from jsctl.broker.options import Options
 from jsctl.broker.protocol.ops import (
     Bad,
@@ -217,22 +217,16 @@ class Leafs:
 
     def _unpack(self, leaf: Leaf, unpacking: Unpacking, chunk: bytes = b"") -> None:
         """Open what came, as much as one turn is for; meanwhile no more is read."""
-        unpacking.feed(chunk)
+
+        def read(data: bytes) -> bool:
+            self._read(leaf, data)
+            return not leaf.closing
+
         try:
-            for data in unpacking.portion():
-                self._read(leaf, data)
-                if leaf.closing:
-                    return
+            unpacking.open(chunk, read, leaf.conn, self.connections.out)
         except BrokenStream as error:
             self.connections.log(LogLevel.ERROR, leaf, f"read error: {error}")
             self.connections.close(leaf, "Read Error")
-            return
-        out, full = self.connections.out, unpacking.backlog_bytes > BACKLOG_BYTES_MAX
-        if full and not leaf.paused:
-            out.pauses.append(leaf.conn)
-        elif leaf.paused and not unpacking.waiting:
-            out.resumes.append(leaf.conn)
-        leaf.paused = full or (leaf.paused and unpacking.waiting)
 
     def _read(self, leaf: Leaf, chunk: bytes) -> None:
         start, before = 0, leaf.unpacking

@@ -8,7 +8,8 @@ What comes in is opened a portion a turn: a few bytes may stand for megabytes, a
 Snappy does not know are slow to open.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from jsctl.backups.s2 import PART_BYTES, BlockDecoder, compressed, plain_chunk
 from jsctl.broker.compression_options import (
@@ -37,9 +38,11 @@ def agreed(own: Compression, other: str, rtt_ns: int) -> str:
     for a word that is not known."""
     if other in ("", NOT_SUPPORTED) or own.mode == NOT_SUPPORTED:
         return NOT_SUPPORTED
+    if own.mode == OFF:
+        return OFF
     if other not in (OFF, ACCEPT, AUTO, *LEVELS):
         raise ProtocolError(f'unsupported route compression mode "{other}"')
-    if OFF in (other, own.mode):
+    if other == OFF:
         return OFF
     if own.mode == ACCEPT:
         return OFF if other == ACCEPT else FAST if other == AUTO else other
@@ -54,17 +57,42 @@ def packed(level: str, data: bytes) -> bytes:
     return b"".join(plain_chunk(data[at : at + PART_BYTES]) for at in parts)
 
 
+class Valves(Protocol):
+    """Connections that are not to be read for a while, and those that are again."""
+
+    pauses: list[int]
+    resumes: list[int]
+
+
 class Unpacking:
     """One connection's way in."""
 
-    __slots__ = ("_decoder", "backlog_bytes", "waiting")
+    __slots__ = ("_decoder", "_paused", "backlog_bytes", "waiting")
 
     def __init__(self) -> None:
         self._decoder = BlockDecoder()
+        self._paused = False
+        """The socket is not read."""
         self.waiting = False
         """There is something that can be opened."""
         self.backlog_bytes = 0
         """What came since all was opened that could be."""
+
+    def open(
+        self, chunk: bytes, read: Callable[[bytes], bool], conn: int, valves: "Valves"
+    ) -> None:
+        """Take the bytes that follow, and have what can be opened in a turn read, until `read` says
+        that the connection is over; as long as much waits, its socket is not read. Raises
+        BrokenStream."""
+        self.feed(chunk)
+        if not all(map(read, self.portion())):
+            return
+        full = self.backlog_bytes > BACKLOG_BYTES_MAX
+        if full and not self._paused:
+            valves.pauses.append(conn)
+        elif self._paused and not self.waiting:
+            valves.resumes.append(conn)
+        self._paused = full or (self._paused and self.waiting)
 
     def feed(self, chunk: bytes) -> None:
         """Take the bytes that follow."""

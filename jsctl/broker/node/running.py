@@ -379,6 +379,7 @@ class RunningNode:
             self._system.expecting
             or (jetstream is not None and jetstream.expecting)
             or (self._leafs is not None and self._leafs.expecting)
+            or (self._links is not None and self._links.expecting)
             or (self._gates is not None and self._gates.take_stirred())
         )
         if self._portions.waiting:

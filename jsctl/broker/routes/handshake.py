@@ -1,17 +1,43 @@
-"""Why a route handshake is refused: pure checks of a peer's CONNECT and first INFO."""
+"""A route handshake: what this server says of itself, and pure checks of a peer's CONNECT and first
+INFO, which tell why it is refused."""
 
 import hmac
 from collections.abc import Collection, Container
 
-from jsctl.broker.linking.fields import UNAUTHORIZED
+from jsctl.broker.linking.fields import UNAUTHORIZED, new_nonce
+from jsctl.broker.routes import wire
 from jsctl.broker.routes.state import Link, RouteAddress, RoutePeer
 from jsctl.broker.routes.types import MeshOptions
 from jsctl.broker.routes.wire import RouteConnect, RouteInfo
+from jsctl.broker.turn import Jitter
+
+ACCOUNT_REFUSALS = (
+    "No route for account",
+    "Unable to lookup account",
+    "Not possible to have a dedicated route",
+)
 
 
 def _same(given: str, expected: str) -> bool:
     """Compared in a time that tells nothing; also what is no UTF-8 may be given."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())
+
+
+def hello(
+    options: MeshOptions, cluster: str, link: Link, told: str, jitter: Jitter, *, lame_duck: bool
+) -> bytes:
+    """This server's INFO on a connection; `told` is what is said of its compression."""
+    solicited = link.solicited
+    return wire.info_line(
+        options,
+        cluster,
+        compression=told,
+        nonce=new_nonce(jitter),
+        account=link.account if solicited else "",
+        index=link.index if solicited and not link.account else 0,
+        gossip_mode=link.gossip_mode if solicited else 0,
+        lame_duck=lame_duck,
+    )
 
 
 def connect_refusal(options: MeshOptions, connect: RouteConnect) -> tuple[str, str] | None:
@@ -62,6 +88,12 @@ def place_refusal(
     if account and account not in options.pinned:
         return f'No route for account "{account}"'
     return ""
+
+
+def refuses_account(text: str) -> bool:
+    """Whether a -ERR says that an account gets no link of its own; after any other one, as for a
+    handshake that took too long, it is dialed again."""
+    return any(words in text for words in ACCOUNT_REFUSALS)
 
 
 def yields(old: Link, new: Link, peer: RoutePeer, server_id: str) -> bool:

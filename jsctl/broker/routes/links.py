@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import field
 
+from jsctl.backups.s2 import BrokenStream
 from jsctl.broker.conf.units import advertised
 from jsctl.broker.interest.targets import RouteLink
+from jsctl.broker.linking.compression import Unpacking
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.protocol.ops import (
     Bad,
@@ -91,6 +93,7 @@ def mesh_options(
         connect_backoff=cluster.connect_backoff,
         ping_interval_ns=cluster.ping_interval_ns,
         ping_max=cluster.pings_out_max,
+        compression=cluster.compression,
     )
 
 
@@ -198,15 +201,40 @@ class Links:
 
         Until a link has its account, lines are read one at a time: what they mean depends on it.
         """
+        way_in = self.mesh.packing.way_in(conn)
+        if way_in is None:
+            self._read(conn, chunk, now_ns)
+        else:
+            self._unpack(conn, way_in, chunk, now_ns)
+
+    def _unpack(self, conn: int, way_in: Unpacking, chunk: bytes, now_ns: int) -> None:
+        """Open what came, as much as one turn is for."""
+
+        def read(data: bytes) -> bool:
+            self._read(conn, data, now_ns)
+            return conn in self._parsers
+
+        try:
+            way_in.open(chunk, read, conn, self._made)
+        except BrokenStream as error:
+            self.mesh.bad(conn, f"read error: {error}", "Read Error", now_ns)
+        self.follow()
+
+    def _read(self, conn: int, chunk: bytes, now_ns: int) -> None:
         parser = self._parsers.get(conn)
         if parser is None:
             return
-        start = 0
+        packing, start = self.mesh.packing, 0
+        packed = packing.way_in(conn) is not None
         while start < len(chunk) and conn not in self._links:
             end = chunk.find(b"\n", start) + 1 or len(chunk)
             self._take(conn, parser.feed(chunk[start:end]), now_ns)
             start = end
             if conn not in self._parsers:
+                return
+            way_in = packing.way_in(conn)
+            if way_in is not None and not packed:
+                self._unpack(conn, way_in, chunk[start:], now_ns)
                 return
         link = self._links.get(conn)
         if start < len(chunk) and link is not None:
@@ -253,11 +281,18 @@ class Links:
 
     def deadline_ns(self) -> int | None:
         """When `tick` has something to do."""
-        return self.mesh.deadline_ns
+        return self.router.now_ns if self.expecting else self.mesh.deadline_ns
+
+    @property
+    def expecting(self) -> bool:
+        """Whether something that came is still to be opened."""
+        return bool(self.mesh.packing.unread())
 
     def tick(self, now_ns: int) -> None:
         """Dials, pings, handshakes that take too long."""
         self.mesh.tick(now_ns)
+        for conn in self.mesh.packing.unread():
+            self.feed(conn, b"", now_ns)
         self.follow()
 
     def follow(self) -> None:
@@ -350,7 +385,10 @@ class Links:
         """
         self.follow()
         made, self._made = self._made, MeshOutput()
+        outputs.writes = self.mesh.packing.pack_all(outputs.writes)
         outputs.writes[:0] = made.writes
+        outputs.pauses += made.pauses
+        outputs.resumes += made.resumes
         outputs.closes += made.closes
         outputs.dials += made.dials
         outputs.logs += made.logs

@@ -26,11 +26,14 @@ from jsctl.broker.routes.dials import DialSchedule
 from jsctl.broker.routes.gossip import Gossip
 from jsctl.broker.routes.handshake import (
     connect_refusal,
+    hello,
     loses_place,
     may_connect,
     place_refusal,
+    refuses_account,
     yields,
 )
+from jsctl.broker.routes.packing import PackedLinks
 from jsctl.broker.routes.state import Link, RoutePeer, link_added, link_facts
 from jsctl.broker.routes.types import (
     FIRST_PING_NS,
@@ -63,6 +66,7 @@ class Mesh:
         self._links: dict[int, Link] = {}
         self._peers: dict[str, RoutePeer] = {}
         self._dialer = DialSchedule(options, jitter)
+        self.packing = PackedLinks(options.compression)
         self._gossip = Gossip(options, self._peers, self._dialer)
         self._out = MeshOutput()
         self._deadline_ns: int | None = None
@@ -103,12 +107,12 @@ class Mesh:
             return
         self._wake(link.handshake_by_ns)
         if target is None:
-            self._send(link, self._info(link))
+            self._hello(link)
             return
         user, password = target.user, target.password
         self._send(link, wire.connect_line(self.options, self.cluster, user, password))
-        if self.options.pool_size < 1:
-            self._send(link, self._info(link))
+        if not self.options.delays_info:
+            self._hello(link)
 
     def dial_failed(self, token: int, reason: str, now_ns: int) -> None:
         """A dial did not lead to a connection."""
@@ -156,6 +160,7 @@ class Mesh:
             return
         try:
             info = wire.parse_info(body)
+            anew = self.packing.negotiate(link, info, now_ns, lambda: self._hello(link))
         except ProtocolError as error:
             self._refuse(link, str(error), "Protocol Violation", now_ns)
             return
@@ -163,7 +168,7 @@ class Mesh:
             self._news(link, link.peer, info, now_ns)
         elif not link.authenticated:
             self._refuse(link, "Authorization Violation", "Authentication Failure", now_ns)
-        else:
+        elif not anew:
             self._first_info(link, info, now_ns)
         self._wake(self._dialer.deadline_ns())
 
@@ -181,6 +186,7 @@ class Mesh:
         if link.ping_sent_ns:
             link.rtt_ns = max(now_ns - link.ping_sent_ns, 1)
             link.ping_sent_ns = 0
+            self.packing.adjust(link)
         if link.peer is None or link.confirmed:
             return
         link.confirmed = True
@@ -194,7 +200,7 @@ class Mesh:
         if link is None:
             return
         self._log(LogLevel.ERROR, f"{link.host}:{link.port} - Route Error {text}")
-        if link.account and link.target is not None and not link.confirmed:
+        if link.account and link.target is not None and refuses_account(text):
             link.target.refused.add(link.account)
 
     def bad(self, conn: int, text: str, reason: str, now_ns: int) -> None:
@@ -219,13 +225,15 @@ class Mesh:
         """Take changed options, and have links, dials and what peers are told follow them."""
         before, self.options = self.options, options
         self._gossip.options, self._known_accounts = options, known_accounts
+        self.packing.change(options.compression)
         if options.cluster != before.cluster:
             self.cluster = options.cluster
         gone = self._dialer.change_options(options, now_ns)
         for link in list(self._links.values()):
+            keeps = self.packing.follows(link, before.compression)
             if not link.solicited and not may_connect(options, link.user, link.password):
                 self._refuse(link, *fields.UNAUTHORIZED, now_ns)
-            elif loses_place(link, before, options, gone):
+            elif not keeps or loses_place(link, before, options, gone):
                 self._close(link, "Route Removed", now_ns)
         self._urls_touched = True
         self._tell_all()
@@ -312,7 +320,6 @@ class Mesh:
                 link.target.refused.add(link.account)
             self._refuse(link, refusal, "Protocol Violation", now_ns)
             return
-        link.compression = "off" if info.compression else "not supported"
         link.gossip_mode = link.gossip_mode or info.gossip_mode
         self._place(link, info, now_ns)
 
@@ -344,14 +351,14 @@ class Mesh:
         if not link.account:
             peer.info = info
         if link.target is not None:
-            if self.options.pool_size >= 1:
-                self._send(link, self._info(link))
+            if self.options.delays_info:
+                self._hello(link)
             self._ping(link, now_ns)
         if peer.server_id not in self._peers:
             self._peers[peer.server_id] = peer
             self._out.events.append(PeerUp(peer.server_id, info.server_name, info.native))
         self._out.events.append(link_added(link, peer, info, self.options.pool_size))
-        self._out.writes.extend(self._gossip.announce(link, peer, info))
+        self._out.writes += self.packing.pack_all(self._gossip.announce(link, peer, info))
         if link.target is not None:
             # Only now, so that a next dial finds this place taken.
             link.target.inflight.discard(link.account)
@@ -403,6 +410,7 @@ class Mesh:
 
     def _drop(self, link: Link, reason: str, now_ns: int) -> None:
         peer, target = link.peer, link.target
+        self.packing.forget(link.conn)
         if peer is None:
             self._handshakes -= 1
             if target is not None:
@@ -471,20 +479,14 @@ class Mesh:
 
     # ---- output
 
-    def _info(self, link: Link) -> bytes:
-        solicited = link.solicited
-        return wire.info_line(
-            self.options,
-            self.cluster,
-            nonce=fields.new_nonce(self._jitter),
-            account=link.account if solicited else "",
-            index=link.index if solicited and not link.account else 0,
-            gossip_mode=link.gossip_mode if solicited else 0,
-            lame_duck=self._lame_duck,
-        )
+    def _hello(self, link: Link) -> None:
+        told, leaves = self.packing.told(link), self._lame_duck
+        line = hello(self.options, self.cluster, link, told, self._jitter, lame_duck=leaves)
+        self._send(link, line)
 
     def _tell_all(self) -> None:
-        self.tell(wire.info_line(self.options, self.cluster, lame_duck=self._lame_duck))
+        own, leaves = self.options.compression.told, self._lame_duck
+        self.tell(wire.info_line(self.options, self.cluster, compression=own, lame_duck=leaves))
 
     def tell(self, line: bytes) -> None:
         """Say something to every server."""
@@ -492,7 +494,7 @@ class Mesh:
             self._send(peer.links()[0], line)
 
     def _send(self, link: Link, data: bytes) -> None:
-        self._out.writes.append((link.conn, data))
+        self._out.writes.append((link.conn, self.packing.pack(link.conn, data)))
 
     def _log(self, level: LogLevel, text: str) -> None:
         self._out.logs.append(LogLine(level, text))

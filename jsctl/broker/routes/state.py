@@ -2,6 +2,7 @@
 
 from dataclasses import field
 
+from jsctl.broker.linking.compression import Unpacking
 from jsctl.broker.routes.types import LinkAdded, LinkFacts, PeerFacts
 from jsctl.broker.routes.wire import GOSSIP_DEFAULT, RouteInfo
 from jsctl.dataclass import dataclass
@@ -56,6 +57,9 @@ class Link:
     """A PONG came after registration: the peer agrees."""
     gossip_mode: int = GOSSIP_DEFAULT
     compression: str = ""
+    """How this side compresses, or why it does not; empty until that is settled."""
+    unpacking: Unpacking | None = None
+    """The way in of a connection that is compressed."""
     pings_out: int = 0
     ping_sent_ns: int = 0
     ping_due_ns: int = 0

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from enum import Enum, auto
 
+from jsctl.broker.compression_options import NOT_SUPPORTED, OFF, Compression
 from jsctl.broker.turn import Dial, LogLine
 from jsctl.dataclass import dataclass
 
@@ -74,6 +75,12 @@ class MeshOptions:
     connect_backoff: bool = False
     ping_interval_ns: int = PING_INTERVAL_MAX_NS
     ping_max: int = 2
+    compression: Compression = Compression()
+
+    @property
+    def delays_info(self) -> bool:
+        """Whether a dialing side has to read the other one's INFO before it gives its own."""
+        return self.pool_size >= 1 or self.compression.mode not in (OFF, NOT_SUPPORTED)
 
     @property
     def pinned(self) -> tuple[str, ...]:
@@ -192,6 +199,8 @@ class MeshOutput:
 
     writes: list[tuple[int, bytes]] = field(default_factory=list)
     closes: list[tuple[int, str]] = field(default_factory=list)
+    pauses: list[int] = field(default_factory=list)
+    resumes: list[int] = field(default_factory=list)
     dials: list[Dial] = field(default_factory=list)
     events: list[MeshEvent] = field(default_factory=list)
     logs: list[LogLine] = field(default_factory=list)

@@ -119,6 +119,7 @@ def info_line(
     options: MeshOptions,
     cluster: str,
     *,
+    compression: str,
     nonce: str = "",
     account: str = "",
     index: int = 0,
@@ -137,12 +138,12 @@ def info_line(
         "headers": True,
         "max_payload": options.max_payload,
         "cluster": cluster,
-        "compression": "off",
         "lnoc": True,
         "lnocu": True,
         "jsctl": True,
     }
     optional: dict[str, object] = {
+        "compression": compression,
         "auth_required": bool(options.user),
         "jetstream": options.jetstream,
         "ip": join_url(options.host, options.port) if options.advertised else "",

@@ -184,6 +184,42 @@ def test_a_peer_that_dialed_for_an_account_alone_is_dialed_for_the_pool(
     assert len(mesh.take().dials) == dials
 
 
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ("'Authentication Timeout'", True),
+        ("'Stale Connection'", True),
+        ("'No route for account \"$SYS\"'", False),
+        ("'Unable to lookup account \"$SYS\": account missing'", False),
+        ("'Not possible to have a dedicated route for account \"$SYS\" between those'", False),
+    ],
+)
+def test_an_account_whose_handshake_failed_is_dialed_again_unless_it_is_refused(
+    text: str, again: bool
+) -> None:
+    mesh = Mesh(options("a", "b"), random.Random(1).randrange, ACCOUNTS)
+    mesh.start(0)
+
+    def comes(token: int, conn: int) -> None:
+        mesh.opened(Accepted(conn, ConnKind.ROUTE, "b", 6222, dial_token=token), 0)
+        mesh.info(conn, json.dumps(INFO).encode(), 0)
+
+    (first,) = mesh.take().dials
+    comes(first.token, 1)
+    mesh.pong(1, 0)
+    account, _pool = mesh.take().dials
+    comes(account.token, 2)
+    mesh.take()
+    mesh.error(2, text)
+    mesh.closed(2, "Read Error", 0)
+    now_ns, dials = 0, 0
+    while now_ns < 5 * SECOND:
+        now_ns += SECOND // 10
+        mesh.tick(now_ns)
+        dials += len(mesh.take().dials)
+    assert dials == again, "the pool's dial is still under way"
+
+
 def test_an_implicit_route_is_given_up_after_some_tries() -> None:
     mesh = registered_peer()
     gossip = {**INFO, "server_id": "NY", "ip": "nats-route://10.0.0.7:6222/"}
