@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from jsctl.broker import app
+from jsctl.broker import app, lifetime
 from jsctl.broker.errors import SyncFailed
 from jsctl.broker.node import Node
 from jsctl.broker.options import Options
@@ -100,5 +100,5 @@ def noting_node(options: Options, server_id: str, store: Path | None) -> NodeLik
 
 
 if __name__ == "__main__":
-    vars(app)["Edge"] = PatientEdge  # The edge is doubled where it is put together.
+    vars(lifetime)["Edge"] = PatientEdge  # The edge is doubled where it is put together.
     sys.exit(app.main(sys.argv[1:], noting_node))
