@@ -89,7 +89,9 @@ class Deliverer:
                 target.producers.add(origin.conn)
         for sink, rows in captured:
             sink.messages += rows
-            self._capture(sink)
+            if not sink.dirty:
+                sink.dirty = True
+                self.dirty.append(sink)
         for subs, count in delivered:
             for sub in subs:
                 sub.delivered += count
@@ -141,6 +143,14 @@ class Deliverer:
         if session.closing:
             return
         sid, capable, verb = sub.sid, session.headers, session.kind.verb
+        if len(items) == 1:
+            # One acknowledgement each is what publishers get that wait for it.
+            subject, reply, headers, payload, shown = items[0]
+            if not reply and not headers:
+                size = len(payload)
+                data = b"%s%s %s %d\r\n%s\r\n" % (verb, shown or subject, sid, size, payload)
+                self.worded(account, plan, 1, size, data)
+                return
         header_verb = session.kind.header_verb
         parts = [
             writer.header_message(header_verb, shown or subject, sid, reply, headers, payload)
@@ -172,10 +182,18 @@ class Deliverer:
         self, account: Namespace, plan: SublistResult, count: int, size: int, data: bytes
     ) -> None:
         """Messages for the one client of a plan that is `sole`, as it reads them."""
+        # As `_sent` and `write`, without the calls: it is done for each answer.
         sub, session = plan.clients[0]
         sub.delivered += count
-        _sent(session, account, count, size)
-        self.write(session, data)
+        session.out_messages += count
+        session.payload_bytes_out += size
+        account.out_messages += count
+        account.out_bytes += size
+        session.out.append(data)
+        session.out_bytes += len(data)
+        if not session.touched:
+            session.touched = True
+            self.touched.append(session)
 
     def _many_to_link(self, link: RouteLink, account: Namespace, items: Sequence[Item]) -> None:
         parts: list[bytes] = []
