@@ -14,6 +14,7 @@ when the first object is made.
 """
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import KW_ONLY, MISSING, Field, FrozenInstanceError, InitVar, field, fields
 from dataclasses import dataclass as declared
@@ -273,6 +274,8 @@ def _init(cls: type, *, frozen: bool) -> Any:
     return function
 
 
+_EXHAUST = deque[None](maxlen=0).extend
+"""Takes all of an iterator and keeps nothing, without a step of the interpreter for each."""
 Copy = Callable[[Any, dict[str, Any]], Any]
 """Makes another object with some fields changed."""
 _copiers: dict[type, Copy] = {}
@@ -298,8 +301,7 @@ def _copier(cls: Any) -> Copy:
                 raise TypeError(f"{cls.__name__} has no field {name!r}")
             values[places[name]] = value
         made = new(cls)
-        for _ in map(call, setters, repeat(made), values):
-            pass  # Set, without a step of the interpreter for each.
+        _EXHAUST(map(call, setters, repeat(made), values))
         return made
 
     return copy

@@ -23,6 +23,7 @@ CALLED_FROM_OUTSIDE = {
     "connection_lost": BY_ASYNCIO,
     "data_received": BY_ASYNCIO,
     "eof_received": BY_ASYNCIO,
+    "get_buffer": BY_ASYNCIO,
     "buffer_updated": BY_ASYNCIO,
     "pause_writing": BY_ASYNCIO,
     "resume_writing": BY_ASYNCIO,

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 from functools import partial
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, or_
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
@@ -56,7 +57,7 @@ class _Slot:
 class _Plan:
     """A class as tables. `embeds` are flattened structs."""
 
-    __slots__ = ("checked", "embeds", "items", "keys", "order", "slots", "unknown")
+    __slots__ = ("checked", "embeds", "items", "kept", "keys", "order", "slots", "unknown")
 
     def __init__(self, cls: type) -> None:
         self.slots: dict[str, _Slot] = {}
@@ -78,6 +79,8 @@ class _Plan:
                 self.slots[slot.key] = slot
                 self.order.append(slot)
                 named.append(declared.name)
+        self.kept = [slot is None or not slot.omit for slot in self.order]
+        """Of each slot, whether it is written although it is empty."""
         self.items = _values(named)
         """What is written, in the order of its slots."""
         self.keys = set(self.slots)
@@ -115,12 +118,15 @@ def encode(value: object) -> dict[str, object]:
 def _encode_into(value: object, out: dict[str, object]) -> None:
     cls = type(value)
     plan = _plans.get(cls) or _plan(cls)
-    for slot, item in zip(plan.order, plan.items(value), strict=True):
+    items = plan.items(value)
+    # Of a config's fields most are empty, and left out without a look at each.
+    shown = map(or_, plan.kept, map(bool, items))
+    for slot, item in compress(zip(plan.order, items, strict=True), shown):
         if slot is None:
             if item is not None:
                 _encode_into(item, out)
             continue
-        if slot.omit and (not item or (item is slot.zero and isinstance(item, Enum))):
+        if slot.omit and item is slot.zero and isinstance(item, Enum):
             continue
         if item is not None and slot.encode is not None:
             item = slot.encode(item)
@@ -290,7 +296,7 @@ def _encoder(kind: object) -> Convert | None:
     if kind is bytes:
         return lambda data: b64encode(data).decode("ascii")
     if isinstance(kind, type) and issubclass(kind, Enum):
-        return lambda member: member.value
+        return attrgetter("_value_")  # as `value`, which is a call in Python
     return encode if is_dataclass(kind) else None
 
 

@@ -33,9 +33,9 @@ Asker: TypeAlias = tuple[str, bytes]
 """(account, reply)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SentRequest:
-    """A request on its way."""
+    """A request on its way; two that say the same are two."""
 
     request: ApiRequest
     peer: str

@@ -1,5 +1,6 @@
 """The order of a turn, over sessions, routes, JetStream and the system account."""
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.broker import lazy
@@ -185,7 +186,7 @@ class RunningNode:
             self.server.tallies.failed = "disk failure"
 
     def _take_connections(self, inputs: TurnInputs, now_ns: int) -> None:
-        sessions, doors, run = self._sessions, self._doors, self._line.run
+        sessions, run = self._sessions, self._line.run
         self._line.count += len(inputs.faults)
         for accepted in inputs.accepted:
             run(accepted.conn, self._accept, accepted, now_ns)
@@ -196,18 +197,27 @@ class RunningNode:
             self._take_pending(inputs)
         for conn in sessions.begin(len(inputs.chunks)):
             run(conn, sessions.go_on, conn)
-        for conn, chunk in inputs.chunks:
-            if self._protocol_log is not None:
-                self._protocol_log.received(conn, chunk)
-            owner = self._owner(conn) if doors else None
-            if owner is not None:
-                run(conn, owner.feed, conn, chunk, now_ns)
-            else:
-                run(conn, sessions.feed, conn, chunk, now_ns)
+        if inputs.chunks:
+            self._feed(inputs.chunks, now_ns)
         if inputs.closed or inputs.dial_failed:
             self._take_closed(inputs, now_ns)
         if self._links is not None:
             self._follow_links()
+
+    def _feed(self, chunks: Sequence[tuple[int, bytes]], now_ns: int) -> None:
+        """Hand input to whom it is from."""
+        taker = self._taker if self._doors else None
+        if self._protocol_log is None:
+            self._line.feed(chunks, taker, now_ns)
+            return
+        for conn, chunk in chunks:
+            self._protocol_log.received(conn, chunk)
+            self._line.feed([(conn, chunk)], taker, now_ns)
+
+    def _taker(self, conn: int) -> Callable[[int, bytes, int], None]:
+        """Who takes the input of a connection."""
+        owner = self._owner(conn)
+        return self._sessions.feed if owner is None else owner.feed
 
     def _owner(self, conn: int) -> Door | None:
         """Who has a connection to another server."""

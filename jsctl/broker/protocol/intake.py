@@ -11,17 +11,13 @@ SMALL_BYTES = 2048
 class Intake:
     """Keeps the bytes behind the last complete operation."""
 
-    __slots__ = ("_have", "_need", "_pieces")
+    __slots__ = ("_need", "_pieces", "size")
 
     def __init__(self) -> None:
         self._pieces: list[bytes | bytearray] = []
-        self._have = 0
+        self.size = 0
+        """Bytes kept. Read for each chunk of each connection; changed here alone."""
         self._need = 0
-
-    @property
-    def size(self) -> int:
-        """Bytes kept."""
-        return self._have
 
     def held(self) -> bytes:
         """A copy of what is kept."""
@@ -31,13 +27,13 @@ class Intake:
         """What is kept with `chunk` behind it; None while less than needed is there."""
         if not self._pieces:
             return chunk
-        self._have += len(chunk)
-        if self._have < self._need:
+        self.size += len(chunk)
+        if self.size < self._need:
             self._append(chunk)
             return None
         joined = b"".join([*self._pieces, chunk])
         self._pieces = []
-        self._have = self._need = 0
+        self.size = self._need = 0
         return joined
 
     def _append(self, chunk: bytes) -> None:
@@ -53,5 +49,5 @@ class Intake:
         """Keep `rest` until it has grown to `need` bytes (or by any amount)."""
         if rest:
             self._pieces = [rest]
-            self._have = len(rest)
+            self.size = len(rest)
             self._need = need

@@ -296,7 +296,7 @@ class Groups:
     def _follow_role(self, group: RaftGroup) -> None:
         raft = group.raft
         serving = self._serves(raft)
-        if group.leading and not self._still_leads(group):
+        if group.leading and not (serving and group.led_term == raft.term):
             self._unlead(group)
         leader = raft.leader or ""
         if raft.role is Role.LEADER and not serving:

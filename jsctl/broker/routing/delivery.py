@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Sequence
 
 from jsctl.broker.accel.contract import Outputs, drawn, next_lot
 from jsctl.broker.accounts.crossing import Crossings, LeadBack
-from jsctl.broker.interest.kinds import BROKER, CAPTURED, EACH, ROUTE, SHADOW, PeerKind
+from jsctl.broker.interest.kinds import BROKER, CAPTURED, EACH, ROUTE, SHADOW
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.outbound import Origin, Outbound, kind_of
 from jsctl.broker.interest.targets import (
@@ -27,6 +27,7 @@ from jsctl.broker.interest.targets import (
 from jsctl.broker.pieces import Piece, total
 from jsctl.broker.protocol import writer
 from jsctl.broker.protocol.deliveries import Item, Together
+from jsctl.broker.routing.concerned import concerns, distance, is_for
 from jsctl.broker.turn import Jitter
 
 ACK_PREFIX = b"$JS.ACK."
@@ -89,7 +90,9 @@ class Deliverer:
                 target.producers.add(origin.conn)
         for sink, rows in captured:
             sink.messages += rows
-            self._capture(sink)
+            if not sink.dirty:
+                sink.dirty = True
+                self.dirty.append(sink)
         for subs, count in delivered:
             for sub in subs:
                 sub.delivered += count
@@ -141,6 +144,14 @@ class Deliverer:
         if session.closing:
             return
         sid, capable, verb = sub.sid, session.headers, session.kind.verb
+        if len(items) == 1:
+            # One acknowledgement each is what publishers get that wait for it.
+            subject, reply, headers, payload, shown = items[0]
+            if not reply and not headers:
+                size = len(payload)
+                data = b"%s%s %s %d\r\n%s\r\n" % (verb, shown or subject, sid, size, payload)
+                self.worded(account, plan, 1, size, data)
+                return
         header_verb = session.kind.header_verb
         parts = [
             writer.header_message(header_verb, shown or subject, sid, reply, headers, payload)
@@ -172,10 +183,18 @@ class Deliverer:
         self, account: Namespace, plan: SublistResult, count: int, size: int, data: bytes
     ) -> None:
         """Messages for the one client of a plan that is `sole`, as it reads them."""
+        # As `_sent` and `write`, without the calls: it is done for each answer.
         sub, session = plan.clients[0]
         sub.delivered += count
-        _sent(session, account, count, size)
-        self.write(session, data)
+        session.out_messages += count
+        session.payload_bytes_out += size
+        account.out_messages += count
+        account.out_bytes += size
+        session.out.append(data)
+        session.out_bytes += len(data)
+        if not session.touched:
+            session.touched = True
+            self.touched.append(session)
 
     def _many_to_link(self, link: RouteLink, account: Namespace, items: Sequence[Item]) -> None:
         parts: list[bytes] = []
@@ -284,12 +303,12 @@ class Deliverer:
         """Draw one of the leaf nodes that may have a message, by the members behind them; where
         there is none, the nearest other cluster gets it."""
         kind = kind_of(origin)
-        found = [sub for sub in group.last if _is_for(sub, origin, kind, subject)]
+        found = [sub for sub in group.last if is_for(sub, origin, kind, subject)]
         if len(found) < 2:
             return found[0] if found else None
         beyond = [sub for sub in found if isinstance(sub.target, GatewayLink)]
         if len(beyond) == len(found):
-            return min(beyond, key=_distance)
+            return min(beyond, key=distance)
         found = [sub for sub in found if not isinstance(sub.target, GatewayLink)]
         place = self.draw(sum([sub.weight for sub in found]))
         for sub in found:
@@ -462,31 +481,6 @@ def _sent(target: Outbound, account: Namespace, count: int, size: int) -> None:
     target.payload_bytes_out += size
     account.out_messages += count
     account.out_bytes += size
-
-
-def concerns(link: AnyLink, origin: Origin, kind: PeerKind, subject: bytes) -> bool:
-    """Whether a message of `origin`, whose kind that is, goes on over a link."""
-    heard = kind.reaches(link.kind) or link.takes_replies_of(kind, subject)
-    return heard and link.takes(subject, origin)
-
-
-def _is_for(sub: Subscription, origin: Origin, kind: PeerKind, subject: bytes) -> bool:
-    """Whether one who is asked last may have a message."""
-    target = sub.target
-    if isinstance(target, Shadow):
-        seen = target.way.seen(subject, subject)
-        target = target.sub.target
-        assert isinstance(target, LeafLink)
-        return bool(seen) and concerns(target, origin, kind, seen)
-    assert isinstance(target, RouteLink | LeafLink | GatewayLink)
-    cluster = b"" if origin is None else origin.cluster
-    return not (cluster and cluster == sub.origin) and concerns(target, origin, kind, subject)
-
-
-def _distance(sub: Subscription) -> int:
-    """The round trip to another cluster."""
-    assert isinstance(sub.target, GatewayLink)
-    return sub.target.rtt_ns
 
 
 def prefix_of(link: AnyLink, account: Namespace, subject: bytes) -> bytes:

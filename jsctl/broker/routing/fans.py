@@ -22,7 +22,8 @@ from jsctl.broker.interest.targets import (
     SublistResult,
     Subscription,
 )
-from jsctl.broker.routing.delivery import Deliverer, concerns, prefix_of
+from jsctl.broker.routing.concerned import concerns
+from jsctl.broker.routing.delivery import Deliverer, prefix_of
 
 WORTH = 8
 RESTS = 16

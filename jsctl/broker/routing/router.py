@@ -263,16 +263,15 @@ class Router:
 
     def _sole_of(self, account: Namespace, subjects: Sequence[bytes]) -> SublistResult | None:
         """The plan of some subjects that lead to one client or one server, and to nobody else."""
-        plans = account.sublist.match_many(subjects)
-        first = plans[0]
+        match = account.sublist.match
+        first = match(subjects[0])
         if not first.sole and first.lone is None:
             return None
-        same = all(map(is_, plans, repeat(first))) or all(
-            [
-                one.sole == first.sole and one.lone is first.lone and one.clients == first.clients
-                for one in plans
-            ]
-        )
+        # Many publishers that wait have an inbox each: two of them tell that.
+        if not _is_alike(match(subjects[-1]), first):
+            return None
+        plans = account.sublist.match_many(subjects)
+        same = all(map(is_, plans, repeat(first))) or all([_is_alike(one, first) for one in plans])
         return first if same else None
 
     def _publish_items(self, account: Namespace, items: Sequence[Item]) -> None:
@@ -333,11 +332,15 @@ class Router:
         for target in touched:
             target.touched = False
             pieces, target.out = target.out, []
-            pending = target.kernel_pending + target.out_bytes
-            if target.kind.expendable and pending > pending_max and not target.closing:
+            pending, target.out_bytes = target.kernel_pending + target.out_bytes, 0
+            if pending > pending_max and target.kind.expendable and not target.closing:
                 self.slow.append((target, SLOW_CONSUMER))
                 self.slow_consumers += 1
             elif pieces and target.closing != SLOW_CONSUMER:
                 writes.append((target.conn, b"".join(pieces)))
-            target.out_bytes = 0
         return writes
+
+
+def _is_alike(plan: SublistResult, other: SublistResult) -> bool:
+    """Whether two plans of one client or one server lead to the same one."""
+    return plan.sole == other.sole and plan.lone is other.lone and plan.clients == other.clients

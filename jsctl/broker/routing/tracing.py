@@ -26,7 +26,8 @@ from jsctl.broker.interest.targets import (
 )
 from jsctl.broker.protocol import headers as block
 from jsctl.broker.protocol.ops import Routed
-from jsctl.broker.routing.delivery import Deliverer, concerns
+from jsctl.broker.routing.concerned import concerns
+from jsctl.broker.routing.delivery import Deliverer
 from jsctl.broker.routing.trace import (
     CLIENT_CLOSED,
     DEST,

@@ -89,6 +89,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_closing",
+        "_direct",
         "_early",
         "_end",
         "_fd",
@@ -142,6 +143,9 @@ class Connection(asyncio.BufferedProtocol):
         self._fd = -1
         """Under which it is among the plain ones."""
         self._end: asyncio.Future[None] | None = None
+        self._direct = False
+        """Whether what is written goes to the system at once: it is among the plain ones, and the
+        transport has nothing unsent."""
         self._closing = False
         self._kept = False
         self._lost = False
@@ -185,7 +189,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def read(self, fd: int) -> bool:
         """Take what can be read; False if that is the end, which is for the loop."""
-        buffer = self.get_buffer(-1)
+        # As `get_buffer` and `wake`, without the calls: it is done for each chunk.
+        shared, turns = self._shared, self._shared.turns
+        full = turns.bytes_in >= self._limits.turn_bytes_high
+        buffer = shared.small if full else shared.buffer
         try:
             size = os.readv(fd, (buffer,))
         except BlockingIOError:
@@ -194,10 +201,10 @@ class Connection(asyncio.BufferedProtocol):
             self.abort(READ_ERROR)
             return True
         if size and not self._closing:
-            turns = self._shared.turns
             turns.inputs.chunks.append((self.id, bytes(buffer[:size])))
             turns.bytes_in += size
-            turns.wake()
+            if not turns.asked:
+                turns.wake()
         return size > 0
 
     def eof_received(self) -> None:
@@ -260,9 +267,16 @@ class Connection(asyncio.BufferedProtocol):
         if self.announced and self.transport is not None and not self._lost:
             self._fd = self.transport.get_extra_info("socket").fileno()
             self._shared.plain[self._fd] = self
+            self._direct = self._is_direct(self.transport)
+
+    def _is_direct(self, transport: asyncio.Transport) -> bool:
+        plain = self._fd >= 0 and self.held_writes is None and self.spoke is None
+        return plain and not transport.get_write_buffer_size()
 
     def write(self, data: bytes) -> None:
         """Send, or keep until the handshake is over."""
+        if self._direct and self._send(data):
+            return
         if self._closing or self._lost or self.transport is None:
             return
         if self.held_writes is not None:
@@ -270,11 +284,29 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._written += len(data)
         self.transport.write(data)
+        # The transport may have kept some of it: until that is gone, all queues up there.
+        self._direct = self._is_direct(self.transport)
         if self.spoke is not None and not self.spoke.done():
             self.held_writes = []
             self.spoke.set_result(None)
         if self._paused:
             self._report_pending()
+
+    def _send(self, data: bytes) -> bool:
+        """Give it to the system, as the transport would, which has nothing unsent; False if the
+        transport has to: the system takes not all of it now, or the socket is of no use."""
+        try:
+            sent = os.write(self._fd, data)
+        except OSError:
+            return False
+        self._written += sent
+        if sent == len(data):
+            return True
+        assert self.transport is not None
+        self._written += len(data) - sent
+        self.transport.write(memoryview(data)[sent:])
+        self._direct = False
+        return True
 
     def release_writes(self) -> None:
         """Send what was written during the handshake."""
@@ -289,7 +321,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.held_writes is not None:
             self.abort(TLS_FAILED)
             return
-        self._closing = True
+        self._closing, self._direct = True, False
         if self.transport.is_closing():
             return  # The peer was quicker; `connection_lost` is on its way.
         unsent = self.transport.get_write_buffer_size()
@@ -307,7 +339,7 @@ class Connection(asyncio.BufferedProtocol):
         """Tell the node, once, if it knows the connection."""
         if self._lost:
             return
-        self._lost = True
+        self._lost, self._direct = True, False
         self._shared.by_id.pop(self.id, None)
         # Invariant: before the socket is closed, as another one may have its number then.
         self._shared.plain.pop(self._fd, None)
@@ -344,6 +376,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close()
             return
         self._closing = self._kept = True
+        self._direct = False
         self.transport.pause_reading()
         self.transport.set_write_buffer_limits(high=0)
 

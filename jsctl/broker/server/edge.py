@@ -312,10 +312,12 @@ class Edge:
         return [by_id[conn] for conn in conns if conn in by_id]
 
     def _perform_rest(self, outputs: TurnOutputs) -> None:
-        for connection in self._known(outputs.pauses):
-            connection.pause_reading()
-        for connection in self._known(outputs.resumes):
-            connection.resume_reading()
+        if outputs.pauses:
+            for connection in self._known(outputs.pauses):
+                connection.pause_reading()
+        if outputs.resumes:
+            for connection in self._known(outputs.resumes):
+                connection.resume_reading()
         self._perform_rare(outputs)
 
     def _perform_rare(self, outputs: TurnOutputs) -> None:

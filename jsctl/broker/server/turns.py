@@ -92,7 +92,8 @@ class Turns:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._meter = ProcessMeter()
-        self._asked = False
+        self.asked = False
+        """Whether a turn is asked for already."""
         self._chunks = 0
         """What arrived for this turn."""
         self._follows = False
@@ -118,8 +119,8 @@ class Turns:
 
     def wake(self) -> None:
         """Ask for a turn; asking again before it runs changes nothing."""
-        if not self._asked and self._started:
-            self._asked = True
+        if not self.asked and self._started:
+            self.asked = True
             self._loop.call_soon(self._run)
 
     def is_alone(self, outputs: TurnOutputs) -> bool:
@@ -127,7 +128,7 @@ class Turns:
         who performs its outputs may take a moment, and `follow`."""
         due_ns = outputs.deadline_ns
         return (
-            not self._asked
+            not self.asked
             and not self._follower
             and self._chunks <= ALONE_CHUNKS_MAX
             and (due_ns is None or due_ns > self._turn_ns)
@@ -151,7 +152,7 @@ class Turns:
             self._timer = None
 
     def _run(self) -> None:
-        self._asked = False
+        self.asked = False
         if not self._started:
             return
         try:

@@ -62,14 +62,14 @@ class Lane:
     def feed(self, session: ClientSession, chunk: bytes, now_ns: int) -> None:
         """Take a chunk of a connection's input, and carry out what this turn can."""
         session.last_in_ns = now_ns
-        if session in self.resting:
+        if self.resting and session in self.resting:
             session.intake.keep((session.intake.gather(chunk) or b""), 0)
         elif session.waiting:
             self._hold(session, chunk)
-        else:
-            data = session.intake.gather(chunk)
-            if data is not None:
-                self._work(session, data)
+        elif not session.intake.size:
+            self._work(session, chunk)
+        elif (data := session.intake.gather(chunk)) is not None:
+            self._work(session, data)
 
     def resume(self, session: ClientSession) -> None:
         """Go on with what came in while the session waited, for a turn or a password check."""
@@ -90,6 +90,11 @@ class Lane:
         position = 0
         effort = session.context.effort
         effort.next()
+        passed = session.fast and data.startswith(WORDS)
+        if passed:
+            position = self._pass(session, data, 0)
+            if position == size:
+                return  # As nearly all input does.
         self._data, self._clue = data, None
         while 0 <= position < size and not session.closing:
             if session.waiting or effort.left <= 0:
@@ -97,10 +102,11 @@ class Lane:
                 if not session.waiting:
                     self.resting[session] = None
                 break
-            if session.fast and data.startswith(WORDS, position):
+            if not passed and session.fast and data.startswith(WORDS, position):
                 position = self._pass(session, data, position)
                 if position == size or effort.left <= 0:
                     continue
+            passed = False
             effort.left -= 1
             position = self._step(session, data, position)
         self._data = b""
@@ -111,8 +117,13 @@ class Lane:
         budget = effort.left << TARGETS_SHIFT
         position, count, size, cost = fans.route(data, position, session, session.flags, budget)
         if count:
-            self._count(session, count, size)
-        effort.left -= (cost >> TARGETS_SHIFT) + (cost > 0)
+            account = session.account
+            session.in_messages += count
+            session.in_bytes += size
+            account.in_messages += count
+            account.in_bytes += size
+        if cost:
+            effort.left -= (cost >> TARGETS_SHIFT) + 1
         return position
 
     def _fans_of(self, session: ClientSession) -> Fans:

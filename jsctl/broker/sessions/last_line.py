@@ -8,7 +8,7 @@ with it the server, before anything of the turn is acknowledged. So do errors th
 (`BrokerError`: a disk that fails, damage): they are no bugs of an operation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import ParamSpec
 
@@ -45,6 +45,26 @@ class LastLine:
             self._close(conn)
             return False
         return True
+
+    def feed(
+        self,
+        chunks: Sequence[tuple[int, bytes]],
+        taker: Callable[[int], Callable[[int, bytes, int], None]] | None,
+        now_ns: int,
+    ) -> None:
+        """Do the same with the input of many connections, without a call for each of them.
+        `taker` gives who takes that of a connection; None: it is all of clients."""
+        feed: Callable[[int, bytes, int], None] = self.sessions.feed
+        for conn, chunk in chunks:
+            try:
+                if taker is not None:
+                    feed = taker(conn)
+                feed(conn, chunk, now_ns)
+            except BrokerError:
+                raise
+            except Exception as error:  # noqa: BLE001 (the same)
+                self.met(f"connection {conn}", error)
+                self._close(conn)
 
     def met(self, place: str, error: Exception) -> None:
         """A bug in an operation that `place` names for the operator."""

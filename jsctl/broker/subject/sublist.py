@@ -222,8 +222,12 @@ class Sublist(Generic[T, M]):
             if common is not None:
                 self.cache_hits += len(subjects)
                 return [common] * len(subjects)
-        match = self.match
-        return [match(subject) for subject in subjects]
+        try:
+            found = list(map(self._cache.__getitem__, subjects))
+        except KeyError:
+            return list(map(self.match, subjects))
+        self.cache_hits += len(found)
+        return found
 
     def _collect(self, tokens: list[bytes], plain: list[T], groups: dict[bytes, list[T]]) -> int:
         """Gather what matches. A branch is put off while the one of `*` is followed.

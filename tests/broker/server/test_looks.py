@@ -1,5 +1,6 @@
 """Plain connections are read while the loop looks at the sockets, and others as asyncio does."""
 
+import asyncio
 import os
 import socket
 import struct
@@ -118,3 +119,71 @@ async def test_who_is_closed_by_the_node_is_let_go_of() -> None:
         client.writer.write(b"QUIT\r\n")
         assert await client.reader.read()  # What it says, and the end.
         await eventually(partial(let_go, server), "it is let go of", 30)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """What was given to the system without asyncio: how much, and how much of it was taken."""
+    sizes: list[tuple[int, int]] = []
+    write = os.write
+
+    def noting(fd: int, data: bytes) -> int:
+        taken = write(fd, data)
+        sizes.append((len(data), taken))
+        return taken
+
+    monkeypatch.setattr(os, "write", noting)
+    return sizes
+
+
+PONG = (len(b"PONG\r\n"), len(b"PONG\r\n"))
+
+
+@looking
+async def test_answers_of_plain_connections_go_straight_to_the_system(
+    sent: list[tuple[int, int]],
+) -> None:
+    async with greeted() as (_, client):
+        sent.clear()
+        assert await client.ask("PING") == "PONG"
+        assert sent == [PONG]
+
+
+@looking
+async def test_what_the_system_does_not_take_is_sent_first(sent: list[tuple[int, int]]) -> None:
+    """What is written behind it waits in the same row, and goes straight again when it is gone."""
+    async with greeted() as (server, client):
+        transport = client.writer.transport
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+        sent.clear()
+        flood = 64 << 20
+        client.writer.write(b"FLOOD %d\r\n" % flood)
+        client.writer.write(b"PING\r\n" * 3)
+
+        async def answered() -> bool:
+            return sum(len(one.chunks) for one in server.node.seen) > 0 and bool(sent)
+
+        await eventually(answered, "the flood is written", 30)
+        assert len(sent) == 1
+        assert 0 < sent[0][1] < sent[0][0]
+        transport.resume_reading()
+        assert await client.reader.readexactly(flood) == b"x" * flood
+        assert [await client.line() for _ in range(3)] == ["PONG"] * 3
+        assert len(sent) == 1
+        assert await client.ask("PING") == "PONG"
+        assert await client.ask("PING") == "PONG"
+        assert sent[1:] and set(sent[1:]) == {PONG}
+
+
+@looking
+async def test_a_write_to_who_broke_off_ends_nothing_else(sent: list[tuple[int, int]]) -> None:
+    async with greeted() as (server, client):
+        second = await server.client()
+        await second.line()
+        reset(client)
+        for one in list(plain_of(server).values()):
+            one.write(b"MORE\r\n")
+        assert await second.line() == "MORE"
+        assert await second.ask("PING") == "PONG"
+        assert await reason_of(server) == READ_ERROR

@@ -202,7 +202,7 @@ class Meta:
             return 0
         applied = self._state.consumers.get((account, stream), {})
         changed = self._overlay.consumers(account, stream)
-        made = sum(one is not None for one in changed.values())
+        made = sum(map(bool, changed.values()))
         return len(applied) - len(applied.keys() & changed.keys()) + made
 
     def accounts(self) -> list[str]:
@@ -235,7 +235,7 @@ class Meta:
         """How many streams an account has."""
         applied = self._state.streams.get(account, {})
         changed = self._overlay.streams(account)
-        made = sum(one is not None for one in changed.values())
+        made = sum(map(bool, changed.values()))
         return len(applied) - len(applied.keys() & changed.keys()) + made
 
     @property

@@ -1,0 +1,31 @@
+"""Whom a message concerns that it might go to: links to other servers, and who is asked last."""
+
+from jsctl.broker.interest.kinds import PeerKind
+from jsctl.broker.interest.links import GatewayLink
+from jsctl.broker.interest.outbound import Origin
+from jsctl.broker.interest.targets import AnyLink, LeafLink, RouteLink, Shadow, Subscription
+
+
+def concerns(link: AnyLink, origin: Origin, kind: PeerKind, subject: bytes) -> bool:
+    """Whether a message of `origin`, whose kind that is, goes on over a link."""
+    heard = kind.reaches(link.kind) or link.takes_replies_of(kind, subject)
+    return heard and link.takes(subject, origin)
+
+
+def is_for(sub: Subscription, origin: Origin, kind: PeerKind, subject: bytes) -> bool:
+    """Whether one who is asked last may have a message."""
+    target = sub.target
+    if isinstance(target, Shadow):
+        seen = target.way.seen(subject, subject)
+        target = target.sub.target
+        assert isinstance(target, LeafLink)
+        return bool(seen) and concerns(target, origin, kind, seen)
+    assert isinstance(target, RouteLink | LeafLink | GatewayLink)
+    cluster = b"" if origin is None else origin.cluster
+    return not (cluster and cluster == sub.origin) and concerns(target, origin, kind, subject)
+
+
+def distance(sub: Subscription) -> int:
+    """The round trip to another cluster."""
+    assert isinstance(sub.target, GatewayLink)
+    return sub.target.rtt_ns
