@@ -92,7 +92,9 @@ def _replace_peer(
     require_cluster(view)
     if is_empty(request):
         raise api_error("JSBadRequestErr")
-    body = parsed(StreamEvacuatePeerRequest if evacuate else StreamRemovePeerRequest, request)
+    asked: type[StreamEvacuatePeerRequest | StreamRemovePeerRequest]
+    asked = StreamEvacuatePeerRequest if evacuate else StreamRemovePeerRequest
+    body = parsed(asked, request)
     if not body.peer:
         raise api_error("JSBadRequestErr")
     found = existing(view, request.account, names[0])
