@@ -119,7 +119,7 @@ def test_what_is_lost_with_one_of_several_links_is_answered(cluster: ClusterPlay
 
 
 def test_whose_servers_are_all_gone_is_offline(cluster: ClusterPlay) -> None:
-    (answer,) = cluster["n1"].request_all("$JS.API.STREAM.CREATE.T", 1, **stream("T", 1))
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.T", 1, **stream("T", 1))
     body = {"stream_name": "T", "config": {"durable_name": "c", "ack_policy": "explicit"}}
     cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.T.c", 1, **body)
     gone = cluster.leader(cluster.group_of("T"))
