@@ -23,6 +23,7 @@ accounts {
 }
 no_auth_user: a
 """
+WHOLE_S = 120.0
 AT_ONCE = 8
 """Features that are asked at a time."""
 Failed = list[tuple[str, str, str]]
@@ -68,7 +69,7 @@ class Walk:
         self.cluster.kill(victim)
         await self.each(f"{victim} killed", several)
         self.cluster.restart(victim)
-        self.cluster.wait_whole()
+        self.cluster.wait_whole(WHOLE_S)
         await self.made_anew([one for one in alone if one.storage == "memory"])
         await self.each(f"{victim} came back", alone)
         for name in self.cluster.names:
@@ -77,7 +78,7 @@ class Walk:
             broker.launch()
         for broker in self.cluster:
             broker.wait_ready()
-        self.cluster.wait_whole()
+        self.cluster.wait_whole(WHOLE_S)
         for place in self.places:
             if place.storage == "memory":
                 place.rounds = 0

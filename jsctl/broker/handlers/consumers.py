@@ -203,7 +203,7 @@ def _waiting(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decisio
 
 
 def _unpin(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
-    """Releases the pin at once; the node gives the leader a turn for what follows."""
+    """Releases the pin at once: whoever waits behind it gets the next messages."""
     group = parsed(ConsumerUnpinRequest, request).group
     if not group:
         raise api_error("JSInvalidJSONErr", err="consumer group not specified")
@@ -216,6 +216,7 @@ def _unpin(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     if group not in made.config.priority_groups:
         raise api_error("JSConsumerInvalidPriorityGroupErr")
     leader.unpin()
+    view.wake_consumer(made.account, made.stream, made.name)
     return Reply(dumps(head("consumer_unpin")))
 
 
