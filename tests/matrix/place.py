@@ -152,13 +152,19 @@ class Place:
     async def until(self, fact: Callable[[], Awaitable[Any]], what: str) -> None:
         """Wait for what a leader that died may delay."""
 
+        why: list[str] = []
+
         async def seen() -> Any:
             try:
                 return await fact()
-            except (Error, JetStreamError, JsctlError):
+            except (Error, JetStreamError, JsctlError) as error:
+                why[:] = [f"{type(error).__name__}: {error}"]
                 return None
 
-        await eventually(seen, f"{self.name}: {what}", WAIT_S)
+        try:
+            await eventually(seen, what, WAIT_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}, {why}") from None
 
     async def acked(self, message: Msg) -> None:
         """Acknowledge a message until somebody says so."""

@@ -1,5 +1,7 @@
 """A pinned client is let go: who waited behind it has the next messages at once."""
 
+from typing import Any
+
 from tests.support.node_play import NodePlay
 from tests.support.stream_requests import consumer, stream
 
@@ -11,7 +13,7 @@ def test_who_waits_is_pinned_next() -> None:
     client, listener = play.connect("a"), play.connect("a")
     listener.subscribe("$JS.EVENT.ADVISORY.CONSUMER.*.S.C")
     client.ask("$JS.API.STREAM.CREATE.S", **stream(replicas=1))
-    group = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
+    group: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
     client.ask("$JS.API.CONSUMER.CREATE.S.C", **consumer(**group))
     for inbox in ("first", "second"):
         client.subscribe(inbox)
@@ -32,7 +34,7 @@ def test_who_is_gone_is_not_pinned() -> None:
     play = NodePlay()
     client, gone = play.connect("a"), play.connect("a")
     client.ask("$JS.API.STREAM.CREATE.S", **stream(replicas=1))
-    group = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
+    group: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
     client.ask("$JS.API.CONSUMER.CREATE.S.C", **consumer(**group))
     gone.subscribe("gone")
     gone.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", PULL, "gone")

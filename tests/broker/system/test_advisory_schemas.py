@@ -94,7 +94,7 @@ def deliveries(play: NodePlay, client: PlayClient) -> None:
 
 def pins(play: NodePlay, client: PlayClient) -> None:
     """A client is pinned, and let go."""
-    group = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
+    group: dict[str, Any] = {"priority_groups": ["g"], "priority_policy": "pinned_client"}
     client.ask("$JS.API.CONSUMER.CREATE.S.P", **consumer("P", **group))
     client.publish("s.p", b"x")
     client.publish("$JS.API.CONSUMER.MSG.NEXT.S.P", b'{"batch":1,"group":"g"}', "in")
@@ -109,8 +109,8 @@ def several() -> Heard:
     cluster = ClusterPlay()
     left, *others = sorted(cluster, key=lambda one: one.name)
     listener, system = left.connect("a"), left.connect("sys")
-    for one in (listener, system):
-        one.subscribe(f"{EVENT}>")
+    listener.subscribe(f"{EVENT}>")
+    system.subscribe(f"{EVENT}>")
     left.request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
     left.request_all("$JS.API.CONSUMER.CREATE.S.C", 1, **consumer())
     system.publish("$JS.API.META.LEADER.STEPDOWN", b"", "answer")
