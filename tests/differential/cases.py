@@ -175,7 +175,8 @@ def request(random: Random, subject: str, fields: Fields, name: str) -> tuple[st
     careless = any(word in subject for word in CARELESS)
     careless = careless or (SPREAD in name and any(word in subject for word in ELSEWHERE))
     if SPREAD in name:
-        fields = {key: some for key, some in fields.items() if key != "offset"}
+        hidden = {"offset", "subject"} if "NAMES" in subject else {"offset"}
+        fields = {key: some for key, some in fields.items() if key not in hidden}
     body = filled(drawn_body(random, fields, junk=not careless), name.lower())
     return subject.format(**names), body
 

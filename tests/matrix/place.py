@@ -28,7 +28,7 @@ class Place:
         self, client: Client, name: str, replicas: int, storage: str, directory: Path
     ) -> None:
         self.client = client
-        self.js: JetStreamContext = client.jetstream(timeout=WAIT_S)
+        self.js: JetStreamContext = client.jetstream(timeout=TRY_S)
         self.name = name
         self.replicas = replicas
         self.storage = storage

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.requests import (
+    ConsumerEvacuatePeerRequest,
     ConsumerPauseRequest,
     ConsumerRemovePeerRequest,
     ConsumerResetRequest,
@@ -169,7 +170,10 @@ def _replace_peer(view: ConsumersView, request: ApiRequest, call: ApiCall, kind:
     require_cluster(view)
     if is_empty(request):
         raise api_error("JSBadRequestErr")
-    asked = parsed(ConsumerRemovePeerRequest, request)
+    body: type[ConsumerEvacuatePeerRequest | ConsumerRemovePeerRequest] = ConsumerRemovePeerRequest
+    if kind == "consumer_evacuate_peer":
+        body = ConsumerEvacuatePeerRequest
+    asked = parsed(body, request)
     if not asked.peer:
         raise api_error("JSBadRequestErr")
     made = _assigned(view, request, call)
@@ -263,6 +267,8 @@ def _step_down(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decis
     made = _assigned(view, request, call)
     if view.consumer_leader(made.account, made.stream, made.name) is None:
         return Silent()
+    if len(made.group.members) == 1:
+        return Reply(success("consumer_leader_stepdown"))
     asked = parsed_maybe(LeaderStepdownRequest, request)
     candidates = _candidates(view, made, asked)
     reply = dumps(SuccessResponse(head=head("consumer_leader_stepdown"), success=True))

@@ -60,7 +60,6 @@ def step_down(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decisi
     servers = [one for one in view.servers() if one.peer in found.group.members]
     leader = view.leader_of(found.group.name)
     if len(found.group.members) == 1:
-        parsed_maybe(LeaderStepdownRequest, request)
         return Reply(success("stream_leader_stepdown"))
     best = candidates(view, request, leader, servers)
     return StepDown(found.group.name, best, success("stream_leader_stepdown"))
