@@ -98,6 +98,7 @@ def streams(random: Random, ask: Ask, name: str) -> None:
             config = drawn
     ask(f"STREAM.INFO.{name}", b"")
     ask(f"STREAM.CREATE.{name}", config)
+    ask("INFO", b"")
 
 
 def consumers(random: Random, ask: Ask, name: str) -> None:
