@@ -35,7 +35,7 @@ STREAMS = (
 )
 UPDATED = {field: draw for field, draw in STREAM.items() if field != "first_seq"}
 """An update shows the first sequence as it is: docs/differences.md."""
-CARELESS = ("PURGE", "RESET")
+CARELESS = ("PURGE", "RESET", "UNPIN")
 MANY = "all of "
 """Before a subject that is answered with several messages."""
 ACTIONS = ("", "", "create", "update", "other", None, 1)

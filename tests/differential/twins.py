@@ -72,7 +72,7 @@ class Side:
         self.client.send(b"SUB %s all%d\r\n" % (inbox, self._asked))
         self.client.publish(subject.encode(), body, inbox)
         found: list[Any] = []
-        while self.client.await_messages(len(found) + 1, SILENCE_S if found else ANSWER_S / 4):
+        while self.client.await_messages(len(found) + 1, SILENCE_S if found else MESSAGES_S):
             _, _, _, headers, payload = self.client.messages[-1]
             found.append([lines_of(headers), plain(payload)])
             if headers.startswith(b"NATS/1.0 ") and not headers.startswith(b"NATS/1.0 100"):
@@ -91,6 +91,8 @@ class Side:
 
 ANSWER_S = 3.0
 """Some requests are not answered."""
+MESSAGES_S = 0.75
+"""Who answers with messages does so at once, or waits for some."""
 SILENCE_S = 0.25
 """Behind an answer this is all, if it does not say so itself."""
 SYSTEM = ("META.", "SERVER.", "ACCOUNT.")
