@@ -108,6 +108,8 @@ def consumers(random: Random, ask: Ask, name: str) -> None:
     config = sensible_consumer(random, name, prefix)
     for number in range(random.randint(2, 5)):
         drawn = changed(random, config, CONSUMER, prefix) if number != 1 else config
+        if SPREAD in name:
+            drawn.pop("sourcing", None)  # Answered as a reset there: docs/differences.md.
         answer = ask(*consumer_request(random, stream, name, drawn, number))
         if "error" not in answer:
             config = drawn

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from jsctl.testing import Broker, Cluster, RealServer
@@ -83,8 +84,8 @@ class Side:
 
     def clear(self, kept: frozenset[str]) -> None:
         """Take away whatever a case made."""
-        names = json.loads(self.ask("$JS.API.STREAM.NAMES", b""))["streams"] or []
-        for name in names:
+        answer = wait_for(lambda: self.ask("$JS.API.STREAM.NAMES", b""), "the streams' names")
+        for name in json.loads(answer)["streams"] or []:
             if name not in kept:
                 self.ask(f"$JS.API.STREAM.DELETE.{name}", b"")
 
@@ -128,7 +129,7 @@ class Twins:
     def settle(self, subject: str) -> None:
         """Wait until both know who leads: nobody answers for it before."""
         for side in self.sides:
-            wait_for(lambda side=side: led(side.ask(subject, b"")), "a leader")  # type: ignore[misc]
+            wait_for(partial(has_leader, side, subject), "a leader")
 
     def close(self) -> None:
         """Hang up."""
@@ -142,9 +143,9 @@ class Twins:
             side.clear(self._kept)
 
 
-def led(answer: bytes) -> bool:
-    """Whether a stream or a consumer has a leader, or is not there."""
-    found = json.loads(answer or b"{}")
+def has_leader(side: Side, subject: str) -> bool:
+    """Whether a stream or a consumer has a leader, or is not there; `subject` asks for its info."""
+    found = json.loads(side.ask(subject, b"") or b"{}")
     return "error" in found or bool(found.get("cluster", {}).get("leader"))
 
 
