@@ -188,6 +188,15 @@ class ConsumerRemovePeerRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerEvacuatePeerRequest:
+    """`CONSUMER.PEER.EVACUATE`; the same."""
+
+    GO_NAME: ClassVar[str] = "JSApiConsumerEvacuatePeerRequest"
+
+    peer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderStepdownRequest:
     """The step-down requests of streams, consumers and the meta group."""
 

@@ -48,7 +48,12 @@ SYSTEM_REFUSED: Refusals = (
     ("ACCOUNT.STREAM.MOVE.A.none", b'{"server":"n1"}', 10059),
     ("ACCOUNT.STREAM.MOVE.A.R3", b'{"server":1}', 10025),
     ("ACCOUNT.STREAM.CANCEL_MOVE.A.none", b"", 10059),
+    ("ACCOUNT.STREAM.MOVE.NOBODY.R3", b'{"server":"n1"}', 10035),
+    ("ACCOUNT.STREAM.CANCEL_MOVE.NOBODY.R3", b"", 10035),
+    ("ACCOUNT.STREAM.MOVE.A.R3", b'{"server":"nobody"}', 10044),
+    ("ACCOUNT.STREAM.CANCEL_MOVE.A.R3", b"no JSON", 10129),
     ("META.RESCUE", b"", 10003),
+    ("META.RESCUE", b'{"quorum_needed":9}', 10224),
     ("META.RESCUE", b'{"quorum_needed":"x"}', 10025),
     ("SERVER.EVACUATE", b"", 10003),
 )

@@ -35,7 +35,7 @@ STREAMS = (
 )
 UPDATED = {field: draw for field, draw in STREAM.items() if field != "first_seq"}
 """An update shows the first sequence as it is: docs/differences.md."""
-CARELESS = ("PURGE", "RESET")
+CARELESS = ("PURGE", "RESET", "UNPIN")
 MANY = "all of "
 """Before a subject that is answered with several messages."""
 ACTIONS = ("", "", "create", "update", "other", None, 1)
@@ -98,6 +98,7 @@ def streams(random: Random, ask: Ask, name: str) -> None:
             config = drawn
     ask(f"STREAM.INFO.{name}", b"")
     ask(f"STREAM.CREATE.{name}", config)
+    ask("INFO", b"")
 
 
 def consumers(random: Random, ask: Ask, name: str) -> None:
@@ -107,6 +108,8 @@ def consumers(random: Random, ask: Ask, name: str) -> None:
     config = sensible_consumer(random, name, prefix)
     for number in range(random.randint(2, 5)):
         drawn = changed(random, config, CONSUMER, prefix) if number != 1 else config
+        if SPREAD in name:
+            drawn.pop("sourcing", None)  # Answered as a reset there: docs/differences.md.
         answer = ask(*consumer_request(random, stream, name, drawn, number))
         if "error" not in answer:
             config = drawn
@@ -175,7 +178,8 @@ def request(random: Random, subject: str, fields: Fields, name: str) -> tuple[st
     careless = any(word in subject for word in CARELESS)
     careless = careless or (SPREAD in name and any(word in subject for word in ELSEWHERE))
     if SPREAD in name:
-        fields = {key: some for key, some in fields.items() if key != "offset"}
+        hidden = {"offset", "subject"} if "NAMES" in subject else {"offset"}
+        fields = {key: some for key, some in fields.items() if key not in hidden}
     body = filled(drawn_body(random, fields, junk=not careless), name.lower())
     return subject.format(**names), body
 

@@ -73,7 +73,7 @@ class Side:
         self.client.send(b"SUB %s all%d\r\n" % (inbox, self._asked))
         self.client.publish(subject.encode(), body, inbox)
         found: list[Any] = []
-        while self.client.await_messages(len(found) + 1, SILENCE_S if found else ANSWER_S / 4):
+        while self.client.await_messages(len(found) + 1, SILENCE_S if found else MESSAGES_S):
             _, _, _, headers, payload = self.client.messages[-1]
             found.append([lines_of(headers), plain(payload)])
             if headers.startswith(b"NATS/1.0 ") and not headers.startswith(b"NATS/1.0 100"):
@@ -84,14 +84,16 @@ class Side:
 
     def clear(self, kept: frozenset[str]) -> None:
         """Take away whatever a case made."""
-        names = json.loads(self.ask("$JS.API.STREAM.NAMES", b""))["streams"] or []
-        for name in names:
+        answer = wait_for(lambda: self.ask("$JS.API.STREAM.NAMES", b""), "the streams' names")
+        for name in json.loads(answer)["streams"] or []:
             if name not in kept:
                 self.ask(f"$JS.API.STREAM.DELETE.{name}", b"")
 
 
 ANSWER_S = 3.0
 """Some requests are not answered."""
+MESSAGES_S = 0.75
+"""Who answers with messages does so at once, or waits for some."""
 SILENCE_S = 0.25
 """Behind an answer this is all, if it does not say so itself."""
 SYSTEM = ("META.", "SERVER.", "ACCOUNT.")
@@ -127,11 +129,7 @@ class Twins:
     def settle(self, subject: str) -> None:
         """Wait until both know who leads: nobody answers for it before."""
         for side in self.sides:
-            wait_for(partial(self._is_led, side, subject), "a leader")
-
-    @staticmethod
-    def _is_led(side: Side, subject: str) -> bool:
-        return led(side.ask(subject, b""))
+            wait_for(partial(has_leader, side, subject), "a leader")
 
     def close(self) -> None:
         """Hang up."""
@@ -145,9 +143,9 @@ class Twins:
             side.clear(self._kept)
 
 
-def led(answer: bytes) -> bool:
-    """Whether a stream or a consumer has a leader, or is not there."""
-    found = json.loads(answer or b"{}")
+def has_leader(side: Side, subject: str) -> bool:
+    """Whether a stream or a consumer has a leader, or is not there; `subject` asks for its info."""
+    found = json.loads(side.ask(subject, b"") or b"{}")
     return "error" in found or bool(found.get("cluster", {}).get("leader"))
 
 

@@ -40,6 +40,7 @@ class OneBroker:
     listening: set[bytes] = field(default_factory=set)
     consumers: dict[str, Consumer] = field(default_factory=dict)
     leaders: dict[str, ConsumerLeader] = field(default_factory=dict)
+    woken: list[str] = field(default_factory=list)
     names: int = 0
     group_leader: str = ""
     jitter: Jitter = field(default_factory=lambda: lambda n: 0)
@@ -68,6 +69,9 @@ class OneBroker:
 
     def consumer_leader(self, account: str, stream: str, name: str) -> ConsumerLeader | None:
         return self.leaders.get(name)
+
+    def wake_consumer(self, account: str, stream: str, name: str) -> None:
+        self.woken.append(name)
 
     def group(self, name: str) -> GroupView | None:
         return None

@@ -95,6 +95,9 @@ class Rig:
     def consumer_leader(self, account: str, stream: str, name: str) -> ConsumerLeader | None:
         return None
 
+    def wake_consumer(self, account: str, stream: str, name: str) -> None:
+        raise AssertionError("nothing is led here")
+
     def leader_of(self, group: str) -> str:
         return self.me
 

@@ -167,6 +167,20 @@ def refusal(route: Route, error: ApiError) -> bytes:
     return dumps(response(head=head(route.kind, error)))
 
 
+def unavailable(view: View, request: ApiRequest, resolved: Resolved) -> bytes:
+    """The answer to a request that nobody decides on: all who could are offline, or will come."""
+    route, call, word = resolved.route, resolved.call, "JSClusterNotAvailErr"
+    stream = view.meta.stream(request.account, call.stream)
+    consumer = view.meta.consumers(request.account, call.stream).get(call.consumer)
+    online = {view.me, *(one.peer for one in view.servers() if one.online)}
+    if route.target is Decider.CONSUMER_LEADER and consumer is not None:
+        if online.isdisjoint(consumer.group.peers):
+            word = "JSConsumerOfflineErr"
+    elif route.target is _STREAM and stream is not None and online.isdisjoint(stream.group.peers):
+        word = "JSStreamOfflineErr"
+    return refusal(route, api_error(word))
+
+
 def answer(view: ConsumersView, request: ApiRequest, resolved: Resolved) -> Decision:
     """Decide on a request that this server has to answer."""
     route, call = resolved.route, resolved.call

@@ -31,6 +31,9 @@ class ConsumersView(View, Protocol):
     def consumer_leader(self, account: str, stream: str, name: str) -> ConsumerLeader | None:
         """The leading side, if this server leads the consumer."""
 
+    def wake_consumer(self, account: str, stream: str, name: str) -> None:
+        """Give the leading side a turn: somebody may wait for what was changed."""
+
 
 def head(kind: str, error: ApiError | None = None) -> ApiResponse:
     """What an answer of a kind, e.g. `consumer_create`, starts with."""

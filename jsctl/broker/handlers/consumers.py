@@ -11,6 +11,7 @@ from collections.abc import Callable
 from jsctl.api.codec import dumps
 from jsctl.api.errors import ApiError, api_error
 from jsctl.api.requests import (
+    ConsumerEvacuatePeerRequest,
     ConsumerPauseRequest,
     ConsumerRemovePeerRequest,
     ConsumerResetRequest,
@@ -169,7 +170,10 @@ def _replace_peer(view: ConsumersView, request: ApiRequest, call: ApiCall, kind:
     require_cluster(view)
     if is_empty(request):
         raise api_error("JSBadRequestErr")
-    asked = parsed(ConsumerRemovePeerRequest, request)
+    body: type[ConsumerEvacuatePeerRequest | ConsumerRemovePeerRequest] = ConsumerRemovePeerRequest
+    if kind == "consumer_evacuate_peer":
+        body = ConsumerEvacuatePeerRequest
+    asked = parsed(body, request)
     if not asked.peer:
         raise api_error("JSBadRequestErr")
     made = _assigned(view, request, call)
@@ -203,7 +207,7 @@ def _waiting(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decisio
 
 
 def _unpin(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
-    """Releases the pin at once; the node gives the leader a turn for what follows."""
+    """Releases the pin at once: whoever waits behind it gets the next messages."""
     group = parsed(ConsumerUnpinRequest, request).group
     if not group:
         raise api_error("JSInvalidJSONErr", err="consumer group not specified")
@@ -216,6 +220,7 @@ def _unpin(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decision:
     if group not in made.config.priority_groups:
         raise api_error("JSConsumerInvalidPriorityGroupErr")
     leader.unpin()
+    view.wake_consumer(made.account, made.stream, made.name)
     return Reply(dumps(head("consumer_unpin")))
 
 
@@ -262,6 +267,8 @@ def _step_down(view: ConsumersView, request: ApiRequest, call: ApiCall) -> Decis
     made = _assigned(view, request, call)
     if view.consumer_leader(made.account, made.stream, made.name) is None:
         return Silent()
+    if len(made.group.members) == 1:
+        return Reply(success("consumer_leader_stepdown"))
     asked = parsed_maybe(LeaderStepdownRequest, request)
     candidates = _candidates(view, made, asked)
     reply = dumps(SuccessResponse(head=head("consumer_leader_stepdown"), success=True))

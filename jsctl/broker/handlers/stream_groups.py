@@ -60,7 +60,6 @@ def step_down(view: View, request: ApiRequest, names: tuple[str, ...]) -> Decisi
     servers = [one for one in view.servers() if one.peer in found.group.members]
     leader = view.leader_of(found.group.name)
     if len(found.group.members) == 1:
-        parsed_maybe(LeaderStepdownRequest, request)
         return Reply(success("stream_leader_stepdown"))
     best = candidates(view, request, leader, servers)
     return StepDown(found.group.name, best, success("stream_leader_stepdown"))
@@ -92,11 +91,9 @@ def _replace_peer(
     require_cluster(view)
     if is_empty(request):
         raise api_error("JSBadRequestErr")
-    body: StreamEvacuatePeerRequest | StreamRemovePeerRequest
-    if evacuate:
-        body = parsed(StreamEvacuatePeerRequest, request)
-    else:
-        body = parsed(StreamRemovePeerRequest, request)
+    asked: type[StreamEvacuatePeerRequest | StreamRemovePeerRequest]
+    asked = StreamEvacuatePeerRequest if evacuate else StreamRemovePeerRequest
+    body = parsed(asked, request)
     if not body.peer:
         raise api_error("JSBadRequestErr")
     found = existing(view, request.account, names[0])

@@ -135,6 +135,12 @@ class ApiView:
         replica = self.consumer_replica(account, stream, name)
         return None if replica is None else replica.leader
 
+    def wake_consumer(self, account: str, stream: str, name: str) -> None:
+        """Give a consumer that this server leads a turn."""
+        replica = self.consumer_replica(account, stream, name)
+        if replica is not None:
+            replica.wake()
+
     def leader_of(self, group: str) -> str:
         """Peer id of a group's leader as announced."""
         return self.engine.cluster.leader_of(group)

@@ -252,7 +252,7 @@ class ApiService:
     def _unavailable(self, request: ApiRequest) -> bytes:
         resolved = self._resolve(request)
         assert resolved is not None
-        return api.refusal(resolved.route, api_error("JSClusterNotAvailErr"))
+        return api.unavailable(self.view, request, resolved)
 
     def _give_up(self, request: ApiRequest) -> None:
         self.answer(request, self._unavailable(request))

@@ -23,8 +23,8 @@ T = TypeVar("T")
 POLL_S = 0.2
 ASKED_MAX = 5
 """How often a check is asked for."""
-NOT_AVAILABLE = 10008
-"""The error of a group without a leader."""
+NOT_AVAILABLE = frozenset({10008, 10118, 10119})
+"""Errors of groups without a leader, or of whose servers none is there."""
 
 
 async def check(call: Call) -> int:
@@ -103,6 +103,6 @@ async def _patiently(asked: Awaitable[T], otherwise: T) -> T:
     except Unreachable:
         return otherwise
     except ApiError as error:
-        if error.err_code != NOT_AVAILABLE:
+        if error.err_code not in NOT_AVAILABLE:
             raise
         return otherwise

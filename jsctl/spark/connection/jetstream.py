@@ -44,7 +44,7 @@ CONSUMER_NOT_FOUND = 10014
 PAUSE_S = 0.1
 INACTIVE_NS = 60 * SECOND_NS
 """A consumer whose reader was killed is deleted by the server after so long."""
-TEMPORARY_ERRORS = frozenset({10004, 10008, 10009, 10163})
+TEMPORARY_ERRORS = frozenset({10004, 10008, 10009, 10118, 10119, 10163})
 """Answers of a cluster that has no leader at the moment."""
 
 

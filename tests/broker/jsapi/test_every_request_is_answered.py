@@ -116,3 +116,20 @@ def test_what_is_lost_with_one_of_several_links_is_answered(cluster: ClusterPlay
     assert answers(client) == {"in.later": 1, "in.lost": 1}
     _, _, payload = client.messages[-1]
     assert json.loads(payload)["error"]["err_code"] == 10008
+
+
+def test_whose_servers_are_all_gone_is_offline(cluster: ClusterPlay) -> None:
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.T", 1, **stream("T", 1))
+    body = {"stream_name": "T", "config": {"durable_name": "c", "ack_policy": "explicit"}}
+    cluster["n1"].request_all("$JS.API.CONSUMER.CREATE.T.c", 1, **body)
+    gone = cluster.leader(cluster.group_of("T"))
+    asked = next(one for one in cluster if one is not gone)
+    gone.pause()
+    cluster.run((DOWN_AFTER_NS + 0.2 * SECOND_NS) / SECOND_NS)
+    client = asked.connect("a")
+    client.subscribe("in.*")
+    for number, words in enumerate(("STREAM.INFO.T", "STREAM.PURGE.T", "CONSUMER.INFO.T.c")):
+        client.publish(f"$JS.API.{words}", b"", f"in.{number}")
+    cluster.run(5)
+    found = {to: json.loads(payload)["error"]["err_code"] for to, _, payload in client.messages}
+    assert found == {"in.0": 10118, "in.1": 10118, "in.2": 10119}

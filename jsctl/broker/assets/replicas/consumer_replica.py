@@ -352,6 +352,10 @@ class ConsumerReplica:
         if items:
             self.context.traffic.deliver(self.account, items)
 
+    def wake(self) -> None:
+        """Have a turn: something was changed from outside."""
+        self.context.queue.wake(self.group.name, self)
+
     # ConsumerWatcher
 
     def stored(self, subjects: Sequence[bytes]) -> None:
