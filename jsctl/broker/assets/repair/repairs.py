@@ -161,12 +161,17 @@ class Repairs:
             if not replica.store.lost and name not in self._repairs:
                 continue
             repair = self._repairs.setdefault(name, Repair(replica))
-            fresh = repair.lost.copy()
-            for first, last in common(repair.told, repair.lost).ranges():
-                fresh.remove_range(first, last)
-            repair.told = repair.lost.copy()
-            if fresh:
-                self._tell(replica, DamageNews.FOUND, fresh, "damaged on this server")
+            repair.told = common(repair.told, repair.lost)
+            self._tell_found(repair, repair.lost.copy())
+
+    def _tell_found(self, repair: Repair, fresh: SeqSet) -> None:
+        """Tell of what of these was not told of yet."""
+        for first, last in common(repair.told, fresh).ranges():
+            fresh.remove_range(first, last)
+        for first, last in fresh.ranges():
+            repair.told.add_range(first, last)
+        if fresh:
+            self._tell(repair.replica, DamageNews.FOUND, fresh, "damaged on this server")
 
     def _is_over(self, repair: Repair) -> bool:
         replica = repair.replica
@@ -307,8 +312,10 @@ class Repairs:
     ) -> None:
         """Make what is lost in these ranges what was found. Raises Damaged."""
         store = repair.replica.store
-        seqs = sorted(found)
-        lost = list(common(SeqSet(ranges), store.lost).ranges())
+        seqs, concerned = sorted(found), common(SeqSet(ranges), store.lost)
+        lost = list(concerned.ranges())
+        # It may be back before it is looked for the next time.
+        self._tell_found(repair, concerned)
         for first, last in lost:
             raws = [found[seq] for seq in seqs[bisect_left(seqs, first) : bisect_right(seqs, last)]]
             count = store.restore(first, last, [record.frame_of_raw(raws)] if raws else [])
