@@ -117,22 +117,25 @@ def test_an_operator_is_refused_what_he_does_not_mean(
     url = ("-s", cluster["n1"].url)
     system = (*url, "--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD)
     cluster["n3"].kill()
-    for words in ((*system, "server", "cluster"), (*url, "stream", "cluster")):
-        group = "stream" in words
-        rescue = (*words, "rescue", *(("S",) if group else ()))
-        wait_for(lambda ask=rescue: cli(*ask)[0] == 0, "somebody leads")
-        assert "no rescue needed" in cli(*rescue)[1], "two of three are a majority"
+
+    def led(*words: str) -> bool:
+        code, out, _ = cli(*words)
+        return code == 0 and "no rescue needed" in out
+
+    wait_for(lambda: led(*system, "server", "cluster", "rescue"), "two of three lead")
+    wait_for(lambda: led(*url, "stream", "cluster", "rescue", "S"), "they lead the stream")
     cluster["n2"].kill()
     wait_for(lambda: "1 of 3" in cli(*system, "server", "cluster", "rescue")[2], "nobody leads")
     ask = (*url, "stream", "cluster", "rescue")
     wait_for(lambda: "not there: n2, n3" in cli(*ask, "S")[2], "nobody leads the stream")
-    for words in (
+    refused: tuple[tuple[str, ...], ...] = (
         (*url, "server", "cluster", "rescue", "-f"),
         (*system, "stream", "cluster", "rescue", "S", "-f"),
         (*ask, "NONE", "-f"),
         (*ask, "S", "-f", "--host", "n2"),
         (*ask, "S", "-f", "--host", "other"),
-    ):
+    )
+    for words in refused:
         code, out, err = cli(*words)
         assert code == 1 and "error" in err, (words, out, err)
     assert "lowered" not in cluster["n1"].logs

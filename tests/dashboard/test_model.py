@@ -308,6 +308,9 @@ def test_events_of_damage() -> None:
         event = event_of("$JS.EVENT.ADVISORY.STREAM.DAMAGE.S", document, T0)
         assert event is not None
         assert (event.level, event.who, event.said) == (level, "S", said)
+    document |= {"action": "found", "ranges": [{"first": 5, "last": 16}, {"first": 20, "last": 20}]}
+    event = event_of("$JS.EVENT.ADVISORY.STREAM.DAMAGE.S", document, T0)
+    assert event is not None and event.said == "1,200 messages damaged on n2: 5-16, 20"
 
 
 def test_events_heard_twice_are_shown_once() -> None:

@@ -201,7 +201,8 @@ class StreamChecks:
                     del self._local[name]
                 self._send(local.asker, report)
             for checkup in self.checkups.values():
-                if not checkup.is_done:
+                # A server is read for one asker: the next leader's check would never end.
+                if not checkup.is_done and checkup.replica.leading is not None:
                     self._ask(checkup)
         if now_ns >= self._compare_ns:
             self._compare_ns = now_ns + COMPARE_NS

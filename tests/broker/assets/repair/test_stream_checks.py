@@ -134,6 +134,19 @@ def test_who_asks_while_a_check_goes_on_has_all_read_anew() -> None:
     whole(cluster)
 
 
+def test_the_check_of_a_leader_that_leads_no_more_is_in_nobodys_way() -> None:
+    cluster = filled()
+    group = cluster.group_of("S")
+    leader, slow = cluster.leader(group), follower(cluster)
+    scrubber = slow.engine.upkeep.scrubber
+    scrubber.limits = ScrubLimits(scrubber.limits.interval_ns, 8000)
+    ask(cluster, leader, SUBJECT, 0.3, start=True)
+    assert not leader.engine.upkeep.checks.checkups[group].is_done
+    while cluster.leader(group) is leader:
+        cluster["n1"].request_all("$JS.API.STREAM.LEADER.STEPDOWN.S", 1)
+    assert checked(cluster)["done"], "reading takes longer than who asks waits for a report"
+
+
 def test_replicas_that_differ_without_damage_are_told_of() -> None:
     cluster = filled()
     leader, victim = cluster.leader(cluster.group_of("S")), follower(cluster)
