@@ -102,15 +102,7 @@ class Engine:
             zones,
             options.stores,
         )
-        starter = GroupBootstrap(
-            options.me,
-            options.life,
-            options.boot,
-            wal,
-            options.timing,
-            jitter,
-            options.raft_limits,
-        )
+        starter = _starter(options, wal, jitter)
         starter.take(recovered, find_loss(disk, recovered, alone=not options.clustered))
         for damage in recovered.damage:
             self.context.log(LogLevel.ERROR, f"Damaged log: {damage}")
@@ -367,6 +359,11 @@ class Engine:
         if self.options.clustered:
             due.append(self.reconfigurator.next_due_ns())
         return min((at for at in due if at is not None), default=None)
+
+
+def _starter(options: EngineOptions, wal: Wal, jitter: Jitter) -> GroupBootstrap:
+    timing, limits = options.timing, options.raft_limits
+    return GroupBootstrap(options.me, options.life, options.boot, wal, timing, jitter, limits)
 
 
 def _opened_log(
