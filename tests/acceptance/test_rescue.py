@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shutil
 from base64 import b64decode
 from collections.abc import Callable
 from urllib.error import HTTPError
@@ -91,6 +92,53 @@ def test_what_is_left_goes_on(
         code, _, err = cli(*system, "server", "cluster", "peer-remove", name, "-f")
         assert code == 0, err
     assert asyncio.run(publish(cluster)) == COUNT + 2
+    for name in ("n2", "n3"):
+        shutil.rmtree(cluster[name].store_dir)
+        cluster[name].launch()
+    cluster.wait_whole()
+    for replicas in ("1", "3"):
+        code, _, err = cli(*url, "stream", "edit", "S", "--replicas", replicas, "-f")
+        assert code == 0, err
+    assert asyncio.run(publish(cluster)) == COUNT + 3
+
+    def thrice() -> bool:
+        code, out, _ = cli(*url, "stream", "check", "S", "-j")
+        found = json.loads(out)["streams"]["S"]["replicas"] if not code else []
+        return [one["name"] for one in found] == ["n1", "n2", "n3"]
+
+    wait_for(thrice, "three whole replicas")
+
+
+def test_an_operator_is_refused_what_he_does_not_mean(
+    jsctl_cluster: ClusterFactory, cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    cluster = jsctl_cluster(3)
+    asyncio.run(fill(cluster, {"name": "S", "subjects": ["s.>"], "num_replicas": 3}))
+    url = ("-s", cluster["n1"].url)
+    system = (*url, "--user", SYSTEM_USER, "--password", SYSTEM_PASSWORD)
+    cluster["n3"].kill()
+
+    def led(*words: str) -> bool:
+        code, out, _ = cli(*words)
+        return code == 0 and "no rescue needed" in out
+
+    wait_for(lambda: led(*system, "server", "cluster", "rescue"), "two of three lead")
+    wait_for(lambda: led(*url, "stream", "cluster", "rescue", "S"), "they lead the stream")
+    cluster["n2"].kill()
+    wait_for(lambda: "1 of 3" in cli(*system, "server", "cluster", "rescue")[2], "nobody leads")
+    ask = (*url, "stream", "cluster", "rescue")
+    wait_for(lambda: "not there: n2, n3" in cli(*ask, "S")[2], "nobody leads the stream")
+    refused: tuple[tuple[str, ...], ...] = (
+        (*url, "server", "cluster", "rescue", "-f"),
+        (*system, "stream", "cluster", "rescue", "S", "-f"),
+        (*ask, "NONE", "-f"),
+        (*ask, "S", "-f", "--host", "n2"),
+        (*ask, "S", "-f", "--host", "other"),
+    )
+    for words in refused:
+        code, out, err = cli(*words)
+        assert code == 1 and "error" in err, (words, out, err)
+    assert "lowered" not in cluster["n1"].logs
 
 
 async def texts(url: str) -> list[bytes]:

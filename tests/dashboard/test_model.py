@@ -279,6 +279,24 @@ def test_damage_is_yellow_with_its_range_until_it_is_repaired() -> None:
     )
 
 
+def test_damage_that_is_repaired_before_anybody_asks_is_yellow_for_a_while() -> None:
+    model = Model()
+    model.account = "A"
+    looked(model, T0, jsz("n1", T0, detail("S", cluster_of("n1", "n2"))))
+    document: Doc = {"type": "io.nats.jetstream.advisory.v1.stream_damage", "stream": "S"}
+    document |= {"server": "n2", "messages": 12, "ranges": [{"first": 5, "last": 16}]}
+    for action in ("found", "repaired"):
+        told = document | {"action": action, "id": action}
+        assert model.read_event("$JS.EVENT.ADVISORY.STREAM.DAMAGE.S", told, T0) is not None
+    shown = []
+    for second in (1, 4, 6):
+        at_ns = T0 + second * SECOND_NS
+        now = looked(model, at_ns, jsz("n1", at_ns, detail("S", cluster_of("n1", "n2"))))
+        shown.append((now.streams[0].level, now.streams[0].why, now.badge))
+    yellow = (Level.WARN, "12 messages damaged on n2, being repaired: 5-16", Badge.DEGRADED)
+    assert shown == [yellow, yellow, (Level.OK, "", Badge.HEALTHY)]
+
+
 def test_events_of_damage() -> None:
     for action, level, said in (
         ("found", Level.WARN, "1,200 messages damaged on n2"),
@@ -290,6 +308,9 @@ def test_events_of_damage() -> None:
         event = event_of("$JS.EVENT.ADVISORY.STREAM.DAMAGE.S", document, T0)
         assert event is not None
         assert (event.level, event.who, event.said) == (level, "S", said)
+    document |= {"action": "found", "ranges": [{"first": 5, "last": 16}, {"first": 20, "last": 20}]}
+    event = event_of("$JS.EVENT.ADVISORY.STREAM.DAMAGE.S", document, T0)
+    assert event is not None and event.said == "1,200 messages damaged on n2: 5-16, 20"
 
 
 def test_events_heard_twice_are_shown_once() -> None:

@@ -52,6 +52,15 @@ def spoil(rig: Rig, victim: Broker) -> None:
                 file.write(bytes(min(4096, size - at)))
 
 
+async def _check(rig: Rig) -> None:
+    """Have all replicas read, once somebody leads who says that he does so."""
+
+    async def begins() -> bool:
+        return "check" in await rig.ask(f"STREAM.CHECK.{STREAM}", start=True)
+
+    await eventually(begins, "a check begins", REPAIRED_S)
+
+
 async def checked(rig: Rig) -> None:
     """All replicas are read now: what is damaged is found, and repaired in time."""
 
@@ -61,13 +70,13 @@ async def checked(rig: Rig) -> None:
             await rig.ask(f"STREAM.CHECK.{STREAM}", start=True)
         return bool(check and check["done"])
 
-    await rig.ask(f"STREAM.CHECK.{STREAM}", start=True)
+    await _check(rig)
     await eventually(done, "what is damaged is repaired", REPAIRED_S)
 
 
 async def begun(rig: Rig, victim: Broker) -> None:
     """The repair goes on: some messages are known to be damaged, or are whole again."""
-    await rig.ask(f"STREAM.CHECK.{STREAM}", start=True)
+    await _check(rig)
 
     async def found() -> bool:
         with suppress(OSError):

@@ -362,15 +362,8 @@ class Engine:
 
 
 def _starter(options: EngineOptions, wal: Wal, jitter: Jitter) -> GroupBootstrap:
-    return GroupBootstrap(
-        options.me,
-        options.life,
-        options.boot,
-        wal,
-        options.timing,
-        jitter,
-        options.raft_limits,
-    )
+    timing, limits = options.timing, options.raft_limits
+    return GroupBootstrap(options.me, options.life, options.boot, wal, timing, jitter, limits)
 
 
 def _opened_log(

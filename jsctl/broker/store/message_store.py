@@ -273,6 +273,7 @@ class MessageStore(StreamStore):
     def _restorations(self) -> list[SegmentRewrite]:
         """Segments of which all that was damaged is back."""
         chosen: list[SegmentRewrite] = []
+        self.has_more_to_restore = False
         files, index, restored = self._files, self._index, self._file_records.restored
         if files.views or (not restored and not any(one.damaged for one in files.segments)):
             return chosen
@@ -284,6 +285,9 @@ class MessageStore(StreamStore):
             raws = {seq: restored[seq] for seq in seqs if seq in restored}
             wanted = bool(seqs) and (bool(raws) or segment.damaged)
             if wanted and not any(seq in index.lost for seq in seqs):
+                if 0 < self.restorations_max <= len(chosen):
+                    self.has_more_to_restore = True
+                    break
                 places = files.places(segment, [seq for seq in seqs if seq not in raws])
                 filler = RestoredRecords(seqs, raws, segment.mark, places, index.deleted.copy())
                 rewrite = SegmentRewrite(

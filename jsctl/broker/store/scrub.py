@@ -136,7 +136,8 @@ class EnvelopeCheck:
                 self._bad(end)
                 return end
             if end + length > len(data):
-                if self._checked + end + length > self.size:
+                # Its own size is told behind the first portion.
+                if self._checked + end + length > self._reading.size:
                     self._bad(end)
                 self._reading.need = length
                 break

@@ -55,6 +55,11 @@ class StreamStore(Contents):
         self._removed: list[Removed] | None = None
         self.forgets_removals = False
         """What was removed may be there again: the only bytes that told of it are damaged."""
+        self.restorations_max = 0
+        """Files that a checkpoint puts messages back into, as the log waits for it on the disk; 0:
+        all at once, as only the log may have what is not written then."""
+        self.has_more_to_restore = False
+        """The last checkpoint left some of them to the next one."""
 
     def note_removals(self) -> None:
         """From now on, until they are taken."""

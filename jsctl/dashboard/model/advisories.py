@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+from jsctl.api.stream import SequenceRange
 from jsctl.api.subjects import parse_api
-from jsctl.dashboard.model.documents import Document, flag, integer, section, text
+from jsctl.dashboard.model.documents import Document, flag, integer, section, sections, text
 from jsctl.dashboard.model.snapshot import Event, Level
 from jsctl.dashboard.model.tracks import time_of
 from jsctl.render.humanize import counted
+from jsctl.render.reports.stream.checks import ranges_text
 
 CATEGORIES = ("all", "problems", "changes", "api", "clients")
 """What the list of events can be limited to."""
@@ -96,7 +98,12 @@ def _damaged(document: Document) -> Line:
         return Level.OK, "damage", _asset(document), f"{messages} repaired on {server}"
     if action == "lost":
         return Level.BAD, "damage", _asset(document), f"{messages} lost: no replica has them"
-    return Level.WARN, "damage", _asset(document), f"{messages} damaged on {server}"
+    ranges = ranges_text(
+        SequenceRange(first=integer(one, "first"), last=integer(one, "last"))
+        for one in sections(document, "ranges")
+    )
+    said = f"{messages} damaged on {server}" + (f": {ranges}" if ranges else "")
+    return Level.WARN, "damage", _asset(document), said
 
 
 def _max_deliver(document: Document) -> Line:

@@ -306,6 +306,10 @@ class Model:
             track = self.servers[event.who]
             track.lame_duck = subject.endswith("LAMEDUCK")
             track.misses = max(track.misses, MISSES_MAX - 1)
+        if event.what == "damage":
+            damaged = self.streams.get((self.account, text(document, "stream")))
+            if damaged is not None:
+                damaged.hear_damage(document, now_ns)
         return self._keep(event)
 
     def _is_echo(self, event: Event) -> bool:

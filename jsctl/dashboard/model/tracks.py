@@ -38,6 +38,8 @@ from jsctl.render.reports.stream.checks import ranges_text
 KINDS = (("KV_", Kind.BUCKET), ("OBJ_", Kind.OBJECTS), ("$MQTT_", Kind.OTHER))
 
 
+DAMAGE_SHOWN_NS = 5_000_000_000
+"""So long damage is shown that was told of, if whoever is asked knows of none (any more)."""
 NAMELESS = "Server name unknown"
 """How a leader that never heard of a peer's name calls it; its id is shorter."""
 
@@ -217,6 +219,8 @@ class StreamTrack(GroupTrack):
         super().__init__()
         self.account, self.name = account, name
         self.stored = Meter()
+        self.damage_told: Damage | None = None
+        self.damage_told_ns = 0
 
     def read(self, document: Document, host: str, at_ns: int, now_ns: int) -> None:
         """What its leader says; `at_ns` is the server's clock."""
@@ -248,7 +252,7 @@ class StreamTrack(GroupTrack):
             num_subjects=integer(state, "num_subjects"),
             deleted=integer(state, "num_deleted"),
             lost=_lost(state),
-            damage=tuple(map(_damage, sections(self.document, "jsctl_damage"))),
+            damage=self._damage_now(now_ns),
             consumers=integer(state, "consumer_count"),
             sealed=flag(config, "sealed"),
             leader=leader,
@@ -264,6 +268,18 @@ class StreamTrack(GroupTrack):
             return replace(found, level=Level.BAD, why="no server that answers has it", stale_ns=0)
         level, why = judge_stream(found, discard_new=text(config, "discard") == "new")
         return replace(found, level=level, why=why)
+
+    def hear_damage(self, document: Document, now_ns: int) -> None:
+        """A server found some, and repairs it perhaps before it is asked the next time."""
+        if text(document, "action") == "found":
+            self.damage_told = replace(_damage(document), server=text(document, "server"))
+            self.damage_told_ns = now_ns
+
+    def _damage_now(self, now_ns: int) -> tuple[Damage, ...]:
+        asked = tuple(map(_damage, sections(self.document, "jsctl_damage")))
+        if not asked and self.damage_told and now_ns - self.damage_told_ns < DAMAGE_SHOWN_NS:
+            return (self.damage_told,)
+        return asked
 
 
 def _lost(state: Document) -> int:

@@ -1,5 +1,7 @@
 """A check that goes on while a store changes: what was written anew meanwhile is not damage."""
 
+import pytest
+
 from jsctl.broker.store.message_store import MessageStore
 from jsctl.broker.store.scrub import EnvelopeCheck, FileCheck
 from tests.broker.store.test_message_store import filled, open_store, settle
@@ -69,3 +71,16 @@ def test_the_disk_of_the_tests_has_segments_to_rewrite() -> None:
     settle(store)
     changed = [path for path, content in before.items() if disk.content(path) != content]
     assert any(path.endswith(".seg") for path in changed)
+
+
+@pytest.mark.parametrize("portion", [1, 64, 4096, 1 << 20])
+def test_a_catalogue_that_is_larger_than_a_portion_is_sound(portion: int) -> None:
+    disk = filled()
+    store = open_store(disk)
+    catalogues = [one for one in store.resting() if one.path.endswith(".cat")]
+    assert catalogues
+    for check in catalogues:
+        while not check.done:
+            check.step(disk, portion)
+        assert not check.damage
+        assert check.read == len(disk.content(check.path))

@@ -36,7 +36,11 @@ STEP_NS = 50_000_000
 UNSAVED_BYTES_MAX = 16 * 1024 * 1024
 """What was put back and is not durable yet; more is not asked for."""
 EXAMINED_BYTES = 8 * 1024 * 1024
-EXAMINED_STEP_BYTES = 512 * 1024
+EXAMINED_STEP_BYTES = 1024 * 1024
+EXAMINE_NS = 10_000_000
+"""How soon the next step of reading follows."""
+SAVED_FILES_MAX = 2
+"""Segments that are written anew by one checkpoint: what the log has to sync waits for that."""
 ASKING_MAX = 4
 """Replicas that wait for answers at a time."""
 RANGES_TOLD = 8
@@ -62,12 +66,14 @@ class Repair:
     """Messages that were put back, and not told of yet."""
     examine: tuple[int, int] = (0, 0)
     """A sequence, and how many bytes behind it are to be read, as damage seldom comes alone."""
+    unread: SeqSet = field(default_factory=SeqSet)
+    """What is to be read whole, as a check that came upon damage there went no further."""
 
     @property
     def examining(self) -> bool:
         """Whether something is still to be read."""
         seq, left = self.examine
-        return left > 0 and seq <= self.replica.store.last_seq
+        return bool(self.unread) or (left > 0 and seq <= self.replica.store.last_seq)
 
     @property
     def lost(self) -> SeqSet:
@@ -123,8 +129,7 @@ class Repairs:
         repair = self._repairs.setdefault(replica.group.name, Repair(replica))
         repair.unsaved += 1
         if first <= last:
-            begin = min(first, repair.examine[0]) if repair.examine[1] > 0 else first
-            repair.examine = begin, EXAMINED_BYTES + EXAMINED_STEP_BYTES
+            repair.unread.add_range(first, last)
 
     def at_work(self, name: str) -> bool:
         """Whether more of a group's messages may be found to be damaged, or come back, soon."""
@@ -156,12 +161,17 @@ class Repairs:
             if not replica.store.lost and name not in self._repairs:
                 continue
             repair = self._repairs.setdefault(name, Repair(replica))
-            fresh = repair.lost.copy()
-            for first, last in common(repair.told, repair.lost).ranges():
-                fresh.remove_range(first, last)
-            repair.told = repair.lost.copy()
-            if fresh:
-                self._tell(replica, DamageNews.FOUND, fresh, "damaged on this server")
+            repair.told = common(repair.told, repair.lost)
+            self._tell_found(repair, repair.lost.copy())
+
+    def _tell_found(self, repair: Repair, fresh: SeqSet) -> None:
+        """Tell of what of these was not told of yet."""
+        for first, last in common(repair.told, fresh).ranges():
+            fresh.remove_range(first, last)
+        for first, last in fresh.ranges():
+            repair.told.add_range(first, last)
+        if fresh:
+            self._tell(repair.replica, DamageNews.FOUND, fresh, "damaged on this server")
 
     def _is_over(self, repair: Repair) -> bool:
         replica = repair.replica
@@ -192,7 +202,8 @@ class Repairs:
             return self._context.now_ns
         due_ns = self._server.next_due_ns()
         if self._repairs:
-            soon_ns = self._context.now_ns + STEP_NS
+            examining = any(one.examining for one in self._repairs.values())
+            soon_ns = self._context.now_ns + (EXAMINE_NS if examining else STEP_NS)
             due_ns = soon_ns if due_ns is None else min(due_ns, soon_ns)
         return due_ns
 
@@ -252,6 +263,13 @@ class Repairs:
         if left > 0 and seq <= store.last_seq:
             read = store.excerpt(seq, store.last_seq, EXAMINED_STEP_BYTES)
             repair.examine = read.up_to + 1, left - EXAMINED_STEP_BYTES
+            repair.unread.remove_range(seq, read.up_to)
+        elif repair.unread:
+            first, last = next(iter(repair.unread.ranges()))
+            up_to = last
+            if store.first_seq <= last and first <= store.last_seq:
+                up_to = store.excerpt(first, last, EXAMINED_STEP_BYTES).up_to
+            repair.unread.remove_range(first, max(first, up_to))
 
     def _look_into_log(self, repair: Repair) -> None:
         """What the own log has needs no peer."""
@@ -294,8 +312,10 @@ class Repairs:
     ) -> None:
         """Make what is lost in these ranges what was found. Raises Damaged."""
         store = repair.replica.store
-        seqs = sorted(found)
-        lost = list(common(SeqSet(ranges), store.lost).ranges())
+        seqs, concerned = sorted(found), common(SeqSet(ranges), store.lost)
+        lost = list(concerned.ranges())
+        # It may be back before it is looked for the next time.
+        self._tell_found(repair, concerned)
         for first, last in lost:
             raws = [found[seq] for seq in seqs[bisect_left(seqs, first) : bisect_right(seqs, last)]]
             count = store.restore(first, last, [record.frame_of_raw(raws)] if raws else [])
@@ -315,12 +335,17 @@ class Repairs:
         repair.saving, size = True, repair.unsaved
         replica = repair.replica
         replica.state_overtaken()
+        # Others have what a crash takes back; a lone replica has it from its log, if at all.
+        alone = len(replica.group.raft.members.voters) == 1
+        replica.store.restorations_max = 0 if alone else SAVED_FILES_MAX
         checkpoints = self._context.groups.checkpoints
         checkpoints.soon(replica.group)
 
         def saved() -> None:
             repair.saving = False
             repair.unsaved -= size
+            if replica.store.has_more_to_restore:
+                repair.unsaved += 1
 
         checkpoints.when_written(replica.group, saved)
 

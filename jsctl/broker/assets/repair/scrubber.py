@@ -20,6 +20,9 @@ from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
 PORTION_BYTES = 256 * 1024
+URGENT_BYTES = 1024 * 1024
+"""Of a check that somebody waits for: each portion may wait for a sync of the log, and the log for
+it."""
 FILE_BYTES = 4096
 """What a small file costs, at least."""
 RATE_MIN = 256 * 1024
@@ -183,11 +186,11 @@ class Scrubber:
 
     def _step(self) -> None:
         check, disk = self._checks[0], self._context.disk
-        before = check.read
+        before, portion = check.read, URGENT_BYTES if self._is_urgent else PORTION_BYTES
         self._running = True
 
         def work() -> None:
-            check.step(disk, PORTION_BYTES)
+            check.step(disk, portion)
 
         self._context.groups.side_jobs.run(work, lambda: self._stepped(check, before))
 

@@ -25,6 +25,9 @@ SILENT_NS = 2_000_000_000
 """Who has said nothing of its check for so long is asked again."""
 COMPARE_NS = 10_000_000_000
 DIGEST_BYTES = 20
+JOINED_NS = 1_000_000_000
+"""Who asks for a check so soon behind another one means the same; later, some of it was read before
+he asked."""
 STARTED_MAX = 1000
 """Checks that a leader remembers."""
 
@@ -87,10 +90,10 @@ class StreamChecks:
     # At the leader
 
     def start(self, replica: StreamReplica) -> StreamCheckup:
-        """Begin a check, or return the one that goes on."""
+        """Begin a check, or return one that has just begun."""
         name, now_ns = replica.group.name, self._context.now_ns
         known = self.checkups.pop(name, None)
-        if known is None or known.is_done or not any(map(self._online, known.reports)):
+        if known is None or known.is_done or now_ns - known.began_ns >= JOINED_NS:
             peers = replica.group.raft.members.all()
             known = StreamCheckup(replica, now_ns, now_ns, dict.fromkeys(peers))
             while len(self.checkups) >= STARTED_MAX:
@@ -198,7 +201,8 @@ class StreamChecks:
                     del self._local[name]
                 self._send(local.asker, report)
             for checkup in self.checkups.values():
-                if not checkup.is_done:
+                # A server is read for one asker: the next leader's check would never end.
+                if not checkup.is_done and checkup.replica.leading is not None:
                     self._ask(checkup)
         if now_ns >= self._compare_ns:
             self._compare_ns = now_ns + COMPARE_NS

@@ -24,6 +24,8 @@ Lost for good is what it does not have: messages that others acknowledged behind
 
 Afterwards replace the replicas that are lost:
   jsctl stream cluster peer-remove STREAM NAME
+and once there are servers again, have as many replicas as before:
+  jsctl stream edit STREAM --replicas 1; jsctl stream edit STREAM --replicas {replicas}
 """
 
 
@@ -43,7 +45,8 @@ async def rescue(call: Call) -> None:
         told = "".join(map(_line, sorted(found, key=lambda one: one.server)))
         away = sorted(kept.offline)
         told += f"  not there: {', '.join(away)}\n" if away else ""
-        facts = {"server": kept.server, "last_seq": kept.last_seq, "lost": kept.lost}
+        facts: dict[str, object] = {"server": kept.server, "last_seq": kept.last_seq}
+        facts |= {"lost": kept.lost, "replicas": 1 + len(kept.peers)}
         call.output.note(WARNING.format(told=told, **facts))
         if not confirm_by_name(call, "stream", name):
             call.output.print("Rescue canceled")

@@ -3,15 +3,18 @@
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from jsctl.broker.assets.repair import repairs
 from jsctl.broker.assets.repair.range_server import RangeServer
+from jsctl.broker.assets.repair.scrub_targets import StreamTarget
 from jsctl.broker.errors import DiskError
 from jsctl.broker.peers.items import RangeAnswer, RangeRequest
 from jsctl.broker.store import record
+from jsctl.broker.store.checkpoint import CheckpointJob
 from jsctl.broker.store.segments.segment import REMOVE, Envelope, walk
 from tests.broker.assets.test_damaged_replica import (
     fill,
@@ -22,6 +25,7 @@ from tests.broker.assets.test_damaged_replica import (
     zero_page,
 )
 from tests.support.cluster_play import ClusterPlay, ServerPlay
+from tests.support.node_play import node_options
 from tests.support.sim_disk import SimDisk
 from tests.support.stream_requests import stream
 
@@ -314,3 +318,60 @@ def test_an_answer_with_other_messages_is_refused(monkeypatch: pytest.MonkeyPatc
     cluster.run(15)
     whole(cluster)
     assert contents(victim) == before
+
+
+def test_damage_all_over_many_segments_is_found_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks come upon one damaged message a segment, faster than the rest of it is read."""
+    for name, size in (("EXAMINED_BYTES", 2000), ("EXAMINED_STEP_BYTES", 500)):
+        monkeypatch.setattr(repairs, name, size)
+    cluster = ClusterPlay(raft=replace(node_options().raft, store_segment_bytes=2000))
+    (answer,) = cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    assert "error" not in answer
+    fill(cluster, cluster.leader(cluster.group_of("S")), 0, COUNT)
+    keep(cluster)
+    victim = follower(cluster)
+    damaged = segments(victim)
+    assert len(damaged) >= 8
+    for path in damaged:
+        for at in range(200, len(victim.disk.content(path)), 300):
+            victim.disk.flip_bit(path, 8 * at)
+    at_work = victim.engine.upkeep.repairs
+    target = StreamTarget(victim.engine.assets.streams[("A", "S")], at_work)
+    for check in target.checks():
+        while not check.done:
+            check.step(victim.disk, 4096)
+        assert not check.damage or target.found(check)
+    cluster.wait(lambda: not at_work.at_work(cluster.group_of("S")), "the repair ends", 60)
+    victim.logs.clear()
+    whole(cluster)
+    cluster.run(2)
+    assert not told(victim), "nothing is left for who reads it"
+
+
+def test_few_segments_are_written_anew_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log waits for a checkpoint; so much is written that it need not wait for long."""
+    written: list[int] = []
+    run = CheckpointJob.run
+
+    def counted(job: CheckpointJob) -> None:
+        written.append(len(job.rewrites))
+        run(job)
+
+    cluster = ClusterPlay(raft=replace(node_options().raft, store_segment_bytes=2000))
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.S", 1, **stream())
+    fill(cluster, cluster.leader(cluster.group_of("S")), 0, COUNT)
+    keep(cluster)
+    victim = follower(cluster)
+    damaged = segments(victim)[:-1]
+    for path in damaged:
+        flip_bits(victim.disk, path)
+    monkeypatch.setattr(CheckpointJob, "run", counted)
+    store_of(victim).excerpt(1, COUNT, 1 << 30)
+    cluster.run(3)
+    assert sum(written) >= len(damaged) > max(written) == repairs.SAVED_FILES_MAX
+    victim.halt()
+    victim.logs.clear()
+    victim.begin()
+    cluster.run(2)
+    assert not told(victim), "all of it is durable"
+    whole(cluster)

@@ -108,6 +108,45 @@ def test_a_server_that_begins_anew_in_the_middle_of_a_check_is_asked_again() -> 
     cluster.wait(lambda: checkup.is_done, "the check is done", 15)
 
 
+def test_who_asks_while_a_check_goes_on_has_all_read_anew() -> None:
+    cluster = filled()
+    group = cluster.group_of("S")
+    leader = cluster.leader(group)
+    victim, slow = (one for one in cluster if one is not leader)
+    scrubber = slow.engine.upkeep.scrubber
+    limits = scrubber.limits
+    scrubber.limits = ScrubLimits(limits.interval_ns, 1000)
+    ask(cluster, leader, SUBJECT, 0.3, start=True)
+    checkup = leader.engine.upkeep.checks.checkups[group]
+
+    def read() -> bool:
+        report = checkup.reports[victim.peer]
+        return report is not None and report.done
+
+    cluster.wait(read, "one of them is read")
+    cluster.run(1)
+    assert not checkup.is_done
+    scrubber.limits = limits
+    zero_all(victim.disk, segments(victim)[0])
+    check = checked(cluster)
+    found = {one["name"]: one for one in check["replicas"]}
+    assert found[victim.name]["findings"] == 1 and "damaged" not in found[victim.name]
+    whole(cluster)
+
+
+def test_the_check_of_a_leader_that_leads_no_more_is_in_nobodys_way() -> None:
+    cluster = filled()
+    group = cluster.group_of("S")
+    leader, slow = cluster.leader(group), follower(cluster)
+    scrubber = slow.engine.upkeep.scrubber
+    scrubber.limits = ScrubLimits(scrubber.limits.interval_ns, 8000)
+    ask(cluster, leader, SUBJECT, 0.3, start=True)
+    assert not leader.engine.upkeep.checks.checkups[group].is_done
+    while cluster.leader(group) is leader:
+        cluster["n1"].request_all("$JS.API.STREAM.LEADER.STEPDOWN.S", 1)
+    assert checked(cluster)["done"], "reading takes longer than who asks waits for a report"
+
+
 def test_replicas_that_differ_without_damage_are_told_of() -> None:
     cluster = filled()
     leader, victim = cluster.leader(cluster.group_of("S")), follower(cluster)

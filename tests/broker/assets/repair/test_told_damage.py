@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from jsctl.broker.assets.repair.repairs import Repairs
+from jsctl.broker.assets.repair.scrub_targets import StreamTarget
 from tests.broker.assets.repair.test_damaged_reads import ask, zero_all
 from tests.broker.assets.repair.test_repairs import COUNT, filled, follower, segments, spoil_at_rest
 from tests.broker.assets.test_damaged_replica import keep
@@ -37,6 +38,23 @@ def told(messages: list[Any]) -> list[tuple[str, str, int, Any]]:
     """(action, server, messages, ranges)"""
     found = [json.loads(payload) for _, _, payload in messages]
     return [(one["action"], one["server"], one["messages"], one.get("ranges", [])) for one in found]
+
+
+def test_what_is_repaired_at_once_was_told_of_with_its_range() -> None:
+    cluster = filled()
+    victim = follower(cluster)
+    heard = advisories(cluster, cluster.leader(cluster.group_of("S")))
+    victim.disk.flip_bit(segments(victim)[0], 8 * 2000)
+    target = StreamTarget(victim.engine.assets.streams[("A", "S")], victim.engine.upkeep.repairs)
+    (check, *_) = target.checks()
+    check.step(victim.disk, 1 << 20)
+    assert check.damage and target.found(check)
+    cluster.run(2)
+    found, repaired = told(heard)
+    assert found[:2] == ("found", victim.name) and found[3]
+    assert sum(one["last"] - one["first"] + 1 for one in found[3]) == found[2]
+    assert repaired == ("repaired", victim.name, found[2], [])
+    assert any("damaged on this server" in line for line in victim.logs)
 
 
 def test_damage_is_told_until_it_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:
