@@ -11,7 +11,6 @@ from jsctl.broker.routes.types import MeshOptions
 from jsctl.broker.routes.wire import RouteConnect, RouteInfo
 from jsctl.broker.turn import Jitter
 
-
 ACCOUNT_REFUSALS = (
     "No route for account",
     "Unable to lookup account",
