@@ -3,9 +3,9 @@
 from collections import deque
 from dataclasses import field, replace
 
-from jsctl.backups.s2 import BrokenStream
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.compression_options import AUTO, Compression
+from jsctl.broker.errors import ProtocolError
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import LeafLink
 from jsctl.broker.leafnodes import accepted, dialed
@@ -221,8 +221,8 @@ class Leafs(LinkDoor[Leaf]):
 
         try:
             unpacking.open(chunk, read, leaf.conn, self.connections.out)
-        except BrokenStream as error:
-            self.connections.log(LogLevel.ERROR, leaf, f"read error: {error}")
+        except ProtocolError as error:
+            self.connections.log(LogLevel.ERROR, leaf, str(error))
             self.connections.close(leaf, "Read Error")
 
     def _read(self, leaf: Leaf, chunk: bytes) -> None:
