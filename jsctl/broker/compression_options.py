@@ -1,6 +1,7 @@
 """Whether what goes between servers is made smaller, and how, as it is configured."""
 
 from jsctl.api.times import format_duration
+from jsctl.broker.errors import ProtocolError
 from jsctl.dataclass import dataclass
 
 OFF, ACCEPT, AUTO, NOT_SUPPORTED = "off", "accept", "s2_auto", "not supported"
@@ -46,3 +47,19 @@ class Compression:
             if up_to_ns and rtt_ns <= up_to_ns:
                 return LEVELS[index]
         return BEST if len(thresholds) >= len(LEVELS) - 1 else LEVELS[len(thresholds) - 1]
+
+
+def agreed(own: Compression, other: str, rtt_ns: int) -> str:
+    """How this side compresses, or why neither does (`off`, `not supported`). Raises ProtocolError
+    for a word that is not known."""
+    if other in ("", NOT_SUPPORTED) or own.mode == NOT_SUPPORTED:
+        return NOT_SUPPORTED
+    if own.mode == OFF:
+        return OFF
+    if other not in (OFF, ACCEPT, AUTO, *LEVELS):
+        raise ProtocolError(f'unsupported route compression mode "{other}"')
+    if other == OFF:
+        return OFF
+    if own.mode == ACCEPT:
+        return OFF if other == ACCEPT else FAST if other == AUTO else other
+    return own.level(rtt_ns) if own.mode == AUTO else own.mode

@@ -153,6 +153,24 @@ async def test_who_dials_may_be_the_hub(kinds: tuple[str, str]) -> None:
 
 
 @four_pairs
+@pytest.mark.parametrize(
+    ("more", "isolated"),
+    [
+        ("request_isolation: true", [True, False]),
+        ("isolate_leafnode_interest: true", [False, True]),
+        ("hub: true, isolate_leafnode_interest: true", [False, True]),
+        ("hub: true, request_isolation: true", [True, False]),
+    ],
+)
+def test_a_remote_isolates_itself_or_asks_for_it(
+    kinds: tuple[str, str], more: str, isolated: list[bool]
+) -> None:
+    """Whose side is not told of other leaf nodes: the dialed one, the dialing one."""
+    with pair(kinds, remote_more=more) as servers:
+        assert [leafz(one)[0].get("is_isolated", False) for one in servers] == isolated
+
+
+@four_pairs
 async def test_each_account_has_a_remote_of_its_own(kinds: tuple[str, str]) -> None:
     with ExitStack() as servers:
         config = hub_block() + TWO_ACCOUNTS

@@ -33,7 +33,7 @@ KINDS: tuple[type[Broker], type[Broker]] = (Broker, RealServer)
 SIZES = ((2, 2), (3, 1), (1, 3), (2, 1, 1), (1, 1, 1), (3, 2), (2, 2, 1), (4,), (3,))
 LINKS = 4
 """Between two servers of a cluster: three for all accounts, and that of the system account."""
-READY_S, WHOLE_S, HEARD_S, AGAIN_S = 60.0, 20.0, 10.0, 0.2
+READY_S, WHOLE_S, HEARD_S, AGAIN_S = 60.0, 60.0, 30.0, 0.2
 APART_S = 0.4
 SYSTEM = 'accounts { $SYS: { users: [ {user: admin, password: p} ] } }\nsystem_account: "$SYS"\n'
 

@@ -8,8 +8,8 @@ with chains of hashes, with messages that have a time to live, with disks that f
 rots, also under who reads everything anew, or that loses its log, with servers that sync in their
 own loops, with requests that change streams and consumers all the time, also while servers come and
 go, with disks that are full again and again, and with two clusters that are far apart and a leaf
-node. One that fails is printed with what is needed of its plan, and the run ends with status 1; the
-drawing that is named makes it again.
+node, also with one that has a JetStream of its own. One that fails is printed with what is needed
+of its plan, and the run ends with status 1; the drawing that is named makes it again.
 
     python -m tests.simulation --seconds 3600 --keep-going --drawing draw_storage
 
@@ -29,7 +29,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count, product
 
-from tests.simulation.far_plan import draw_far
+from tests.simulation.far_plan import draw_edge, draw_far
 from tests.simulation.mutants import seek
 from tests.simulation.plan import (
     Plan,
@@ -76,6 +76,7 @@ DRAWINGS: tuple[Drawing, ...] = (
     draw_damage,
     draw_lost_log,
     draw_far,
+    draw_edge,
 )
 
 

@@ -46,6 +46,18 @@ def draw_far(seed: int, servers: int = 3) -> Plan:
     )
 
 
+def draw_edge(seed: int, servers: int = 3) -> Plan:
+    """The same with a leaf node that has a JetStream of its own, which goes on without its hub."""
+    rng = random.Random(seed * 1000 + 870 + servers)
+    plan = draw_far(seed, servers)
+    items = list(plan.items)
+    for at in range(1_800, plan.chaos_ms, rng.choice([400, 700, 1200])):
+        kind, duration = rng.choice(AT_LEAF), rng.choice([50, 300, 800, 1500])
+        items.append(Item(at, kind, rng.randrange(60), rng.randrange(1 << 16), duration))
+    items.sort(key=lambda item: item.at_ms)
+    return replace(plan, leaf=True, edge=True, items=tuple(items))
+
+
 def calm(seed: int, far_ms: int, sizes: tuple[int, ...] = (3, 3)) -> Plan:
     """Nothing goes wrong; clusters are so far apart."""
     return Plan(

@@ -133,8 +133,7 @@ class Plan:
     slow: float = 0.0
     delay_ms: float = 1.0
     sync_ms: float = 2.0
-    loop_syncs: float = 0.0
-    """How often a brief batch that is alone is synced in the loop's own thread."""
+    loop_syncs: float = 0.0  # How often a brief batch that is alone is synced in the loop.
     quiet_ticks: int = 40
     election_ticks: int = 8
     checkpoint_entries: int = 40
@@ -162,6 +161,7 @@ class Plan:
     """How many servers are in each of several clusters; empty: they are in one."""
     leaf: bool = False
     """Whether one more server hangs on the first cluster."""
+    edge: bool = False  # Whether that has a JetStream of its own.
     far_ms: int = 0
     """How long it takes from one cluster to another."""
     chaos_ms: int = 5000

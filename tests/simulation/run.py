@@ -27,6 +27,7 @@ from tests.simulation.clients import Hub, Operator, Reader
 from tests.simulation.configs import consumer_config, stream_config
 from tests.simulation.copies import Copies
 from tests.simulation.dead_letters import DeadLetters
+from tests.simulation.edge import Edge, linked_to
 from tests.simulation.faults import Faults
 from tests.simulation.lost import lost_at_birth
 from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machine, Process
@@ -67,16 +68,13 @@ class Simulation:
             build,
             plan.clusters,
             int(plan.leaf),
+            plan.edge,
         )
         self.machines: list[Machine] = []
         self.checker = Checker(self.machines)
         self.hub = Hub(self.network)
         self.hub.machines = self.machines
-        self.hub.look = self.checker.look
-        self.hub.told = self.checker.told
-        self.hub.consumers = self.checker.consumers
-        self.hub.excused = self.checker.excused
-        self.hub.fast_told = self.checker.fast_told
+        linked_to(self.hub, self.checker)
         for number in range(plan.servers):
             machine = Machine(number, self.network, self.settings, self, self.hub)
             machine.sync_ms = plan.sync_ms
@@ -85,17 +83,24 @@ class Simulation:
         for machine in self.machines:
             machine.others = [one for one in self.machines if one is not machine]
         self.leafs: list[Machine] = []
-        for number in range(plan.servers, plan.servers + plan.leaf):
-            leaf = Machine(number, self.network, self.settings, far.LeafWatch(self), self.hub)
+        self.edge = Edge(self, plan.servers) if plan.edge else None
+        if self.edge is not None:
+            self.leafs.append(self.edge.machine)
+        elif plan.leaf:
+            watch = far.LeafWatch(self)
+            self.leafs.append(Machine(plan.servers, self.network, self.settings, watch, self.hub))
+        for leaf in self.leafs:
             leaf.others = self.machines
-            self.leafs.append(leaf)
         far.spread(self, [*self.machines, *self.leafs], plan.far_ms * MS)
         self.operator = Operator(self.hub)
         self.operator.calm = not plan.items
         self.configs = [stream_config(plan, number) for number in range(len(plan.streams))]
-        self.takers: list[Copies | Sums | DeadLetters] = [Copies(self)] if plan.copies else []
+        self.takers: list[Copies | Sums | DeadLetters | Edge] = (
+            [Copies(self)] if plan.copies else []
+        )
         self.takers += [DeadLetters(self)] if plan.letters else []
         self.takers += [Sums(self)] if plan.sums else []
+        self.takers += [self.edge] if self.edge is not None else []
         self.room = Room(self.world, far.places_of(self.settings))
         self.asker = far.Asker(self)
         self.exam = far.Exam(self)
@@ -390,6 +395,8 @@ class Simulation:
 
     def _compare_all(self) -> None:
         self._check_pings()
+        if self.edge is not None:
+            self.edge.compare()
         for machine in self.machines:
             process = machine.process
             if process is not None and not machine.decay.places:

@@ -24,6 +24,7 @@ SCRUB_NS = 2_000_000_000
 ROUTE_PORT = 6222
 GATEWAY_PORT = 7222
 LEAF_PORT = 7422
+EDGE_DOMAIN, HUB_DOMAIN = "edge", "hub"
 LEAF = "leaf"
 """The place of the server that hangs on another one."""
 
@@ -58,6 +59,8 @@ class Settings:
     """How many of them are in each cluster; empty: all are in one, which has no gateways."""
     leafs: int = 0
     """How many more hang on the first cluster."""
+    edge: bool = False
+    """Whether those have a JetStream of their own."""
 
     def place(self, number: int) -> str:
         """The cluster of a server; those behind the last cluster are leaf nodes."""
@@ -76,7 +79,14 @@ class Settings:
         place = self.place(number)
         client = ClientLimits(pending_bytes_max=self.pending_max)
         if place == LEAF:
-            return Options(server_name=f"n{number}", leafnodes=self._leaf(), client=client)
+            own = self._jetstream(EDGE_DOMAIN) if self.edge else JetStreamOptions()
+            return Options(
+                server_name=f"n{number}",
+                leafnodes=self._leaf(),
+                jetstream=own,
+                raft=self.raft,
+                client=client,
+            )
         known = self.members(place)[: self.seeds or self.servers]
         routes = tuple(Url(name, ROUTE_PORT) for name in known)
         return Options(
@@ -84,14 +94,18 @@ class Settings:
             cluster=ClusterOptions(name=place, port=ROUTE_PORT, routes=routes),
             gateway=self._gateway(place) if self.clusters else GatewayOptions(),
             leafnodes=LeafNodeOptions(port=LEAF_PORT) if self.clusters else LeafNodeOptions(),
-            jetstream=JetStreamOptions(
-                enabled=True,
-                memory_bytes_max=ROOM_BYTES,
-                store_bytes_max=ROOM_BYTES,
-                scrub_ns=SCRUB_NS,
-            ),
+            jetstream=self._jetstream(HUB_DOMAIN if self.edge else ""),
             raft=self.raft,
             client=client,
+        )
+
+    def _jetstream(self, domain: str) -> JetStreamOptions:
+        return JetStreamOptions(
+            enabled=True,
+            memory_bytes_max=ROOM_BYTES,
+            store_bytes_max=ROOM_BYTES,
+            scrub_ns=SCRUB_NS,
+            domain=domain,
         )
 
     def places(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Gateways of the node: the door between the turn's words and the connections of other clusters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from jsctl.broker.gateways import wire
 from jsctl.broker.gateways.connections import GateConnections
@@ -18,17 +18,15 @@ from jsctl.broker.gateways.types import (
 from jsctl.broker.interest.links import GatewayLink
 from jsctl.broker.interest.targets import Subscription
 from jsctl.broker.linking import fields
+from jsctl.broker.linking.door import LinkDoor, refuse_bad
 from jsctl.broker.protocol.ops import (
     Bad,
     Connect,
     Info,
-    Interest,
-    NoInterest,
     Ok,
     PeerError,
     Ping,
     Pong,
-    Routed,
     RouteOp,
 )
 from jsctl.broker.protocol.route import LINE_FACTOR, GatewayParser
@@ -47,7 +45,7 @@ NO_PAYLOAD = -1
 
 
 @dataclass(slots=True)
-class Gates:
+class Gates(LinkDoor[Gate]):
     """The connections to and from other clusters."""
 
     router: Router
@@ -203,21 +201,6 @@ class Gates:
         if start < len(chunk) and link is not None:
             self._lane.feed(link, gate.parser, chunk[start:], lambda ops: self._take(gate, ops))
 
-    def _take(self, gate: Gate, ops: Sequence[RouteOp]) -> bool:
-        """Carry operations out; False when the connection is over."""
-        routed: list[RouteOp] = []
-        for op in ops:
-            if isinstance(op, Routed | Interest | NoInterest):
-                routed.append(op)
-                continue
-            if routed and not self._route(gate, routed):
-                return False
-            routed = []
-            self._handshake(gate, op)
-            if gate.closing:
-                return False
-        return not routed or self._route(gate, routed)
-
     def _route(self, gate: Gate, ops: list[RouteOp]) -> bool:
         if gate.link is None:
             self.connections.refuse(gate, "Authorization Violation", "Protocol Violation")
@@ -248,12 +231,8 @@ class Gates:
                 text = op.text.decode("utf-8", "replace")
                 connections.log(LogLevel.ERROR, gate, f"Gateway Error {text}")
             case Bad():
-                text = op.text.decode("utf-8", "replace") or op.reason
-                if gate.stage is GateStage.CONNECT:
-                    connections.log(LogLevel.ERROR, gate, f"authentication error: {text}")
-                    connections.refuse(gate, *fields.UNAUTHORIZED)
-                else:
-                    connections.refuse(gate, text, op.reason)
+                stranger = gate.stage is GateStage.CONNECT
+                refuse_bad(connections, gate, op, stranger=stranger)
             case _:
                 assert isinstance(op, Ok)
 

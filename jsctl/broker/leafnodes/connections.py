@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import field
 
 from jsctl.broker.accounts.accounts import Account
-from jsctl.broker.compression_options import Compression
+from jsctl.broker.compression_options import Compression, agreed
 from jsctl.broker.errors import ProtocolError
 from jsctl.broker.interest.kinds import LEAF
 from jsctl.broker.interest.targets import LeafLink
@@ -19,7 +19,7 @@ from jsctl.broker.leafnodes.types import (
     LeafSettings,
 )
 from jsctl.broker.linking import fields
-from jsctl.broker.linking.compression import agreed, packed
+from jsctl.broker.linking.compression import packed
 from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.routing.leafs import LeafRouting
 from jsctl.broker.routing.router import Router

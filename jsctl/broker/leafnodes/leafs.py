@@ -1,12 +1,11 @@
 """Leaf nodes and hubs of the node: the door between the turn's words and their connections."""
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import field, replace
 
-from jsctl.backups.s2 import BrokenStream
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.compression_options import AUTO, Compression
+from jsctl.broker.errors import ProtocolError
 from jsctl.broker.interest.outbound import Outbound
 from jsctl.broker.interest.targets import LeafLink
 from jsctl.broker.leafnodes import accepted, dialed
@@ -26,18 +25,16 @@ from jsctl.broker.leafnodes.types import (
 )
 from jsctl.broker.linking import fields
 from jsctl.broker.linking.compression import Unpacking, packed
+from jsctl.broker.linking.door import LinkDoor, refuse_bad
 from jsctl.broker.options import Options
 from jsctl.broker.protocol.ops import (
     Bad,
     Connect,
     Info,
-    Interest,
-    NoInterest,
     Ok,
     PeerError,
     Ping,
     Pong,
-    Routed,
     RouteOp,
 )
 from jsctl.broker.protocol.route import LINE_FACTOR, LeafParser
@@ -64,7 +61,7 @@ NO_PAYLOAD = -1
 
 
 @dataclass(slots=True)
-class Leafs:
+class Leafs(LinkDoor[Leaf]):
     """The connections of leaf nodes and hubs."""
 
     router: Router
@@ -224,8 +221,8 @@ class Leafs:
 
         try:
             unpacking.open(chunk, read, leaf.conn, self.connections.out)
-        except BrokenStream as error:
-            self.connections.log(LogLevel.ERROR, leaf, f"read error: {error}")
+        except ProtocolError as error:
+            self.connections.log(LogLevel.ERROR, leaf, str(error))
             self.connections.close(leaf, "Read Error")
 
     def _read(self, leaf: Leaf, chunk: bytes) -> None:
@@ -251,21 +248,6 @@ class Leafs:
         leaf.held.append(chunk)
         if sum(map(len, leaf.held)) > WAITING_BYTES_MAX:
             self.connections.close(leaf, "Protocol Violation")
-
-    def _take(self, leaf: Leaf, ops: Sequence[RouteOp]) -> bool:
-        """Carry operations out; False when the connection is over."""
-        routed: list[RouteOp] = []
-        for op in ops:
-            if isinstance(op, Routed | Interest | NoInterest):
-                routed.append(op)
-                continue
-            if routed and not self._route(leaf, routed):
-                return False
-            routed = []
-            self._handshake(leaf, op)
-            if leaf.closing:
-                return False
-        return not routed or self._route(leaf, routed)
 
     def _route(self, leaf: Leaf, ops: list[RouteOp]) -> bool:
         connections, link = self.connections, leaf.link
@@ -311,12 +293,8 @@ class Leafs:
             case PeerError():
                 dialed.error(connections, leaf, op.text.decode("utf-8", "replace"))
             case Bad():
-                text = op.text.decode("utf-8", "replace") or op.reason
-                if leaf.stage is LeafStage.CONNECT:
-                    connections.log(LogLevel.ERROR, leaf, f"authentication error: {text}")
-                    connections.refuse(leaf, *fields.UNAUTHORIZED)
-                else:
-                    connections.refuse(leaf, text, op.reason)
+                stranger = leaf.stage is LeafStage.CONNECT
+                refuse_bad(connections, leaf, op, stranger=stranger)
             case _:
                 assert isinstance(op, Ok)
 

@@ -11,17 +11,8 @@ Snappy does not know are slow to open.
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from jsctl.backups.s2 import PART_BYTES, BlockDecoder, compressed, plain_chunk
-from jsctl.broker.compression_options import (
-    ACCEPT,
-    AUTO,
-    FAST,
-    LEVELS,
-    NOT_SUPPORTED,
-    OFF,
-    UNCOMPRESSED,
-    Compression,
-)
+from jsctl.backups.s2 import PART_BYTES, BlockDecoder, BrokenStream, compressed, plain_chunk
+from jsctl.broker.compression_options import UNCOMPRESSED
 from jsctl.broker.errors import ProtocolError
 
 PORTION_BYTES = 1 << 20
@@ -31,22 +22,6 @@ PORTION_SLOW_STEPS = 16
 """Steps of blocks that take several."""
 BACKLOG_BYTES_MAX = 1 << 20
 """A connection that has more waiting is not read meanwhile."""
-
-
-def agreed(own: Compression, other: str, rtt_ns: int) -> str:
-    """How this side compresses, or why neither does (`off`, `not supported`). Raises ProtocolError
-    for a word that is not known."""
-    if other in ("", NOT_SUPPORTED) or own.mode == NOT_SUPPORTED:
-        return NOT_SUPPORTED
-    if own.mode == OFF:
-        return OFF
-    if other not in (OFF, ACCEPT, AUTO, *LEVELS):
-        raise ProtocolError(f'unsupported route compression mode "{other}"')
-    if other == OFF:
-        return OFF
-    if own.mode == ACCEPT:
-        return OFF if other == ACCEPT else FAST if other == AUTO else other
-    return own.level(rtt_ns) if own.mode == AUTO else own.mode
 
 
 def packed(level: str, data: bytes) -> bytes:
@@ -83,10 +58,13 @@ class Unpacking:
     ) -> None:
         """Take the bytes that follow, and have what can be opened in a turn read, until `read` says
         that the connection is over; as long as much waits, its socket is not read. Raises
-        BrokenStream."""
+        ProtocolError."""
         self.feed(chunk)
-        if not all(map(read, self.portion())):
-            return
+        try:
+            if not all(map(read, self.portion())):
+                return
+        except BrokenStream as error:
+            raise ProtocolError(f"read error: {error}") from error
         full = self.backlog_bytes > BACKLOG_BYTES_MAX
         if full and not self._paused:
             valves.pauses.append(conn)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
-from jsctl.backups.s2 import BrokenStream
 from jsctl.broker.conf.units import advertised
+from jsctl.broker.errors import ProtocolError
 from jsctl.broker.interest.targets import RouteLink
-from jsctl.broker.linking.compression import Unpacking
 from jsctl.broker.options import COMPATIBLE_VERSION, Options
 from jsctl.broker.protocol.ops import (
     Bad,
@@ -43,6 +43,9 @@ from jsctl.broker.routing.setup import system_account
 from jsctl.broker.sessions.sessions import Sessions
 from jsctl.broker.turn import Accepted, ConnKind, Dial, Jitter, LogLevel, LogLine, TurnOutputs
 from jsctl.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from jsctl.broker.linking.compression import Unpacking
 
 PAYLOAD_BYTES_MAX = 64 << 20
 """What a peer may make this server hold for one message; frames of brokers are far smaller."""
@@ -207,7 +210,7 @@ class Links:
         else:
             self._unpack(conn, way_in, chunk, now_ns)
 
-    def _unpack(self, conn: int, way_in: Unpacking, chunk: bytes, now_ns: int) -> None:
+    def _unpack(self, conn: int, way_in: "Unpacking", chunk: bytes, now_ns: int) -> None:
         """Open what came, as much as one turn is for."""
 
         def read(data: bytes) -> bool:
@@ -216,8 +219,8 @@ class Links:
 
         try:
             way_in.open(chunk, read, conn, self._made)
-        except BrokenStream as error:
-            self.mesh.bad(conn, f"read error: {error}", "Read Error", now_ns)
+        except ProtocolError as error:
+            self.mesh.bad(conn, str(error), "Read Error", now_ns)
         self.follow()
 
     def _read(self, conn: int, chunk: bytes, now_ns: int) -> None:

@@ -5,11 +5,17 @@ side answers with one that is compressed. Both begin anew after that, with the I
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from jsctl.broker.compression_options import AUTO, LEVELS, Compression
-from jsctl.broker.linking.compression import Unpacking, agreed, packed
+from jsctl.broker import lazy
+from jsctl.broker.compression_options import AUTO, LEVELS, Compression, agreed
 from jsctl.broker.routes.state import Link
 from jsctl.broker.routes.wire import RouteInfo
+
+if TYPE_CHECKING:
+    from jsctl.broker.linking import compression
+else:
+    compression = lazy.module("jsctl.broker.linking.compression", optional=True)
 
 
 class PackedLinks:
@@ -29,7 +35,7 @@ class PackedLinks:
             return False
         if link.solicited:
             say()
-        link.unpacking = Unpacking()
+        link.unpacking = compression.Unpacking()
         self._links[link.conn] = link
         if not link.solicited:
             say()
@@ -67,7 +73,7 @@ class PackedLinks:
     def pack(self, conn: int, data: bytes) -> bytes:
         """What is written at once, as the other side gets it."""
         link = self._links.get(conn)
-        return data if link is None else packed(link.compression, data)
+        return data if link is None else compression.packed(link.compression, data)
 
     def pack_all(self, writes: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
         """What routed traffic becomes."""
@@ -75,7 +81,7 @@ class PackedLinks:
             return writes
         return [(conn, self.pack(conn, data)) for conn, data in writes]
 
-    def way_in(self, conn: int) -> Unpacking | None:
+    def way_in(self, conn: int) -> "compression.Unpacking | None":
         """That of a connection which is compressed."""
         link = self._links.get(conn)
         return None if link is None else link.unpacking

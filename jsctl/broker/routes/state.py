@@ -1,11 +1,14 @@
 """What the mesh remembers: links, the servers behind them, and the addresses to dial."""
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
-from jsctl.broker.linking.compression import Unpacking
 from jsctl.broker.routes.types import LinkAdded, LinkFacts, PeerFacts
 from jsctl.broker.routes.wire import GOSSIP_DEFAULT, RouteInfo
 from jsctl.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from jsctl.broker.linking.compression import Unpacking
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +61,7 @@ class Link:
     gossip_mode: int = GOSSIP_DEFAULT
     compression: str = ""
     """How this side compresses, or why it does not; empty until that is settled."""
-    unpacking: Unpacking | None = None
+    unpacking: "Unpacking | None" = None
     """The way in of a connection that is compressed."""
     pings_out: int = 0
     ping_sent_ns: int = 0

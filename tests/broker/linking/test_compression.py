@@ -13,9 +13,10 @@ from jsctl.broker.compression_options import (
     OFF,
     UNCOMPRESSED,
     Compression,
+    agreed,
 )
 from jsctl.broker.errors import ProtocolError
-from jsctl.broker.linking.compression import PORTION_BYTES, Unpacking, agreed, packed
+from jsctl.broker.linking.compression import PORTION_BYTES, Unpacking, packed
 
 MS = 1_000_000
 DATA = [b"x", b"PING\r\n" * 30_000, bytes(range(256)) * 3000]

@@ -1,5 +1,6 @@
 """One server of a super-cluster without sockets: type lines as another cluster, read what comes."""
 
+import random
 from dataclasses import replace
 from typing import ClassVar
 
@@ -19,6 +20,7 @@ from tests.broker.routing.routing_bench import Server
 
 OUT, IN, ROUTE, CLIENT, OTHER = 201, 202, 101, 1, 2
 OWN = b"_GR_." + mark("A") + b"." + mark("NID") + b"."
+DRAWN = b"_INBOX." + b"d" * 22
 THEIRS = b"_GR_." + mark("B") + b"." + mark("NB") + b"."
 
 
@@ -234,6 +236,27 @@ def test_replies_that_are_led_back_are_bounded() -> None:
     assert replies.noted(account, THEIRS + b"a..b", 1) == (THEIRS + b"a..b", b"")
     replies.tick(1 + RECENT_NS)
     assert len(account.sublist) == 0 and replies.deadline_ns() is None
+
+
+def test_requests_of_one_turn_are_noted_as_each_would_be_alone() -> None:
+    """Whatever was noted just before."""
+    chance, accounts = random.Random(1), Accounts(Options())
+    both = list(accounts)[:2]
+    ours = replies_of("A", "NID")
+    prefixes = [b"_GR_." + mark(name) + b"." + mark("N" + name) + b"." for name in "BC"]
+    tails = [b"%s.%d" % (DRAWN, number) for number in range(3)]
+    tails += [DRAWN + b".*", DRAWN + b".", DRAWN + b".1.2", b"own.ack", b"own.other", b"own.>"]
+    tails += [b"$JS.ACK.S.C.1.2.3.4.5@shown.1", b"$JS.ACK.S.C.1.2.3.4.5@shown.2"]
+    now_ns = 1
+    for _ in range(2000):
+        account = chance.choice(both)
+        prefix = chance.choice(prefixes)
+        reply = prefix + chance.choice(tails)
+        told = ours.noted(account, reply, now_ns)
+        assert told == replies_of("A", "NID").noted(Accounts(Options()).default, reply, 0)
+        if told[0] != reply:
+            assert ours.prefix_of(account, told[0]) == prefix
+        now_ns += chance.choice([0, 0, 0, 1, RECENT_NS])
 
 
 def test_each_side_says_what_is_its_own(server: Gateway) -> None:

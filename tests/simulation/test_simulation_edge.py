@@ -1,0 +1,35 @@
+"""A leaf node with a JetStream of its own, cut off, killed and slow: both sides have in the end
+what the other one stored, see `edge`."""
+
+import pytest
+
+from jsctl.broker.jetstream.sourcing.upstream import Upstream
+from tests.simulation.far_plan import draw_edge
+from tests.simulation.run import Simulation, failure
+
+FIXED = 2
+HUNTED = 2
+
+
+def test_fixed_seeds() -> None:
+    stored = 0
+    for seed in range(FIXED):
+        run = Simulation(draw_edge(seed)).run()
+        assert run.edge is not None
+        stored += run.edge.checker.acknowledged
+    assert stored > 300, "the leaf node stores"
+
+
+def test_what_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    message = Upstream._message
+
+    def careless(
+        self: Upstream, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now_ns: int
+    ) -> None:
+        words = reply.split(b".")
+        words[6] = b"%d" % (self._number + 1)
+        if int(words[5]) % 7:
+            message(self, subject, b".".join(words), headers, payload, now_ns)
+
+    monkeypatch.setattr(Upstream, "_message", careless)
+    assert any("lacks" in failure(draw_edge(seed)) for seed in range(HUNTED))
