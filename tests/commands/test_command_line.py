@@ -241,3 +241,12 @@ def test_the_client_library_is_whole_when_it_is_used() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_closed_stream_leads_nowhere(closed: str) -> None:
+    line = f'"{sys.executable}" -m jsctl errors lookup 10059 {closed}'
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == ("1" not in closed and not closed.startswith(">"))
