@@ -35,8 +35,25 @@ def serve_broker(words: Sequence[str]) -> NoReturn:
     leave(status)
 
 
+def _with_all_streams() -> None:
+    """What a shell has closed (`>&-`) leads nowhere; else the next file or socket would get it."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            mode = "r" if number == 0 else "w"
+            setattr(sys, name, os.fdopen(_nowhere(number), mode, encoding="utf-8"))
+
+
+def _nowhere(number: int) -> int:
+    opened = os.open(os.devnull, os.O_RDWR)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+    return number
+
+
 def main() -> int:
     """Run the command line; the exit status is returned."""
+    _with_all_streams()
     if sys.argv[1:2] == ["broker"]:
         serve_broker(sys.argv[2:])
     if sys.argv[1:2] == ["__complete"]:

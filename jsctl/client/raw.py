@@ -9,7 +9,7 @@ import os
 import socket
 from contextlib import suppress
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from jsctl.client.refusals import sentence_of
 from jsctl.errors import JsctlError, NotAllowed, Unreachable
@@ -83,7 +83,7 @@ class RawConnection:
     async def wait_at_the_socket(self) -> None:
         """From now on `read` waits for the system and not for the loop, which costs as much as the
         rest of a round trip. Nothing changes for a connection that is not alone, or has TLS."""
-        transport = self._writer.transport
+        transport = cast(asyncio.Transport, self._writer.transport)
         own = self._writer.get_extra_info("socket")
         if not self.alone or self._socket or own is None or transport.get_extra_info("ssl_object"):
             return

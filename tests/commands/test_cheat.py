@@ -51,4 +51,6 @@ def test_what_a_sheet_says_can_be_run(
 
 def test_one_that_there_is_not_is_told(cli: Run) -> None:
     done = cli("cheat", "strem")
-    assert (done.code, done.err) == (1, 'jsctl: error: no cheats for "strem"\n')
+    error, hint = done.err.splitlines()
+    assert (done.code, error) == (1, 'jsctl: error: no cheats for "strem"')
+    assert hint.startswith("  did you mean")

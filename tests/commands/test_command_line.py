@@ -192,7 +192,7 @@ def imported(words: list[str]) -> set[str]:
 def test_help_imports_nothing_heavy_and_no_command() -> None:
     modules = imported(["--help"])
     assert not modules & set(HEAVY)
-    assert "jsctl.commands.stream" not in modules
+    assert not {"jsctl.commands.stream", "jsctl.api.jsontext", "base64"} & modules
     assert not set(HEAVY) & imported(["stream", "add", "--help"])
 
 
@@ -241,3 +241,12 @@ def test_the_client_library_is_whole_when_it_is_used() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=30
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+def test_a_closed_stream_leads_nowhere(closed: str) -> None:
+    line = f'"{sys.executable}" -m jsctl errors lookup 10059 {closed}'
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == ("1" not in closed and not closed.startswith(">"))

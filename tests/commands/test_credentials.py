@@ -135,13 +135,16 @@ def test_what_cannot_be_used_is_refused(
     done = cli(*at, *files(flags).split(), "pub", "a", "x")
     assert done.code == 1
     assert done.err.startswith(f"jsctl: error: {files(line)}"), done.err
-    assert done.err.count("\n") == 1
+    assert done.err.count("\n") <= 2  # the error, and a hint
     assert files.user not in done.err and "secret" not in done.err
 
 
 def test_tls_is_used_or_there_is_no_connection(open_server: Broker, cli: Run) -> None:
     done = cli("-s", open_server.url.replace("nats:", "tls:"), "pub", "a", "x")
-    assert (done.code, done.err) == (1, "jsctl: error: nats: secure connection not available\n")
+    assert (done.code, done.err.splitlines(keepends=True)[0]) == (
+        1,
+        "jsctl: error: nats: secure connection not available\n",
+    )
 
 
 def test_good_ones_are_used(open_server: Broker, cli: Run, files: Files) -> None:
@@ -173,7 +176,10 @@ def test_whom_a_server_knows(cli: Run, files: Files) -> None:
         (files.directory / "user.nk").write_text(files.other)
         for flags in ("--nkey {dir}/user.nk", "--token x", "--creds {dir}/good.creds", ""):
             done = cli("-s", broker.url, *files(flags).split(), "pub", "a", "x")
-            assert (done.code, done.err) == (1, "jsctl: error: nats: Authorization Violation\n")
+            assert (done.code, done.err.splitlines(keepends=True)[0]) == (
+                1,
+                "jsctl: error: nats: Authorization Violation\n",
+            )
 
 
 def test_the_nearest_login_is_the_only_one(
@@ -184,17 +190,20 @@ def test_the_nearest_login_is_the_only_one(
     assert cli(*add, "--select").code == 0
     missing = files("{dir}/none")
     line = f"jsctl: error: cannot read credentials file {missing}: {NO_FILE}\n"
-    assert cli("--creds", missing, "pub", "a", "x").err == line
+    assert cli("--creds", missing, "pub", "a", "x").err.splitlines(keepends=True)[0] == line
     assert cli("--password", "other", "pub", "a", "x").code == 0
     monkeypatch.setenv("NATS_CREDS", missing)
-    assert cli("pub", "a", "x").err == line
+    assert cli("pub", "a", "x").err.splitlines(keepends=True)[0] == line
     assert cli("--user", "u", "--password", "p", "pub", "a", "x").code == 0
     monkeypatch.setenv("NATS_TOKEN", "t")
     assert cli("--creds", files("{dir}/good.creds"), "pub", "a", "x").code == 0
     monkeypatch.delenv("NATS_TOKEN")
     monkeypatch.delenv("NATS_CREDS")
     monkeypatch.setenv("NATS_CA", missing)
-    assert cli("pub", "a", "x").err == f"jsctl: error: path '{missing}' does not exist\n"
+    assert (
+        cli("pub", "a", "x").err.splitlines(keepends=True)[0]
+        == f"jsctl: error: path '{missing}' does not exist\n"
+    )
 
 
 BROKEN = [
@@ -215,7 +224,7 @@ def test_broken_contexts(cli: Run, tmp_path: Path, content: str, line: str) -> N
     done = cli("--context", str(path), "pub", "a", "x")
     assert done.code == 1
     assert done.err.startswith("jsctl: error: ") and line in done.err
-    assert done.err.count("\n") == 1
+    assert done.err.count("\n") <= 2  # the error, and a hint
 
 
 def test_a_context_file_that_is_not_text(cli: Run, tmp_path: Path) -> None:
@@ -231,7 +240,10 @@ def test_a_socks_proxy_stands_between(open_server: Broker, cli: Run) -> None:
         assert done.code == 0, done.err
         assert proxy.targets == [("localhost", open_server.port)]  # names are looked up there
         done = cli("-s", "nats://127.0.0.1:1", *through, "pub", "a", "x")
-        assert done.err == "jsctl: error: nats: no servers available for connection\n"
+        assert (
+            done.err.splitlines(keepends=True)[0]
+            == "jsctl: error: nats: no servers available for connection\n"
+        )
         assert ("127.0.0.1", 1) in proxy.targets
 
 
@@ -268,7 +280,7 @@ def test_tls_is_checked_both_ways(kind: str, first: bool, cli: Run, authority: P
         def publish(*words: str) -> str:
             done = cli("-s", broker.url, *words, *flags, "pub", "a", "x")
             assert done.code == (0 if words == (*ca, *own) else 1), done.err
-            assert done.err.count("\n") == 1
+            assert done.err.count("\n") <= 2  # the error, and a hint
             return done.err
 
         publish(*ca, *own)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from jsctl.cli import main, root, walk
-from jsctl.commands.toolkit.grammar.spec import Group
+from jsctl.commands.toolkit.grammar.spec import Group, options_of
 from jsctl.testing import SYSTEM_PASSWORD, SYSTEM_USER, Cluster
 from tests.support.waiting import wait_for
 
@@ -267,3 +267,15 @@ def _markdown(out: str) -> str:
 
 
 PROBLEMS = {"json": _json, "yaml": _yaml, "csv": _csv, "md": _markdown}
+
+
+def test_every_report_can_be_watched() -> None:
+    groups = [one.name for one in root().commands if one.name not in OTHERS]
+    every = {leaf for name in groups for leaf in leaves((name,))}
+    reports = [leaf for leaf in every if "report" in leaf.split()]
+    assert len(reports) > 10
+    for leaf in reports:
+        found = walk(leaf.split())
+        assert not isinstance(found.node, Group)
+        options = (*options_of(found.node), *found.inherited)
+        assert any(one.name == "watch" for one in options), leaf

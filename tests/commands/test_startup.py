@@ -11,6 +11,7 @@ NEEDLESS = {
     "email.message",
     "httpx",
     "importlib.metadata",
+    "jsctl.render.reports.stream.screen",
     "nats.js.api",
     "prompt_toolkit",
     "questionary",

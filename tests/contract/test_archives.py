@@ -169,6 +169,25 @@ async def test_chunks_and_their_end(client: Client, js: JetStreamContext, fresh:
     assert len(small.chunks[0]) == 1024, "the least that there is"
 
 
+async def test_a_restore_that_is_cut_leaves_no_stream(
+    client: Client, other: Client, js: JetStreamContext, fresh: str
+) -> None:
+    """And nothing that keeps others from the name."""
+    await js.add_stream(StreamConfig(name=fresh, subjects=[f"{fresh}.>"]))
+    for number in range(40):
+        await js.publish(f"{fresh}.a", bytes((number * at) % 251 for at in range(1500)))
+    made = await take(client, fresh)
+    config = made.answer["config"]
+    await js.delete_stream(fresh)
+    begun = await ask(other, f"$JS.API.STREAM.RESTORE.{fresh}", {"config": config, "state": {}})
+    assert await ask(other, begun["deliver_subject"], made.data[:1000]) == {}
+    await other.close()
+    named = await ask(client, "$JS.API.STREAM.NAMES", {"subject": f"{fresh}.>"})
+    assert not named["streams"]
+    assert not (await restore(client, config, made.data)).get("error")
+    assert (await js.stream_info(fresh)).state.messages == 40
+
+
 async def test_what_is_refused(client: Client, js: JetStreamContext, fresh: str) -> None:
     await js.add_stream(StreamConfig(name=fresh, subjects=[f"{fresh}.>"]))
     config = {"name": fresh, "subjects": [f"{fresh}.>"]}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.nats_tool import NATS
+from tests.support.nats_tool import NATS, without_hints
 from tests.support.nats_tool import needed as needs_nats
 
 if TYPE_CHECKING:
@@ -33,9 +33,10 @@ class Answer:
         self.err = err
 
     def normal(self) -> tuple[int, str, str]:
-        """Without the program's name, and with keys numbered in the order they appear."""
+        """Without the program's name and hints, and with keys numbered as they appear."""
         seen: dict[str, str] = {}
-        return self.code, _without_chance(self.out, seen), _without_chance(self.err, seen)
+        err = without_hints(self.err)
+        return self.code, _without_chance(self.out, seen), _without_chance(err, seen)
 
 
 def _without_chance(text: str, seen: dict[str, str]) -> str:

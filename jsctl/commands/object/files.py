@@ -16,7 +16,7 @@ from jsctl.commands.toolkit.content.bodies import header_pairs
 from jsctl.commands.toolkit.content.templates import unique_id
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.commands.toolkit.invocation.progress import Progress
-from jsctl.errors import JsctlError, UsageError
+from jsctl.errors import JsctlError, UsageError, sentence_of
 from jsctl.render.humanize import duration, size
 
 BAR_FROM_BYTES = 20_480
@@ -129,7 +129,7 @@ def _target(path: Path) -> Iterator[BinaryIO]:
         finally:
             made.unlink(missing_ok=True)
     except OSError as error:
-        raise JsctlError(f"open {path}: {(error.strerror or '').lower()}") from None
+        raise JsctlError(sentence_of(error, path)) from None
 
 
 async def delete(call: Call) -> None:

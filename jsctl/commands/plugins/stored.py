@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from jsctl.api.jsontext import parse_object
 from jsctl.commands import DELEGATED
 from jsctl.commands.toolkit.grammar.spec import Argument, Command, Group, Kind, Option
 from jsctl.errors import JsctlError
@@ -42,6 +41,10 @@ def plugin_named(name: str, environ: Mapping[str, str]) -> "Command | Group | No
 
 
 def _stored(path: Path) -> tuple[str, Mapping[str, object]]:
+    from jsctl.api.jsontext import (
+        parse_object,
+    )  # the page of help lists plugins, and has mostly none
+
     document = parse_object(path.read_bytes())
     return _text(document, "cmd"), _mapping(document.get("def"))
 

@@ -17,8 +17,6 @@ from jsctl.commands.toolkit.invocation.files import SHARED_MODE, save
 from jsctl.errors import NeedsConfirmation, RequestFailed, UsageError
 from jsctl.render.column import sort_rows
 from jsctl.render.humanize import counted, duration, go_moment, moment, number
-from jsctl.render.reports.assets.leaders import leader_rows, leader_table
-from jsctl.render.reports.stream.screen import stream_screen
 from jsctl.render.reports.stream.tables import (
     LIST_COLUMNS,
     REPLICATION_COLUMNS,
@@ -100,6 +98,8 @@ async def _report(call: Call) -> None:
     output.print()
     _print_replication(call, [row.info for row in rows])
     if call.flag("leaders"):
+        from jsctl.render.reports.assets.leaders import leader_rows, leader_table
+
         leaders = leader_rows(info.cluster for info in infos)
         if leaders:
             output.print(leader_table(leaders, "Streams", output.theme, output.width) + "\n")
@@ -138,6 +138,8 @@ def show_stream(
     if call.as_json:
         call.output.json(found)
         return
+    from jsctl.render.reports.stream.screen import stream_screen  # reports start without it
+
     call.output.details(stream_screen(found, only_state=only_state))
     if blank:
         call.output.print()

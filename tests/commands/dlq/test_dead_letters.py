@@ -56,7 +56,9 @@ def letters(run: Run, *words: str) -> dict[str, dict[str, object]]:
 
 def test_dead_letters_from_the_first_to_the_last(run: Run, server: Server) -> None:
     none = run("dlq", "ls")
-    assert (none.code, none.err) == (1, "jsctl: error: no stream notes dead letters\n")
+    error, hint, _ = none.err.splitlines()
+    assert (none.code, error) == (1, "jsctl: error: no stream notes dead letters")
+    assert hint.startswith("  jsctl dlq setup makes one")
     given_up(run, server)
     again = run("dlq", "setup", "--dlq", "OTHER")
     assert (again.code, "stream DLQ notes dead letters already" in again.err) == (1, True)

@@ -31,7 +31,7 @@ MISSING = re.compile(
 DIFFERENCES = re.compile(r"Differences \(-old \+new\):\n(?:.*\n)*?(?=Stream|Consumer|jsctl|\Z)")
 """Of a configuration that is edited: shown in a form of each tool's own."""
 END_OF_PULL = re.compile(
-    r"^--- subject: _INBOX\S*\n\nHeaders:\n\n(?: .*\n)*? Status: 408\n(?: .*\n)*\nData:\n*"
+    r"^--- subject: INBOX\n\nHeaders:\n\n(?: .*\n)*? Status: 408\n(?: .*\n)*\nData:\n*"
     r"|(?<=error: )could not (?:Acknowledge|Terminate) message"
     r": nats: message does not have a reply",
     re.MULTILINE,

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from itertools import takewhile
@@ -32,6 +32,7 @@ RUN_S = 60
 PASSWORD = "secret"
 BOTH_KINDS = tuple(KINDS)
 ACCOUNTS = ("theirs", "ours", "both")
+BUSY = "busy"
 LINES = Path(__file__).parent / "lines"
 STORIES = tuple(sorted(path.stem for path in LINES.glob("*/*.txt")))
 """Tables of lines, each of which has an account for each tool; see `stories`."""
@@ -181,12 +182,24 @@ def tidied(said: Said, tidy: Callable[[str], str]) -> Said:
     return Said(said.code, tidy(normal(said.out)).rstrip(), tidy(normal(err)).rstrip())
 
 
-def started(kind: str) -> AbstractContextManager[Broker]:
-    """A server with an account for each tool and one for both."""
-    names = [*ACCOUNTS, *(account for story in STORIES for account in accounts_of(story))]
+@contextmanager
+def started(kind: str) -> Iterator[Broker]:
+    """A server with an account for each tool, one for both, and one that has a stream.
+
+    What reports of servers say of accounts and streams that are not there is another thing where
+    there are none at all, and must not hang on what was tried before.
+    """
+    names = [*ACCOUNTS, BUSY, *(account for story in STORIES for account in accounts_of(story))]
     accounts = "\n".join(ACCOUNT % {"name": name, "password": PASSWORD} for name in names)
     config = CONFIG % {"password": PASSWORD, "accounts": accounts}
-    return KINDS[kind](config=config, jetstream=True, name="n1")
+    with KINDS[kind](config=config, jetstream=True, name="n1") as server:
+        for words in (
+            ("stream", "add", "BUSY", "--subjects", "busy", "--defaults"),
+            ("consumer", "add", "BUSY", "C", "--pull", "--defaults"),
+        ):
+            done = real(server, BUSY, Line(words, b""))
+            assert done.code == 0, done
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -146,6 +146,7 @@ def test_pictures_in_pixels(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     refused = run(*graph, str(tmp_path / "none.png"))
     assert (refused.code, refused.err) == (
         1,
-        "jsctl: error: --png needs resvg-py: pip install 'jsctl[png]'\n",
+        "jsctl: error: --png needs resvg-py: pip install 'jsctl[png]'\n"
+        "  --svg draws the same picture and needs nothing\n",
     )
     assert not (tmp_path / "none.png").exists()

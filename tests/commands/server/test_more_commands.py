@@ -149,9 +149,11 @@ def test_account_as_a_server_knows_it(system: Run) -> None:
 def test_reload_of_a_server(system: Run) -> None:
     server = id_of(system, "n2")
     asked = system("server", "config", "reload", server)
-    assert asked.err == "jsctl: error: cannot ask for confirmation without a terminal\n"
+    error, hint = asked.err.splitlines()
+    assert error == "jsctl: error: cannot ask for confirmation without a terminal"
+    assert hint == "  --force skips the question"
     wrong = system("server", "config", "reload", "a.b", "-f")
-    assert wrong.err == "jsctl: error: 'a.b' is no server ID\n"
+    assert wrong.err.startswith("jsctl: error: 'a.b' is no server ID\n  `jsctl server ping --id`")
     result = system("server", "config", "reload", server, "-f")
     if result.code == 0:
         assert result.out.startswith(f"Server information for n2 ({server})\n")

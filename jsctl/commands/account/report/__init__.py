@@ -1,5 +1,6 @@
 """`jsctl account report`: the table of its commands."""
 
+from jsctl.commands.toolkit.grammar.live import WATCH
 from jsctl.commands.toolkit.grammar.spec import JSON, Command, Group, Kind, Option
 from jsctl.commands.toolkit.monitoring.flags import TOP, connection_sorts
 
@@ -44,6 +45,7 @@ GROUP = Group(
                 ),
                 Option("reverse", "Reverse sort", Kind.FLAG, short="R"),
                 JSON,
+                WATCH,
             ),
             aliases=("conn", "connz", "conns"),
         ),
@@ -51,6 +53,7 @@ GROUP = Group(
             "statistics",
             "Report on server statistics",
             "account.report.statistics:statistics",
+            options=(WATCH,),
             aliases=("stats", "statsz"),
         ),
     ),

@@ -4,6 +4,7 @@ from jsctl.api.monitoring.accountz import AccountStatz
 from jsctl.api.subjects import ACCOUNT_PING_STATZ
 from jsctl.client.system import NatsSystem
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.watching import watched
 from jsctl.errors import JsctlError, NotFound
 from jsctl.render.reports.account.statistics import (
     STATISTICS_COLUMNS,
@@ -12,8 +13,12 @@ from jsctl.render.reports.account.statistics import (
 )
 
 
-async def statistics(call: Call) -> None:
+async def statistics(call: Call) -> int | None:
     """What each server counted for the account of the connection."""
+    return await watched(call, _statistics)
+
+
+async def _statistics(call: Call) -> None:
     async with call.client() as client:
         system = NatsSystem(client, call.settings)
         replies = await system.gather_on(ACCOUNT_PING_STATZ.decode(), b"{}")

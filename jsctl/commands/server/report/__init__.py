@@ -124,6 +124,7 @@ def _server_reports() -> tuple[Command, ...]:
             ),
             (
                 ARCHIVE,
+                WATCH,
                 Option("json", "Output the downgrade report in JSON format", Kind.FLAG),
                 Option(
                     "all",

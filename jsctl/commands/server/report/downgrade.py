@@ -7,6 +7,7 @@ from jsctl.api.monitoring.jsz import AccountDetail, Jsz, JSzOptions, StreamDetai
 from jsctl.client.facts import known_servers
 from jsctl.client.system import SystemReply
 from jsctl.commands.toolkit.invocation.call import Call
+from jsctl.commands.toolkit.invocation.watching import watched
 from jsctl.commands.toolkit.monitoring.asking import nothing_from
 from jsctl.dataclass import dataclass
 from jsctl.errors import JsctlError, UsageError
@@ -42,8 +43,12 @@ CONSUMER_COLUMNS: tuple[Column[Asset], ...] = (
 )
 
 
-async def downgrade(call: Call) -> None:
+async def downgrade(call: Call) -> int | None:
     """Streams and consumers that need more than the level."""
+    return await watched(call, _downgrade)
+
+
+async def _downgrade(call: Call) -> None:
     text = call.text("api")
     if not text.isdigit():
         raise UsageError(f"expected an API level, got '{text}'")

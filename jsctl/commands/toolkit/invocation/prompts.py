@@ -54,8 +54,9 @@ class Prompts:
             raise NeedsConfirmation(
                 f"{prefix}: {NO_TERMINAL_INPUT}" if prefix else NO_TERMINAL_INPUT
             )
+        asked = (question, "[? for help]" if help_text else "", f"({default})" if default else "")
         for _ in range(TRIES_MAX):
-            answer = self._line(f"{question} ({default})" if default else question)
+            answer = self._line(" ".join(filter(None, asked)))
             if answer == "?" and help_text:
                 sys.stderr.write(help_text + "\n")
                 continue

@@ -42,7 +42,8 @@ PULL_QUESTIONS = (
 
 def asked(shown: str) -> list[str]:
     """The questions, in order."""
-    return [line.removeprefix("? ") for line in shown.splitlines() if line.startswith("? ")]
+    plain = shown.replace(" [? for help]", "")
+    return [line.removeprefix("? ") for line in plain.splitlines() if line.startswith("? ")]
 
 
 def in_order(shown: str, questions: tuple[str, ...]) -> None:
