@@ -70,8 +70,9 @@ class GatewayReplies:
     """Accounts in which somebody has just subscribed; shared with the links."""
     _recent: dict[Namespace, _Recent] = field(default_factory=dict)
     _ways: dict[tuple[Namespace, bytes], Subscription] = field(default_factory=dict)
-    _last: tuple[bytes, Namespace | None, int] = (b"", None, 0)
-    """What was noted last, as it begins: many requests of a turn are of one client."""
+    _last: tuple[bytes, bytes, Namespace | None, int] = (b"", b"", None, 0)
+    """What was noted last, itself or as its family begins: many requests of a turn are of one
+    client."""
 
     def clusters(self) -> list[str]:
         """The other clusters that messages go to, the nearest first."""
@@ -109,10 +110,10 @@ class GatewayReplies:
     def noted(self, account: Namespace, reply: bytes, now_ns: int) -> tuple[bytes, bytes]:
         """The reply as receivers see it, and the subject that it says to show them (see
         `split_reply`); what is said to that reply is led back for a while."""
-        same, account_then, then_ns = self._last
+        same, front, account_then, then_ns = self._last
         if then_ns == now_ns and account is account_then:
             head, _, number = reply.rpartition(b".")
-            if reply == same or (head == same and number.isalnum()):
+            if reply == same or (head == front and number.isalnum()):
                 return reply[GATEWAY_REPLY_BYTES:], b""
         prefix = reply[:GATEWAY_REPLY_BYTES]
         rest, shown = split_reply(reply[GATEWAY_REPLY_BYTES:])
@@ -131,7 +132,8 @@ class GatewayReplies:
         assert isinstance(way, ReplyWay)
         way.prefix, way.until_ns = prefix, now_ns + RECENT_NS
         if not shown:
-            self._last = reply if pattern == rest else prefix + pattern[:-2], account, now_ns
+            front = b"" if pattern == rest else prefix + pattern[:-2]
+            self._last = reply, front, account, now_ns
         return rest, shown
 
     def prefix_of(self, account: Namespace, reply: bytes) -> bytes:

@@ -245,7 +245,8 @@ def test_requests_of_one_turn_are_noted_as_each_would_be_alone() -> None:
     ours = replies_of("A", "NID")
     prefixes = [b"_GR_." + mark(name) + b"." + mark("N" + name) + b"." for name in "BC"]
     tails = [b"%s.%d" % (DRAWN, number) for number in range(3)]
-    tails += [DRAWN + b".*", DRAWN + b".", DRAWN + b".1.2", b"own.ack", b"own.other", b"own.>"]
+    tails += [DRAWN + b".*", DRAWN + b".", DRAWN + b".1.2", b"own.ack", b"own.other"]
+    tails += [b"own.>", b"own.ack.1", DRAWN]
     tails += [b"$JS.ACK.S.C.1.2.3.4.5@shown.1", b"$JS.ACK.S.C.1.2.3.4.5@shown.2"]
     now_ns = 1
     for _ in range(2000):
