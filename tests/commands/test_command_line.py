@@ -158,7 +158,9 @@ def test_words_may_stand_in_a_file(cli: Run, tmp_path: Path) -> None:
 def test_nobody_there(cli: Run) -> None:
     result = cli("stream", "ls", "--server", "127.0.0.1:1", "--timeout", "5s")
     assert result.code == 1
-    assert result.err == "jsctl: error: setup failed: nats: no servers available for connection\n"
+    line, hint = result.err.splitlines()
+    assert line == "jsctl: error: setup failed: nats: no servers available for connection"
+    assert hint.startswith("  127.0.0.1:1: ")
 
 
 def test_detailed_exit_codes_and_json_errors(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:

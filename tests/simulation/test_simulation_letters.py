@@ -28,7 +28,7 @@ def test_fixed_seeds_with_dead_letters() -> None:
         run = Simulation(draw_letters(seed)).run()
         books = [one.books for one in run.checker.groups.values() if one.books is not None]
         stored += sum(len(one.letters) for one in books if one.name == DEAD)
-    assert stored > 100, "letters were stored"
+    assert stored > 50, "letters were stored"
 
 
 def _sends_what_is_not_committed(patch: Patch) -> None:

@@ -298,8 +298,10 @@ class Engine:
                     self.transfers.imported(group, work)
                 else:
                     self._salvaged(group, work)
-        self._take_reads()
-        self.introductions.follow()
+        if groups.reads.answers:
+            self._take_reads()
+        if self.context.strangers or self.introductions.early:
+            self.introductions.follow()
 
     def _take_reads(self) -> None:
         reads, self.groups.reads.answers = self.groups.reads.answers, []

@@ -48,7 +48,7 @@ class Introductions:
         self._leader_of = leader_of
         self._asked: dict[str, Asked] = {}
         """By the name of the consumer's group."""
-        self._early: list[tuple[str, Introduction]] = []
+        self.early: list[tuple[str, Introduction]] = []
         """(peer, question) that speak of what is not applied here yet."""
         self._reading: dict[int, tuple[str, Introduction]] = {}
         """Token of a read of the stream's group -> who is answered when it is confirmed."""
@@ -71,8 +71,8 @@ class Introductions:
             strangers, self._context.strangers = self._context.strangers, {}
             for name in strangers:
                 self._ask(name)
-        if self._early:
-            early, self._early = self._early, []
+        if self.early:
+            early, self.early = self.early, []
             for peer, question in early:
                 self._hear(peer, question)
 
@@ -133,8 +133,8 @@ class Introductions:
         if group is None or not isinstance(replica, StreamReplica) or replica.leading is None:
             return
         if self._seen < question.seen:
-            if len(self._early) < EARLY_MAX:
-                self._early.append((peer, question))
+            if len(self.early) < EARLY_MAX:
+                self.early.append((peer, question))
             return
         # Those of requests count up from nothing.
         token = -self._next_token()

@@ -82,7 +82,8 @@ def test_a_server_of_a_cluster_looks_no_more_often() -> None:
         calls.clear()
         with counted(calls):
             server.node.turn(TurnInputs(), cluster.now_ns + after_ns)
-    assert len(calls) <= EMPTY_CALLS_MAX + 10, "\n".join(calls)
+    # Among the twelve: whether a route that is compressed has more than was opened in this turn.
+    assert len(calls) <= EMPTY_CALLS_MAX + 12, "\n".join(calls)
 
 
 def test_who_comes_and_goes_is_told_without_time_going_by(play: NodePlay) -> None:

@@ -24,7 +24,7 @@ MOVING |= {"in_msgs", "out_msgs", "in_bytes", "out_bytes", "update_time", "issue
 MOVING |= {"num_inserts", "num_removes", "num_matches", "cache_hit_rate", "num_cache"}
 MOVING |= {"max_fanout", "avg_fanout"}
 """What tells how long a node runs, and what it did before."""
-ELSEWHERE = ("cluster", "tls", "authorization")
+ELSEWHERE = ("cluster", "compression", "tls", "authorization")
 """Rows of servers that are not alone, or that begin with another configuration."""
 ROWS = {name: row for name, row in {**TAKEN, **SAME}.items() if not name.startswith(ELSEWHERE)}
 
