@@ -55,7 +55,7 @@ def document_of(text: bytes, name: str) -> object:
     if len(text) > DOCUMENT_MAX:
         raise JsctlError(f"{name} is larger than {DOCUMENT_MAX} bytes")
     try:
-        return yaml.load(text, Loader=yaml.BaseLoader)
+        return yaml.BaseLoader(text).get_single_data()  # knows only texts, lists and maps
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = str(error).partition("\n")[0] or "too deep"
         raise JsctlError(f"yaml: {name}: {reason}") from None
