@@ -88,7 +88,7 @@ def test_a_cluster_is_written_with_its_secrets(cli: Run, tmp_path: Path) -> None
     [
         ("{here}", "already exist"),
         ("{here}/x", "cannot prompt for user input without a terminal"),
-        ("{here}/x --source http://bundle", "template language"),
+        ("{here}/x --source ftp://bundle", "http and https"),
         ("{here}/x --template operator --defaults", "no operator found"),
         ("{here}/x --template cluster --defaults --set port=0", "port: a port is a number"),
         ("{here}/x --template cluster --defaults --set color=red", "there is no such question"),

@@ -1,10 +1,12 @@
 """`server generate`: configurations of servers, from questions or from their defaults.
 
 Two are known: a server whose accounts are those of `jsctl auth`, and a cluster on this machine.
+Others come as bundles.
 """
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 from pathlib import Path
@@ -16,7 +18,14 @@ from jsctl.auth.store import Store
 from jsctl.commands.server.development.layout import Layout, passwords_of
 from jsctl.commands.toolkit.grammar.values import parse_size
 from jsctl.commands.toolkit.invocation.call import Call
-from jsctl.errors import Conflict, NeedsConfirmation, NotFound, UsageError
+from jsctl.errors import (
+    Conflict,
+    JsctlError,
+    NeedsConfirmation,
+    NotFound,
+    UsageError,
+    sentence_of,
+)
 
 INTRODUCTION = (
     "This tool generates NATS Server configurations based on a question and answer\n"
@@ -44,21 +53,39 @@ def generate(call: Call) -> None:
     target = Path(call.text("target")).expanduser()
     if target.exists():
         raise Conflict(f"target directory {target} already exist")
-    if call.text("source"):
-        raise UsageError(
-            "bundles are written in a template language that is not run here",
-            hints=("without --source one of the known configurations is made",),
-        )
     call.output.print(INTRODUCTION)
-    template = _template(call)
-    files = _FILES[template](call, target)
+    source = call.text("source")
+    if source:
+        from jsctl.commands.server.bundles.run import files_of
+
+        if call.text("template"):
+            raise UsageError("--template and --source exclude each other")
+        files, after = files_of(call, source, _operator)
+    else:
+        files, after = _FILES[_template(call)](call, target), ""
+    _write(target, files)
+    for name in files:
+        if not name.endswith("/"):
+            call.output.print(f"Wrote {target / name}")
+    if after:
+        call.output.print(f"\n{after}\n")
+
+
+def _write(target: Path, files: Mapping[str, str]) -> None:
+    """All or nothing. A name that ends with a slash is a folder."""
     draft = target.with_name(f".{target.name}.{os.getpid()}.new")
     make_folder(draft)
-    for name, text in files.items():
-        write_whole(draft / name, text)
-    draft.replace(target)
-    for name in files:
-        call.output.print(f"Wrote {target / name}")
+    try:
+        for name, text in files.items():
+            make_folder(draft / name if name.endswith("/") else (draft / name).parent)
+            if not name.endswith("/"):
+                write_whole(draft / name, text.encode("utf-8", "surrogateescape"))
+        try:
+            draft.replace(target)
+        except OSError as error:
+            raise JsctlError(sentence_of(error, target)) from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _template(call: Call) -> str:

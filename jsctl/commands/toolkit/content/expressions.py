@@ -53,14 +53,17 @@ class _Token(str):
     at: int
 
 
-def compiled(source: str) -> Callable[[Environment], bool]:
+def compiled(
+    source: str, functions: Mapping[str, Callable[..., object]] | None = None
+) -> Callable[[Environment], bool]:
     """A test over named values; raises UsageError for what is no expression.
 
+    `functions` are some beside those that every expression has.
     The test itself raises UsageError when its values do not fit, as text against a number.
     """
     if len(source) > LENGTH_MAX:
         raise UsageError("invalid expression: too long")
-    reader = _Reader(_tokens(source))
+    reader = _Reader(_tokens(source), {**_FUNCTIONS, **(functions or {})})
     code = reader.expression()
     reader.expect_end()
 
@@ -99,8 +102,10 @@ def _made(text: str, kind: str, at: int) -> _Token:
 class _Reader:
     """Builds closures from tokens; binary operators by their power."""
 
-    def __init__(self, tokens: list[_Token]) -> None:
-        self._tokens = tokens
+    def __init__(
+        self, tokens: list[_Token], functions: Mapping[str, Callable[..., object]]
+    ) -> None:
+        self._tokens, self._functions = tokens, functions
         self._at = 0
         self._depth = 0
 
@@ -216,7 +221,7 @@ class _Reader:
                     self._expect("}")
             self._expect(")")
             return _over_list(name, over, each)
-        function = _FUNCTIONS.get(name)
+        function = self._functions.get(name)
         if function is None:
             raise UsageError(f"invalid expression: unknown function {name}")
         arguments = self._several(")")

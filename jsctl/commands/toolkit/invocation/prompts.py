@@ -66,6 +66,23 @@ class Prompts:
                 sys.stderr.write(f"X Sorry, your reply was invalid: {error}\n")
         raise Aborted(f"{question}: no usable answer")
 
+    def secret(self, question: str, *, check: Callable[[str], T]) -> T:
+        """As `ask`, of what nobody is to read on the screen."""
+        from getpass import getpass
+
+        if not self.possible:
+            raise NeedsConfirmation(NO_TERMINAL_INPUT)
+        for _ in range(TRIES_MAX):
+            try:
+                with _interruptible():
+                    answer = getpass(f"{self.mark} {question} ", sys.stderr)
+                return check(answer)
+            except (KeyboardInterrupt, EOFError):
+                raise Aborted("interrupt") from None
+            except ValueError as error:
+                sys.stderr.write(f"X Sorry, your reply was invalid: {error}\n")
+        raise Aborted(f"{question}: no usable answer")
+
     def choose(
         self, question: str, words: Sequence[str], *, default: str = "", prefix: str = ""
     ) -> str:
