@@ -298,16 +298,15 @@ class Engine:
                     self.transfers.imported(group, work)
                 else:
                     self._salvaged(group, work)
-        if groups.reads.answers:
-            self._take_reads()
-        if self.context.strangers or self.introductions.early:
-            self.introductions.follow()
+        if groups.reads.answers or self.context.strangers or self.introductions.early:
+            self._introduce()
 
-    def _take_reads(self) -> None:
+    def _introduce(self) -> None:
         reads, self.groups.reads.answers = self.groups.reads.answers, []
         for _, token, good in reads:
             if not self.introductions.confirmed(token, good):
                 self.reads.append((token, good))
+        self.introductions.follow()
 
     def _salvaged(self, group: RaftGroup, work: SyncJob) -> None:
         assert isinstance(work, salvage.SalvageJob), "no other work comes back"
