@@ -258,5 +258,6 @@ checkpoint: ckpt
     assert (done.code, done.out) == (1, "")
     assert words.replace("NAME", fresh) in done.err
     _, *hints = done.err.splitlines()
-    assert len(hints) <= 1 and all(one.startswith("  ") for one in hints), "one line, no trace"
+    assert len(hints) <= 3 and all(one.startswith("  ") for one in hints), "one line, no trace"
+    assert "Traceback" not in done.err
     assert not list((tmp_path / "out").glob("batch=*"))
