@@ -7,25 +7,21 @@ those of the hub. In the end both sides have what the other one stored, each mes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.jetstream.sourcing.names import stream_identity
-from jsctl.broker.protocol.deliveries import Item as Said
-from jsctl.broker.raft.types import Message
-from jsctl.broker.replication.group import RaftGroup
-from jsctl.broker.turn import DiskBatch
+from tests.simulation.chat import Room
 from tests.simulation.checks import Checker
 from tests.simulation.clients import Hub, Operator, Publisher
 from tests.simulation.machine import ACCOUNT, Machine
 from tests.simulation.settings import EDGE_DOMAIN, HUB_DOMAIN
+from tests.simulation.side import Side
 from tests.simulation.stream_checks import Books
 
 if TYPE_CHECKING:
-    from tests.simulation.machine import Process
     from tests.simulation.run import Simulation
 
 STREAM, MIRROR, COPY = "EDGE", "DOWN", "UP"
@@ -42,11 +38,12 @@ def linked_to(hub: Hub, checker: Checker) -> None:
     hub.fast_told = checker.fast_told
 
 
-class Edge:
-    """That side. Implements `watch.Watch`."""
+class Edge(Side):
+    """That side."""
 
     def __init__(self, of: Simulation, number: int) -> None:
         self._of = of
+        self.plan = of.plan
         self.hub = Hub(of.network)
         self.machine = Machine(number, of.network, of.settings, self, self.hub)
         self.hub.machines = [self.machine]
@@ -55,33 +52,8 @@ class Edge:
         self.operator = Operator(self.hub)
         self.publishers: list[Publisher] = []
 
-    # watch.Watch
-
-    def started(self, process: Process) -> None:
-        self.checker.started(process)
-        if self._of.plan.chat:
-            process.talk(self._of.room)
-
-    def sends(self, process: Process, name: str, messages: Sequence[Message]) -> None:
-        self.checker.sends(process, name, messages)
-
-    def says(self, process: Process, items: Sequence[Said]) -> None:
-        for item in items:
-            self.hub.says(process, item)
-
-    def turned(self, process: Process) -> None:
-        self.checker.acks = self.hub.take_acks()
-        self.checker.turned(process)
-
-    def leaves(self, process: Process, group: RaftGroup) -> None:
-        if isinstance(group.unit, ConsumerReplica):
-            self.checker.look(process, group)
-
-    def durable(self, process: Process, batch: DiskBatch) -> None:
-        self.checker.durable(process, batch)
-
-    def stopped(self, process: Process) -> None:
-        pass
+    def talks_in(self) -> Room:
+        return self._of.room
 
     # Phases
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 from jsctl.broker.assets.engine_options import TICK_NS
-from jsctl.broker.assets.replicas.consumer_replica import ConsumerReplica
 from jsctl.broker.assets.replicas.stream_replica import StreamReplica
 from jsctl.broker.jetstream.meta.assignments import (
     ConsumerAssignment,
@@ -13,12 +12,10 @@ from jsctl.broker.jetstream.meta.assignments import (
 from jsctl.broker.jetstream.meta.state import Meta
 from jsctl.broker.node import Node
 from jsctl.broker.options import ClientLimits, RaftOptions
-from jsctl.broker.protocol.deliveries import Item
-from jsctl.broker.raft.types import Message, StandingKind
+from jsctl.broker.raft.types import StandingKind
 from jsctl.broker.replication.group import RaftGroup
 from jsctl.broker.routes.types import FIRST_PING_NS
 from jsctl.broker.store.stream_store import StreamStore
-from jsctl.broker.turn import DiskBatch
 from tests.simulation import far
 from tests.simulation.adders import Sums
 from tests.simulation.chat import Room
@@ -34,6 +31,7 @@ from tests.simulation.machine import ACCOUNT, PENDING_MAX, SEGMENT_BYTES, Machin
 from tests.simulation.plan import ROT_FAULTS, ConsumerKind, Plan, StreamKind
 from tests.simulation.publishers import AnyPublisher, publishers
 from tests.simulation.settings import ROOM_BYTES, Build, Settings
+from tests.simulation.side import Side
 from tests.simulation.stream_checks import lost_of
 from tests.simulation.violation import Violation
 from tests.simulation.world import MS, SECOND, Network, Weather, World
@@ -43,8 +41,8 @@ LOOK_NS = SECOND // 4
 AT_ONCE = 8
 
 
-class Simulation:
-    """Implements `machine.Watch`. `run` raises Violation, or an AssertionError of a server."""
+class Simulation(Side):
+    """`run` raises Violation, or an AssertionError of a server."""
 
     def __init__(self, plan: Plan, build: Build = Node) -> None:
         self.plan = plan
@@ -108,32 +106,14 @@ class Simulation:
         self.readers: list[Reader] = []
         self.faults = Faults(self)
 
-    # machine.Watch
+    # side.Side
 
-    def started(self, process: Process) -> None:
-        self.checker.started(process)
-        if self.plan.chat:
-            process.talk(self.room)
-
-    def sends(self, process: Process, name: str, messages: Sequence[Message]) -> None:
-        self.checker.sends(process, name, messages)
-
-    def says(self, process: Process, items: Sequence[Item]) -> None:
-        for item in items:
-            self.hub.says(process, item)
+    def talks_in(self) -> Room:
+        return self.room
 
     def turned(self, process: Process) -> None:
-        self.checker.acks = self.hub.take_acks()
-        self.checker.turned(process)
+        super().turned(process)
         self.faults.turned(process)
-
-    def leaves(self, process: Process, group: RaftGroup) -> None:
-        if isinstance(group.unit, ConsumerReplica):
-            # What waits for other messages to go leaves later, and is checked by what it knew.
-            self.checker.look(process, group)
-
-    def durable(self, process: Process, batch: DiskBatch) -> None:
-        self.checker.durable(process, batch)
 
     def stopped(self, process: Process) -> None:
         self.faults.count_memory()

@@ -10,6 +10,7 @@ from jsctl.broker.jetstream.sourcing.upstream import Upstream
 from jsctl.broker.jetstream.streams.positions import SourcePosition
 from tests.simulation.hunting import drawn, hunt
 from tests.simulation.plan import draw_copies
+from tests.simulation.planting import overlooks
 from tests.simulation.run import Simulation
 
 Patch = pytest.MonkeyPatch
@@ -40,21 +41,6 @@ def _begins_again(patch: Patch) -> None:
     patch.setattr(Inbound, "_durable", nothing)
 
 
-def _overlooks(patch: Patch) -> None:
-    """A number of deliveries that is missing is not noticed."""
-    message = Upstream._message
-
-    def careless(
-        self: Upstream, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now_ns: int
-    ) -> None:
-        words = reply.split(b".")
-        words[6] = b"%d" % (self._number + 1)
-        if int(words[5]) % 7:
-            message(self, subject, b".".join(words), headers, payload, now_ns)
-
-    patch.setattr(Upstream, "_message", careless)
-
-
 def _goes_on_at_once(patch: Patch) -> None:
     """What the stream did not take is given up."""
     ask = Upstream.ask
@@ -69,7 +55,7 @@ def _goes_on_at_once(patch: Patch) -> None:
 
 @pytest.mark.planted
 @pytest.mark.mutants
-@pytest.mark.parametrize("plant", [_begins_again, _overlooks, _goes_on_at_once])
+@pytest.mark.parametrize("plant", [_begins_again, overlooks, _goes_on_at_once])
 def test_what_is_lost_or_comes_twice_is_found(
     plant: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:

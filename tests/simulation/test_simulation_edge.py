@@ -3,8 +3,8 @@ what the other one stored, see `edge`."""
 
 import pytest
 
-from jsctl.broker.jetstream.sourcing.upstream import Upstream
 from tests.simulation.far_plan import draw_edge
+from tests.simulation.planting import overlooks
 from tests.simulation.run import Simulation, failure
 
 FIXED = 2
@@ -21,15 +21,5 @@ def test_fixed_seeds() -> None:
 
 
 def test_what_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    message = Upstream._message
-
-    def careless(
-        self: Upstream, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now_ns: int
-    ) -> None:
-        words = reply.split(b".")
-        words[6] = b"%d" % (self._number + 1)
-        if int(words[5]) % 7:
-            message(self, subject, b".".join(words), headers, payload, now_ns)
-
-    monkeypatch.setattr(Upstream, "_message", careless)
+    overlooks(monkeypatch)
     assert any("lacks" in failure(draw_edge(seed)) for seed in range(HUNTED))

@@ -299,9 +299,10 @@ class Engine:
                 else:
                     self._salvaged(group, work)
         if groups.reads.answers or self.context.strangers or self.introductions.early:
-            self._introduce()
+            self._take_confirmed()
 
-    def _introduce(self) -> None:
+    def _take_confirmed(self) -> None:
+        """Reads that are confirmed, and who is introduced or is to be."""
         reads, self.groups.reads.answers = self.groups.reads.answers, []
         for _, token, good in reads:
             if not self.introductions.confirmed(token, good):
