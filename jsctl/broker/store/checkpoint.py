@@ -43,6 +43,13 @@ class Durable(NamedTuple):
     """Bytes of the newest segment's catalogue; 0: it has none that is of use."""
 
 
+class Witness(NamedTuple):
+    """What its caller wrote behind a checkpoint of a store: there was one, with these bounds."""
+
+    first: int
+    last: int
+
+
 def encode_slot(durable: Durable, directory: str) -> bytes:
     """One slot of the `durable` file of a store; that of another stream does not check there."""
     packed = _SLOT.pack(

@@ -13,6 +13,7 @@ from jsctl.broker.store.checkpoint import (
     INDEX_NAME,
     CheckpointJob,
     Durable,
+    Witness,
     damage_of_slots,
 )
 from jsctl.broker.store.file_records import FileRecords
@@ -31,15 +32,16 @@ _COMPACTIONS_MAX = 2
 class MessageStore(StreamStore):
     """Messages of one stream in the files of one directory."""
 
-    def __init__(self, disk: Disk, directory: str, options: StoreOptions) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, options: StoreOptions, witness: Witness | None = None
+    ) -> None:
         index = StoreIndex()
         self._files = SegmentFiles(disk, directory, options, index)
         self._file_records = FileRecords(self._files, index)
         super().__init__(index, self._file_records)
-        recovery = Recovery(self._files, index, self._remover)
+        recovery = Recovery(self._files, index, self._remover, witness)
         recovery.run()
         self.damage = recovery.damage
-        """What did not check at the opening."""
         self.forgets_removals = recovery.forgets_removals
         self._durable = recovery.durable
         self._job: CheckpointJob | None = None
@@ -47,11 +49,17 @@ class MessageStore(StreamStore):
         """A copy of the durable position does not check: it is to be written anew."""
 
     @staticmethod
-    def open(disk: Disk, directory: str, options: StoreOptions | None = None) -> "MessageStore":
-        """Open or create a store. Raises DiskError, DiskFull."""
+    def open(
+        disk: Disk,
+        directory: str,
+        options: StoreOptions | None = None,
+        witness: Witness | None = None,
+    ) -> "MessageStore":
+        """Open or create a store; `witness` if it is known to be there. Raises DiskError,
+        DiskFull."""
         # A new one has no directory yet. What is in it counts with the first checkpoint only,
         # which makes its name durable.
-        return MessageStore(disk, directory, options or StoreOptions())
+        return MessageStore(disk, directory, options or StoreOptions(), witness)
 
     @property
     def directory(self) -> str:

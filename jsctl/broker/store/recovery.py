@@ -14,7 +14,7 @@ import re
 from itertools import pairwise
 
 from jsctl.broker.errors import Damaged, DiskError
-from jsctl.broker.store.checkpoint import Durable, read_durable
+from jsctl.broker.store.checkpoint import DURABLE_NAME, Durable, Witness, read_durable
 from jsctl.broker.store.index import Facts, StoreIndex
 from jsctl.broker.store.record import Columns, peek
 from jsctl.broker.store.remover import MessageRemover
@@ -47,7 +47,14 @@ _CATALOGUES_REBUILT_MAX = 16
 class Recovery:
     """Reads a store from its files."""
 
-    def __init__(self, files: SegmentFiles, index: StoreIndex, remover: MessageRemover) -> None:
+    def __init__(
+        self,
+        files: SegmentFiles,
+        index: StoreIndex,
+        remover: MessageRemover,
+        witness: Witness | None = None,
+    ) -> None:
+        """`witness`: that there was a checkpoint is known from elsewhere."""
         self.durable: Durable | None = None
         """How far the files are synced; None before the first checkpoint."""
         self.damage: list[str] = []
@@ -59,6 +66,7 @@ class Recovery:
         self._directory = files.directory
         self._index = index
         self._remover = remover
+        self._witness = witness
         self._gap = False
         self._fresh = True
         self._notes: dict[int, list[str]] = {}
@@ -72,6 +80,10 @@ class Recovery:
         self.durable, sure = read_durable(self._disk, self._directory)
         if not sure:
             self.damage.append(f"{self._directory}: no copy of the durable position checks")
+        elif self.durable is None and self._witness is not None:
+            # Else a store that lost it would be taken for one that was never made durable.
+            sure = False
+            self.damage.append(f"{self._directory}/{DURABLE_NAME} is missing")
         numbers = self._numbers()
         files.made_number = max(numbers, default=0)
         saved = IndexAdoption(files, self._index, self.durable, self._present, self._contents)
@@ -133,6 +145,7 @@ class Recovery:
         """What was durable and is not there any more is damage, even at the very end."""
         durable, index = self.durable, self._index
         if durable is None:
+            self._check_end_by_witness()
             return
         # A change that had nothing to change leaves no bytes, but it had its mark.
         index.mark, mark = max(index.mark, durable.mark), index.mark
@@ -149,6 +162,20 @@ class Recovery:
             index.last_time = durable.last_time  # Of a message that is perhaps damaged
         if durable.first > index.first:
             self._remover.cut(durable.first)
+
+    def _check_end_by_witness(self) -> None:
+        """The same where no position is left; what was written since is unknown."""
+        witness, index = self._witness, self._index
+        if witness is None:
+            return
+        if self._fresh:
+            index.first, index.last = witness.first, witness.first - 1
+        if witness.last > index.last:
+            self.damage.append(f"{self._directory}: the end is missing, up to {witness.last}")
+            self._gap = self.forgets_removals = True
+            self._lose_up_to(witness.last)
+        if witness.first > index.first:
+            self._remover.cut(witness.first)
 
     def _lose_up_to(self, last: int) -> None:
         """Sequences behind the last one should be there and are not."""

@@ -53,6 +53,8 @@ class StreamStore(Contents):
         self._remover = MessageRemover(index, records)
         self._importing: transfer.StoreImporter | None = None
         self._removed: list[Removed] | None = None
+        self.damage: list[str] = []
+        """What did not check at the opening."""
         self.forgets_removals = False
         """What was removed may be there again: the only bytes that told of it are damaged."""
         self.restorations_max = 0

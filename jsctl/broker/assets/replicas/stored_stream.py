@@ -19,6 +19,7 @@ from jsctl.broker.replication.disk_jobs import NothingToKeep, SaveStoreAndState
 from jsctl.broker.replication.group import SyncJob
 from jsctl.broker.replication.state_file import LoadedState
 from jsctl.broker.replication.state_import import Joiner, pieces
+from jsctl.broker.store.checkpoint import Witness
 from jsctl.broker.turn import LogLevel
 from jsctl.dataclass import dataclass
 
@@ -58,8 +59,16 @@ class StoredStream:
                 number, snapshot = split_snapshot(loaded.state.snapshot)
         if not loaded.damage:
             stores.keep_only(number)
-        store = stores.open(number)
+        witness = None
+        if snapshot:
+            # A state is written behind the store's checkpoint.
+            known = Stream.bounds_of(snapshot)
+            witness = Witness(known.first_seq, known.last_seq)
+        store = stores.open(number, witness)
         account = assignment.account
+        for damage in store.damage:
+            where = f"Stream '{account} > {assignment.name}'"
+            context.log(LogLevel.ERROR, f"{where}: damage found in its store: {damage}")
         stream = Stream(account, assignment.config, assignment.created_ns, store)
         if snapshot:
             stream.restore(snapshot)

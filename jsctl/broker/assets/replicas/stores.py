@@ -1,6 +1,7 @@
 """Where the message stores of a stream lie: numbered, so that a received one can replace it."""
 
 from jsctl.broker.ports import Disk
+from jsctl.broker.store.checkpoint import Witness
 from jsctl.broker.store.memory_store import MemoryStore
 from jsctl.broker.store.message_store import MessageStore, StoreOptions
 from jsctl.broker.store.stream_store import StreamStore
@@ -18,11 +19,12 @@ class StreamStores:
     volatile: bool
     options: StoreOptions
 
-    def open(self, number: int) -> StreamStore:
-        """The store of that number, made when there is none. Raises DiskError."""
+    def open(self, number: int, witness: Witness | None = None) -> StreamStore:
+        """The store of that number, made when there is none, unless `witness` says that there
+        was one. Raises DiskError."""
         if self.volatile:
             return MemoryStore()
-        return MessageStore.open(self.disk, self.path(number), self.options)
+        return MessageStore.open(self.disk, self.path(number), self.options, witness)
 
     def path(self, number: int) -> str:
         """Where the store of that number lies."""

@@ -374,11 +374,16 @@ class Stream:
         front, middle = head + bounds + config + self.last_msg_id, ttls + sources + marks
         return [front, *dedupe, middle, planned, *chain]
 
+    @staticmethod
+    def bounds_of(snapshot: bytes) -> StoreBounds:
+        """What a snapshot says of the store."""
+        return StoreBounds(*_BOUNDS.unpack_from(snapshot, _HEAD.size))
+
     def restore(self, snapshot: bytes) -> None:
         """Take a snapshot's state; `bounds` then says what the store has to reach."""
         version, applied, revision, *sizes = _HEAD.unpack_from(snapshot)
         assert _WITHOUT_POSITIONS <= version <= _VERSION, version
-        self.bounds = StoreBounds(*_BOUNDS.unpack_from(snapshot, _HEAD.size))
+        self.bounds = self.bounds_of(snapshot)
         at = _HEAD.size + _BOUNDS.size
         parts: list[bytes] = []
         for size in sizes:
