@@ -17,13 +17,13 @@ LARGE_BYTES = 40_000
 AT_A_TIME = 20
 
 
-async def fill(rig: Rig) -> None:
-    """Enough for a repair to take a while; once in a run."""
+async def fill(rig: Rig, count: int = LARGE) -> None:
+    """Enough for a repair to take a while, or for limits to remove segments; once in a run."""
     assert rig.client is not None
     if "large" in rig.notes:
         return
     rig.notes.append("large")
-    for first in range(0, LARGE, AT_A_TIME):
+    for first in range(0, count, AT_A_TIME):
         numbers = range(first, first + AT_A_TIME)
         await asyncio.gather(*(_store(rig, number) for number in numbers))
 

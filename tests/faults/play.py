@@ -40,7 +40,7 @@ def play(row: Row, seed: int, rounds: int, patience: float, notes: list[str]) ->
         stack.enter_context(cluster)
         rng = random.Random(seed)
         load = Load(cluster.urls, "s.x", workers=WORKERS)
-        rig = Rig(cluster, rng, row.replicas, load, links=cut, notes=notes)
+        rig = Rig(cluster, rng, row.replicas, load, row.bytes_max, links=cut, notes=notes)
         return asyncio.run(_run(row, rig, rounds, 2 * patience * row.whole_s, given))
 
 

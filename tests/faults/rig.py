@@ -29,6 +29,8 @@ class Rig:
     rng: random.Random
     replicas: int
     load: Load
+    bytes_max: int = -1
+    """The stream's limit."""
     links: Links | None = None
     client: Client | None = None
     notes: list[str] = field(default_factory=list)
@@ -42,6 +44,7 @@ class Rig:
             "subjects": ["s.>"],
             "num_replicas": self.replicas,
             "allow_direct": True,
+            "max_bytes": self.bytes_max,
         }
 
         async def made() -> bool:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 from jsctl.testing import Broker
 from tests.faults import damage
-from tests.faults.broken_off import checked, repair_broken_off
+from tests.faults.broken_off import checked, fill, repair_broken_off
 from tests.faults.rig import STREAM, Rig
 from tests.faults.volumes import Volume
 from tests.support.waiting import eventually
 
+BYTES_MAX = 10_000_000
+LARGE_COUNT = 600
+"""Of these messages the last fourth is there with that limit, and not the first segment (8 MiB)."""
 Fault = Callable[[Rig, dict[str, Volume]], Awaitable[None]]
 
 
@@ -34,6 +37,8 @@ class Row:
     """Links between servers are cut."""
     readers: bool = False
     """A consumer is read meanwhile."""
+    bytes_max: int = -1
+    """The limit of the stream."""
 
 
 async def nothing(rig: Rig, _: dict[str, Volume]) -> None:
@@ -89,6 +94,29 @@ async def damage_stopped(
     victim.kill()
     done = damage.damage(victim.store_dir, kind, rig.rng, ways)
     rig.notes.append(f"{victim.name}: {done or 'nothing of ' + kind}")
+    await rig.acks(5, 40)
+    await rig.start(victim)
+    await rig.acks(20, 60)
+
+
+async def damage_behind_limits(rig: Rig, _: dict[str, Volume]) -> None:
+    """A file of a stream whose first segments were removed by its limit: what says where it
+    begins is not in its segments alone. In one case of four all of its store is gone."""
+    await rig.whole_s(30)
+    await fill(rig, LARGE_COUNT)
+    victim = await (rig.leader() if rig.rng.random() < 0.5 else rig.follower())
+    victim.kill()
+    streams = victim.store_dir / "jetstream" / "streams"
+    segments = damage.files(streams, "segment")
+    assert segments and all(not one.name.startswith("0000000001.") for one in segments), segments
+    if rig.rng.random() < 0.25:
+        shutil.rmtree(segments[0].parent)
+        done = f"{segments[0].parent.name} removed"
+    else:
+        kind = rig.rng.choice(["segment", "catalogue", "state", "durable", "durable", "index"])
+        ways = (damage.remove,) if kind == "durable" else None
+        done = damage.damage(streams, kind, rig.rng, ways) or f"nothing of {kind}"
+    rig.notes.append(f"{victim.name}: {done}")
     await rig.acks(5, 40)
     await rig.start(victim)
     await rig.acks(20, 60)
@@ -362,6 +390,7 @@ ROWS = (
     Row(8, "the same, five servers", power_and_pauses, 8.0, 30, 5, 5, volumes=True),
     Row(9, "damage, stopped", damage_stopped, 4.0, 30),
     Row(9, "damage, live", damage_live, 4.0, 30),
+    Row(9, "damage behind limits", damage_behind_limits, 8.0, 30, bytes_max=BYTES_MAX),
     Row(9, "no file, stopped", no_file_stopped, 4.0, 30),
     Row(9, "no file, live", no_file_live, 4.0, 30),
     Row(9, "repair broken off", repair_broken_off, 8.0, 30),

@@ -48,6 +48,7 @@ async def judge(rig: Rig, since_s: float, whole_s: float) -> Outcome:
     """Read every server."""
     acked = rig.load.acked
     info = await rig.ask(f"STREAM.INFO.{STREAM}")
+    first = info.get("state", {}).get("first_seq", 0) if rig.bytes_max > 0 else 0
     last = max([info.get("state", {}).get("last_seq", 0), *(one.seq for one in acked)])
     names = [info["cluster"]["leader"], *(one["name"] for one in info["cluster"]["replicas"])]
     kept = [await _read(rig, name, last) for name in names]
@@ -55,7 +56,7 @@ async def judge(rig: Rig, since_s: float, whole_s: float) -> Outcome:
     lost = {
         one.message
         for one in acked
-        if any(found.get(one.seq) != one.message.encode() for found in bodies)
+        if one.seq >= first and any(found.get(one.seq) != one.message.encode() for found in bodies)
     }
     doubled = sum(
         count - 1 for found in bodies[:1] for count in Counter(found.values()).values() if count > 1

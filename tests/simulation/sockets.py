@@ -156,8 +156,13 @@ class Socket:
         far_ns = self.network.far_ns.get((self.owner.number, peer.owner.number), 0)
 
         def arrive() -> None:
-            if peer.owner.alive and not peer.closed:
+            if peer.owner.replaced or (peer.owner.alive and peer.closed):
+                self.broken()
+            elif peer.owner.alive:
                 what()
+            elif not self.closed:
+                # It died meanwhile: its system acknowledges nothing, so all of it is sent again.
+                self.world.at(RETRY_MS[1] * MS, arrive)
 
         if not far_ns and self._there_ns <= self.world.now_ns:
             what()
