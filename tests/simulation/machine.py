@@ -32,6 +32,7 @@ SEGMENT_BYTES = 192 * 1024
 RESTART_NS = 300 * MS
 PENDING_MAX = 48 * 1024
 """What may wait for a client that does not read."""
+DAMAGE_TOLD = "damage found in its store"
 CLIENT_PORT = 4222
 LISTENERS = {"cluster": ROUTE_PORT, "gateway": GATEWAY_PORT, "leafnode": LEAF_PORT}
 
@@ -427,6 +428,7 @@ class Process:
         if outputs.exit is not None and not self.writing.failed:
             told = "; ".join(line.text for line in outputs.logs)
             raise Violation(f"{self.machine.name} ends of itself: {outputs.exit}: {told}")
+        self._check_told(outputs)
         self.writing.submit(outputs.disk, may_sync=may_sync)
         for conn, data in outputs.writes:
             self._write(conn, data)
@@ -440,6 +442,14 @@ class Process:
         if outputs.exit is not None:
             self._give_up()
         self._set_timer(outputs.deadline_ns, now_ns)
+
+    def _check_told(self, outputs: TurnOutputs) -> None:
+        """Damage of a store is told only where some is; what could not be read counts."""
+        machine = self.machine
+        if outputs.logs and not machine.decay.places and not machine.disk.refused:
+            for line in outputs.logs:
+                if DAMAGE_TOLD in line.text:
+                    raise Violation(f"{machine.name} tells of damage where none is: {line.text}")
 
     def _write(self, conn: int, data: bytes) -> None:
         if conn in self.unread:

@@ -24,6 +24,8 @@ WEIGHTS = {LOG: 3, SEGMENT: 5, CATALOGUE: 1, STATE: 3, SMALL: 2}
 """Kinds of files, and how often each is chosen."""
 _TWINS = ("identity", "founding")
 """Of these one copy has to be left: with both gone a server is not to start."""
+_MAY_VANISH = ("/durable", ".cat")
+"""Files of stores, beside their segments, that may be gone as a whole."""
 Place = tuple[str, int, int]
 """(path, start, end)."""
 
@@ -108,11 +110,16 @@ def _last_copy(path: str, decay: Decay) -> bool:
 
 
 def spoil(disk: MachineDisk, rng: random.Random, decay: Decay, place: Place) -> None:
-    """Damage a place: one bit of it, all of it to zeros, or to other bytes."""
+    """Damage a place: one bit of it, all of it to zeros, or to other bytes; or its whole file is
+    gone."""
     path, start, end = place
     how = rng.randrange(4)
     if how < 2:
         bit = rng.randrange(8 * start, 8 * end)
+        if bit % 4 == 0 and path.endswith(_MAY_VANISH):
+            note(disk, decay, (path, 0, len(disk.content(path))))
+            disk.remove(path)
+            return
         note(disk, decay, (path, bit // 8, bit // 8 + 1))
         disk.flip_bit(path, bit)
         return
