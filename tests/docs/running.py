@@ -4,6 +4,7 @@ Commands run in this process where they need no shell, which is most of them; al
 together, as on a terminal.
 """
 
+import gc
 import os
 import re
 import shlex
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -190,6 +192,8 @@ class Reader:
                 ):
                     words = shlex.split(command, comments=True)[1:]
                     code = main(words, lambda given: near_hints(given, os.environ))
+            if code:
+                forget_what_is_open()
             output.seek(0)
             return Told(code, self._with_names(output.read().decode()))
 
@@ -295,6 +299,13 @@ def at_home(folder: Path, environment: dict[str, str]) -> Iterator[None]:
             os.environ.clear()
             os.environ.update(kept)
             os.chdir(before)
+
+
+def forget_what_is_open() -> None:
+    """A command that failed leaves to the end of its process what it could not close any more."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @contextmanager

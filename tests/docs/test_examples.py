@@ -40,14 +40,28 @@ def test_examples_do_what_is_shown(
     for name in list(os.environ):
         if name.startswith((*FOREIGN, "CLICOLOR")):
             monkeypatch.delenv(name)
-    folder = tmp_path / "work"
-    folder.mkdir()
-    with served(page) as brokers:
-        reader = Reader(page, folder, brokers, patient="REWRITE" not in os.environ)
-        reader.follow()
     if os.environ.get("REWRITE"):
+        reader = followed(page, tmp_path / "rewriting", patient=False)
         rewrite(page, reader.told)
+    else:
+        reader = followed(page, tmp_path / "once")
+    if reader.wrong and page.servers > 1:
+        reader = followed(page, tmp_path / "again")
     assert not reader.wrong, "\n\n".join(reader.wrong)
+
+
+def followed(page: Page, folder: Path, *, patient: bool = True) -> Reader:
+    """After all of a page.
+
+    On a busy machine a cluster can be without a leader for a while, and no client sends again what
+    nobody answered; a page that lies does so again on other servers.
+    """
+    work = folder / "work"
+    work.mkdir(parents=True)
+    with served(page) as brokers:
+        reader = Reader(page, work, brokers, patient=patient)
+        reader.follow()
+    return reader
 
 
 def test_what_is_not_run_is_listed_with_its_reason() -> None:
