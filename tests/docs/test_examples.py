@@ -33,6 +33,7 @@ def name_of(page: Page) -> str:
 
 
 @pytest.mark.processes
+@pytest.mark.timeout(900)  # Of two clusters, one after the other, on a machine that is busy.
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
 def test_examples_do_what_is_shown(
     page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
