@@ -28,6 +28,7 @@ LONGEST_FIRST = (
     "test_testing_plugin.py",
     "contract",
     "commands",
+    "docs",
     "test_tidy.py",
 )
 """Where parallel runs begin; at the end, short tests let all workers end at the same time."""

@@ -19,6 +19,7 @@ from jsctl.commands import REGISTRY
 from jsctl.commands.toolkit.grammar import values
 from jsctl.commands.toolkit.grammar.parser import parse
 from jsctl.commands.toolkit.grammar.spec import Command, Group
+from tests.docs.reading import Page
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "cli.md"
@@ -64,20 +65,19 @@ def test_every_command_is_listed() -> None:
     assert listed == table(), "REWRITE=1 pytest tests/test_docs.py writes it anew"
 
 
-def examples(path: Path) -> list[str]:
-    """The lines of code blocks that call jsctl."""
-    blocks = re.findall(r"```\w*\n(.*?)```", path.read_text(), flags=re.DOTALL)
-    lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
-    return [line.partition("  #")[0] for line in lines if line.startswith("jsctl ")]
+def calls(path: Path) -> list[str]:
+    """Examples that call jsctl and are not run; all others are, see `tests/docs`."""
+    every = [one.command for one in Page(path).examples if one.why_not]
+    return [line for line in every if line.startswith("jsctl ")]
 
 
-CALLS = [(path, line) for path in DOCUMENTS for line in examples(path)]
+CALLS = [(path, line) for path in DOCUMENTS for line in calls(path)]
 
 
 @pytest.mark.parametrize(("path", "line"), CALLS, ids=[line for _, line in CALLS])
 def test_examples_can_be_parsed(path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(values, "must_be_there", lambda *_: None)
-    words = shlex.split(line)[1:]
+    words = shlex.split(line, comments=True)[1:]
     if words[0] == "broker":
         from jsctl.broker.conf.flags import parse_flags
 

@@ -111,7 +111,9 @@ def as_csv(rows: Sequence[R], columns: Sequence[Column[R]], *, delimiter: str = 
 
 def _flat(value: object) -> object:
     if isinstance(value, list | tuple):
-        return " ".join(str(item) for item in value)
+        return " ".join(str(_flat(item)) for item in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return json.dumps(value) if isinstance(value, dict) else value
 
 
@@ -171,8 +173,6 @@ def document_rows(value: object, form: str, *, headed: bool = True) -> str:
 def _of_key(key: str) -> "Column[dict[str, object]]":
     def shown(row: dict[str, object]) -> object:
         value = row.get(key)
-        if isinstance(value, bool):
-            return "true" if value else "false"
         return "" if value is None else _flat(value)
 
     return Column(key, key, shown)

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from jsctl.api.stream import StreamConfig
 from jsctl.render.column import Column
-from jsctl.render.formats import as_json, as_json_line, as_markdown, as_yaml, render_rows
+from jsctl.render.formats import (
+    as_json,
+    as_json_line,
+    as_markdown,
+    as_yaml,
+    document_rows,
+    render_rows,
+)
 from tests.support.quick import examples
 
 Row = tuple[str, int]
@@ -55,6 +62,12 @@ def test_rows_in_every_format() -> None:
     assert render_rows(ROWS, COLUMNS, "md", title="T") == (
         "# T\n| Name | Count |\n| --- | --- |\n| a\\|b | 1,000 |\n| c, d | 2 |"
     )
+
+
+def test_what_is_true_or_false_is_so_in_rows_as_in_documents() -> None:
+    columns = [Column[bool]("on", "On", lambda row: row), Column("all", "All", lambda row: [row])]
+    assert render_rows([True, False], columns, "csv") == "on,all\ntrue,true\nfalse,false"
+    assert document_rows([{"on": True}], "csv") == "on\ntrue"
 
 
 def test_empty_reports() -> None:
