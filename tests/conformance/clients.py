@@ -38,7 +38,7 @@ def c_jobs(checkout: Path, place: Path) -> Iterator[Job]:
     _copy(checkout, source, "CMakeLists.txt")
     options = [f"-D{option}" for option in C_OPTIONS]
     subprocess.run(["cmake", "-S", str(source), "-B", str(build), *options], check=True)
-    subprocess.run(["cmake", "--build", str(build), "--parallel"], check=True)
+    subprocess.run(["cmake", "--build", str(build), "--parallel", str(os.cpu_count())], check=True)
 
     def run(command: Sequence[str], log: Path, chosen: str) -> Results:
         with scratch_place(command) as scratch:
