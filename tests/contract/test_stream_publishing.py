@@ -74,17 +74,6 @@ async def test_sequences_count_up(js: JetStreamContext, fresh: str, storage: Sto
     assert (state.messages, state.first_seq, state.last_seq) == (3, 1, 3)
 
 
-async def test_what_was_flushed_is_counted(
-    client: Client, js: JetStreamContext, fresh: str
-) -> None:
-    """Nobody waits for acknowledgements, so a server may still be storing it."""
-    await stream(js, fresh)
-    for count in range(1, 11):
-        await client.publish(f"{fresh}.x", b"x")
-        await client.flush()
-        assert (await js.stream_info(fresh)).state.messages == count
-
-
 async def test_sizes_are_counted_alike(js: JetStreamContext, fresh: str) -> None:
     name = f"{fresh:_<8}"
     await stream(js, name)

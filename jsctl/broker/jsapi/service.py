@@ -305,7 +305,10 @@ class ApiService:
             return
         token = self._next_token = self._next_token + 1
         self._reading[token] = held
-        # Who published without an acknowledgement, and flushed, is to see that counted.
+        unit = group.unit
+        if isinstance(unit, StreamReplica) and unit.leading is not None:
+            # Who published without an acknowledgement, and flushed, is to see that counted.
+            unit.leading.admit()
         self.engine.groups.read(group, token, settled=group.name != META_GROUP)
 
     def confirmed(self) -> bool:
