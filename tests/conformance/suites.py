@@ -1,31 +1,23 @@
-"""Runs the suites of a nats.py checkout, as they are, with one server as `nats-server` on PATH.
+"""The suites of nats.py: one for each package of a checkout, run with pytest."""
 
-The suites use fixed ports, so each run has a network of its own where the kernel allows it.
-"""
-
-import contextlib
 import os
-import shlex
 import shutil
-import signal
 import subprocess
-import sys
-import tempfile
-import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.conformance.compare import Outcome, Result, Results
+from tests.conformance.compare import Results
+from tests.conformance.running import (
+    TEST_TIMEOUT_S,
+    Job,
+    environment,
+    read_report,
+    run_words,
+    scratch_place,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-TEST_TIMEOUT_S = 120
-SUITE_TIMEOUT_S = 3600
-TAIL_CHARACTERS = 4000
-SET_UP = 'set -e; ip link set lo up; ip address add 192.0.2.1/32 dev lo; exec "$@"'
-OWN_NETWORK = ("unshare", "--map-root-user", "--net", "sh", "-c", SET_UP, "sh")
-"""The second address is for what servers tell clients of each other: loopback is not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,122 +64,32 @@ def make_environment(python: str, directory: Path) -> Path:
     return interpreter
 
 
-def write_launcher(directory: Path, command: Sequence[str]) -> None:
-    """A `nats-server` in `directory` that runs `command` with the words given to it.
+def python_jobs(checkout: Path, python: Path) -> Iterator[Job]:
+    """All packages, run with the interpreter `python`."""
+    for suite in SUITES:
 
-    The suites' PYTHONPATH is theirs: a server in Python must not import from it, and it is to find
-    its modules compiled.
-    """
-    path = directory / "nats-server"
-    path.write_text(
-        f'#!/bin/sh\nunset PYTHONPATH PYTHONDONTWRITEBYTECODE\nexec {shlex.join(command)} "$@"\n'
-    )
-    path.chmod(0o755)
+        def run(command: Sequence[str], log: Path, chosen: str, suite: Suite = suite) -> Results:
+            return run_suite(suite, checkout, python, command, log, chosen)
 
-
-def server_commands() -> dict[str, list[str]]:
-    """What each server is started with."""
-    return {
-        "nats-server": [str(Path(sys.executable).parent / "nats-server")],
-        "jsctl broker": [sys.executable, "-P", "-m", "jsctl", "broker"],
-    }
-
-
-def own_network() -> tuple[str, ...]:
-    """What a command begins with to get a network of its own; nothing where that cannot be."""
-    try:
-        subprocess.run([*OWN_NETWORK, "true"], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError):
-        return ()
-    return OWN_NETWORK
+        yield Job(suite.name, run)
 
 
 def run_suite(
-    suite: Suite,
-    checkout: Path,
-    python: Path,
-    command: Sequence[str],
-    log: Path,
-    chosen: Iterable[str] = (),
+    suite: Suite, checkout: Path, python: Path, command: Sequence[str], log: Path, chosen: str
 ) -> Results:
-    """Run one suite with one server, pytest's words go to `log`; `chosen` are words for pytest."""
-    with tempfile.TemporaryDirectory(prefix="suite-") as name:
-        scratch = Path(name)
-        for part in ("bin", "home", "tmp"):
-            (scratch / part).mkdir()
-        write_launcher(scratch / "bin", command)
+    """Run one suite with one server, pytest's words go to `log`; `chosen` is for its `-k`."""
+    with scratch_place(command) as scratch:
         report = scratch / "report.xml"
         words = [
-            *own_network(),
             *(str(python), "-m", "pytest", "-v", suite.tests),
             *("-p", "no:cacheprovider", "-o", "junit_family=xunit1"),
             *(f"--junitxml={report}", f"--timeout={TEST_TIMEOUT_S}"),
-            *chosen,
+            *(("-k", chosen) if chosen else ()),
         ]
-        directory = checkout / suite.directory
-        _run(words, directory, _environment(suite, checkout, scratch), log)
-        if not report.exists():
-            tail = log.read_text(errors="replace")[-TAIL_CHARACTERS:]
-            raise RuntimeError(f"{suite.name}: no report was written\n{tail}")
-        return read_report(suite.name, report)
-
-
-def _environment(suite: Suite, checkout: Path, scratch: Path) -> dict[str, str]:
-    """HOME is empty, too: the suites prefer a server installed there to the one on PATH."""
-    kept = {key: os.environ[key] for key in ("LANG", "LC_ALL", "TERM") if key in os.environ}
-    path = os.environ.get("PATH", os.defpath)
-    return kept | {
-        "PATH": f"{scratch / 'bin'}{os.pathsep}{path}",
-        "HOME": str(scratch / "home"),
-        "TMPDIR": str(scratch / "tmp"),
-        "PYTHONPATH": os.pathsep.join(str(checkout / source) for source in suite.sources),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-
-
-def _run(words: Sequence[str], directory: Path, environment: dict[str, str], log: Path) -> None:
-    """Run in a process group of its own, so that no server outlives its suite."""
-    with open(log, "wb") as file:
-        process = subprocess.Popen(
-            words,
-            cwd=directory,
-            env=environment,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            process.wait(timeout=SUITE_TIMEOUT_S)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def read_report(package: str, path: Path) -> Results:
-    """The outcome of each test of a JUnit report, the worst one where a test is in it twice."""
-    results: Results = {}
-    for case in ET.parse(path).iter("testcase"):
-        key = f"{package} {case.get('classname')}::{case.get('name')}"
-        found = _result(case)
-        old = results.get(key)
-        if old is None or old.outcome < found.outcome:
-            results[key] = found
-    return results
-
-
-def _result(case: ET.Element) -> Result:
-    seconds = float(case.get("time") or 0)
-    for tag, outcome in (
-        ("failure", Outcome.FAIL),
-        ("error", Outcome.FAIL),
-        ("skipped", Outcome.SKIP),
-    ):
-        child = case.find(tag)
-        if child is not None:
-            message = (child.get("message") or "").strip().split("\n")[0]
-            return Result(outcome, message, seconds)
-    return Result(Outcome.PASS, "", seconds)
+        sources = os.pathsep.join(str(checkout / source) for source in suite.sources)
+        variables = environment(scratch) | {"PYTHONPATH": sources}
+        run_words(words, checkout / suite.directory, variables, log)
+        return read_report(suite.name, report, log)
 
 
 def find_checkout(text: str) -> Path:

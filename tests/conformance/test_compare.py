@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.clients import client_suites
 from tests.conformance.compare import (
     BAD,
     OURS,
@@ -20,7 +21,8 @@ from tests.conformance.compare import (
     verdict,
     verdict_alone,
 )
-from tests.conformance.suites import SUITES, read_report
+from tests.conformance.running import read_report
+from tests.conformance.suites import SUITES
 
 PASS, SKIP, FAIL = Outcome.PASS, Outcome.SKIP, Outcome.FAIL
 REFUSED = Expected("websocket is not there")
@@ -125,14 +127,14 @@ def test_a_report_is_read_with_the_worst_end_of_a_test(tmp_path: Path) -> None:
         '<testcase classname="t.C" name="two" time="1"><skipped message="old"/></testcase>'
         "</testsuite></testsuites>"
     )
-    found = read_report("p", path)
+    found = read_report("p", path, path)
     assert found["p t.C::one"] == Result(FAIL, "teardown", 0.0)
     assert found["p t.C::two"].outcome is SKIP
 
 
 def test_every_expected_failure_has_a_reason_and_a_suite() -> None:
     expected = read_expected()
-    names = {suite.name for suite in SUITES}
+    names = {suite.name for suite in SUITES} | client_suites()
     for test, listed in expected.items():
         assert test.partition(" ")[0] in names, test
         assert listed.reason

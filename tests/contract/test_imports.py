@@ -25,7 +25,10 @@ ACCOUNTS = """
 accounts {
   A {
     jetstream: enabled, users: [ {user: a, password: p} ]
-    exports: [ {stream: "deliver.>"}, {stream: "one.*"}, {stream: "orders.>"}, {service: "svc.>"} ]
+    exports: [
+      {stream: "deliver.>"}, {stream: "one.*"}, {stream: "orders.>"}, {service: "svc.>"}
+      {service: "$JS.API.>", response_type: stream}
+    ]
   }
   B {
     users: [ {user: b, password: p} ]
@@ -38,6 +41,7 @@ accounts {
       {service: {account: A, subject: "svc.plain"}}
       {service: {account: A, subject: "svc.shared"}, share: true}
       {service: {account: A, subject: "svc.again"}, to: "again"}
+      {service: {account: A, subject: "$JS.API.>"}, to: "api.of.a.>"}
     ]
     exports: [ {service: "again"} ]
   }
@@ -112,6 +116,27 @@ async def test_a_delivery_keeps_the_subject_of_its_message(
     message = await subscription.next_msg(WAIT_S)
     assert (message.subject, message.data) == (subject, b"x")
     assert message.reply.startswith("$JS.ACK.")
+
+
+async def test_what_is_pulled_through_a_service_keeps_the_subject_of_its_message(
+    a: Client, b: Client
+) -> None:
+    """Clients tell messages by it from statuses, which have the subject that was asked from."""
+    js = a.jetstream(timeout=WAIT_S)
+    await js.add_stream(name="PULLED", subjects=["pulled.*"])
+    await js.add_consumer("PULLED", durable_name="d", ack_policy="none")
+    await js.publish("pulled.1", b"plain")
+    await js.publish("pulled.2", b"headed", headers={"a": "b"})
+    subscription = await listening(b, "told.here")
+    asked = b'{"batch": 3, "no_wait": true}'
+    await b.publish("api.of.a.CONSUMER.MSG.NEXT.PULLED.d", asked, reply="told.here")
+    messages = [await subscription.next_msg(WAIT_S) for _ in range(3)]
+    assert [(one.subject, one.data) for one in messages] == [
+        ("pulled.1", b"plain"),
+        ("pulled.2", b"headed"),
+        ("told.here", b""),
+    ]
+    assert (messages[2].headers or {})["Status"] == "404"
 
 
 @pytest.mark.parametrize(("deliver", "heard"), [("deliver.y", "deliver.y"), ("one.2", "uno.2")])

@@ -33,6 +33,11 @@ class Way(NamedTuple):
     subject: bytes
     plan: SublistResult
 
+    def shows(self, subject: bytes, shown: bytes) -> bytes:
+        """The subject that receivers see of a message that was sent to `subject` and is shown as
+        `shown`: a consumer's delivery to who asked for it keeps that of what is stored."""
+        return shown if self.bridge.response and shown != subject else self.subject
+
 
 class Crossings:
     """The ways that the message in hand takes. `lead_back` gives the reply to use behind one,

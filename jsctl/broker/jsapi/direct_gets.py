@@ -51,6 +51,16 @@ class OpenBatch:
 
 
 @dataclass(slots=True)
+class LateGet:
+    """A get that waits for its replica."""
+
+    responder: DirectGetResponder
+    captured: Captured
+    index: int | None
+    """What has to be applied first; None: all that the log has at the end of this turn."""
+
+
+@dataclass(slots=True)
 class DirectGets:
     """All streams of this server."""
 
@@ -60,9 +70,9 @@ class DirectGets:
     _responders: dict[str, DirectGetResponder] = field(default_factory=dict)
     batches: deque[OpenBatch] = field(default_factory=deque)
     """What the next turn has to go on with. Only changed here."""
-    late: list[tuple[DirectGetResponder, Captured]] = field(default_factory=list)
+    late: list[LateGet] = field(default_factory=list)
     """Gets for replicas that know of more than they have applied: what a client was told to be
-    stored may be among it. Only changed here."""
+    stored, here or at the origin of a mirror, may be among it. Only changed here."""
     damaged: DamagedReads = field(init=False)
     """Reads that wait for a repair."""
 
@@ -185,17 +195,33 @@ class DirectGets:
     def answer_late(self, line: LastLine) -> None:
         """What was committed is applied, as far as it can be: answer who waited for that."""
         late, self.late = self.late, []
-        for responder, captured in late:
-            self._serve(responder, captured, line)
+        for get in late:
+            if get.index is None:
+                get.index = get.responder.replica.group.raft.last_index
+            self._serve_late(get, line)
 
     def _serve(self, responder: DirectGetResponder, captured: Captured, line: LastLine) -> None:
         replica = responder.replica
+        if replica.leading is not None and replica.stream.config.mirror is not None:
+            self._keep(LateGet(responder, captured, None))
+        else:
+            self._serve_late(LateGet(responder, captured, 0), line)
+
+    def _serve_late(self, get: LateGet, line: LastLine) -> None:
+        replica = get.responder.replica
         if replica.group.gone or not self._hears(replica):
             return
-        if self.fresh(replica):
-            line.run(client_of(captured[4]), self._answer_one, responder, captured)
-        elif len(self.late) < LATE_MAX:
-            self.late.append((responder, captured))
+        raft = replica.group.raft
+        # A log may have become shorter, with another leader.
+        if self.fresh(replica) and raft.applied >= min(get.index or 0, raft.last_index):
+            client = client_of(get.captured[4])
+            line.run(client, self._answer_one, get.responder, get.captured)
+        else:
+            self._keep(get)
+
+    def _keep(self, get: LateGet) -> None:
+        if len(self.late) < LATE_MAX:
+            self.late.append(get)
         else:
             self._dropped += 1
 

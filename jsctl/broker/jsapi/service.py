@@ -193,10 +193,6 @@ class ApiService:
         consumer = meta.consumer(request.account, call.stream, call.consumer)
         return META_GROUP if consumer is None else consumer.group.name
 
-    def _token(self) -> int:
-        self._next_token += 1
-        return self._next_token
-
     # Waiting for a leader
 
     def _hold(self, held: HeldRequest) -> None:
@@ -307,9 +303,13 @@ class ApiService:
     def _confirm(self, group: RaftGroup, held: HeldRequest) -> None:
         if len(self._reading) >= HELD_MAX:
             return
-        token = self._token()
+        token = self._next_token = self._next_token + 1
         self._reading[token] = held
-        self.engine.groups.read(group, token)
+        unit = group.unit
+        if isinstance(unit, StreamReplica) and unit.leading is not None:
+            # Who published without an acknowledgement, and flushed, is to see that counted.
+            unit.leading.admit()
+        self.engine.groups.read(group, token, settled=group.name != META_GROUP)
 
     def confirmed(self) -> bool:
         """Decide on the requests whose reads were confirmed; whether there were any."""

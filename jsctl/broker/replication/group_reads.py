@@ -14,21 +14,23 @@ class Reads:
 
     answers: list[tuple[RaftGroup, int, bool]] = field(default_factory=list)
     """(group, token, whether the read may be served)."""
-    _asked: dict[int, RaftGroup] = field(default_factory=dict)
-    """Reads that are not answered yet, by token."""
+    _asked: dict[int, tuple[RaftGroup, Index]] = field(default_factory=dict)
+    """Reads that are not answered yet, by token, and what is to be applied first in any case."""
     _confirmed: list[tuple[RaftGroup, int, Index]] = field(default_factory=list)
     """(group, token, entry that has to be applied first)."""
 
-    def asked(self, group: RaftGroup, token: int) -> None:
-        """A group's raft was asked."""
-        self._asked[token] = group
+    def asked(self, group: RaftGroup, token: int, index: Index = 0) -> None:
+        """A group's raft was asked, for a read behind `index`."""
+        self._asked[token] = group, index
 
     def take(self, group: RaftGroup, ready: Ready) -> None:
         """What a group's raft says, behind what it had to apply."""
         for token in ready.reads_failed:
             self._answer(token, False)
         for token, index in ready.reads:
-            self._confirmed.append((group, token, index))
+            if token in self._asked:
+                least = self._asked[token][1]
+                self._confirmed.append((group, token, max(index, least)))
         if self._confirmed:
             waiting = []
             for item in self._confirmed:
@@ -40,11 +42,11 @@ class Reads:
 
     def fail(self, gone: RaftGroup | None = None) -> None:
         """Nobody is left to confirm the reads of a group, or (None) of all."""
-        for token, group in list(self._asked.items()):
+        for token, (group, _) in list(self._asked.items()):
             if gone is None or group is gone:
                 self._answer(token, False)
 
     def _answer(self, token: int, good: bool) -> None:
-        group = self._asked.pop(token, None)
-        if group is not None:
-            self.answers.append((group, token, good))
+        asked = self._asked.pop(token, None)
+        if asked is not None:
+            self.answers.append((asked[0], token, good))

@@ -126,9 +126,12 @@ class Groups:
         self.schedule.wake(group)
         return index
 
-    def read(self, group: RaftGroup, token: int) -> None:
-        """Ask whether a read at this leader is current; `reads` gets the answer."""
-        self.reads.asked(group, token)
+    def read(self, group: RaftGroup, token: int, *, settled: bool = False) -> None:
+        """Ask whether a read at this leader is current; `reads` gets the answer.
+
+        `settled`: what is in the log by now is applied first, if this server leads until then.
+        """
+        self.reads.asked(group, token, group.raft.last_index if settled else 0)
         group.raft.read_index(token)
         self.schedule.wake(group)
 

@@ -227,8 +227,9 @@ class Deliverer:
                 continue
             there, seen = way.bridge.account, way.subject
             back, told = self.crossings.enter(way, account, subject, reply, headers)
+            kept = way.shows(subject, shown)
             try:
-                reached |= self.one(way.origin, there, way.plan, seen, back, told, payload, seen)
+                reached |= self.one(way.origin, there, way.plan, seen, back, told, payload, kept)
             finally:
                 self.crossings.leave()
         return reached

@@ -186,10 +186,10 @@ class Tracing:
         way = _Way(self._delivery, trace, origin, account, *message)
         reached = way.receivers(plan, shown)
         for step in self._delivery.crossings.ways(origin, plan, subject):
-            reached |= self._across(way, step, subject)
+            reached |= self._across(way, step, subject, step.shows(subject, shown))
         return way.groups_and_links(plan, shown, queues) or reached
 
-    def _across(self, way: "_Way", step: Way, subject: bytes) -> bool:
+    def _across(self, way: "_Way", step: Way, subject: bytes, shown: bytes) -> bool:
         trace, account, delivery = way.trace, way.account, self._delivery
         bridge = step.bridge
         source, to = subject.decode(errors="replace"), step.subject.decode(errors="replace")
@@ -202,9 +202,9 @@ class Tracing:
             rest = (step.origin, bridge.account, step.plan, step.subject, back)
             if bridge.allow_trace:
                 headers = self._led_back(trace, account, bridge, subject, headers)
-                return self.one(trace, *rest, headers, way.payload, step.subject)
+                return self.one(trace, *rest, headers, way.payload, shown)
             headers = block.set_value(headers, DEST, DISABLED)
-            return delivery.one(*rest, headers, way.payload, step.subject)
+            return delivery.one(*rest, headers, way.payload, shown)
         finally:
             delivery.crossings.leave()
 

@@ -52,6 +52,27 @@ def test_a_get_that_comes_with_news_waits_until_they_are_applied(cluster: Cluste
     assert [payload for _, _, payload in asking.messages] == [b"newer"] * 20
 
 
+def test_a_mirror_is_read_with_all_that_has_come_to_it(cluster: ClusterPlay) -> None:
+    """Who was told by the origin that a message is stored asks the mirror right behind it."""
+    mirror = stream("M", 1, allow_direct=True, mirror={"name": "S"}, subjects=[])
+    cluster["n1"].request_all("$JS.API.STREAM.CREATE.M", 1, **mirror)
+    server = cluster.leader(cluster.group_of("M"))
+    client = server.connect("a")
+    client.subscribe("got")
+    raft = server.engine.assets.streams["A", "M"].group.raft
+    cluster.wait(lambda: get(server, "$JS.API.DIRECT.GET.M.s.1") == [b"m1"], "it is there")
+    known = raft.last_index
+    server.disk_held = True
+    client.publish("s.1", b"newer", "ack")
+    cluster.wait(lambda: raft.last_index > known, "it has come to the mirror")
+    client.publish("$JS.API.DIRECT.GET.M.s.1", b"", "got")
+    cluster.run(0.1)
+    assert (raft.applied, client.messages) == (known, []), "and is not yet stored there"
+    server.release_disk()
+    cluster.wait(lambda: bool(client.messages), "the mirror answers")
+    assert [payload for _, _, payload in client.messages] == [b"newer"]
+
+
 def test_by_sequence_and_last_for_a_subject(cluster: ClusterPlay) -> None:
     client = cluster["n2"].connect("a")
     assert client.request("$JS.API.DIRECT.GET.S", b'{"seq":3}') == [b"m2"]

@@ -245,6 +245,19 @@ def test_reads_are_answered_when_applied_and_fail_elsewhere() -> None:
     assert {(token, good) for _, token, good in rig.groups.reads.answers} == {(1, True), (2, False)}
 
 
+def test_a_settled_read_waits_for_what_was_in_the_log() -> None:
+    rig = Rig()
+    group = rig.add("S")
+    rig.settle()
+    rig.groups.propose(group, [b"x"], None)
+    rig.groups.read(group, 1)
+    rig.groups.read(group, 2, settled=True)
+    rig.turn()
+    assert [token for _, token, _ in rig.groups.reads.answers] == [1], "the disk has it not yet"
+    rig.settle()
+    assert [(token, good) for _, token, good in rig.groups.reads.answers] == [(1, True), (2, True)]
+
+
 def awake(rig: Rig) -> bool:
     """Whether any group wants ticks."""
     return bool(rig.groups.schedule.awake)
