@@ -15,6 +15,7 @@ from jsctl.broker.sessions import listing
 from jsctl.broker.system.monitoring import connection_facts as facts
 from jsctl.broker.system.monitoring.health_facts import HealthReport
 from jsctl.broker.system.monitoring.jetstream_facts import JetStreamReport
+from jsctl.broker.system.monitoring.known_servers import known_servers
 from jsctl.broker.system.monitoring.settings_facts import settings
 from jsctl.broker.system.monitoring.view import (
     AccountFacts,
@@ -88,7 +89,7 @@ class MonitorView:
             connections=len(server.sessions),
             total_connections=server.sessions.total,
             remotes=len(server.links.mesh.peers()) if server.links is not None else 0,
-            beyond=0 if server.gates is None else gateway_facts.servers_beyond(server.gates),
+            others=known_servers(server),
             leafs=len(self._leaf_links()),
             in_msgs=in_msgs + links.in_msgs,
             in_bytes=in_bytes + links.in_bytes,
