@@ -50,7 +50,7 @@ async def test_a_kicked_leaf_node_comes_again(kinds: tuple[str, str], end: int) 
 
             async def fact() -> bool:
                 found = linked(server)
-                return found[0]["id"] != row["id"]
+                return bool(found[0]["id"] != row["id"])
 
             await eventually(fact, "it is linked anew")
 

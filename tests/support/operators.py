@@ -31,7 +31,7 @@ def operated() -> Operated:
     owner = _token("O", operator, operator, {"type": "operator"})
     tenant = _token("A", account, operator, {"type": "account", "limits": UNLIMITED})
     free = dict.fromkeys(("subs", "data", "payload"), -1)
-    who = _token("U", user, account, {"type": "user"} | free)
+    who = _token("U", user, account, {"type": "user", **free})
     preload = f"resolver_preload {{ {account.public}: {tenant} }}"
     config = f"operator: {owner}\nresolver: MEMORY\n{preload}\n"
     return Operated(config, account.public, credentials(who, user))
