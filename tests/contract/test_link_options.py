@@ -10,26 +10,19 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 
-import nats
 import pytest
-from nats.errors import Error
 
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
-from tests.support import gateways, leafs
+from tests.support import leafs
 from tests.support.gateways import IDS, PAIRS, block, gateway_port, gatewayz, remote
 from tests.support.leafs import hub_block, leaf_port, leafz, spoke_block
 from tests.support.listeners import WAIT_S, connected, known, listen
 from tests.support.operators import operated
-from tests.support.waiting import eventually, wait_for
+from tests.support.waiting import wait_for
 
 both_kinds = pytest.mark.parametrize("kind", list(KINDS))
 four_pairs = pytest.mark.parametrize("kinds", PAIRS, ids=IDS)
-ACCOUNTS = """accounts {{
-    $SYS {{ users: [ {{user: sys, password: p}} ] }}
-    A {{ users: [ {{user: a, password: p}} ], limits {{ {} }} }}
-}}
-"""
 TRIED = re.compile(r"Error connecting to \w+ gateway \"(\w+)\".*\(attempt (\d+)\)")
 TIME = re.compile(r"(\d+):(\d+):([\d.]+) ")
 LONGER = 1.3
@@ -100,49 +93,6 @@ def test_clusters_that_are_not_known_are_rejected(kinds: tuple[str, str]) -> Non
         one.wait_log('Rejecting connection from gateway "B"')
         other.wait_log('Connection to gateway "A" rejected')
         assert not gatewayz(one, "")["inbound_gateways"]
-
-
-@four_pairs
-async def test_an_account_has_so_many_connections_in_all_clusters(kinds: tuple[str, str]) -> None:
-    accounts = ACCOUNTS.format("max_connections: 2")
-    with gateways.pair(kinds, a=accounts, b=accounts) as (one, other):
-        async with AsyncExitStack() as stack:
-            for server in (one, other):
-                await connected(stack, server, "a")
-
-            async def refused(server: Broker) -> str:
-                try:
-                    client = await nats.connect(
-                        server.url, user="a", password="p", allow_reconnect=False, connect_timeout=9
-                    )
-                except Error as error:
-                    return str(error)
-                await client.close()
-                return ""
-
-            for server in (one, other):
-                said = await eventually(lambda at=server: refused(at), "both are counted")  # type: ignore[misc]
-                assert "maximum account active connections exceeded" in said
-
-
-@four_pairs
-def test_an_account_has_so_many_leaf_nodes_in_all_clusters(kinds: tuple[str, str]) -> None:
-    accounts = ACCOUNTS.format("max_leafnodes: 1") + hub_block()
-    with ExitStack() as stack:
-        servers = stack.enter_context(gateways.pair(kinds, a=accounts, b=accounts))
-        ports = [leaf_port(one) for one in servers]
-        first, second = (spoke_block(leafs.remote(port, login="a:p")) for port in ports)
-        near = stack.enter_context(Broker(config=first, name="near"))
-        leafs.linked(near)
-        wait_for(lambda: _leafs_counted(servers[1]) == 1, "the other cluster knows of it")
-        far = stack.enter_context(Broker(config=second, name="far"))
-        far.wait_log("maximum account active leafnode connections exceeded")
-        assert leafz(servers[1]) == []
-
-
-def _leafs_counted(server: Broker) -> int:
-    rows = gateways.page(server, "/accountz?acc=A")["account_detail"]
-    return int(rows["leafnode_connections"])
 
 
 # ---- leaf nodes
