@@ -2,6 +2,9 @@
 the same of the same things."""
 
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any
@@ -11,8 +14,10 @@ import pytest
 
 from jsctl.testing import HOST, Broker
 from tests.contract.conftest import KINDS
+from tests.support import nats_tool
 from tests.support.gateways import gateway_port, gatewayz, page, pair, told
 from tests.support.listeners import WAIT_S, connected, listen
+from tests.support.nats_tool import needed
 from tests.support.waiting import wait_for
 
 SYSTEM = """
@@ -121,6 +126,132 @@ async def test_what_is_asked_for(both: dict[str, tuple[Broker, Broker]], query: 
         }
         told(other, "x", gone=True)
     assert found["jsctl"] == found["nats-server"]
+
+
+ASKED: list[dict[str, object]] = [
+    {},
+    {"accounts": True},
+    {"accounts": True, "subscriptions": True},
+    {"accounts": True, "subscriptions_detail": True},
+    {"accounts": True, "subscriptions": True, "subscriptions_detail": True},
+    {"subscriptions": True},
+    {"account_name": "APP"},
+    {"account_name": "APP", "subscriptions_detail": True},
+    {"account_name": "NONE", "subscriptions": True},
+    {"name": "A", "accounts": True},
+    {"name": "X", "accounts": True},
+]
+COUNTED = ("in_msgs", "out_msgs", "in_bytes", "out_bytes", "subscriptions", "pending_bytes")
+"""Of connections: what servers say to each other in the system account is not the same."""
+
+
+def answer_shape(data: dict[str, Any]) -> dict[str, Any]:
+    """A whole document; of the system account's interest, and the global one's, only the keys."""
+    inbound = data["inbound_gateways"]
+    rows = [
+        *(data["outbound_gateways"] or {}).values(),
+        *(row for many in inbound.values() for row in many),
+    ]
+    accounts = []
+    for row in rows:
+        for name in COUNTED:
+            row["connection"].pop(name)
+        for one in row.get("accounts", ()):
+            listed = sorted(one.get("subscriptions_list", ()))
+            detail = [shape(sub) | {"sid": ""} for sub in one.get("subscriptions_list_detail", ())]
+            found = listed, sorted(json.dumps(sub) for sub in detail)
+            one["subscriptions_list"], one["subscriptions_list_detail"] = found
+            if one["name"] != "APP":
+                one["subscriptions_list"], one["subscriptions_list_detail"] = map(bool, found)
+                one["num_subs"] = bool(one.get("num_subs"))
+        accounts.append(sorted(row.get("accounts", ()), key=lambda one: str(one["name"])))
+    return {"document": shape(data), "accounts": accounts}
+
+
+@pytest.mark.parametrize("asked", ASKED, ids=json.dumps)
+async def test_gatewayz_by_request(
+    both: dict[str, tuple[Broker, Broker]], asked: dict[str, object]
+) -> None:
+    """Both ends, with every option."""
+    shapes = {}
+    for kind, servers in both.items():
+        one, other = servers
+        async with AsyncExitStack() as stack:
+            client = await connected(stack, one)
+            await client.subscribe("x")
+            await client.subscribe("y", "q")
+            await client.flush()
+            for subject in ("x", "y"):
+                told(other, subject)
+            found = []
+            for server in servers:
+                admin = await connected(stack, server, "admin")
+                subject = f"$SYS.REQ.SERVER.{page(server, '/varz')['server_id']}.GATEWAYZ"
+                got = await admin.request(subject, json.dumps(asked).encode(), timeout=WAIT_S)
+                found.append(answer_shape(json.loads(got.data)["data"]))
+        for subject in ("x", "y"):
+            told(other, subject, gone=True)
+        shapes[kind] = found
+    assert shapes["jsctl"] == shapes["nats-server"]
+
+
+LINES = [
+    "report gateways 2",
+    "report gateways 2 --sort server --reverse",
+    "report gateways 2 --filter-name A",
+    "request gateways 2",
+    "request gateways 2 A --accounts",
+    "request gateways 2 --accounts --no-subscriptions",
+    "request gateways 2 B --filter-account APP --no-subscriptions",
+    "request gateways 2 --filter-account APP",
+    "report leafnodes 2",
+    "request leafnodes 2 --subscriptions",
+]
+PASSING = re.compile(r"\b(\d+(\.\d+)?(µs|ms|s|m|h))+\b|\b\d[\d.,]*( [KMG]?i?B)?\b")
+RULE = re.compile(r"─+|[ ]{2,}")
+
+
+def keys_of(value: Any) -> Any:
+    """The keys of a document, and the names of accounts and clusters in it."""
+    if isinstance(value, dict):
+        return {key: keys_of(one) for key, one in value.items()}
+    if isinstance(value, list):
+        if value and isinstance(value[0], dict) and "interest_mode" in value[0]:
+            value = sorted(value, key=lambda one: str(one["name"]))
+        return [keys_of(one) for one in value if not isinstance(one, str)]
+    return type(value).__name__
+
+
+def printed(text: str) -> Any:
+    """Without what passes: documents by their keys, in the order of the clusters."""
+    if "{" not in text:
+        return [RULE.sub(" ", line) for line in PASSING.sub("N", text).splitlines()]
+    found = (
+        json.loads(text)
+        if text.startswith("[")
+        else [json.loads(one) for one in text.splitlines() if one]
+    )
+    return sorted((keys_of(one) for one in found), key=str)
+
+
+@needed
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_both_tools_print_the_same(
+    both: dict[str, tuple[Broker, Broker]], kind: str, line: str
+) -> None:
+    url = both[kind][0].url.replace("nats://", "nats://admin:p@")
+    words = ["--no-context", "--server", url, "server", *line.split()]
+    theirs = nats_tool.nats(*words)
+    ours = subprocess.run(
+        [sys.executable, "-m", "jsctl", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ours.returncode, theirs.returncode) == (0, 0), ours.stderr + theirs.stderr
+    assert printed(ours.stdout) == printed(theirs.stdout)
 
 
 def test_varz_tells_the_block(both: dict[str, tuple[Broker, Broker]]) -> None:

@@ -1,5 +1,6 @@
 """Clients that note what they hear, and waiting until all that was said has been."""
 
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 import nats
@@ -12,10 +13,15 @@ from tests.support.waiting import eventually
 WAIT_S = 30
 ROUND_TRIPS = 30
 """Servers take turns in a few of them, however busy the machine is."""
+LAST_WORD = b"the last of the early ones"
 
 
 class Heard(list[Msg]):
-    """What a subscription has heard."""
+    """What a subscription has heard; `queue` is its group, if it has one."""
+
+    def __init__(self, queue: str = "") -> None:
+        super().__init__()
+        self.queue = queue
 
     async def note(self, message: Msg) -> None:
         """One more."""
@@ -33,7 +39,7 @@ class Heard(list[Msg]):
 
 async def listen(client: Client, subject: str, queue: str = "") -> Heard:
     """Note what comes."""
-    heard = Heard()
+    heard = Heard(queue)
     await client.subscribe(subject, queue=queue, cb=heard.note)
     await client.flush()
     return heard
@@ -71,14 +77,28 @@ async def known(publisher: Client, subject: str, *listeners: Heard) -> None:
         return all(listeners)
 
     await eventually(arrives, f"interest in {subject} is known", WAIT_S)
+    await publisher.publish(subject, LAST_WORD)
+    # Each hears them in the order in which they were published, and a group shares them.
+    alone = [one for one in listeners if not one.queue]
+
+    async def over() -> bool:
+        return all(one[-1].data == LAST_WORD for one in alone)
+
+    await eventually(over, "the last of the early messages", WAIT_S)
+    if len(alone) < len(listeners):
+        await _quiet(publisher, listeners)
+    for one in listeners:
+        one.clear()
+
+
+async def _quiet(publisher: Client, listeners: Sequence[Heard]) -> None:
+    """Wait until nobody hears any more; which member of a group hears the last word is open."""
     before: list[int] = []
 
-    async def quiet() -> bool:
+    async def fact() -> bool:
         nonlocal before
         await settle(publisher)
         last, before = before, [len(one) for one in listeners]
         return last == before
 
-    await eventually(quiet, "the last of the early messages", WAIT_S)
-    for one in listeners:
-        one.clear()
+    await eventually(fact, "the last of the early messages", WAIT_S)

@@ -229,7 +229,8 @@ class Gatewayz:
     name: str = omit("")
     host: str = omit("")
     port: int = omit(0)
-    outbound_gateways: dict[str, RemoteGatewayz] = mapping(always=True)
+    outbound_gateways: dict[str, RemoteGatewayz] | None = mapping(always=True)
+    """None where one cluster is asked for, and there is no connection to it."""
     inbound_gateways: dict[str, tuple[RemoteGatewayz, ...]] = mapping(always=True)
     extra: dict[str, Json] = unknown()
 

@@ -8,6 +8,7 @@ from jsctl.broker.gateways.gate import Gate, GateStage
 from jsctl.broker.gateways.lane import GatewayLane
 from jsctl.broker.gateways.remotes import RemoteClusters
 from jsctl.broker.gateways.types import (
+    FIRST_PING_NS,
     HANDSHAKES_MAX,
     PING_INTERVAL_MAX_NS,
     ClusterServer,
@@ -147,7 +148,12 @@ class Gates(LinkDoor[Gate]):
     def _limits(self) -> RoutingLimits:
         limits, block = self.router.limits, self.connections.settings.block
         interval_ns = min(limits.ping_interval_ns, PING_INTERVAL_MAX_NS)
-        return replace(limits, ping_interval_ns=interval_ns, auth_timeout_ns=block.login_ns)
+        return replace(
+            limits,
+            ping_interval_ns=interval_ns,
+            first_ping_ns=FIRST_PING_NS,
+            auth_timeout_ns=block.login_ns,
+        )
 
     def closed(self, conn: int, reason: str, now_ns: int) -> None:
         """A connection is gone."""

@@ -15,6 +15,8 @@ from jsctl.dataclass import dataclass
 SECOND_NS = 1_000_000_000
 MILLISECOND_NS = 1_000_000
 PING_INTERVAL_MAX_NS = 15 * SECOND_NS
+FIRST_PING_NS = SECOND_NS
+"""The first one comes soon after the handshake: reports show the round trip."""
 CONNECT_RETRY_NS = SECOND_NS
 """Pause before a cluster is dialed again."""
 CONNECT_RETRY_FIRST_NS = 50 * MILLISECOND_NS

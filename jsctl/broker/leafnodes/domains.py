@@ -8,16 +8,21 @@ that asks.
 
 Where both have a JetStream and name the same domain, a nats-server becomes a part of the other's.
 Brokers do not (decision 42): each goes on with its own, nothing of it crosses, and the log says so.
+
+Neither do the frames of brokers, whatever the domains: a leaf node of a nats-server, whose other
+clusters are brokers, would be told of those through it, and be taken for one of theirs.
 """
 
 from jsctl.broker.leafnodes.types import LeafSettings
-from jsctl.dataclass import dataclass
+from jsctl.dataclass import dataclass, replace
 
 API = b"$JS.API.>"
 CLIENTS = (API, b"$KV.>", b"$OBJ.>")
 """What clients ask for without naming a domain."""
 EVERYTHING = (b"$JSC.>", b"$NRG.>", *CLIENTS)
 """With what servers of a cluster say to each other."""
+FRAMES = b"_JSB.>"
+"""What brokers say to each other, in the system account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,20 @@ def barrier(
     system: bool,
 ) -> Barrier:
     """Between this server and another, over the connection of the system account or another."""
+    found = _of_domains(
+        settings, remote_domain, remote_name, remote_jetstream=remote_jetstream, system=system
+    )
+    return replace(found, both=(FRAMES, *found.both)) if system else found
+
+
+def _of_domains(
+    settings: LeafSettings,
+    remote_domain: str,
+    remote_name: str,
+    *,
+    remote_jetstream: bool,
+    system: bool,
+) -> Barrier:
     leaving: tuple[bytes, ...] = ()
     if settings.domain == remote_domain and (settings.jetstream or settings.extends):
         if not system:

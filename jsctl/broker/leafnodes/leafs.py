@@ -184,6 +184,13 @@ class Leafs(LinkDoor[Leaf]):
         if leaf is not None:
             self.connections.refuse(leaf, "Internal Server Error", "Internal Error")
 
+    def kick(self, leaf_id: int, reason: str) -> bool:
+        """Close a linked connection as an operator wants it; False if there is none."""
+        found = [one for one in self.connections.linked() if one.leaf_id == leaf_id]
+        for leaf in found:
+            self.connections.close(leaf, reason)
+        return bool(found)
+
     def pending(self, conn: int, unsent_bytes: int) -> None:
         """What the edge still has to send crossed a watermark."""
         leaf = self.connections.by_conn.get(conn)

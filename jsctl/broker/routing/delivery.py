@@ -5,6 +5,7 @@ has done to many of them; `many` does so for what the broker itself publishes.
 """
 
 from collections.abc import Callable, Container, Sequence
+from functools import partial
 
 from jsctl.broker.accel.contract import Outputs, drawn, next_lot
 from jsctl.broker.accounts.crossing import Crossings, LeadBack
@@ -56,6 +57,8 @@ class Deliverer:
         self.now_ns = 0
         self.touched: list[Outbound] = []
         self.dirty: list[Sink] = []
+        self._shadowed: dict[tuple[LeafLink, bytes], tuple[list[bytes], Callable[[], None]]] = {}
+        """What leaf nodes get of one message through stream imports: once, with all groups."""
 
     def write(self, target: Outbound, data: bytes) -> None:
         """Append bytes to a connection's output of this turn."""
@@ -128,6 +131,8 @@ class Deliverer:
         if plan.groups or plan.links:
             rest = (plan, subject, reply, headers, payload, shown, queues)
             reached |= self._beyond(origin, account, *rest)
+        if self._shadowed:
+            self.end_shadows()
         return reached
 
     def many(self, account: Namespace, plan: SublistResult, items: Sequence[Item]) -> None:
@@ -379,8 +384,10 @@ class Deliverer:
             if not there or not concerns(target, origin, kind_of(origin), there):
                 return False
             shown = there if shown == subject else shown
-            words = (there, reply, list(queues), headers, payload, shown)
-            self.to_link(target, origin, sub.account, *words)
+            names: list[bytes] = []
+            words = (origin, sub.account, there, reply, names, headers, payload, shown)
+            send = partial(self.to_link, target, *words)
+            self._shadowed.setdefault((target, there), (names, send))[0].extend(queues)
             return True
         if target.served is CAPTURED:
             self.capture(target, (seen, reply, headers or b"", payload, origin))
@@ -388,6 +395,11 @@ class Deliverer:
         return target.served is EACH and self.to_client(
             sub, target, origin, seen, reply, headers, payload
         )
+
+    def end_shadows(self) -> None:
+        """Send what `to_shadow` has for leaf nodes of the last message."""
+        while self._shadowed:
+            self._shadowed.popitem()[1][1]()
 
     def to_client(
         self,

@@ -287,6 +287,7 @@ class _Way:
                 reached = True
             elif link:
                 targets.setdefault(link, []).append(group.name)
+        self._delivery.end_shadows()
         for link, names in targets.items():
             reached |= self._link(link, names, shown)
         return reached

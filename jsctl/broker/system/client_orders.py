@@ -1,8 +1,9 @@
-"""What an operator may have done to one client, by its id."""
+"""What an operator may have done to one connection, by its id."""
 
 from jsctl.broker.protocol import writer
 from jsctl.broker.sessions.session import ClientSession
 from jsctl.broker.sessions.sessions import Sessions
+from jsctl.broker.system.server import ServerParts
 
 KICKED = "Kicked"
 
@@ -11,18 +12,19 @@ def _find(sessions: Sessions, cid: int) -> ClientSession | None:
     return next((one for one in sessions if one.client_id == cid and not one.closing), None)
 
 
-def kick(sessions: Sessions, cid: int) -> str:
-    """Close a client; what went wrong is returned."""
-    session = _find(sessions, cid)
-    if session is None:
+def kick(server: ServerParts, cid: int) -> str:
+    """Close a client, or the connection of a leaf node or hub; what went wrong is returned."""
+    session = _find(server.sessions, cid)
+    if session is not None:
+        server.sessions.kick(session.conn, KICKED)
+    elif server.leafs is None or not server.leafs.kick(cid, KICKED):
         return "no such client or leafnode id"
-    sessions.kick(session.conn, KICKED)
     return ""
 
 
-def send_lame_duck(sessions: Sessions, cid: int) -> str:
+def send_lame_duck(server: ServerParts, cid: int) -> str:
     """Tell one client that it should go elsewhere; what went wrong is returned."""
-    session = _find(sessions, cid)
+    session = _find(server.sessions, cid)
     if session is None:
         return "no such client id"
     context = session.context

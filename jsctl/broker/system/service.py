@@ -168,7 +168,7 @@ class SystemService:
     def _act(self, action: SysAction) -> str:
         """Do something to a client; what went wrong."""
         order = kick if action.kind is ActionKind.KICK else send_lame_duck
-        return order(self._server.sessions, action.cid)
+        return order(self._server, action.cid)
 
     def reload_ended(self, refusal: str) -> None:
         """Answer all who asked for a reload: the file was read after each of them had."""

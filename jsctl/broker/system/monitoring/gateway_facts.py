@@ -14,7 +14,6 @@ from jsctl.broker.tls_options import SECOND_NS
 from jsctl.dataclass import replace
 
 KIND = "Gateway"
-OWN_REQUESTS = b"$SYS.REQ.SERVER."
 TLS_TIMEOUT_NS = 2 * SECOND_NS
 
 
@@ -67,16 +66,6 @@ def with_gateways(settings: Settings, gates: Gates) -> Settings:
         urls[one.name] = own if known is None else known.addresses
     block = options_of(told.block, (told.block.host, told.bound_port), urls)
     return replace(settings, gateway=block, gateway_at=(told.host, told.port))
-
-
-def servers_beyond(gates: Gates) -> int:
-    """How many servers there are in other clusters: each listens to requests for itself."""
-    found = set()
-    for link in gates.links():
-        for sub in gates.routing.heard_of(link):
-            if sub.account.is_system and sub.subject.startswith(OWN_REQUESTS):
-                found.add(sub.subject.split(b".", 4)[3])
-    return len(found - {b"PING"})
 
 
 def options_of(

@@ -8,10 +8,12 @@ from jsctl.api.monitoring.connz import (
     Gatewayz,
     GatewayzOptions,
     RemoteGatewayz,
+    SubDetail,
 )
 from jsctl.api.times import format_time
 from jsctl.broker.system.monitoring.connections import conn_info
 from jsctl.broker.system.monitoring.view import GateFacts, ServerView
+from jsctl.dataclass import replace
 
 INTEREST_ONLY = "Interest-Only"
 THRESHOLD = 1000
@@ -44,7 +46,7 @@ def gatewayz(view: ServerView, options: GatewayzOptions) -> Gatewayz:
         name=block.name,
         host=view.settings.gateway_at[0],
         port=view.settings.gateway_at[1],
-        outbound_gateways=outbound,
+        outbound_gateways=None if options.name and not outbound else outbound,
         inbound_gateways=inbound,
     )
 
@@ -63,5 +65,10 @@ def _accounts(gate: GateFacts, options: GatewayzOptions) -> Iterator[AccountGate
             num_subs=len(subs),
             num_queue_subs=gate.queue_subscriptions.get(name, 0),
             subscriptions_list=tuple(sub.subject for sub in subs) if options.subscriptions else (),
-            subscriptions_list_detail=tuple(subs) if detailed else (),
+            subscriptions_list_detail=tuple(map(_unnamed, subs)) if detailed else (),
         )
+
+
+def _unnamed(sub: SubDetail) -> SubDetail:
+    """Without the account, which stands above the list."""
+    return replace(sub, account="", account_tag="")

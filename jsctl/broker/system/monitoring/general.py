@@ -193,7 +193,7 @@ def statsz(view: ServerView) -> Statsz:
             for route in view.routes()
         ),
         gateways=_gateways(view),
-        active_servers=totals.remotes + totals.beyond + 1,
+        active_servers=totals.others + 1,
         jetstream=jetstream if jetstream.config is not None else None,
         gomaxprocs=totals.threads_max,
     )

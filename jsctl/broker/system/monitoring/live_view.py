@@ -1,6 +1,6 @@
 """The live server as monitoring sees it. Reads only; `look` sets the moment."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jsctl.api.monitoring.connz import LeafInfo, SubDetail, SublistStats
@@ -9,7 +9,7 @@ from jsctl.api.stream import StreamInfo
 from jsctl.broker import lazy
 from jsctl.broker.accounts.accounts import Account
 from jsctl.broker.interest.links import GatewayLink
-from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink
+from jsctl.broker.interest.targets import ROUTE_IDS_FROM, LeafLink, Subscription
 from jsctl.broker.linking.link_counts import LinkTraffic
 from jsctl.broker.sessions import listing
 from jsctl.broker.system.monitoring import connection_facts as facts
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 else:
     gateway_facts = lazy.module("jsctl.broker.system.monitoring.gateway_facts", optional=True)
     leaf_facts = lazy.module("jsctl.broker.system.monitoring.leaf_facts", optional=True)
+
+
+OWN_REQUESTS = b"$SYS.REQ.SERVER."
+EVERYBODY = "PING"
+"""What stands in the place of a server's id in requests for all."""
 
 
 class MonitorView:
@@ -88,7 +93,7 @@ class MonitorView:
             connections=len(server.sessions),
             total_connections=server.sessions.total,
             remotes=len(server.links.mesh.peers()) if server.links is not None else 0,
-            beyond=0 if server.gates is None else gateway_facts.servers_beyond(server.gates),
+            others=_known_servers(server),
             leafs=len(self._leaf_links()),
             in_msgs=in_msgs + links.in_msgs,
             in_bytes=in_bytes + links.in_bytes,
@@ -285,3 +290,28 @@ class MonitorView:
     def health(self) -> HealthFacts:
         """What health depends on."""
         return HealthReport(self._server.engine, self._tallies.failed).facts()
+
+
+def _known_servers(server: ServerParts) -> int:
+    """How many servers there are beside this one, in its cluster, in others and behind leaf nodes:
+    each listens to requests for itself in the system account."""
+    found: set[str] = set()
+    if server.links is not None:
+        found.update(peer.server_id for peer in server.links.mesh.peers())
+    for link in server.router.routes:
+        found |= _told(link.subscriptions.values())
+    if server.gates is not None:
+        for gate in server.gates.links():
+            found |= _told(server.gates.routing.heard_of(gate))
+    if server.leafs is not None:
+        for leaf in server.leafs.links():
+            found |= _told(leaf.subscriptions.values())
+    return len(found - {EVERYBODY, server.identity.server_id})
+
+
+def _told(subs: Iterable[Subscription]) -> set[str]:
+    return {
+        sub.subject.split(b".", 4)[3].decode(errors="replace")
+        for sub in subs
+        if sub.account.is_system and sub.subject.startswith(OWN_REQUESTS)
+    }

@@ -110,8 +110,8 @@ class Totals:
     connections: int = 0
     total_connections: int = 0
     remotes: int = 0
-    beyond: int = 0
-    """Servers of other clusters."""
+    others: int = 0
+    """Servers that this one knows of, in its cluster, in others and behind leaf nodes."""
     leafs: int = 0
     in_msgs: int = 0
     in_bytes: int = 0

@@ -36,12 +36,14 @@ async def connections(call: Call) -> None:
 
 
 async def gateways(call: Call) -> None:
-    """GATEWAYZ."""
+    """GATEWAYZ. What is listened to is shown of one account, or where it is asked for."""
+    account = call.text("filter-account")
+    shown = call.flag("subscriptions") if account else call.switch("subscriptions") is True
     options = GatewayzOptions(
         name=call.text("filter-name"),
-        accounts=call.flag("accounts"),
-        account_name=call.text("filter-account"),
-        subscriptions=call.flag("subscriptions"),
+        accounts=call.flag("accounts") or bool(account),
+        account_name=account,
+        subscriptions=shown,
     )
     await _print_replies(call, "GATEWAYZ", encode(options))
 

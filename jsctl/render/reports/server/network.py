@@ -203,7 +203,8 @@ def gateway_rows(
             for one in several
         ]
         found += [
-            ("Outbound", remote, one) for remote, one in sorted(gatewayz.outbound_gateways.items())
+            ("Outbound", remote, one)
+            for remote, one in sorted((gatewayz.outbound_gateways or {}).items())
         ]
         kind_above = ""
         for kind, remote, one in found:
