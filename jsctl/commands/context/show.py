@@ -116,7 +116,7 @@ def show_context(call: Call, name: str, *, connect: bool = False) -> bool:
         sound = sound and not problem
     if call.output.asked and call.output.form in ("json", "jsonl", "yaml", "names"):
         found_rows = {label.lower().replace(" ", "_"): value for label, value in rows if value}
-        call.output.json_line({"name": name, **found_rows, "sound": sound})
+        call.output.json_line({"name": name, **found_rows, "sound": sound}, varied=True)
     else:
         call.output.details(context_screen(name, rows))
         call.output.print()

@@ -59,7 +59,8 @@ async def traffic(call: Call) -> int:
 
     async def draw(call: Call) -> None:
         if call.output.machine:
-            found = {f"{group}.{column}": counts[group, column] for group, column in counts}
+            cells = [(group, column) for group, columns in TABLES.items() for column in columns]
+            found = {f"{group}.{column}": counts[group, column] for group, column in cells}
             call.output.json_line({**found, "bytes": total_bytes})
             return
         for name, columns in TABLES.items():
