@@ -237,7 +237,8 @@ class ContextStore:
 
     def remove(self, name: str) -> None:
         """Deletes a context; raises NotFound."""
-        self.load(name)
+        if not self.exists(name):
+            self.load(name)
         self.path(name).unlink()
 
     def selected(self) -> str:
@@ -260,7 +261,7 @@ class ContextStore:
     def _read(self, file: str) -> str:
         try:
             return (self.root / file).read_text(encoding="utf-8").strip()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return ""
 
     def _write(self, path: Path, text: str) -> None:

@@ -83,7 +83,7 @@ LONG = (
     Long("object watch O"),
     Long("consumer next ST EMPTY --wait 60s"),
     Long("consumer next ST EMPTY --count 5 --wait 60s"),
-    Long("consumer sub ST PUSH", "st.0"),
+    Long("consumer sub ST PUSH", "st.1"),
     Long("traffic st.>", "General Traffic"),
     Long("latency --server URL --server-b URL --duration 1m", "Pub Server RTT", clients=2),
     Long("bench pub x --msgs 1000000000", "Starting Core NATS publisher"),
@@ -145,9 +145,11 @@ def begun(program: Sequence[str], folder: Path) -> Iterator["subprocess.Popen[by
 
 
 def connections(broker: Broker) -> int:
-    found = broker.monitor("/connz")["num_connections"]
-    assert isinstance(found, int)
-    return found
+    found = broker.monitor("/connz")
+    assert isinstance(found, dict)
+    count = found["num_connections"]
+    assert isinstance(count, int)
+    return count
 
 
 @pytest.mark.parametrize("long", LONG, ids=[one.line for one in LONG])

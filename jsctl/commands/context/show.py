@@ -7,7 +7,7 @@ from pathlib import Path
 from jsctl.commands.toolkit.invocation.call import Call
 from jsctl.errors import JsctlError, NotFound, UsageError
 from jsctl.render.reports.contexts import CONTEXT_COLUMNS, ContextRow, context_screen
-from jsctl.settings import FOREIGN_KEYS, Context, ContextStore, load
+from jsctl.settings import DEFAULT_URL, FOREIGN_KEYS, Context, ContextStore, load
 
 _SHADOWING = (
     *("NATS_URL", "NATS_USER", "NATS_PASSWORD", "NATS_CREDS", "NATS_NKEY", "NATS_CERT"),
@@ -131,7 +131,7 @@ def _rows(context: Context, path: str) -> list[tuple[str, str]]:
     token_user = context.user if context.user and not context.password else ""
     return [
         ("Description", context.description),
-        ("Server URLs", context.url),
+        ("Server URLs", context.url or DEFAULT_URL),
         ("SOCKS5 Proxy", context.socks_proxy),
         ("Username", "" if token_user else context.user),
         ("Password", "*" * len(context.password)),

@@ -61,8 +61,11 @@ async def traffic(call: Call) -> int:
 
     async def draw(call: Call) -> None:
         if call.output.machine:
-            cells = [(group, column) for group, columns in TABLES.items() for column in columns]
-            found = {f"{group}.{column}": counts[group, column] for group, column in cells}
+            found = {
+                f"{group}.{column}": counts[group, column]
+                for group, columns in TABLES.items()
+                for column in columns
+            }
             call.output.json_line({**found, "bytes": total_bytes})
             return
         for name, columns in TABLES.items():

@@ -102,13 +102,14 @@ def differences(line: str, answers: Answers) -> list[str]:
     Where the tools differ, each of them is still answered alike by both kinds of server.
     """
     said = {who: str(tidied(one, tidy)) for who, one in answers.items()}
+    pairs = PAIRS
     if line.startswith(DIFFERENT):
         if said[PAIRS[0][0]] == said[PAIRS[0][1]]:
             return [f"# no difference any more: {line}"]
         servers_too = line.removeprefix(DIFFERENT).startswith(OTHER_SERVER)
         pairs = () if servers_too else (PAIRS[-1], OWN_PAIR)
-    else:
-        pairs = PAIRS[:-1] if line.startswith(OTHER_SERVER) else PAIRS
+    elif line.startswith(OTHER_SERVER):
+        pairs = PAIRS[:-1]
     found: list[str] = []
     for one, other in pairs:
         if said[one] != said[other]:
