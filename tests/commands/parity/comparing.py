@@ -70,6 +70,9 @@ def tidy(text: str) -> str:
     return ROWS.sub(lambda rows: "\n".join(sorted(rows[0].splitlines())), text)
 
 
+STORY_S = 1500
+"""Of up to 200 lines, each told to four sides; on a busy machine a line takes seconds."""
+
 Compare = Callable[[str, Callable[[str], Broker], Own, Path], None]
 
 
@@ -78,6 +81,7 @@ def alike(folder: str) -> Compare:
     stories = sorted(path.stem for path in (LINES / folder).glob("*.txt"))
 
     @needed
+    @pytest.mark.timeout(STORY_S)
     @pytest.mark.parametrize("story", [piece for story in stories for piece in pieces(story)])
     def test(story: str, servers: Callable[[str], Broker], own: Own, tmp_path: Path) -> None:
         compare(story, servers, own, tmp_path)
