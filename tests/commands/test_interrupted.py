@@ -31,6 +31,7 @@ no_auth_user: a
 CHECKS = "checks:\n  - {name: a, kind: stream, properties: {stream_name: ST}}\n"
 TROUBLE = ("Traceback", "never retrieved", "was destroyed", "Exception ignored", "never awaited")
 MESSAGES = 400
+LARGE = 96 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ LONG = (
     Long("server watch jetstream", "│", LEFT, system=True),
     Long("server watch accounts", "│", LEFT, system=True),
     Long("server watch servers", "│", LEFT, system=True),
-    Long("server watch api requests", "│", LEFT, system=True),
+    Long("server watch api requests", "", LEFT, system=True),
     Long("top n1", "n1", LEFT, system=True),
     Long("kv watch K"),
     Long("kv watch K -o json"),
@@ -175,6 +176,38 @@ def test_one_interrupt_ends_it(filled: Broker, long: Long, tmp_path: Path) -> No
     assert not [word for word in TROUBLE if word in said], said
     assert "error" not in said, said
     assert {one.name for one in tmp_path.iterdir()} == {"log", "checks.yaml", *long.left}
+
+
+@pytest.fixture(scope="module")
+def large(filled: Broker, tmp_path_factory: pytest.TempPathFactory) -> Broker:
+    """With a stream and an object that take a while."""
+    file = tmp_path_factory.mktemp("large") / "object"
+    file.write_bytes(os.urandom(LARGE))
+    for line in (f"object put O {file} --name large", "stream ls"):
+        assert main(["-s", filled.url, *line.split(" ")]) == 0, line
+    return filled
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["stream backup OBJ_O FOLDER/made", "object get O large --output FOLDER/made -f"],
+)
+def test_a_file_that_is_broken_off_is_not_there_though_the_server_is_silent(
+    large: Broker, line: str, tmp_path: Path
+) -> None:
+    words = line.replace("FOLDER", str(tmp_path)).split(" ")
+    with begun([sys.executable, "-m", "jsctl", "-s", large.url, *words], tmp_path) as process:
+        wait_for(lambda: len(list(tmp_path.iterdir())) > 1, "it writes")
+        large.pause()
+        try:
+            assert process.poll() is None, (tmp_path / "log").read_text()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(END_S) == INTERRUPTED, (tmp_path / "log").read_text()
+        finally:
+            large.resume()
+    said = (tmp_path / "log").read_text()
+    assert not [word for word in TROUBLE if word in said], said
+    assert [one.name for one in tmp_path.iterdir()] == ["log"]
 
 
 EARLY = """
