@@ -126,7 +126,7 @@ GROUP = Group(
                 Option(
                     "count",
                     ("Number of messages to try to fetch from the pull consumer"),
-                    Kind.UNSIGNED,
+                    Kind.INTEGER,
                     default="1",
                 ),
             ),

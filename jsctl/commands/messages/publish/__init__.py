@@ -15,7 +15,7 @@ COMMAND = Command(
         Option("reply", "Sets a custom reply to subject", metavar="SUBJECT"),
         HEADER,
         Option("atomic", "Atomic batch publish to JetStream (implies --jetstream)", Kind.FLAG),
-        Option("count", "Publish multiple messages", Kind.UNSIGNED, default="1"),
+        Option("count", "Publish multiple messages", Kind.INTEGER, default="1"),
         Option(
             "sleep", ("When publishing multiple messages, sleep between publishes"), Kind.DURATION
         ),

@@ -14,7 +14,7 @@ COMMAND = Command(
     (
         Option("raw", "Show just the output received", Kind.FLAG, short="r"),
         HEADER,
-        Option("count", "Send multiple requests", Kind.UNSIGNED, default="1"),
+        Option("count", "Send multiple requests", Kind.INTEGER, default="1"),
         Option(
             "replies",
             ("Wait for multiple replies from services. 0 waits until timeout"),
